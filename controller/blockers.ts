@@ -23,7 +23,7 @@ const PULL_FAILURES = [
 ];
 const CONFIG_FAILURES = ["CreateContainerConfigError", "CreateContainerError", "RunContainerError"];
 
-export type PodOf = "learner" | "actors";
+export type PodOf = "learner" | "actors" | "generation";
 
 type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
 
@@ -71,7 +71,8 @@ function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim 
   if (/ReadWriteOncePod/.test(text)) return "another pod has the claim, which takes one at a time: it must end first";
   if (/volume node affinity conflict/.test(text))
     return `a volume that it mounts is in another zone or on another node than those that fit: free one there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is made where the pod can run`;
-  if (/nvidia\.com\/gpu/.test(text)) return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
+  if (/Insufficient (nvidia\.com\/|\S+\/gpu)/.test(text))
+    return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
   if (/Insufficient/.test(text))
     return `free or add a node, or ask for less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
   return `check spec.${of}.podTemplate (nodeSelector, tolerations) and the nodes`;

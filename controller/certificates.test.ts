@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { X509Certificate } from "node:crypto";
+import { webcrypto, X509Certificate } from "node:crypto";
 import { test } from "node:test";
+import "reflect-metadata"; // first: x509 does not load without it
+import * as x509 from "@peculiar/x509";
 import {
   CERTIFICATE_TIMES,
   type CertificateSecrets,
@@ -8,6 +10,7 @@ import {
   type EnsuredCertificates,
   ensureActorCertificate,
   ensureCertificates,
+  ensureGeneratorCertificate,
   type SecretData,
 } from "./certificates.ts";
 
@@ -167,7 +170,7 @@ test("a learner's new names need a new certificate, and only the learner's", asy
   const { write } = await ensure({}, START);
   const { write: changed, reasons } = await ensure(write, START, [...HOSTS, "learner.example.org"]);
   assert.deepEqual(Object.keys(changed), ["learner"]);
-  assert.deepEqual(reasons, ["the certificate of the learner was made for the learner's new names"]);
+  assert.deepEqual(reasons, ["the certificate of the learner was made for its new names"]);
 });
 
 test("an actor's certificate is of its own name, and made again where it is another actor's", async () => {
@@ -182,6 +185,51 @@ test("an actor's certificate is of its own name, and made again where it is anot
     ensureActorCertificate({}, undefined, { name: ACTOR, now: START }),
     /authority .* cannot be read/,
   );
+});
+
+const CLIENT_AUTHENTICATION = "1.3.6.1.5.5.7.3.2";
+
+/** A learner's certificate as longrun 0.2 made it: for a server alone. */
+async function servingAlone(authority: SecretData): Promise<SecretData> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const der = x509.PemConverter.decodeFirst(pem(authority, "ca.key"));
+  const signingKey = await webcrypto.subtle.importKey("pkcs8", der, algorithm, false, ["sign"]);
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject: [{ O: ["longrun"] }, { OU: ["learner"] }, { CN: ["quickstart"] }],
+    issuer: new x509.X509Certificate(pem(authority, "ca.crt")).subjectName,
+    ...{ publicKey: keys.publicKey, signingKey, signingAlgorithm: algorithm },
+    ...{ notBefore: new Date(START), notAfter: new Date(START + 30 * DAY_MS) },
+    extensions: [
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth], true),
+      new x509.SubjectAlternativeNameExtension(HOSTS.map((value) => ({ type: "dns", value }))),
+    ],
+  });
+  const key = x509.PemConverter.encode(await webcrypto.subtle.exportKey("pkcs8", keys.privateKey), "PRIVATE KEY");
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+  return { "tls.crt": base64(certificate.toString("pem")), "tls.key": base64(key) };
+}
+
+test("a learner that dials generators has a certificate for that, and generators have one for all of them", async () => {
+  const { write } = await ensure({}, START);
+  const before = { ...write, learner: { ...write.learner!, ...(await servingAlone(write.authority!)) } };
+  const asLearner = (dials: boolean) =>
+    ensureCertificates(before, { name: "quickstart", hosts: HOSTS, dials, now: START });
+  assert.deepEqual((await asLearner(false)).reasons, []);
+  const { write: changed, reasons } = await asLearner(true);
+  assert.deepEqual(reasons, ["the certificate of the learner was made for calls to generators"]);
+  assert.ok(leafOf(changed, "learner").keyUsage!.includes(CLIENT_AUTHENTICATION));
+  const hosts = ["quickstart-generators.default.svc"];
+  const of = (secret: SecretData | undefined, now = START) =>
+    ensureGeneratorCertificate(write.authority!, secret, { name: "quickstart", hosts, now });
+  const made = await of(undefined);
+  const leaf = new X509Certificate(pem(made.write, "tls.crt"));
+  assert.deepEqual(leaf.subject.split("\n"), ["O=longrun", "OU=generator", "CN=quickstart"]);
+  assert.equal(leaf.checkHost(hosts[0]!), hosts[0]);
+  assert.ok(!leaf.keyUsage!.includes(CLIENT_AUTHENTICATION), "it calls nobody");
+  assert.equal((await of(made.write)).write, undefined);
+  const renewed = await of(made.write, START + 21 * DAY_MS);
+  assert.equal(renewed.reason, "the certificate of the generators was renewed");
 });
 
 test("after a long absence everything has expired and is made anew", async () => {

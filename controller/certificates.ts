@@ -1,8 +1,8 @@
 /**
  * The certificates of one TrainingRun on Kubernetes, and when each is renewed.
  *
- * One secret for the authority (its key is mounted nowhere), one for the learner and one for each actor (`ca.crt`,
- * `tls.crt`, `tls.key`). What is there decides; nothing is remembered between calls, so that any controller can go on
+ * One secret for the authority (its key is mounted nowhere), one for the learner, one for each actor and one for all
+ * generators (`ca.crt`, `tls.crt`, `tls.key`). What is there decides; nothing is remembered between calls, so that any controller can go on
  * with it.
  *
  * A change of authority loses nobody. Processes read changed files by themselves, but the kubelet brings them at its own
@@ -16,6 +16,9 @@
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createAuthority, createCertificate, type KeyAndCertificate, type TlsFiles } from "../proto/certificates.ts";
+
+/** The extended key usage of a certificate that is shown to a server. */
+const CLIENT_AUTHENTICATION = "1.3.6.1.5.5.7.3.2";
 
 /** A secret's `data`: base64 by file name. */
 export type SecretData = Record<string, string>;
@@ -53,6 +56,8 @@ export interface CertificateOptions {
   name: string;
   /** DNS names that the learner is dialled by: those of its Service. */
   hosts: string[];
+  /** Whether the learner dials generators: its certificate is then for clients too. */
+  dials?: boolean;
   /** Unix milliseconds. */
   now: number;
   times?: Partial<CertificateTimes>;
@@ -69,7 +74,7 @@ export interface EnsuredCertificates {
   expireAtMs: number;
 }
 
-/** What the secret of an actor must hold. */
+/** What the secret of an actor, or that of the generators, must hold. */
 export interface EnsuredLeaf {
   /** Whole data of the secret; undefined: it is as it should be. */
   write: SecretData | undefined;
@@ -97,7 +102,7 @@ interface Authority {
  */
 export async function ensureCertificates(
   observed: CertificateSecrets,
-  { name, hosts, now, times }: CertificateOptions,
+  { name, hosts, dials = false, now, times }: CertificateOptions,
 ): Promise<EnsuredCertificates> {
   const t = { ...CERTIFICATE_TIMES, ...times };
   const write: CertificateSecrets = {};
@@ -107,7 +112,7 @@ export async function ensureCertificates(
   if (reason !== undefined) reasons.push(reason);
   const authorityData = dataOfAuthority(authority);
   if (!sameData(observed.authority, authorityData)) write.authority = authorityData;
-  const leaf = await ensureLeaf(authority, observed.learner, { role: "learner", name, hosts, now, t });
+  const leaf = await ensureLeaf(authority, observed.learner, { role: "learner", name, hosts, dials, now, t });
   if (leaf.write !== undefined) write.learner = leaf.write;
   if (leaf.reason !== undefined) reasons.push(leaf.reason);
   const { signing, next, former } = authority;
@@ -130,20 +135,54 @@ export async function ensureCertificates(
 export async function ensureActorCertificate(
   authority: SecretData,
   observed: SecretData | undefined,
-  { name, now, times }: Omit<CertificateOptions, "hosts">,
+  { name, now, times }: Omit<CertificateOptions, "hosts" | "dials">,
+): Promise<EnsuredLeaf> {
+  return ensureSigned(authority, observed, { role: "actor", name, hosts: [], now, times });
+}
+
+/**
+ * What the secret of the generators must hold now: one certificate for all of them, in the run's name and for `hosts`.
+ *
+ * @throws Error like `ensureActorCertificate`
+ */
+export async function ensureGeneratorCertificate(
+  authority: SecretData,
+  observed: SecretData | undefined,
+  options: Omit<CertificateOptions, "dials">,
+): Promise<EnsuredLeaf> {
+  return ensureSigned(authority, observed, { role: "generator", ...options });
+}
+
+async function ensureSigned(
+  authority: SecretData,
+  observed: SecretData | undefined,
+  {
+    role,
+    name,
+    hosts,
+    now,
+    times,
+  }: Omit<CertificateOptions, "times"> & {
+    role: LeafRequest["role"];
+    times?: Partial<CertificateTimes> | undefined;
+  },
 ): Promise<EnsuredLeaf> {
   const found = readAuthority(authority, now);
   if (found === undefined) throw new Error(`the authority that signs for ${name} cannot be read`);
-  return ensureLeaf(found, observed, { role: "actor", name, hosts: [], now, t: { ...CERTIFICATE_TIMES, ...times } });
+  return ensureLeaf(found, observed, { role, name, hosts, now, t: { ...CERTIFICATE_TIMES, ...times } });
 }
 
 interface LeafRequest {
-  role: "learner" | "actor";
+  role: "learner" | "actor" | "generator";
   name: string;
+  /** Empty: it does not serve. */
   hosts: string[];
+  dials?: boolean;
   now: number;
   t: CertificateTimes;
 }
+
+const HOLDERS = { learner: "the learner", generator: "the generators" };
 
 async function ensureLeaf(
   authority: Authority,
@@ -158,12 +197,12 @@ async function ensureLeaf(
       ? found
       : await createCertificate(authority.signing, {
           ...{ role, name, validSeconds: t.leafSeconds, now: () => now },
-          ...(role === "learner" && { hosts }),
+          ...(hosts.length > 0 && { hosts }),
         });
   const data = dataOfLeaf({ ...leaf, authority: bundleOf(authority) });
   return {
     write: sameData(observed, data) ? undefined : data,
-    reason: why && `the certificate of ${role === "actor" ? name : "the learner"} was ${why}`,
+    reason: why && `the certificate of ${role === "actor" ? name : HOLDERS[role]} was ${why}`,
     renewAtMs: renewalMs(leaf.certificate, t),
     expireAtMs: validToMs(leaf.certificate),
   };
@@ -177,7 +216,7 @@ async function ensureLeaf(
  */
 export async function controllerCertificate(
   authority: SecretData,
-  { name, now, times }: Omit<CertificateOptions, "hosts">,
+  { name, now, times }: Omit<CertificateOptions, "hosts" | "dials">,
 ): Promise<TlsFiles> {
   const found = readAuthority(authority, now);
   if (found === undefined) throw new Error(`the authority of run ${name} cannot be read`);
@@ -252,15 +291,16 @@ const dataOfLeaf = ({ authority, certificate, key }: TlsFiles): SecretData => ({
 function leafFault(
   leaf: KeyAndCertificate,
   { signing }: Authority,
-  { role, name, hosts, now, t }: LeafRequest,
+  { role, name, hosts, dials, now, t }: LeafRequest,
 ): string | undefined {
   const certificate = new X509Certificate(leaf.certificate);
   if (!certificate.verify(new X509Certificate(signing.certificate).publicKey)) return "signed by the new authority";
   if (now >= renewalMs(leaf.certificate, t)) return "renewed";
   if (!certificate.subject.includes(`OU=${role}`)) return `replaced: it was not of role ${role}`;
   if (!certificate.subject.split("\n").includes(`CN=${name}`)) return `replaced: it was not of ${name}`;
-  if (role === "learner" && hosts.some((host) => certificate.checkHost(host) === undefined))
-    return "made for the learner's new names";
+  if (hosts.some((host) => certificate.checkHost(host) === undefined)) return "made for its new names";
+  // Up to longrun 0.2 no learner dialled anybody.
+  if (dials && !certificate.keyUsage?.includes(CLIENT_AUTHENTICATION)) return "made for calls to generators";
   return undefined;
 }
 

@@ -142,13 +142,21 @@ async function reconcileCertificates(look: Look): Promise<Changes> {
     .map(({ metadata }) => metadata.resourceVersion)
     .join(" ");
   const known = memory.certificates;
-  if (known?.versions === versions && nowMs < known.renewAtMs && Object.keys(secrets).length === 2) return {};
+  const dials = run.spec.generation !== undefined;
+  if (
+    known?.versions === versions &&
+    known.dials === dials &&
+    nowMs < known.renewAtMs &&
+    Object.keys(secrets).length === 2
+  )
+    return {};
   const data: CertificateSecrets = {};
   for (const [part, secret] of Object.entries(secrets))
     data[part as keyof CertificateSecrets] = (secret.data ?? {}) as SecretData;
   const { write, reasons, renewAtMs, expireAtMs } = await ensureCertificates(data, {
     name: run.metadata.name,
     hosts: learnerHosts(run),
+    dials,
     now: nowMs,
   });
   for (const [part, content] of Object.entries(write)) {
@@ -156,7 +164,7 @@ async function reconcileCertificates(look: Look): Promise<Changes> {
     await look.writes.apply(SECRET, secret);
   }
   if (reasons.length > 0 && secrets.authority) tell(look, "Normal", "CertificatesRenewed", reasons.join("; "), "Renew");
-  return { certificates: reasons.length > 0 ? undefined : { versions, renewAtMs, expireAtMs } };
+  return { certificates: reasons.length > 0 ? undefined : { versions, dials, renewAtMs, expireAtMs } };
 }
 
 function desiredSecret(run: Run, part: keyof CertificateSecrets, data: SecretData): Secret {

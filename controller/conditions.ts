@@ -11,10 +11,10 @@ export const CONDITION_TYPES = [
   "Progressing",
 ] as const;
 /**
- * Admitted: of runs that wait in a queue of Kueue, and no others. ObjectsApplied: False while the API server refuses an
+ * GenerationAvailable: of runs with spec.generation. Admitted: of runs that wait in a queue of Kueue. ObjectsApplied: False while the API server refuses an
  * object of the run, and absent otherwise.
  */
-export type ConditionType = (typeof CONDITION_TYPES)[number] | "Admitted" | "ObjectsApplied";
+export type ConditionType = (typeof CONDITION_TYPES)[number] | "GenerationAvailable" | "Admitted" | "ObjectsApplied";
 
 /**
  * Reasons by who is meant. `event` is of what kind the event is that tells when a condition takes this reason; none: it
@@ -69,6 +69,8 @@ export const REASONS = {
   Scaling: {},
   LearnerUnavailable: {},
   ActorsFailing: { event: "Warning", blocks: true },
+  // GenerationAvailable
+  GeneratorsNotUsed: { event: "Warning", blocks: true },
   // What keeps a pod from running
   ImagePullFailed: { event: "Warning", blocks: true },
   ContainerConfigError: { event: "Warning", blocks: true },

@@ -3,7 +3,7 @@ import type { PodTemplate } from "../crds/trainingrun.ts";
 import type { Look } from "./context.ts";
 import { digestOf, type Run } from "./desired/names.ts";
 import { mergeStrategically } from "./desired/pod.ts";
-import { ACTORS_SET, LEARNER_SET, type NodeChoice, type Workload } from "./desired/workload.ts";
+import { ACTORS_SET, GENERATORS_SET, LEARNER_SET, type NodeChoice, type Workload } from "./desired/workload.ts";
 import { RESOURCE_FLAVOR } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";
 import { BlockedError } from "./refusals.ts";
@@ -58,7 +58,7 @@ export function choicesOf(
 
 /** The run, with these choices laid over its pod templates. */
 export function placed(run: Run, choices: Record<string, NodeChoice[]>): Run {
-  const { learner, actors } = run.spec;
+  const { learner, actors, generation } = run.spec;
   const over = <Template extends PodTemplate>(template: Template | undefined, set: string): Template | undefined =>
     (choices[set] ?? []).reduce<Template | undefined>((below, { nodeSelector, tolerations, ...metadata }) => {
       const spec = { ...(nodeSelector && { nodeSelector }), ...(tolerations && { tolerations }) };
@@ -67,6 +67,7 @@ export function placed(run: Run, choices: Record<string, NodeChoice[]>): Run {
   const podTemplates = {
     learner: over(learner.podTemplate, LEARNER_SET),
     actors: over(actors.podTemplate, ACTORS_SET),
+    generation: over(generation?.podTemplate, GENERATORS_SET),
   };
   return {
     ...run,
@@ -74,6 +75,8 @@ export function placed(run: Run, choices: Record<string, NodeChoice[]>): Run {
       ...run.spec,
       learner: { ...learner, ...(podTemplates.learner && { podTemplate: podTemplates.learner }) },
       actors: { ...actors, ...(podTemplates.actors && { podTemplate: podTemplates.actors }) },
+      ...(generation &&
+        podTemplates.generation && { generation: { ...generation, podTemplate: podTemplates.generation } }),
     },
   };
 }

@@ -27,6 +27,13 @@ test("a status that makes sense is read whole", () => {
     ...evaluation({ before: { ...POLICY, bestMedal: null, medalFraction: null } }),
     executions: { queued: 1, running: 2, completed: 3, lost: 4, retried: 5, disrupted: 6 },
     actors: [{ name: "quick-actor-0-0", slots: 2, running: 1, connected: true }],
+    generation: {
+      waitingPrompts: 7,
+      generators: [
+        { address: "10.0.0.1:8443", ready: true, policyVersion: 4, running: 3 },
+        { address: "10.0.0.2:8443" },
+      ],
+    },
     checkpoint: { iteration: 4, digest: "d".repeat(64), path: "checkpoints/1-000004" },
   });
   assert.deepEqual(status, {
@@ -40,6 +47,13 @@ test("a status that makes sense is read whole", () => {
     },
     evaluations: new Map(),
     evaluation: { protocol: "Paper", before: POLICY },
+    generation: {
+      waitingPrompts: 7,
+      generators: [
+        { address: "10.0.0.1:8443", ready: true, policyVersion: 4, running: 3, notUsedBecause: "" },
+        { address: "10.0.0.2:8443", ready: false, policyVersion: undefined, running: 0, notUsedBecause: "" },
+      ],
+    },
     checkpoint: { iteration: 4, digest: "d".repeat(64), path: "checkpoints/1-000004" },
   });
 });
@@ -122,6 +136,16 @@ const NONSENSE: [what: string, said: StatusMessage, nonsense: RegExp][] = [
   ["a path without end", { checkpoint: { path: "x".repeat(5000) } }, /^checkpoint\.path is ".*…, must be at most 4096/],
   ["an actor without a name", { actors: [{ running: 1 }] }, /^actors\[\]\.name is "", must be 1 to 253 characters$/],
   ["actors without end", { actors: Array(10_001).fill({ name: "a" }) }, /^actors is 10001, must be at most 10000$/],
+  [
+    "a generator without an address",
+    { generation: { generators: [{ running: 1 }] } },
+    /^generation\.generators\[\]\.address is "", must be 1 to 253 characters$/,
+  ],
+  [
+    "more prompts than int32",
+    { generation: { waitingPrompts: 4e9 } },
+    /^generation\.waitingPrompts is 4000000000, must/,
+  ],
   ["bad JSON of an evaluation", { evaluationJson: "nope" }, /^evaluationJson is "nope", must be a JSON object$/],
   [
     "a medal of lead",
@@ -160,7 +184,7 @@ function without(said: StatusMessage, field: "phase"): StatusMessage {
   return rest;
 }
 
-const RUN = runOf({ stopping: { iterations: 10 } });
+const RUN = runOf({ stopping: { iterations: 10 }, generation: {} });
 
 function statusOf(said: StatusMessage, stage: Stage = "Running", before: object = {}, of = RUN) {
   const run = { ...of, status: before };
@@ -174,6 +198,7 @@ function statusOf(said: StatusMessage, stage: Stage = "Running", before: object 
     },
     refused: {},
     actorsRefused: undefined,
+    generation: { replicas: 2, demand: undefined, againSeconds: undefined },
     nowMs: NOW_MS,
   });
 }
@@ -242,6 +267,19 @@ describe("whatever a learner says", () => {
       executions: fc.record({ queued: uint32, running: uint32, completed: uint64, lost: uint64, retried: uint64 }),
       actors: fc.array(fc.record({ name: text, running: uint32, connected: fc.boolean() }), { maxLength: 3 }),
       ...{ iterationJson, evaluationJson },
+      generation: fc.record({
+        waitingPrompts: uint32,
+        generators: fc.array(
+          fc.record({
+            address: text,
+            ready: fc.boolean(),
+            policyVersion: uint64,
+            running: uint32,
+            notUsedBecause: text,
+          }),
+          { maxLength: 3 },
+        ),
+      }),
       checkpoint: fc.record({ iteration: uint32, digest: text, path: text }),
     },
     { requiredKeys: [] },

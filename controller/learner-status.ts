@@ -21,6 +21,8 @@ export interface LearnerStatus {
     | { queued: number; running: number; completed: number; lost: number; retried: number; disrupted: number }
     | undefined;
   actors: LearnerActor[];
+  /** Undefined: the learner writes by itself. */
+  generation: { waitingPrompts: number; generators: LearnerGenerator[] } | undefined;
   /** The newest finished iteration; undefined before the first. */
   finished: ReportedIteration | undefined;
   /** Results of the evaluations; undefined before the first is over, and of a run with several tasks. */
@@ -43,6 +45,17 @@ export interface LearnerActor {
   draining: boolean;
   /** Executions that it runs. */
   running: number;
+}
+
+export interface LearnerGenerator {
+  address: string;
+  ready: boolean;
+  /** Undefined: it has no weights of the run yet. */
+  policyVersion: number | undefined;
+  /** Solutions that it writes. */
+  running: number;
+  /** Empty: the learner uses it. */
+  notUsedBecause: string;
 }
 
 /** What of an iteration's line of metrics the status shows; see learner/metrics/README.md. */
@@ -74,6 +87,8 @@ const MAX_SECONDS = 100 * 365 * 24 * 3600;
 const MAX_JSON_CHARACTERS = 64 * 1024;
 /** The largest `spec.actors.max`. */
 const MAX_ACTORS = 10_000;
+/** The largest `spec.generation.replicas.max`, twice: a generator is known until its pod has ended. */
+const MAX_GENERATORS = 512;
 /** As long as a Kubernetes name. */
 const MAX_NAME_CHARACTERS = 253;
 /** Longest message for a person; its end is kept. */
@@ -102,6 +117,7 @@ export function parseLearnerStatus(received: StatusReceived): LearnerStatus {
     iteration: reader.number("iteration", iteration, COUNT) ?? 0,
     executions: executions ? executionsOf(executions, reader) : undefined,
     actors: actorsOf(actors ?? [], reader),
+    generation: received.generation ? generationOf(received.generation, reader) : undefined,
     finished: finishedOf(iterationJson, reader),
     ...evaluationsOf(evaluationJson, reader),
     checkpoint: checkpointOf(checkpoint, reader),
@@ -189,6 +205,34 @@ function actorsOf(said: NonNullable<StatusReceived["actors"]>, reader: Reader): 
     const executions = reader.number("actors[].running", running ?? 0, COUNT);
     return [{ name, connected: connected ?? false, draining: draining ?? false, running: executions ?? 0 }];
   });
+}
+
+/** A generator without an address that makes sense is left out: nobody could find it. */
+function generationOf(
+  { waitingPrompts, generators }: NonNullable<StatusReceived["generation"]>,
+  reader: Reader,
+): LearnerStatus["generation"] {
+  const said = generators ?? [];
+  if (said.length > MAX_GENERATORS) reader.drop("generation.generators", said.length, `at most ${MAX_GENERATORS}`);
+  const field = "generation.generators[]";
+  return {
+    waitingPrompts: reader.number("generation.waitingPrompts", waitingPrompts ?? 0, COUNT) ?? 0,
+    generators: said.slice(0, MAX_GENERATORS).flatMap(({ address, ready, policyVersion, running, notUsedBecause }) => {
+      if (!address || address.length > MAX_NAME_CHARACTERS) {
+        reader.drop(`${field}.address`, address, `1 to ${MAX_NAME_CHARACTERS} characters`);
+        return [];
+      }
+      return [
+        {
+          address,
+          ready: ready ?? false,
+          policyVersion: reader.number(`${field}.policyVersion`, policyVersion, TOTAL),
+          running: reader.number(`${field}.running`, running ?? 0, COUNT) ?? 0,
+          notUsedBecause: (notUsedBecause ?? "").slice(0, MAX_MESSAGE_CHARACTERS),
+        },
+      ];
+    }),
+  };
 }
 
 function finishedOf(json: string | null | undefined, reader: Reader): ReportedIteration | undefined {

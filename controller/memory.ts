@@ -29,6 +29,8 @@ interface Fields {
   volume: string;
   stabiliser: Stabiliser;
   scaleDownSeconds: number;
+  /** Of the generators, made for this many seconds. */
+  generationStabiliser: { scaleDownSeconds: number; stabiliser: Stabiliser } | undefined;
   /** What follows from the spec, of one generation of it, from the run's images and the nodes that Kueue chose. */
   derived: Derived | undefined;
   /** What Kueue is asked for, of one generation and queue. */
@@ -41,6 +43,8 @@ interface Fields {
   certificates: CertificateDates | undefined;
   /** The same of the actors' secrets, by actor; `versions` has the authority's too. */
   actorCertificates: ReadonlyMap<string, CertificateDates>;
+  /** The same of the generators' one. */
+  generatorCertificate: CertificateDates | undefined;
   /** Actors that were told to leave, by name: by which learner, and when. */
   toldToDrain: ReadonlyMap<string, { instance: string; atMs: number }>;
   /** Terminations that the learner knows of. */
@@ -49,6 +53,8 @@ interface Fields {
   toldDisrupted: ReadonlyMap<string, string>;
   /** Since when the learner does not hear an actor that runs, by name. */
   silentSinceMs: ReadonlyMap<string, number>;
+  /** Since when the learner does not use a generator, by address. */
+  unusedSinceMs: ReadonlyMap<string, number>;
   /** The newest warning about an object that does not come on. */
   warning: { uid: string; atMs: number; warning: Warning | undefined } | undefined;
   /** Why no actor could be made, and until when that stands. */
@@ -73,6 +79,8 @@ interface Fields {
 /** Of secrets of these resource versions; Unix milliseconds. */
 export interface CertificateDates {
   versions: string;
+  /** Of the learner's: whether it is for calls to generators too. */
+  dials?: boolean;
   renewAtMs: number;
   expireAtMs: number;
 }
@@ -109,6 +117,7 @@ export class Memories {
       volume: childName(run, "data"),
       stabiliser: stabiliserOf(run, nowMs),
       scaleDownSeconds,
+      generationStabiliser: undefined,
       derived: undefined,
       workload: undefined,
       flavors: undefined,
@@ -116,10 +125,12 @@ export class Memories {
       applied: new Map(),
       certificates: undefined,
       actorCertificates: new Map(),
+      generatorCertificate: undefined,
       toldToDrain: new Map(),
       reported: new Set(),
       toldDisrupted: new Map(),
       silentSinceMs: new Map(),
+      unusedSinceMs: new Map(),
       warning: undefined,
       refusal: undefined,
       notification: undefined,

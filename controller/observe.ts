@@ -2,7 +2,16 @@
 
 import type { PhaseName } from "../proto/service.ts";
 import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
-import { COMPONENT, childName, parseActorName, RUN_UID, type Run, SPEC_HASH, tlsSecret } from "./desired/names.ts";
+import {
+  COMPONENT,
+  childName,
+  GENERATORS,
+  parseActorName,
+  RUN_UID,
+  type Run,
+  SPEC_HASH,
+  tlsSecret,
+} from "./desired/names.ts";
 import type { Workload } from "./desired/workload.ts";
 import {
   CONFIG_MAP,
@@ -21,7 +30,7 @@ import {
 } from "./kube/resources.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 import type { LearnerObserved } from "./learner-link.ts";
-import { type Cache, isChildOf, isOrphanOf, learnerPodsOf, volumeOf } from "./ownership.ts";
+import { type Cache, isChildOf, isOrphanOf, learnerPodsOf, podsOf, volumeOf } from "./ownership.ts";
 
 export interface Observed {
   run: Run;
@@ -36,6 +45,8 @@ export interface Observed {
   model: Job | undefined;
   modelPod: Pod | undefined;
   actors: ObservedActor[];
+  /** Their Deployment, its pods, and the Secret with their certificate. */
+  generators: { deployment: Deployment | undefined; pods: Pod[]; secret: Secret | undefined };
   /** The newest that is not on its way out. */
   learnerPod: Pod | undefined;
   /** One that is on its way out and keeps the next from coming. */
@@ -81,12 +92,14 @@ export function observe(
   };
   const child = <T extends KubeObject>(resource: Resource, suffix: string) =>
     named<T>(resource, childName(run, suffix));
-  const podsOf = (job: Job) => cache.ownedBy<Pod>(POD, namespace, job.metadata.uid!);
+  const podsOfJob = (job: Job) => cache.ownedBy<Pod>(POD, namespace, job.metadata.uid!);
   const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
   const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
   const learnerPods = learnerPodsOf(run, cache);
   const [init, model] = ["init", "model"].map((it) => child<Job>(JOB, it));
-  const pods = [...learnerPods, ...jobs.flatMap(podsOf)];
+  const generators = child<Deployment>(DEPLOYMENT, GENERATORS);
+  const generatorPods = podsOf(generators, run, cache);
+  const pods = [...learnerPods, ...generatorPods, ...jobs.flatMap(podsOfJob)];
   const [authority, learner] = ["ca", "learner-tls"].map((it) => child<Secret>(SECRET, it));
   return {
     run,
@@ -95,10 +108,11 @@ export function observe(
     volume: volumeOf(run, cache),
     secrets: { ...(authority && { authority }), ...(learner && { learner }) },
     init,
-    initPod: newest(init ? podsOf(init) : []),
+    initPod: newest(init ? podsOfJob(init) : []),
     model,
-    modelPod: newest(model ? podsOf(model) : []),
-    actors: observeActors(run, [...jobs, ...orphans], link, podsOf, cache, nowMs),
+    modelPod: newest(model ? podsOfJob(model) : []),
+    actors: observeActors(run, [...jobs, ...orphans], link, podsOfJob, cache, nowMs),
+    generators: { deployment: generators, pods: generatorPods, secret: child(SECRET, `${GENERATORS}-tls`) },
     learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),
     link,
@@ -112,7 +126,7 @@ function observeActors(
   run: Run,
   jobs: Job[],
   link: LearnerObserved | undefined,
-  podsOf: (job: Job) => Pod[],
+  podsOfJob: (job: Job) => Pod[],
   cache: Cache,
   nowMs: number,
 ): ObservedActor[] {
@@ -122,7 +136,7 @@ function observeActors(
       const { name, annotations } = job.metadata;
       const place = parseActorName(run, name);
       if (!place) return [];
-      const pod = newest(podsOf(job));
+      const pod = newest(podsOfJob(job));
       const { connected, draining, running } = said.get(name) ?? {};
       const state = isChildOf(run, job) ? actorState(job, pod, connected ?? false, nowMs) : orphanState(job);
       return [

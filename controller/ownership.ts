@@ -47,10 +47,14 @@ export function mayTake(run: Run, object: KubeObject): boolean {
   return isChildOf(run, object) || isOrphanOf(run, object);
 }
 
-/** Pods of the run's Deployment, by its ReplicaSets. */
+/** Pods of the learner's Deployment, by its ReplicaSets. */
 export function learnerPodsOf(run: Run, cache: Cache): Pod[] {
+  return podsOf(deploymentOf(run, cache), run, cache);
+}
+
+/** Pods of one of the run's Deployments. */
+export function podsOf(deployment: Deployment | undefined, run: Run, cache: Cache): Pod[] {
   const { namespace } = run.metadata;
-  const deployment = deploymentOf(run, cache);
   return (deployment ? cache.ownedBy(REPLICA_SET, namespace, deployment.metadata.uid!) : []).flatMap((set) =>
     cache.ownedBy<Pod>(POD, namespace, set.metadata.uid!),
   );

@@ -26,6 +26,8 @@ import { withRunDefaults } from "./desired/run-defaults.ts";
 import { CONFIRM_SECONDS } from "./expectations.ts";
 import { findFlavors, placed } from "./flavors.ts";
 import { forceDetach } from "./force-detach.ts";
+import { type GenerationPlan, planGeneration, UNUSED_SECONDS, unusedSince } from "./generation.ts";
+import { reconcileGenerators, stabiliserOf } from "./generators.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import type { ReconcileResult } from "./kube/types.ts";
 import { learnerState } from "./learner-state.ts";
@@ -64,6 +66,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
 
   take(noteVolume(look));
   take(noteSilence(look));
+  take(noteUnused(look));
   if (run.metadata.deletionTimestamp) {
     const { againSeconds } = take(lastCheckpoint(look));
     if (againSeconds === undefined) await releaseRun(look);
@@ -105,6 +108,10 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   take(reportDisruptions(look));
   take(nextLoss(look));
 
+  const { stabiliser } = take(stabiliserOf(look));
+  const generation = planGeneration(look.observed, { stage: lifecycle.stage, stabiliser, nowMs: look.nowMs });
+  const generates = queued.refused ? {} : take(await tryStep(run, () => reconcileGenerators(look, generation)));
+
   const warning = take(await findWarning(look));
   take(notePodless(look));
   const learner = learnerState({
@@ -116,7 +123,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     nowMs: look.nowMs,
   });
   again.push(learner.againSeconds, scale.againSeconds);
-  if (refused.blocked ?? refused.other ?? actorsRefused) again.push(REFUSED_SECONDS);
+  if (refused.blocked ?? refused.other ?? actorsRefused ?? generates.refused) again.push(REFUSED_SECONDS);
   const status = desiredStatus({
     ...{ observed: look.observed, lifecycle, learner, scale, nowMs: look.nowMs },
     written: look.memory.suspension?.checkpoint,
@@ -124,6 +131,8 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     images: imagesStatus(look.observed, lifecycle, look.settings),
     refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
+    ...{ generation, unusedSinceMs: look.memory.unusedSinceMs },
+    generationRefused: generates.refused ?? (warning.generators && eventBlocker(warning.generators, "generation")),
   });
   const unheard = isUnheard(look);
   if (unheard) again.push(HEAR_SECONDS);
@@ -131,7 +140,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     const { due } = take(holdStatus(look, status));
     if (due) take(await writeStatus(look, status));
   }
-  measure(look, unheard ? (run.status ?? {}) : status, lifecycle, scale);
+  measure(look, unheard ? (run.status ?? {}) : status, lifecycle, scale, generation);
   again.push(
     isOverdue(look) ? undefined : (expiryMs(look) - look.nowMs) / 1000,
     (Math.min(...certificatesOf(look).map(({ renewAtMs }) => renewAtMs)) - look.nowMs) / 1000,
@@ -169,6 +178,13 @@ function noteSilence({ observed: { actors, link }, memory, nowMs }: Look): StepR
     if (nowMs - sinceMs >= SILENT_ACTOR_SECONDS * 1000) actor.state = "lost";
   }
   return { remember: { silentSinceMs } };
+}
+
+/** `againSeconds` is the time until a generator is named that the learner does not use. */
+function noteUnused({ observed, memory, nowMs }: Look): StepResult {
+  const unusedSinceMs = unusedSince(observed, memory.unusedSinceMs, nowMs);
+  const next = [...unusedSinceMs.values()].map((it) => it + UNUSED_SECONDS * 1000).filter((atMs) => atMs > nowMs);
+  return { remember: { unusedSinceMs }, ...(next.length > 0 && { againSeconds: (Math.min(...next) - nowMs) / 1000 }) };
 }
 
 /** `againSeconds` is the time until an actor or a pod counts as lost that nothing more is heard of. */
@@ -262,9 +278,10 @@ async function expire(look: Look): Promise<ReconcileResult> {
   return {};
 }
 
-/** What is known of the certificates in use: the learner's with the authority's, and the actors'. */
+/** What is known of the certificates in use: the learner's with the authority's, the actors' and the generators'. */
 function certificatesOf({ memory }: Look): { renewAtMs: number; expireAtMs: number }[] {
-  return [...(memory.certificates ? [memory.certificates] : []), ...memory.actorCertificates.values()];
+  const { certificates, generatorCertificate } = memory;
+  return [certificates, generatorCertificate].flatMap((it) => it ?? []).concat(...memory.actorCertificates.values());
 }
 
 /** Stages in which there should be a learner that answers. */
@@ -275,6 +292,7 @@ function measure(
   status: TrainingRunStatus,
   { stage }: LifecyclePlan,
   { demand, desired }: ScalePlan,
+  generation: GenerationPlan | undefined,
 ): void {
   const { observed, memory } = look;
   const active = observed.actors.filter(isActive);
@@ -287,6 +305,7 @@ function measure(
       ...{ completed: said.completed, lost: said.lost, retried: said.retried, disrupted: said.disrupted },
     },
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
+    generators: generation?.replicas ?? 0,
     learnerDue: LEARNER_DUE.includes(stage),
     // Those of a run that is over are not renewed, and not used.
     certificatesExpireAtMs:

@@ -1,8 +1,8 @@
 /** Why a child is not written, from what the API server answers or from what the run asks for, with what to do about it. */
 import { podTemplateProblems } from "../crds/trainingrun.ts";
-import { oneLine, type PodOf, quota } from "./blockers.ts";
+import { oneLine, quota } from "./blockers.ts";
 import type { Finding, Reason } from "./conditions.ts";
-import type { Run } from "./desired/names.ts";
+import { GENERATORS, type Run } from "./desired/names.ts";
 import { ApiError, isConflict } from "./kube/errors.ts";
 
 /** What a person must know of a refused write; undefined if trying again is all that is needed. */
@@ -36,7 +36,8 @@ const SCHEMA_ERROR =
 
 function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path" | "fault", string>): Finding {
   // Whatever of a Deployment can be wrong so comes from there.
-  const field = path.replace(/^\.spec\.template\./, "spec.learner.podTemplate.");
+  const part = name.endsWith(`-${GENERATORS}`) ? "generation" : "learner";
+  const field = path.replace(/^\.spec\.template\./, `spec.${part}.podTemplate.`);
   return {
     reason: "Refused",
     message: `${kind} ${name} is refused: ${field}: ${fault}; ${CORRECT_FIELD}`,
@@ -50,7 +51,7 @@ function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path
  * @param child which is not applied, such as `Deployment run-learner`
  * @throws BlockedError that names the fields
  */
-export function checkPodTemplate({ spec }: Run, of: PodOf, child: string): void {
+export function checkPodTemplate({ spec }: Run, of: "learner" | "actors", child: string): void {
   const problems = podTemplateProblems(of, spec[of].podTemplate);
   if (problems.length > 0)
     throw new BlockedError("Refused", `${child} is refused: ${problems.join("; ")}; ${CORRECT_FIELD}`);

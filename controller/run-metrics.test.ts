@@ -26,6 +26,7 @@ const measurement = (change: Partial<RunMeasurement> = {}): RunMeasurement => ({
   demand: { queued: 5, running: 2 },
   executions: { completed: 10, lost: 1, retried: 2, disrupted: 3 },
   actors: { desired: 4, running: 1, starting: 3, draining: 0, idle: 0 },
+  generators: 0,
   learnerDue: true,
   certificatesExpireAtMs: 5000,
   ...change,
@@ -103,16 +104,20 @@ test("run metrics: a reason goes with its cause, counters never fall, what is no
   assert.equal(values.get('longrun_run_execution_events_total{event="disrupted"}'), 4);
 });
 
-test("run metrics: GPUs of the learner, and of each slot of the actors", async () => {
+test("run metrics: GPUs, and parts of one, of the learner, of each slot of the actors and of each generator", async () => {
   const registry = new Registry();
   const run = runOf();
   run.spec.learner.resources = { limits: { "nvidia.com/gpu": 2 } };
   run.spec.actors.sandboxResources = { limits: { "nvidia.com/gpu": 1 } };
   run.spec.actors.slots = 3;
-  new RunMetrics(registry).observe(name, measurement({ run }));
+  run.spec.actors.resources = { limits: { cpu: 1, "nvidia.com/gpu.shared": "1" } };
+  run.spec.generation = runOf({ generation: { resources: { limits: { "nvidia.com/mig-1g.10gb": 1 } } } }).spec
+    .generation!;
+  new RunMetrics(registry).observe(name, measurement({ run, generators: 5 }));
   const values = await scrape(registry);
+  assert.equal(values.get('longrun_run_gpus{component="generator"}'), 5);
   assert.equal(values.get('longrun_run_gpus{component="learner"}'), 2);
-  assert.equal(values.get('longrun_run_gpus{component="actor"}'), 4 * 3);
+  assert.equal(values.get('longrun_run_gpus{component="actor"}'), 4 * (3 + 1));
 });
 
 test("run metrics: of a run that is gone nothing is left", async () => {

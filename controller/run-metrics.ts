@@ -1,5 +1,7 @@
 /** Each run as metrics, for whoever watches all of them: what it does, what it needs, what it got, what is in its way. */
+
 import { Counter, Gauge, type Registry } from "prom-client";
+import { gpuCount } from "../crds/gpu.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import type { Demand } from "./autoscale.ts";
 import { findCondition, isBlocker } from "./conditions.ts";
@@ -30,6 +32,8 @@ export interface RunMeasurement {
   executions: { completed: number; lost: number; retried: number; disrupted: number } | undefined;
   /** By state; one that is undefined is not known and stays as it was. */
   actors: { desired: number | undefined; running: number; starting: number; draining: number; idle: number };
+  /** That there are to be. */
+  generators: number;
   /** Whether a learner is to be there. */
   learnerDue: boolean;
   /** Unix milliseconds at which the first of its certificates expires; undefined: none is due. */
@@ -89,7 +93,7 @@ export class RunMetrics {
   );
   readonly #gpus = this.#gauge(
     "gpus",
-    "GPUs that the pods of a run ask for, by component (learner, actor)",
+    "GPUs, or parts of one, that the pods of a run ask for, by component (learner, actor, generator)",
     "component",
   );
   readonly #expiration = this.#gauge(
@@ -122,7 +126,7 @@ export class RunMetrics {
       this.#learner.set(name, findCondition(status.conditions, "LearnerAvailable")?.status === "True" ? 1 : 0);
     else this.#learner.remove(name);
     const active = actors.running + actors.starting + actors.draining;
-    for (const [component, count] of Object.entries(gpusOf(run, it.learnerDue ? 1 : 0, active)))
+    for (const [component, count] of Object.entries(gpusOf(run, it.learnerDue ? 1 : 0, active, it.generators)))
       this.#gpus.set({ ...name, component }, count);
     if (it.certificatesExpireAtMs === undefined) this.#expiration.remove(name);
     else this.#expiration.set(name, it.certificatesExpireAtMs / 1000);
@@ -146,7 +150,7 @@ export class RunMetrics {
     without(this.#events, "event", ["completed", "lost", "retried", "disrupted"]);
     without(this.#actors, "state", ["desired", "running", "starting", "draining", "idle"]);
     without(this.#decisions, "direction", ["up", "down"]);
-    without(this.#gpus, "component", ["learner", "actor"]);
+    without(this.#gpus, "component", ["learner", "actor", "generator"]);
     if (shown.waiting !== undefined) without(this.#waiting, "reason", [shown.waiting]);
     if (shown.blocked !== undefined) without(this.#blocked, "reason", [shown.blocked]);
   }
@@ -202,17 +206,11 @@ function waitingReason(status: TrainingRunStatus, starting: number): string | un
   return starting > 0 ? findCondition(status.conditions, "ActorsScaled")?.reason : undefined;
 }
 
-/** Extended resources that are GPUs: `nvidia.com/gpu`, `amd.com/gpu`. */
-const GPU = /\/gpu$/;
-
-function gpusOf({ spec }: Run, learners: number, actors: number): { learner: number; actor: number } {
-  const each = (resources: { limits?: Record<string, unknown>; requests?: Record<string, unknown> } | undefined) =>
-    Object.entries(resources?.limits ?? resources?.requests ?? {})
-      .filter(([name]) => GPU.test(name))
-      .reduce((sum, [, count]) => sum + Number(count), 0);
+function gpusOf({ spec }: Run, learners: number, actors: number, generators: number) {
   const { slots, resources, sandboxResources } = spec.actors;
   return {
-    learner: learners * each(spec.learner.resources),
-    actor: actors * (each(resources) + slots * each(sandboxResources)),
+    learner: learners * gpuCount(spec.learner.resources),
+    actor: actors * (gpuCount(resources) + slots * gpuCount(sandboxResources)),
+    ...(spec.generation && { generator: generators * gpuCount(spec.generation.resources) }),
   };
 }

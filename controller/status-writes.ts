@@ -61,9 +61,11 @@ function stateOf(status: TrainingRunStatus) {
     engineSeconds,
     percent,
     estimatedCompletion,
+    generation,
     ...rest
   } = withoutCounts(status);
-  return { ...rest, conditions: (status.conditions ?? []).map(withoutDoing) };
+  const { ready, replicas } = generation ?? {};
+  return { ...rest, generation: { ready, replicas }, conditions: (status.conditions ?? []).map(withoutDoing) };
 }
 
 /** While it progresses, the reason says what the learner does, which changes several times in an iteration. */

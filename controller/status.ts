@@ -21,6 +21,7 @@ import {
   stamp,
 } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
+import { type GenerationFacts, type GenerationPlan, generationFinding, generationStatus } from "./generation.ts";
 import { exhaustion, lastWords, learnerFailures } from "./learner-failures.ts";
 import type { LearnerState } from "./learner-state.ts";
 import type { LearnerStatus, ReportedIteration } from "./learner-status.ts";
@@ -38,6 +39,12 @@ export interface StatusFacts {
   refused: RefusedChildren;
   /** What refuses actors, found in this reconcile: a quota, say. */
   actorsRefused: Finding | undefined;
+  /** Undefined: the run has no generators. */
+  generation?: GenerationPlan | undefined;
+  /** What refuses generators, likewise. */
+  generationRefused?: Finding | undefined;
+  /** See unusedSince of generation.ts. */
+  unusedSinceMs?: GenerationFacts["unusedSinceMs"];
   /** The checkpoint that the learner answered a suspension with. */
   written?: TrainingRunStatus["checkpoint"];
   /** What became of the webhook, where this process knows more than the status. */
@@ -62,6 +69,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const progress = progressOf(run.spec.stopping.iterations, heard, before, nowMs, ended !== undefined);
   const conditions = stamp(conditionsOf(facts), before.conditions ?? [], { generation: run.metadata.generation, now });
   const actors = actorsOf(facts, now);
+  const generation = generationStatus(observed, facts.generation);
   const executions = heard?.executions ? countsOf(heard.executions) : before.executions;
   const several = run.spec.tasks.length > 1;
   const tasks = tasksOf(run, heard, before);
@@ -78,6 +86,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     completionTime: ended,
     executions: ended && executions ? { ...executions, queued: 0, running: 0 } : executions,
     actors,
+    generation,
     checkpoint: heard?.checkpoint ?? written ?? before.checkpoint,
     // A run that was resumed after a failure has another end, which is told anew.
     notification: ended === undefined ? undefined : (notification ?? before.notification),
@@ -86,7 +95,10 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     evaluation: heard?.evaluation ?? (several ? undefined : before.evaluation),
     ...progress,
     tasks,
-    display: displayOf(progress, several ? tasks : undefined, actors, run.spec.stopping.iterations),
+    display: {
+      ...displayOf(progress, several ? tasks : undefined, actors, run.spec.stopping.iterations),
+      ...(generation && { generators: `${generation.ready}/${generation.replicas}` }),
+    },
   });
 }
 
@@ -243,8 +255,10 @@ function conditionsOf(facts: StatusFacts): NewCondition[] {
   const [succeeded, failed] = outcomeConditions(facts);
   const suspended = suspendedCondition(facts);
   const actors = actorsCondition(facts);
+  const generation = generationCondition(facts);
   const progressing = progressingCondition(facts, actors);
-  const blocked = [learner, actors, progressing].find(({ reason }) => isBlocker(reason)) ?? refused.blocked;
+  const blocked =
+    [learner, actors, ...generation, progressing].find(({ reason }) => isBlocker(reason)) ?? refused.blocked;
   const unapplied = refused.blocked ?? refused.other;
   const over = isOver(lifecycle.stage);
   const idle = over || lifecycle.stage === "Suspended";
@@ -264,6 +278,7 @@ function conditionsOf(facts: StatusFacts): NewCondition[] {
     suspended,
     condition("LearnerAvailable", learner.available, learner),
     actors,
+    ...generation,
     progressing,
     ...(admission && !over ? [condition("Admitted", admission.state === "admitted", admission.finding)] : []),
     ...(unapplied ? [condition("ObjectsApplied", false, unapplied)] : []),
@@ -344,6 +359,13 @@ function actorsCondition({ observed, lifecycle, scale, actorsRefused }: StatusFa
   return waiting.length === 0 && staying === scale.desired && scale.create.length === 0
     ? is(true, "AsDesired", "as many actors run as there is work for")
     : is(false, "Scaling", "actors start or finish");
+}
+
+function generationCondition(facts: StatusFacts): NewCondition[] {
+  const { observed, generation: plan, generationRefused: refused, unusedSinceMs = new Map(), nowMs } = facts;
+  if (!observed.run.spec.generation || !plan) return [];
+  const { available, ...finding } = generationFinding(observed, { plan, refused, unusedSinceMs, nowMs });
+  return [condition("GenerationAvailable", available, finding)];
 }
 
 /** What the actor that failed last said, once several have in a row. */

@@ -10,24 +10,31 @@ import type { StepResult } from "./steps.ts";
 /** How often the events of an object that does not come on are asked for. */
 const WARNING_SECONDS = 15;
 
-/** The newest warnings about a learner, what is fetched and copied before it, or an actor that does not come on and does not say why itself. */
-export async function findWarning(look: Look): Promise<StepResult & { learner?: Warning; actors?: Warning }> {
+/**
+ * The newest warnings about a learner, what is fetched and copied before it, an actor or a generator that does not come on and does
+ * not say why itself.
+ */
+export async function findWarning(
+  look: Look,
+): Promise<StepResult & { learner?: Warning; actors?: Warning; generators?: Warning }> {
   const { observed, memory, nowMs } = look;
-  const { learnerPod, initPod, modelPod, actors } = observed;
+  const { learnerPod, initPod, modelPod, actors, generators } = observed;
   const stuck = actors.find(
     ({ state, pod, job }) =>
       state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
   );
   const ownStuck = [learnerPod, initPod, modelPod].find((pod) => pod && isSilent(pod, nowMs));
-  const subject = ownStuck ?? stuck?.pod ?? stuck?.job;
-  const waiting = actors.some(({ state }) => state === "starting");
+  const stuckActor = stuck?.pod ?? stuck?.job;
+  const pending = generators.pods.filter(({ status }) => status?.phase === "Pending");
+  const subject = ownStuck ?? stuckActor ?? pending.find((pod) => isSilent(pod, nowMs));
+  const waiting = pending.length > 0 || actors.some(({ state }) => state === "starting");
   if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};
   const uid = subject.metadata.uid!;
   const known = memory.warning;
   const isFresh = known?.uid === uid && nowMs - known.atMs < WARNING_SECONDS * 1000;
   const found = isFresh ? known : { uid, atMs: nowMs, warning: await newestWarning(look, uid) };
   return {
-    ...(found.warning && { [ownStuck ? "learner" : "actors"]: found.warning }),
+    ...(found.warning && { [ownStuck ? "learner" : stuckActor ? "actors" : "generators"]: found.warning }),
     remember: { warning: found },
     againSeconds: WARNING_SECONDS,
   };

@@ -6,6 +6,7 @@ import { type Look, tell } from "./context.ts";
 import { inputsOf } from "./desired/inputs.ts";
 import { digestOf, INPUT_HASH, queueNameOf, SPEC_HASH } from "./desired/names.ts";
 import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCondition } from "./desired/workload.ts";
+import { readyGenerators } from "./generation.ts";
 import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";
 import type { LifecyclePlan } from "./lifecycle.ts";
@@ -124,15 +125,18 @@ async function priorityOf({
   return { priorityClassRef: ref, priority: found.value };
 }
 
-function podsAreReady({ observed: { learnerPod, actors } }: Look, workload: Workload): boolean {
+function podsAreReady({ observed }: Look, workload: Workload): boolean {
+  const { learnerPod, actors } = observed;
   const ready = learnerPod?.status?.containerStatuses?.some(({ name, ready }) => name === "learner" && ready) ?? false;
+  const { generation } = observed.run.spec;
+  if (generation && readyGenerators(observed) < generation.replicas.min) return false;
   return ready && actors.filter(({ state }) => state === "running").length >= coveredActors(workload);
 }
 
 /** For `waitForPodsReady` of Kueue, which evicts what does not say so in time. */
 async function sayReady(look: Look, workload: Workload): Promise<void> {
   if (conditionOf(workload, "PodsReady")) return;
-  const message = "the learner and the actors that the run always has are ready";
+  const message = "the learner, and the generators and actors that the run always has, are ready";
   await setStatus(look, workload, [{ type: "PodsReady", status: "True", reason: "Started", message }]);
 }
 

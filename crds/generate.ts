@@ -26,6 +26,8 @@ const NAMES: Record<string, string> = {
   "spec.model.source.huggingFace": "HuggingFaceSource",
   ...podTemplateNames("spec.learner.podTemplate", "Learner"),
   ...podTemplateNames("spec.actors.podTemplate", "Actor"),
+  ...podTemplateNames("spec.generation.podTemplate", "Generator"),
+  "spec.generation.replicas": "GenerationReplicas",
   "spec.actors.sandboxResources": "Resources",
   "status.display": "DisplayStatus",
   "status.conditions": "Condition",
@@ -39,14 +41,15 @@ const NAMES: Record<string, string> = {
   "status.tasks.evaluation.before": "EvaluatedPolicyStatus",
   "status.tasks.evaluation.after": "EvaluatedPolicyStatus",
   "status.actors": "ActorsStatus",
+  "status.generation": "GenerationStatus",
   "status.checkpoint": "CheckpointStatus",
   "status.notification": "NotificationStatus",
   "status.images": "ImagesStatus",
   "status.failures": "FailuresStatus",
 };
 
-/** The two differ: programs run in the pods of actors. */
-function podTemplateNames(at: string, of: "Learner" | "Actor"): Record<string, string> {
+/** They differ: programs run in the pods of actors. */
+function podTemplateNames(at: string, of: "Learner" | "Actor" | "Generator"): Record<string, string> {
   return {
     [at]: `${of}PodTemplate`,
     [`${at}.metadata`]: "PodMetadata",

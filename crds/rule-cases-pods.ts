@@ -1,8 +1,14 @@
 /** The cases of `rule-cases.ts` for the rules of podTemplate. */
 import type { RuleCase } from "./rule-case.ts";
 
+const CONTAINERS: Record<string, string> = {
+  "spec.learner.podTemplate": "learner",
+  "spec.actors.podTemplate": "supervisor",
+  "spec.generation.podTemplate": "generator",
+};
+
 function podTemplateCases(at: string): RuleCase[] {
-  const container = at.includes("learner") ? "learner" : "supervisor";
+  const container = CONTAINERS[at]!;
   const set = (text: string): string[] => [`${at.replace("spec.", "")}={${text}}`];
   const env = (text: string): string[] => set(`spec: {containers: [{name: ${container}, env: [{${text}}]}]}`);
   const accepted = set(
@@ -92,9 +98,9 @@ function podVolumeCases(): RuleCase[] {
       refused: set("{name: a}", ""),
       accepted: volume("persistentVolumeClaim: {claimName: a, readOnly: true}"),
     },
-    ...["data", "config", "tls", "tmp", "public-data", "private-data", "model"].map((name) => ({
+    ...["data", "config", "tls", "tmp", "shared-memory", "public-data", "private-data", "model"].map((name) => ({
       at: `${at}.volumes[].name`,
-      message: "volumes data, config, tls, tmp, public-data, private-data and model are longrun's own",
+      message: "volumes data, config, tls, tmp, shared-memory, public-data, private-data and model are longrun's own",
       refused: set(`{name: ${name}, emptyDir: {}}`, ""),
       accepted: set("{name: models, emptyDir: {}}", ""),
     })),
@@ -108,6 +114,6 @@ function podVolumeCases(): RuleCase[] {
 }
 
 export const POD_TEMPLATE_CASES: RuleCase[] = [
-  ...["spec.learner.podTemplate", "spec.actors.podTemplate"].flatMap(podTemplateCases),
+  ...Object.keys(CONTAINERS).flatMap(podTemplateCases),
   ...podVolumeCases(),
 ];

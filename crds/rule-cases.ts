@@ -691,8 +691,70 @@ const PODS: RuleCase[] = [
     refused: ["learner.storage.size=99Mi"],
     accepted: ["learner.storage.size=0.1Gi"],
   },
-  ...["spec.learner.resources", "spec.actors.resources", "spec.actors.sandboxResources"].flatMap(resourceCases),
+  ...["spec.learner.sharedMemory", "spec.generation.sharedMemory"].map((at) => ({
+    at,
+    message: "a size is a number of bytes",
+    refused: [`${at.replace("spec.", "")}=1gi`],
+    accepted: [`${at.replace("spec.", "")}=1.5Gi`],
+  })),
+  ...[
+    "spec.learner.resources",
+    "spec.actors.resources",
+    "spec.actors.sandboxResources",
+    "spec.generation.resources",
+  ].flatMap(resourceCases),
   ...POD_TEMPLATE_CASES,
+];
+
+const LORA = "adaptation: {type: LoRA, rank: 16}";
+const VOLUME = "policy: ./m, volume: {image: {reference: m}}";
+const VLLM = "engine: VLLM, image: vllm";
+
+const GENERATION: RuleCase[] = [
+  {
+    at: "spec.generation",
+    message: "generation.replicas.min is at most",
+    refused: ["generation.replicas={min: 2}"],
+    accepted: ["generation.replicas={min: 2, max: 2}"],
+  },
+  {
+    at: "spec.generation",
+    message: "engine VLLM needs an image",
+    refused: [`model={${LORA}, ${VOLUME}}`, "generation={engine: VLLM}"],
+    accepted: [`model={${LORA}, ${VOLUME}}`, `generation={${VLLM}}`],
+  },
+  ...["nvidia.com/mig-1g.10gb: 2", "nvidia.com/gpu: 17", "nvidia.com/gpu: 1, nvidia.com/gpu.shared: 1"].map(
+    (limits) => ({
+      at: "spec.generation",
+      message: "a generator uses whole GPUs, 16 at most",
+      refused: [`generation.resources.limits={${limits}}`],
+      accepted: ["generation.resources.limits={nvidia.com/gpu: 4}"],
+    }),
+  ),
+  ...[VOLUME, `${VOLUME}, ${LORA.replace("16", "513")}`].map((model) => ({
+    at: "spec",
+    message: "generation.engine VLLM takes new weights as LoRA adapters",
+    refused: [`model={${model}}`, `generation={${VLLM}}`],
+    accepted: [`model={${VOLUME}, ${LORA.replace("16", "512")}}`, `generation={${VLLM}}`],
+  })),
+  {
+    at: "spec",
+    message: "with top-p vLLM's log-probs",
+    refused: [`model={${VOLUME}, ${LORA}, topP: 0.9}`, `generation={${VLLM}}`],
+    accepted: [`model={${VOLUME}, ${LORA}, topP: 0.9}`, "generation={}"],
+  },
+  {
+    at: "spec",
+    message: "vLLM's image has none of longrun's policies",
+    refused: [`model={policy: quickstart, ${LORA}}`, `generation={${VLLM}}`],
+    accepted: [`model={policy: quickstart, ${LORA}}`, "generation={}"],
+  },
+  {
+    at: "spec",
+    message: "model.source is fetched onto the run's own volume",
+    refused: [`model={source: ${HUB}}`, "generation={}"],
+    accepted: [`model={${VOLUME}}`, "generation={}"],
+  },
 ];
 
 /** A field that cannot change: from its default to `value`; what can change beside it is accepted. */
@@ -843,4 +905,4 @@ const CHANGE: RuleCase[] = [
   },
 ];
 
-export const RULE_CASES: RuleCase[] = [...FORMS, ...FIT, ...PODS, ...CHANGE];
+export const RULE_CASES: RuleCase[] = [...FORMS, ...FIT, ...PODS, ...GENERATION, ...CHANGE];

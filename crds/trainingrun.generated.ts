@@ -38,6 +38,8 @@ export interface TrainingRunSpec {
   learner: Learner;
   /** The processes that execute programs. */
   actors: Actors;
+  /** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. After each update of the policy they get its LoRA adapter, or every weight where model.adaptation.type is Full. Absent: the learner writes by itself. */
+  generation?: Generation;
   /** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */
   evaluation: Evaluation;
   /** When the run is done; whichever comes first. */
@@ -400,6 +402,8 @@ export interface Learner {
   storage: Storage;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
+  /** Size of /dev/shm; only on Kubernetes. What is used of it counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
+  sharedMemory?: string;
   /** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, stopGraceSeconds). */
   podTemplate?: LearnerPodTemplate;
 }
@@ -780,6 +784,98 @@ export interface ActorContainer {
   env?: PodVariable[];
 }
 
+/** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. After each update of the policy they get its LoRA adapter, or every weight where model.adaptation.type is Full. Absent: the learner writes by itself. */
+export interface Generation {
+  /** How many generators there are. Between min and max longrun follows the prompts that wait. */
+  replicas: GenerationReplicas;
+  /** What generates. Longrun: longrun serve, with the learner's own engine. VLLM: a stock vLLM in a container that listens on the pod's loopback address alone, and longrun's sidecar before it (default Longrun; ours). */
+  engine: 'Longrun' | 'VLLM';
+  /** Container image of the engine. Absent: the learner's, with engine Longrun. With VLLM the sidecar has the learner's image. */
+  image?: string;
+  /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
+  imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
+  /** Resources of the container; only on Kubernetes. */
+  resources: Resources;
+  /** Size of /dev/shm; only on Kubernetes. What is used of it counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
+  sharedMemory?: string;
+  /** Seconds that fewer generators must be enough before some are drained (default 300; ours). */
+  scaleDownSeconds: number;
+  /** Seconds that a generator may take to load the model before the kubelet starts it again (default 1800; ours). */
+  startSeconds: number;
+  /** Longest time that a generator which is taken away goes on with the solutions that it is writing; the rest is written by another one, from the start (default 60; ours). */
+  drainSeconds: number;
+  /** Additions to the pods of generators, merged strategically (lists by their keys). What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, drainSeconds). */
+  podTemplate?: GeneratorPodTemplate;
+}
+
+/** How many generators there are. Between min and max longrun follows the prompts that wait. */
+export interface GenerationReplicas {
+  /** Fewest generators while the run is not suspended (default 1; ours). */
+  min: number;
+  /** Most generators (default 1; ours). */
+  max: number;
+}
+
+/** Additions to the pods of generators, merged strategically (lists by their keys). What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, drainSeconds). */
+export interface GeneratorPodTemplate {
+  /** Further labels and annotations of the pod. */
+  metadata?: PodMetadata;
+  /** Fields of the pod's spec, as Kubernetes has them. */
+  spec?: GeneratorPodSpec;
+}
+
+/** Fields of the pod's spec, as Kubernetes has them. */
+export interface GeneratorPodSpec {
+  /** Labels that a node must have. */
+  nodeSelector?: Record<string, string>;
+  /** Nodes that the pod must, or should, run on; topologySpreadConstraints keep pods apart. */
+  affinity?: Record<string, unknown>;
+  /** Taints of nodes that the pod tolerates. */
+  tolerations?: Toleration[];
+  /** How pods are spread over zones or nodes. */
+  topologySpreadConstraints?: unknown[];
+  /** PriorityClass of the pod. */
+  priorityClassName?: string;
+  /** Scheduler that finds a node. Absent: the cluster's own. */
+  schedulerName?: string;
+  /** Gates that somebody opens before the pod is scheduled. */
+  schedulingGates?: SchedulingGate[];
+  /** RuntimeClass of the pod, e.g. nvidia. */
+  runtimeClassName?: string;
+  /** Secrets with which the kubelet pulls images; no container sees them. */
+  imagePullSecrets?: PullSecret[];
+  /** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+  securityContext?: GeneratorSecurityContext;
+  /** Additions to the container generator, and with engine VLLM to the container vllm; further containers cannot be added. */
+  containers?: GeneratorContainer[];
+}
+
+/** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+export interface GeneratorSecurityContext {
+  /** Absent: 10001. */
+  runAsUser?: number;
+  /** Absent: 10001. */
+  runAsGroup?: number;
+  /** Group of the files on volumes. Absent: 10001. */
+  fsGroup?: number;
+  /** When the files' group is changed. Absent: OnRootMismatch. */
+  fsGroupChangePolicy?: 'OnRootMismatch' | 'Always';
+  /** Further groups, e.g. of a shared volume's files. */
+  supplementalGroups?: number[];
+  /** Filter of system calls. Absent: RuntimeDefault. */
+  seccompProfile?: SeccompProfile;
+  /** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+  appArmorProfile?: AppArmorProfile;
+}
+
+/** One of the containers. */
+export interface GeneratorContainer {
+  /** Name of the container. */
+  name: 'generator' | 'vllm';
+  /** Environment variables. None of a Secret: who may write TrainingRuns need not be able to read Secrets. */
+  env?: PodVariable[];
+}
+
 /** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */
 export interface Evaluation {
   /** N: programs from scratch, and with protocol Paper as many improvements besides (default 128; paper, section 4.1). */
@@ -882,7 +978,7 @@ export interface TrainingRunStatus {
   observedGeneration?: number;
   /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
   phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
-  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; Admitted where Kueue has the run in a queue; ObjectsApplied while the API server refuses an object of the run. */
+  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; GenerationAvailable of runs with spec.generation; Admitted where Kueue has the run in a queue; ObjectsApplied while the API server refuses an object of the run. */
   conditions?: Condition[];
   /** Finished iterations. */
   iteration?: number;
@@ -902,6 +998,8 @@ export interface TrainingRunStatus {
   executions?: ExecutionsStatus;
   /** Actors by state. */
   actors?: ActorsStatus;
+  /** Generators; absent without spec.generation. */
+  generation?: GenerationStatus;
   /** The newest checkpoint. */
   checkpoint?: CheckpointStatus;
   /** What became of spec.notifications.webhook once the run was over. */
@@ -1050,6 +1148,16 @@ export interface ActorsStatus {
   lastScaleTime?: string;
 }
 
+/** Generators; absent without spec.generation. */
+export interface GenerationStatus {
+  /** That can write. */
+  ready?: number;
+  /** That there should be. */
+  replicas?: number;
+  /** Newest policy version that all generators have which the learner uses. */
+  policyVersion?: number;
+}
+
 /** The newest checkpoint. */
 export interface CheckpointStatus {
   /** Iteration that it was taken after. */
@@ -1112,4 +1220,6 @@ export interface DisplayStatus {
   valid?: string;
   /** actors.running of actors.desired, e.g. 3/4. */
   actors?: string;
+  /** generation.ready of generation.replicas, e.g. 1/2. */
+  generators?: string;
 }

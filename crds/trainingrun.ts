@@ -7,11 +7,17 @@ import { describeErrors, type Problem } from "./problems.ts";
 import { dropRemovedFields, dropRemovedValues } from "./removed.ts";
 import { brokenRules, type RuleOptions } from "./rules.ts";
 import { type Schema, strictSchema } from "./schema.ts";
-import type { ActorPodTemplate, LearnerPodTemplate, Task, TrainingRun } from "./trainingrun.generated.ts";
+import type {
+  ActorPodTemplate,
+  GeneratorPodTemplate,
+  LearnerPodTemplate,
+  Task,
+  TrainingRun,
+} from "./trainingrun.generated.ts";
 
 export { ManifestError } from "./errors.ts";
 export type * from "./trainingrun.generated.ts";
-export type PodTemplate = LearnerPodTemplate | ActorPodTemplate;
+export type PodTemplate = LearnerPodTemplate | ActorPodTemplate | GeneratorPodTemplate;
 
 /**
  * @param text the manifest's YAML

@@ -1,7 +1,16 @@
 /** Who may do and reach what: accounts without rights, and network policies. */
 import type { V1NetworkPolicyPeer } from "@kubernetes/client-node";
 import type { NetworkPolicy, ServiceAccount } from "../kube/resources.ts";
-import { COMPONENT, childMetadata, GRPC_PORT, METRICS_PORT, podLabels, type Run } from "./names.ts";
+import {
+  COMPONENT,
+  childMetadata,
+  GENERATOR_PORT,
+  GENERATORS,
+  GRPC_PORT,
+  METRICS_PORT,
+  podLabels,
+  type Run,
+} from "./names.ts";
 import type { Settings } from "./settings.ts";
 
 /** What the controller's own pods are labelled with, in whatever namespace they are. */
@@ -11,18 +20,25 @@ const DNS_PORT = 53;
 
 /** None has any right, and no pod gets a token. */
 export function desiredServiceAccounts(run: Run): ServiceAccount[] {
-  const fetches = run.spec.model.source ? (["model"] as const) : [];
-  return (["learner", "actor", ...fetches] as const).map((component) => ({
+  const { model, generation } = run.spec;
+  const accounts = [
+    ["learner", "learner"],
+    ["actor", "actor"],
+    ...(model.source ? ([["model", "model"]] as const) : []),
+    ...(generation ? ([[GENERATORS, "generator"]] as const) : []),
+  ] as const;
+  return accounts.map(([suffix, component]) => ({
     apiVersion: "v1",
     kind: "ServiceAccount",
-    metadata: childMetadata(run, component, component),
+    metadata: childMetadata(run, suffix, component),
     automountServiceAccountToken: false,
   }));
 }
 
 export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPolicy[] {
   const fetches = run.spec.model.source ? [modelPolicy(run, settings)] : [];
-  return [learnerPolicy(run, settings), actorPolicy(run), ...fetches];
+  const generates = run.spec.generation ? [generatorPolicy(run)] : [];
+  return [learnerPolicy(run, settings), actorPolicy(run), ...fetches, ...generates];
 }
 
 const HTTPS_PORT = 443;
@@ -57,7 +73,29 @@ const DNS = {
   ],
 };
 
-/** In: its own actors and the controller, and whoever reads metrics. Out: nothing, a learner dials nobody. */
+/** In: the learner alone. Out: nothing. The kubelet's probes come from the node, which no policy keeps out. */
+function generatorPolicy(run: Run): NetworkPolicy {
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: childMetadata(run, GENERATORS, "generator"),
+    spec: {
+      podSelector: { matchLabels: podLabels(run, "generator") },
+      policyTypes: ["Ingress", "Egress"],
+      ingress: [
+        {
+          from: [{ podSelector: { matchLabels: podLabels(run, "learner") } }],
+          ports: [{ port: GENERATOR_PORT, protocol: "TCP" }],
+        },
+      ],
+    },
+  };
+}
+
+/**
+ * In: its own actors and the controller, and whoever reads metrics. Out: its generators, and DNS to find them; without generators a
+ * learner dials nobody.
+ */
 function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPolicy {
   const controller: V1NetworkPolicyPeer = {
     namespaceSelector: controllerNamespace
@@ -79,6 +117,15 @@ function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPoli
         },
         { ports: [{ port: METRICS_PORT, protocol: "TCP" }] },
       ],
+      ...(run.spec.generation && {
+        egress: [
+          {
+            to: [{ podSelector: { matchLabels: podLabels(run, "generator") } }],
+            ports: [{ port: GENERATOR_PORT, protocol: "TCP" }],
+          },
+          DNS,
+        ],
+      }),
     },
   };
 }

@@ -23,7 +23,11 @@ export const INIT_CHECKPOINT = "/data/init";
 const CONTROLLERS_OWN: Record<string, readonly string[]> = {
   learner: [
     ...["image", "imagePullPolicy", "resources", "podTemplate", "storage", "startSeconds", "stopGraceSeconds"],
-    "disruption",
+    ...["disruption", "sharedMemory"],
+  ],
+  generation: [
+    ...["replicas", "image", "imagePullPolicy", "resources", "sharedMemory", "podTemplate"],
+    ...["scaleDownSeconds", "startSeconds", "drainSeconds"],
   ],
   actors: [
     ...["min", "max", "replicas", "autoscaling", "scaleDownSeconds", "maxStarting", "drainSeconds", "stopGraceSeconds"],
@@ -86,12 +90,11 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   // A webhook's address may be a secret, and the report shows what the learner reads.
   const { notifications: _____, failurePolicy: ______, upgradePolicy: _______, initFrom, ...rest } = others;
   const own = Object.fromEntries(
-    Object.entries(CONTROLLERS_OWN).map(([part, fields]) => [
-      part,
-      Object.fromEntries(
-        Object.entries(rest[part as keyof typeof rest] as object).filter(([field]) => !fields.includes(field)),
-      ),
-    ]),
+    Object.entries(CONTROLLERS_OWN).flatMap(([part, fields]) => {
+      const value = rest[part as keyof typeof rest];
+      if (value === undefined) return [];
+      return [[part, Object.fromEntries(Object.entries(value).filter(([field]) => !fields.includes(field)))]];
+    }),
   );
   return asWritten({
     ...rest,

@@ -12,7 +12,9 @@ export interface Inputs {
 }
 
 /** Fields of `spec.learner` that the pod has and the learner does not read. */
-const LEARNER_FIELDS = ["image", "imagePullPolicy", "resources", "podTemplate", "startSeconds", "stopGraceSeconds"];
+const LEARNER_FIELDS = [
+  ...["image", "imagePullPolicy", "resources", "sharedMemory", "podTemplate", "startSeconds", "stopGraceSeconds"],
+];
 const ACTOR_FIELDS = [
   ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
   ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds", "evictionGraceSeconds"],

@@ -7,7 +7,9 @@ import {
   childMetadata,
   childName,
   digestOf,
+  GENERATOR_PORT,
   GRPC_PORT,
+  generatorHost,
   labelsOf,
   METRICS_PORT,
   podLabels,
@@ -16,7 +18,16 @@ import {
   runId,
   SPEC_HASH,
 } from "./names.ts";
-import { ANSWERS_GROUP, APP, BUNDLED_TASKS, CONTAINER_SECURITY, dataVolume, overlay, POD_SECURITY } from "./pod.ts";
+import {
+  ANSWERS_GROUP,
+  APP,
+  BUNDLED_TASKS,
+  CONTAINER_SECURITY,
+  dataVolume,
+  overlay,
+  POD_SECURITY,
+  sharedMemory,
+} from "./pod.ts";
 import { isEmpty } from "./run-defaults.ts";
 import type { Settings } from "./settings.ts";
 
@@ -82,6 +93,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
       ...["--run", "/data/run", "--manifest", `/config/${MANIFEST}`, "--tls", "/tls", "--stay"],
       ...["--run-id", runId(run)],
       ...["--listen", `0.0.0.0:${GRPC_PORT}`, "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
+      ...(spec.generation ? ["--generators", `https://${generatorHost(run)}:${GENERATOR_PORT}`] : []),
       ...folders.flatMap((folder) => ["--task-dir", folder]),
     ],
     ports: [
@@ -139,7 +151,7 @@ function learnerVolumes(run: Run, claimName: string): { volumes: V1Volume[]; mou
     { name: "tls", mountPath: "/tls", readOnly: true },
     { name: "tmp", mountPath: "/tmp" },
   ];
-  const add = ({ volume, mount }: ReturnType<typeof dataVolume>) => {
+  const add = ({ volume, mount }: { volume: V1Volume; mount: V1VolumeMount }) => {
     volumes.push(volume);
     mounts.push(mount);
   };
@@ -153,6 +165,8 @@ function learnerVolumes(run: Run, claimName: string): { volumes: V1Volume[]; mou
     });
   }
   if (run.spec.model.volume) add(dataVolume("model", run.spec.model.volume, MODEL));
+  const shared = sharedMemory(run.spec.learner);
+  if (shared) add(shared);
   return { volumes, mounts };
 }
 

@@ -8,7 +8,7 @@ export type Run = Omit<TrainingRun, "metadata"> & {
   metadata: ObjectMeta & Required<Pick<ObjectMeta, "namespace" | "uid" | "resourceVersion" | "generation">>;
 };
 
-export type Component = "learner" | "actor" | "init" | "model" | "run";
+export type Component = "learner" | "actor" | "generator" | "init" | "model" | "run";
 
 export const MANAGED_BY = "app.kubernetes.io/managed-by";
 /** What every child carries: caches hold nothing else. */
@@ -30,7 +30,11 @@ export const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
 /** An actor's container that holds the certificate. */
 export const SUPERVISOR = "supervisor";
 
+/** What the names of the generators' objects end with. */
+export const GENERATORS = "generators";
+
 export const GRPC_PORT = 7443;
+export const GENERATOR_PORT = 8443;
 export const METRICS_PORT = 9400;
 
 /** What every part's log lines call the run: the key by which the controller knows it. */
@@ -50,6 +54,17 @@ export function learnerHost({ metadata: { name, namespace } }: Run): string {
 export function learnerHosts(run: Run): string[] {
   const host = learnerHost(run);
   return [host, `${host}.cluster.local`, childName(run, "learner"), "localhost"];
+}
+
+/** The name of the headless Service whose addresses are the generators. */
+export function generatorHost({ metadata: { name, namespace } }: Run): string {
+  return `${name}-${GENERATORS}.${namespace}.svc`;
+}
+
+/** All that the generators' certificate is for. */
+export function generatorHosts(run: Run): string[] {
+  const host = generatorHost(run);
+  return [host, `${host}.cluster.local`, childName(run, GENERATORS)];
 }
 
 /** Actor `index`; the generation grows whenever that one is replaced. */

@@ -1,4 +1,4 @@
-/** What the pods of learners and actors have in common: the `restricted` pod security level, data volumes, overlays. */
+/** What the pods of learners, actors and generators have in common: the `restricted` pod security level, data volumes, overlays. */
 import type {
   V1PodSecurityContext,
   V1PodTemplateSpec,
@@ -6,7 +6,8 @@ import type {
   V1Volume,
   V1VolumeMount,
 } from "@kubernetes/client-node";
-import type { ImageVolumeSource, PersistentVolumeClaim, PodTemplate } from "../../crds/trainingrun.ts";
+import { gpuCount } from "../../crds/gpu.ts";
+import type { ImageVolumeSource, PersistentVolumeClaim, PodTemplate, Resources } from "../../crds/trainingrun.ts";
 
 /** Learner and supervisor. Programs run as another user, who can signal neither. */
 export const USER = 10001;
@@ -59,9 +60,28 @@ export function dataVolume(
   };
 }
 
+/** Size of /dev/shm where the container has a GPU and the spec says nothing. Container runtimes give 64 MiB. */
+const SHARED_MEMORY = "1Gi";
+
+/**
+ * `/dev/shm` in memory, of the size that the spec gives. @returns undefined where the container runtime's is enough
+ *
+ * @param always whether the container needs more than the runtime's, whatever its resources
+ */
+export function sharedMemory(
+  { sharedMemory: size, resources }: { sharedMemory?: string; resources: Resources },
+  always = false,
+): { volume: V1Volume; mount: V1VolumeMount } | undefined {
+  const sizeLimit = size ?? (always || gpuCount(resources) > 0 ? SHARED_MEMORY : undefined);
+  if (sizeLimit === undefined) return undefined;
+  const name = "shared-memory";
+  return { volume: { name, emptyDir: { medium: "Memory", sizeLimit } }, mount: { name, mountPath: "/dev/shm" } };
+}
+
 /** Lists that strategic merge joins by a key; lists that have none here are replaced whole, as Kubernetes does. */
 const MERGE_KEYS: Record<string, string[]> = {
   containers: ["name"],
+  initContainers: ["name"],
   volumes: ["name"],
   env: ["name"],
   volumeMounts: ["mountPath"],
@@ -111,12 +131,15 @@ export function overlay<Template extends V1PodTemplateSpec>(
   podTemplate: PodTemplate | undefined,
 ): Template {
   if (podTemplate === undefined) return template;
-  const own = template.spec?.containers.map(({ name }) => name) ?? [];
-  const { containers, ...spec } = podTemplate.spec ?? {};
-  const changed = (containers ?? []).filter(({ name }) => own.includes(name));
+  const { containers: additions = [], ...spec } = podTemplate.spec ?? {};
+  const changed = (["initContainers", "containers"] as const).flatMap((list) => {
+    const own = template.spec?.[list]?.map(({ name }) => name) ?? [];
+    const additionsToOwn = additions.filter(({ name }) => own.includes(name));
+    return additionsToOwn.length > 0 ? [[list, additionsToOwn]] : [];
+  });
   const merged = mergeStrategically(template, {
     ...podTemplate,
-    spec: { ...spec, ...(changed.length > 0 && { containers: changed }) },
+    spec: { ...spec, ...Object.fromEntries(changed) },
   }) as Template;
   return {
     ...merged,

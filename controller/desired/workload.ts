@@ -1,7 +1,9 @@
-/** What Kueue is asked for: one Workload for the learner and the actors that a run always has. */
+/** What Kueue is asked for: one Workload for the learner, its generators and the actors that a run always has. */
 import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Toleration } from "@kubernetes/client-node";
+import type { GenerationReplicas } from "../../crds/trainingrun.ts";
 import type { KubeObject, Raw } from "../kube/types.ts";
 import { desiredActor } from "./actors.ts";
+import { desiredGenerators } from "./generators.ts";
 import { desiredLearner } from "./learner.ts";
 import { childMetadata, digestOf, queueNameOf, type Run, SPEC_HASH } from "./names.ts";
 import type { Settings } from "./settings.ts";
@@ -58,16 +60,20 @@ export interface NodeChoice {
 interface PodSet {
   name: string;
   count: number;
+  /** Kueue may admit so few, if there is no quota for `count`. */
+  minCount?: number;
   template: Raw<V1PodTemplateSpec>;
 }
 
 /** Names of its pod sets. */
 export const LEARNER_SET = "learner";
 export const ACTORS_SET = "actors";
+export const GENERATORS_SET = "generators";
 
 /**
  * Its pods are told to Kueue by what decides where they fit, and nothing else: what a run computes can change without
- * queueing anew. The hash leaves the number of actors out, too: more than were admitted queue one by one.
+ * queueing anew. The hash leaves numbers out, too: actors beyond those that were admitted queue one by one, and of generators
+ * there are at most as many as were admitted.
  */
 export function desiredWorkload(
   run: Run,
@@ -75,7 +81,7 @@ export function desiredWorkload(
   priority: Pick<Workload["spec"], "priorityClassRef" | "priority"> = {},
 ): Workload {
   const learner = desiredLearner(run, { configHash: "", claimName: "", replicas: 1, settings });
-  const podSets = [
+  const podSets: PodSet[] = [
     { name: LEARNER_SET, count: 1, template: whatDecides(learner.spec!.template) },
     {
       name: ACTORS_SET,
@@ -83,6 +89,7 @@ export function desiredWorkload(
       template: whatDecides(desiredActor(run, 0, 0, settings).spec!.template),
     },
   ];
+  if (run.spec.generation) podSets.push(generatorSet(run, run.spec.generation.replicas, settings));
   const queueName = queueNameOf(run)!;
   const templates = podSets.map(({ template }) => template);
   return {
@@ -93,6 +100,15 @@ export function desiredWorkload(
       annotations: { [SPEC_HASH]: digestOf({ queueName, templates }) },
     },
     spec: { queueName, podSets, ...priority },
+  };
+}
+
+/** Kueue allows one set of a Workload a `minCount`. */
+function generatorSet(run: Run, { min, max }: GenerationReplicas, settings: Settings): PodSet {
+  const { template } = desiredGenerators(run, { replicas: max, settings }).spec!;
+  return {
+    ...{ name: GENERATORS_SET, count: max, ...(min < max && { minCount: min }) },
+    template: whatDecides(template),
   };
 }
 

@@ -13,6 +13,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { parse, stringify } from "yaml";
 import { desiredServiceAccounts } from "../../controller/desired/access.ts";
 import { desiredActor } from "../../controller/desired/actors.ts";
+import { desiredGenerators } from "../../controller/desired/generators.ts";
 import { desiredLearner } from "../../controller/desired/learner.ts";
 import type { Run } from "../../controller/desired/names.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
@@ -165,7 +166,10 @@ describe("manifests/examples", { skip }, () => {
     });
 
   /** The pods of the one run of that name, as the API server would store them; nothing is stored. */
-  const podsOf = async (file: string, name: string): Promise<{ learner: PodSpec; actor: PodSpec }> => {
+  const podsOf = async (
+    file: string,
+    name: string,
+  ): Promise<{ learner: PodSpec; actor: PodSpec; generator: PodSpec | undefined }> => {
     const text = readFileSync(join(ROOT, "manifests/examples", file), "utf8");
     await apply(objectsOf(text), "--namespace", "training");
     const manifest = objectsOf(text).find(({ kind, metadata }) => kind === "TrainingRun" && metadata.name === name)!;
@@ -174,12 +178,14 @@ describe("manifests/examples", { skip }, () => {
     await apply(desiredServiceAccounts(run).map(withoutOwner));
     const learner = desiredLearner(run, { configHash: "c", claimName: "c", replicas: 1, settings: DEFAULT_SETTINGS });
     const actor = desiredActor(run, 0, 0, DEFAULT_SETTINGS);
+    const generators = run.spec.generation && desiredGenerators(run, { replicas: 1, settings: DEFAULT_SETTINGS });
     const admitted = async ({ spec }: typeof learner | typeof actor): Promise<PodSpec> => {
       const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "pod", namespace: "training" } };
       const said = await apply([{ ...pod, spec: spec!.template.spec } as never], "--dry-run=server", "--output=json");
       return JSON.parse(said).spec;
     };
-    return { learner: await admitted(learner), actor: await admitted(actor) };
+    const generator = generators && (await admitted(generators));
+    return { learner: await admitted(learner), actor: await admitted(actor), generator };
   };
 
   test("priority.yaml: actors make room for learners, and preempt nobody", async () => {
@@ -210,6 +216,29 @@ describe("manifests/examples", { skip }, () => {
     const tolerated = ({ tolerations = [] }: PodSpec) => tolerations.map(({ key }) => key);
     assert.ok(tolerated(learner).includes("nvidia.com/gpu") && !tolerated(learner).includes("node.example.com/spot"));
     assert.ok(tolerated(actor).includes("node.example.com/spot") && !tolerated(actor).includes("nvidia.com/gpu"));
+  });
+
+  test("gpu-pods.yaml: learner and generators have the runtime class, tolerations, /dev/shm and parts of GPUs", async () => {
+    const nvidia = {
+      apiVersion: "node.k8s.io/v1",
+      kind: "RuntimeClass",
+      metadata: { name: "nvidia" },
+      handler: "nvidia",
+    };
+    await apply([nvidia as never]);
+    const { learner, generator } = await podsOf("gpu-pods.yaml", "gpus");
+    for (const [pod, gpus, size] of [
+      [learner, { "nvidia.com/gpu": "2" }, "2Gi"],
+      [generator!, { "nvidia.com/mig-1g.10gb": "1" }, "1Gi"],
+    ] as const) {
+      assert.equal(pod.runtimeClassName, "nvidia");
+      assert.ok(pod.tolerations?.some(({ key }) => key === "nvidia.com/gpu"));
+      const { memory: _, ...limits } = pod.containers[0]!.resources!.limits!;
+      assert.deepEqual(limits, gpus);
+      assert.ok(pod.containers[0]!.volumeMounts!.some(({ mountPath }) => mountPath === "/dev/shm"));
+      const shared = pod.volumes!.find(({ name }) => name === "shared-memory");
+      assert.deepEqual(shared!.emptyDir, { medium: "Memory", sizeLimit: size });
+    }
   });
 
   test("the HPA controller finds its number of actors through /scale", async () => {

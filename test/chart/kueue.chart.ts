@@ -70,12 +70,13 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
   };
   const admit = async (
     namespace: string,
-    flavors: Record<string, string> = { learner: "default", actors: "default" },
+    flavors: Record<string, string> = { learner: "default", actors: "default", generators: "default" },
+    counts: Record<string, number> = {},
   ) => {
     const { spec } = await hasWorkload(namespace);
     const podSetAssignments = spec.podSets.map(({ name, count }) => ({
       name,
-      count,
+      count: counts[name] ?? count,
       flavors: { cpu: flavors[name]! },
     }));
     await says(
@@ -164,6 +165,28 @@ describe("Kueue", { skip, concurrency: 4 }, () => {
     await answers(namespace);
     assert.equal((await is(namespace, "Admitted", "Admitted")).status, "True");
     await hasEvent(namespace, /^Admitted: LocalQueue team: ClusterQueue research admitted the run$/);
+  });
+
+  test("generators are part of it, there are no more than Kueue admitted, and an eviction takes them away", async () => {
+    const { namespace } = await start({
+      model: { policy: "quickstart", generationBatchSize: 1 },
+      generation: { replicas: { min: 1, max: 3 }, resources: { limits: { "nvidia.com/gpu": 1 } } },
+    });
+    const { name, count, minCount, template } = (await hasWorkload(namespace)).spec.podSets[2]!;
+    assert.deepEqual([name, count, minCount], ["generators", 3, 1]);
+    assert.deepEqual(template.spec!.containers[0]!.resources!.limits, { "nvidia.com/gpu": 1 });
+    assert.deepEqual(await world.list(POD, namespace), []);
+    await admit(namespace, undefined, { generators: 2 });
+    const learner = await answers(namespace);
+    learner.say({ generation: { waitingPrompts: 50, generators: [] } });
+    const generators = async () =>
+      (await world.podsOf(namespace, "run", "generator")).filter(({ metadata }) => !metadata.deletionTimestamp);
+    await hasEvent(namespace, /^ScaledUp: scaled generators 1 -> 2: 50 prompts wait/);
+    await eventually(async () => (await world.status(namespace, "run")).generation?.ready === 2);
+    await eventually(async () => (await statusOf(namespace, "PodsReady"))?.status === "True");
+    await evict(namespace);
+    await eventually(async () => (await generators()).length === 0);
+    await eventually(async () => (await statusOf(namespace, "QuotaReserved"))?.status === "False");
   });
 
   test("actors.min are part of it, more queue one by one; PodsReady is told", async () => {

@@ -20,6 +20,7 @@ export interface TrainingRunObject {
     iteration?: number;
     conditions?: Condition[];
     checkpoint?: { iteration?: number };
+    generation?: { ready?: number; replicas?: number; policyVersion?: number };
     images?: { learner?: string };
     actors?: { running?: number; desired?: number; replicas?: number };
   };

@@ -6,8 +6,8 @@
  *
  * A cluster in namespaces of its own (`test/cluster/node.ts`), images from the Dockerfile (`images.ts`), kubectl for all the
  * rest. One run goes from its manifest to Succeeded undisturbed; another is scaled, loses its learner twice, an actor and the
- * leading controller, is evicted, fails, is suspended and resumed, and its store is audited; the volume of a third is full
- * for a while. At the end the machine is as it was.
+ * leading controller, is evicted, fails, is suspended and resumed, and its store is audited; a third is written by
+ * generators, one of which is lost; the volume of a fourth is full for a while. At the end the machine is as it was.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -20,6 +20,7 @@ import { parseArgs } from "node:util";
 import * as node from "../cluster/node.ts";
 import { assertAccounted } from "./accounts.ts";
 import { chart } from "./chart.ts";
+import { GENERATED_ITERATIONS, generators } from "./generators.ts";
 import * as images from "./images.ts";
 import { Kubectl } from "./kubectl.ts";
 import { findInCgroup, machineState, processesThatName, whatIsNew } from "./machine.ts";
@@ -116,6 +117,12 @@ async function test(cluster: node.TestCluster): Promise<void> {
     assert.ok(accounts.attemptsLost >= 1, "the killed actor's execution was tried again");
   });
   plugin.remove();
+  await step("two generators, of which one is lost", async () => {
+    await generators(kubectl, async () => {
+      const accounts = assertAccounted(await store("generated"), { iterations: GENERATED_ITERATIONS, batch: BATCH });
+      say(JSON.stringify(accounts));
+    });
+  });
   await step("a full volume", () => fullVolume(cluster, kubectl));
   await step("kubectl delete", () => deletion(kubectl));
   await roleSufficed(system);

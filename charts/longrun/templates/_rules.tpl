@@ -21,7 +21,7 @@
   resources: [configmaps, persistentvolumeclaims, secrets, serviceaccounts, services]
   verbs: [get, list, watch, create, patch]
 - apiGroups: [apps]
-  resources: [deployments] # the learner
+  resources: [deployments] # the learner, and its generators
   verbs: [get, list, watch, create, patch]
 # Whose is a pod that carries a learner's label? The learner's pods are owned by a ReplicaSet of its Deployment.
 - apiGroups: [apps]
