@@ -1,5 +1,5 @@
 /** Limits of a fetch. README.md of this folder says the same in a table. */
-export interface HubLimits {
+export interface TransferLimits {
   /** Files that are fetched side by side. */
   filesAtOnce: number;
   /** Tries of a request in a row that bring nothing. A byte that arrives starts the count anew. */
@@ -15,7 +15,7 @@ export interface HubLimits {
   silenceSeconds: number;
 }
 
-export const HUB_LIMITS: HubLimits = {
+export const TRANSFER_LIMITS: TransferLimits = {
   filesAtOnce: 4,
   tries: 6,
   firstWaitSeconds: 1,
