@@ -24,6 +24,8 @@ const NAMES: Record<string, string> = {
   "spec.model.volume.image": "ImageVolumeSource",
   "spec.model.source": "ModelSource",
   "spec.model.source.huggingFace": "HuggingFaceSource",
+  "spec.model.source.s3": "S3Source",
+  "spec.model.source.s3.secretRef": "S3SecretRef",
   ...podTemplateNames("spec.learner.podTemplate", "Learner"),
   ...podTemplateNames("spec.actors.podTemplate", "Actor"),
   "spec.actors.sandboxResources": "Resources",

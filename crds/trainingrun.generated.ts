@@ -162,7 +162,7 @@ export interface RewardRange {
 export interface Model {
   /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. Exactly one of policy and source is given. */
   policy?: string;
-  /** Cannot change, but for endpoint and secretRef. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. */
+  /** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace and s3. */
   source?: ModelSource;
   /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
   volume?: ModelVolumeSource;
@@ -186,10 +186,12 @@ export interface Model {
   generationBatchSize: number;
 }
 
-/** Cannot change, but for endpoint and secretRef. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. */
+/** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace and s3. */
 export interface ModelSource {
   /** A model of the Hugging Face hub (learner/hub/README.md). */
-  huggingFace: HuggingFaceSource;
+  huggingFace?: HuggingFaceSource;
+  /** A model folder in S3, or in what speaks its protocol (learner/hub/README.md). */
+  s3?: S3Source;
 }
 
 /** A model of the Hugging Face hub (learner/hub/README.md). */
@@ -210,6 +212,28 @@ export interface SecretRef {
   name: string;
   /** Key in its data (default HF_TOKEN; ours). */
   key: string;
+}
+
+/** A model folder in S3, or in what speaks its protocol (learner/hub/README.md). */
+export interface S3Source {
+  /** Cannot change. Name of the bucket. */
+  bucket: string;
+  /** Cannot change. Folder in the bucket with config.json in it. Absent: the bucket's root. */
+  prefix?: string;
+  /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
+  endpoint?: string;
+  /** Region of the bucket. Absent: us-east-1 with an endpoint, on one machine AWS_REGION; AWS's own needs it. */
+  region?: string;
+  /** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+  secretRef?: S3SecretRef;
+  /** Service account of the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity); the Job that copies runs as it and no other pod. Its name begins with longrun-s3. Not used on one machine. */
+  serviceAccountName?: string;
+}
+
+/** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+export interface S3SecretRef {
+  /** Name of the Secret, longrun-s3 or longrun-s3-NAME. */
+  name: string;
 }
 
 /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */

@@ -2,6 +2,7 @@
 import type { V1NetworkPolicyPeer } from "@kubernetes/client-node";
 import type { NetworkPolicy, ServiceAccount } from "../kube/resources.ts";
 import { COMPONENT, childMetadata, GRPC_PORT, METRICS_PORT, podLabels, type Run } from "./names.ts";
+import { s3Egress } from "./s3.ts";
 import type { Settings } from "./settings.ts";
 
 /** What the controller's own pods are labelled with, in whatever namespace they are. */
@@ -28,12 +29,14 @@ export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPol
 const HTTPS_PORT = 443;
 
 /**
- * In: nothing. Out: DNS, and any host at the ports of https, of the hub and of the proxies; the hub redirects to storage
+ * In: nothing. Out: DNS, and any host at the ports of https, of the hub or S3 and of the proxies; the hub redirects to storage
  * whose addresses nobody knows before.
  */
 function modelPolicy(run: Run, { proxy = {} }: Settings): NetworkPolicy {
-  const { endpoint } = run.spec.model.source!.huggingFace;
-  const urls = [endpoint, proxy.HTTP_PROXY, proxy.HTTPS_PROXY].filter((url) => url !== undefined && URL.canParse(url));
+  const { huggingFace, s3 } = run.spec.model.source!;
+  const urls = [(huggingFace ?? s3!).endpoint, proxy.HTTP_PROXY, proxy.HTTPS_PROXY].filter(
+    (url) => url !== undefined && URL.canParse(url),
+  );
   const ports = new Set([HTTPS_PORT, ...urls.map((url) => portOf(new URL(url!)))]);
   return {
     apiVersion: "networking.k8s.io/v1",
@@ -42,7 +45,11 @@ function modelPolicy(run: Run, { proxy = {} }: Settings): NetworkPolicy {
     spec: {
       podSelector: { matchLabels: podLabels(run, "model") },
       policyTypes: ["Ingress", "Egress"],
-      egress: [{ ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) }, DNS],
+      egress: [
+        { ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) },
+        ...(s3 ? s3Egress(s3) : []),
+        DNS,
+      ],
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Fetches the policy that `spec.model.source` names, by `longrun model fetch`. */
 import type { TrainingRun } from "../../crds/trainingrun.ts";
+import { s3Url } from "../desired/s3.ts";
 import { askPart } from "../part-process.ts";
 import type { Steps } from "./prepare.ts";
 
@@ -11,11 +12,17 @@ import type { Steps } from "./prepare.ts";
  */
 export async function fetchPolicy({ spec }: TrainingRun, { parts, signal, env, step, progress }: Steps): Promise<void> {
   if (spec.model.source === undefined) return;
-  const { repo, revision, endpoint } = spec.model.source.huggingFace;
-  step(`Fetching ${repo}`);
-  const { folder } = await askPart<{ folder: string }>(parts.model, ["fetch", repo, "--revision", revision, "--json"], {
+  const { huggingFace, s3 } = spec.model.source;
+  const [name, ...revision] = huggingFace ? [huggingFace.repo, "--revision", huggingFace.revision] : [s3Url(s3!)];
+  step(`Fetching ${name}`);
+  const variables = {
+    HF_ENDPOINT: huggingFace?.endpoint,
+    ...{ AWS_ENDPOINT_URL_S3: s3?.endpoint, AWS_REGION: s3?.region },
+  };
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
+  const { folder } = await askPart<{ folder: string }>(parts.model, ["fetch", name!, ...revision, "--json"], {
     signal,
-    env: { ...env, ...(endpoint !== undefined && { HF_ENDPOINT: endpoint }) },
+    env: { ...env, ...given },
     onStderrLine: (line) => progress(`Fetching ${line}`),
   });
   spec.model.policy = folder;

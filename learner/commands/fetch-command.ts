@@ -15,7 +15,9 @@ export async function fetchCommand(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
   const [repo, ...others] = positionals;
   if (repo === undefined || others.length > 0)
-    throw new InputError(`give one repository, such as Qwen/Qwen2.5-3B-Instruct or s3://BUCKET/PREFIX, not ${positionals.length}`);
+    throw new InputError(
+      `give one repository, such as Qwen/Qwen2.5-3B-Instruct or s3://BUCKET/PREFIX, not ${positionals.length}`,
+    );
   if (values.out === "") throw new InputError("--out is empty; give the folder to write");
   http.setGlobalProxyFromEnv(process.env);
   const fetched = await fetchModel({

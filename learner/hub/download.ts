@@ -51,7 +51,10 @@ export async function downloadFile(
     const problem = `${file.name} of ${repo} came with another hash than ${endpoint} lists`;
     if (wrong === MOST_WRONG) {
       await rm(path);
-      throw new TransferError("hash", `${problem}, ${wrong} times; look at the disk and at the proxy or mirror between`);
+      throw new TransferError(
+        "hash",
+        `${problem}, ${wrong} times; look at the disk and at the proxy or mirror between`,
+      );
     }
     transfer.say(`${problem}; fetching it anew`);
   }
@@ -84,9 +87,13 @@ async function continuePart(server: ModelServer, part: Part, progressed: () => v
 function checkRange({ status, range }: { status: number; range: string | undefined }, { file, length }: Part): void {
   const [, start, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(range ?? "") ?? [];
   if (status !== 206 || (Number(start) === length && Number(total) === file.bytes)) return;
-  throw new TransferError("network", `${file.name}: the server sends ${range} in place of bytes ${length}-/${file.bytes}`, {
-    again: {},
-  });
+  throw new TransferError(
+    "network",
+    `${file.name}: the server sends ${range} in place of bytes ${length}-/${file.bytes}`,
+    {
+      again: {},
+    },
+  );
 }
 
 /** The beginning of a file on disk, and the hash of it. */

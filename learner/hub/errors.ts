@@ -8,7 +8,11 @@ export class TransferError extends Error {
   /** Whether another try may succeed, and after how many seconds where the server says. */
   readonly again: { afterSeconds?: number | undefined } | undefined;
 
-  constructor(code: TransferErrorCode, message: string, options: ErrorOptions & { again?: TransferError["again"] } = {}) {
+  constructor(
+    code: TransferErrorCode,
+    message: string,
+    options: ErrorOptions & { again?: TransferError["again"] } = {},
+  ) {
     super(message.replace(/\p{Cc}+/gu, " "), options);
     this.code = code;
     this.again = options.again;

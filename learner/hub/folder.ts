@@ -28,13 +28,12 @@ export function readRecord(folder: string): FetchRecord | undefined {
     try {
       return JSON.parse(readFileSync(path, "utf8")) as FetchRecord;
     } catch (cause) {
-      throw new TransferError("input", `${path} is damaged; remove the folder, or give another one with --out`, { cause });
+      throw new TransferError("input", `${path} is damaged; remove the folder, or give another one with --out`, {
+        cause,
+      });
     }
   if (existsSync(folder) && readdirSync(folder).some((name) => name !== `${FETCH_RECORD}.new`))
-    throw new TransferError(
-      "input",
-      `--out ${folder} has files that no fetch has brought; give a new or empty folder`,
-    );
+    throw new TransferError("input", `--out ${folder} has files that no fetch has brought; give a new or empty folder`);
   return undefined;
 }
 

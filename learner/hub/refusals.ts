@@ -58,7 +58,10 @@ export function refusalOf(response: Response, url: string, asked: Asked): Transf
     return new TransferError("input", `${endpoint} has no model ${repo} ${remedy}`);
   }
   if (status === 403)
-    return new TransferError("access", `${endpoint} forbids to read ${repo}${saying}; give HF_TOKEN the right to read it`);
+    return new TransferError(
+      "access",
+      `${endpoint} forbids to read ${repo}${saying}; give HF_TOKEN the right to read it`,
+    );
   return new TransferError("network", `${endpoint} answers ${status}${saying} to ${new URL(url).pathname}`);
 }
 

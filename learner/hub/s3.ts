@@ -70,11 +70,15 @@ export class S3Bucket {
     if (name === "PermanentRedirect" || name === "AuthorizationHeaderMalformed" || status === 301)
       return refuse("input", `${this.name} is in another region (${detail}); set AWS_REGION to it`);
     if (status === 412)
-      return new TransferError("hash", `an object of ${this.name} was replaced while it was read; try again`, { cause });
+      return new TransferError("hash", `an object of ${this.name} was replaced while it was read; try again`, {
+        cause,
+      });
     const mayPass = status === 408 || status === 429 || (status ?? 0) >= 500 || PASSING.has(name);
     if (mayPass) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause, again: {} });
     if (status === 401 || status === 403) {
-      const remedy = this.#isAnonymous ? `no credentials were found: ${CREDENTIALS}` : "give the credentials this right";
+      const remedy = this.#isAnonymous
+        ? `no credentials were found: ${CREDENTIALS}`
+        : "give the credentials this right";
       return refuse("access", `${this.endpoint} refuses ${this.name}: ${detail}; ${remedy}`);
     }
     if (status !== undefined) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause });
