@@ -4,7 +4,7 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { TransferError } from "./errors.ts";
 import { type FileHash, newHash } from "./hash.ts";
-import type { ModelServer, RepoFile } from "./server.ts";
+import type { FileServer, RepoFile } from "./server.ts";
 import { persist } from "./transfer.ts";
 
 /** How often a file may come with another hash: bytes of a broken disk or proxy are fetched anew once. */
@@ -29,7 +29,7 @@ const partOf = (folder: string, { name, hash }: RepoFile): string => join(folder
  * @throws TransferError; the beginning stays, so that the next fetch goes on
  */
 export async function downloadFile(
-  server: ModelServer,
+  server: FileServer,
   file: RepoFile,
   folder: string,
   counted: (bytes: number) => void,
@@ -62,7 +62,7 @@ export async function downloadFile(
   await rename(path, join(folder, file.name));
 }
 
-async function continuePart(server: ModelServer, part: Part, progressed: () => void): Promise<void> {
+async function continuePart(server: FileServer, part: Part, progressed: () => void): Promise<void> {
   if (part.length === part.file.bytes) return;
   const answer = await server.open(part.file, part.length);
   try {

@@ -12,7 +12,7 @@ import { Progress, type ProgressOutput } from "./progress.ts";
 import { atCommit, COMMIT, filesBeside, INDEX, resolveCommit, weightFiles } from "./repo.ts";
 import { isS3, parseS3Url } from "./s3-url.ts";
 import type { ModelServer, RepoFile } from "./server.ts";
-import type { Transfer } from "./transfer.ts";
+import { sideBySide, type Transfer } from "./transfer.ts";
 
 export interface FetchOptions {
   /** OWNER/NAME of the hub, or s3://BUCKET/PREFIX. */
@@ -149,22 +149,6 @@ function parseIndex(path: string, repo: string): unknown {
   } catch (cause) {
     throw new TransferError("input", `${repo}: ${INDEX} is no JSON: ${(cause as Error).message}`, { cause });
   }
-}
-
-/** Does `work` for all, `most` at once. The first error stops the others and is thrown when they have ended. */
-async function sideBySide<Item>(
-  items: readonly Item[],
-  most: number,
-  stop: AbortController,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  const waiting = [...items];
-  const worker = async (): Promise<void> => {
-    for (let item = waiting.shift(); item !== undefined && !stop.signal.aborted; item = waiting.shift())
-      await work(item).catch((error) => stop.abort(error));
-  };
-  await Promise.all(Array.from({ length: most }, worker));
-  stop.signal.throwIfAborted();
 }
 
 /**

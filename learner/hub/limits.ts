@@ -13,6 +13,10 @@ export interface TransferLimits {
   answerSeconds: number;
   /** Without a byte of a file that is on its way. */
   silenceSeconds: number;
+  /** Length of the parts that a file is uploaded in; longer where there would be more than 10,000. */
+  partBytes: number;
+  /** Slowest upload of a part: at this pace it takes `bytes / slowestBytesPerSecond` longer than `answerSeconds`. */
+  slowestBytesPerSecond: number;
 }
 
 export const TRANSFER_LIMITS: TransferLimits = {
@@ -23,4 +27,6 @@ export const TRANSFER_LIMITS: TransferLimits = {
   longestRetryAfterSeconds: 600,
   answerSeconds: 60,
   silenceSeconds: 60,
+  partBytes: 16 * 2 ** 20,
+  slowestBytesPerSecond: 50_000,
 };

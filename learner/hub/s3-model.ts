@@ -1,12 +1,12 @@
 /** A model folder in a bucket: what is there, with the hashes that S3 has of it, and the bytes of its files. */
 import { createHash } from "node:crypto";
-import { type _Object, GetObjectCommand, HeadObjectCommand, paginateListObjectsV2 } from "@aws-sdk/client-s3";
+import { HeadObjectCommand } from "@aws-sdk/client-s3";
 import { TransferError } from "./errors.ts";
 import { mayBeNeeded } from "./repo.ts";
 import { S3Bucket } from "./s3.ts";
 import { parseS3Url, type S3Place } from "./s3-url.ts";
 import type { ModelServer, RepoFile } from "./server.ts";
-import { openAnswer, type Transfer } from "./transfer.ts";
+import type { Transfer } from "./transfer.ts";
 
 /** As `sha256sum` writes it: beside the model, it counts in the place of S3's own hashes. */
 const SUMS = "SHA256SUMS";
@@ -24,20 +24,8 @@ export async function openS3Model(url: string, env: NodeJS.ProcessEnv, transfer:
     ...{ repo: url, endpoint: bucket.endpoint, transfer },
     commit: createHash("sha256").update(content.join("")).digest("hex").slice(0, 40),
     list: async () => files,
-    open: ({ name }, start) =>
-      openAnswer(transfer, async (abortSignal) => {
-        const range = start > 0 ? `bytes=${start}-` : undefined;
-        // Another object of that name is never continued.
-        const request = new GetObjectCommand({ ...keyOf(place, name), Range: range, IfMatch: etags.get(name) });
-        try {
-          const { Body, ContentRange, $metadata } = await bucket.client.send(request, { abortSignal });
-          const body = Body as unknown as AsyncIterable<Uint8Array>;
-          return { status: $metadata.httpStatusCode ?? 200, range: ContentRange, body };
-        } catch (cause) {
-          if ((cause as Error).name !== "InvalidRange") throw cause;
-          return { status: 416, range: undefined, body: (async function* () {})() };
-        }
-      }),
+    // Another object of that name is never continued.
+    open: ({ name }, start) => bucket.get(keyOf(place, name).Key, start, etags.get(name)),
     explain: (cause) => bucket.explain(cause),
   };
 }
@@ -56,13 +44,7 @@ const keyOf = ({ bucket, prefix }: S3Place, name: string) => ({
 /** Returns the objects below the prefix, not those in folders of it. */
 async function listFolder(bucket: S3Bucket, { prefix }: S3Place): Promise<S3Object[]> {
   const Prefix = prefix === "" ? "" : `${prefix}/`;
-  const listed = await bucket.persist(async (abortSignal) => {
-    const objects: _Object[] = [];
-    const request = { Bucket: bucket.bucket, Prefix, Delimiter: "/" };
-    for await (const page of paginateListObjectsV2({ client: bucket.client }, request, { abortSignal }))
-      objects.push(...(page.Contents ?? []));
-    return objects;
-  });
+  const listed = await bucket.list(Prefix, "/");
   const found = listed
     .map(({ Key, Size, ETag }) => ({ name: Key!.slice(Prefix.length), bytes: Size ?? 0, etag: ETag ?? "" }))
     .filter(({ name }) => name !== "" && !name.includes("/"));
@@ -90,10 +72,7 @@ async function withHashes(bucket: S3Bucket, place: S3Place, objects: S3Object[])
 
 async function readSums(bucket: S3Bucket, place: S3Place, { bytes }: S3Object): Promise<Map<string, string>> {
   if (bytes > LONGEST_SUMS_BYTES) throw new TransferError("input", `${SUMS} has ${bytes} bytes, more than any list`);
-  const text = await bucket.persist(async (abortSignal) => {
-    const { Body } = await bucket.client.send(new GetObjectCommand(keyOf(place, SUMS)), { abortSignal });
-    return Body!.transformToString();
-  });
+  const text = (await bucket.read(keyOf(place, SUMS).Key)) ?? "";
   const lines = text.split("\n").map((line) => /^([0-9a-f]{64}) [ *](?:\.\/)?(.+)$/.exec(line));
   return new Map(lines.flatMap((line) => (line ? [[line[2]!, line[1]!] as const] : [])));
 }

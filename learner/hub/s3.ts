@@ -1,11 +1,19 @@
 /** A bucket of S3, or of what speaks its protocol: the client, and what its errors mean. Credentials come as every S3 client has them. */
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
-import { S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
+import { Readable } from "node:stream";
+import {
+  type _Object,
+  GetObjectCommand,
+  NoSuchKey,
+  paginateListObjectsV2,
+  S3Client,
+  type S3ClientConfig,
+} from "@aws-sdk/client-s3";
 import { TransferError } from "./errors.ts";
 import { failureOf } from "./refusals.ts";
 import type { S3Place } from "./s3-url.ts";
-import { persist, type Transfer } from "./transfer.ts";
+import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
 
 const ENDPOINT = "https://s3.amazonaws.com";
 /** What S3-compatible servers without regions sign with. */
@@ -47,11 +55,58 @@ export class S3Bucket {
     }
   }
 
-  /** Sends a request until it succeeds. @throws TransferError */
-  persist<Result>(send: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  /**
+   * Sends a request until it succeeds.
+   *
+   * @param bytes of its body
+   * @throws TransferError
+   */
+  persist<Result>(send: (signal: AbortSignal) => Promise<Result>, bytes = 0): Promise<Result> {
     const { limits, signal } = this.transfer;
-    const work = () => send(AbortSignal.any([signal, AbortSignal.timeout(limits.answerSeconds * 1000)]));
+    const seconds = limits.answerSeconds + bytes / limits.slowestBytesPerSecond;
+    const work = () => send(AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]));
     return persist(this.transfer, (cause) => this.explain(cause), work);
+  }
+
+  /** Returns the objects whose keys begin with `prefix`; with a delimiter, not those with one behind the prefix. */
+  list(prefix: string, delimiter?: string): Promise<_Object[]> {
+    const request = { Bucket: this.bucket, Prefix: prefix, ...(delimiter && { Delimiter: delimiter }) };
+    return this.persist(async (abortSignal) => {
+      const objects: _Object[] = [];
+      for await (const page of paginateListObjectsV2({ client: this.client }, request, { abortSignal }))
+        objects.push(...(page.Contents ?? []));
+      return objects;
+    });
+  }
+
+  /** Returns the text of a small object, undefined where there is none. */
+  read(key: string): Promise<string | undefined> {
+    return this.persist(async (abortSignal) => {
+      try {
+        const request = new GetObjectCommand({ Bucket: this.bucket, Key: key });
+        const { Body } = await this.client.send(request, { abortSignal });
+        return await Body!.transformToString();
+      } catch (cause) {
+        if (cause instanceof NoSuchKey) return undefined;
+        throw cause;
+      }
+    });
+  }
+
+  /** Requests an object's bytes from `start` on. One try. @param etag the object has this one, or the answer is 412 */
+  get(key: string, start: number, etag?: string): Promise<OpenAnswer> {
+    const range = start > 0 ? `bytes=${start}-` : undefined;
+    return openAnswer(this.transfer, async (abortSignal) => {
+      const request = new GetObjectCommand({ Bucket: this.bucket, Key: key, Range: range, IfMatch: etag });
+      try {
+        const { Body, ContentRange, $metadata } = await this.client.send(request, { abortSignal });
+        const body = Body as unknown as AsyncIterable<Uint8Array>;
+        return { status: $metadata.httpStatusCode ?? 200, range: ContentRange, body };
+      } catch (cause) {
+        if ((cause as Error).name !== "InvalidRange") throw cause;
+        return { status: 416, range: undefined, body: Readable.from([]) };
+      }
+    });
   }
 
   /** Returns the error of a request, with the remedy. */

@@ -17,18 +17,22 @@ export interface RepoFile {
   partBytes?: number;
 }
 
-/** One model on a server, at one version. */
-export interface ModelServer {
+/** Files on a server, in one folder. */
+export interface FileServer {
   /** What is fetched, for messages: OWNER/NAME, or s3://BUCKET/PREFIX. */
   readonly repo: string;
   readonly endpoint: string;
   readonly transfer: Transfer;
-  /** Version of the content, 40 hexadecimal digits. */
-  readonly commit: string;
-  /** Returns the files at the root. @throws TransferError */
-  list(): Promise<RepoFile[]>;
   /** Requests a file's bytes from `start` on. One try. */
   open(file: RepoFile, start: number): Promise<OpenAnswer>;
   /** Returns the error of a request of `open` that got no answer, or whose answer broke off. */
   explain(cause: unknown): TransferError;
+}
+
+/** One model on a server, at one version. */
+export interface ModelServer extends FileServer {
+  /** Version of the content, 40 hexadecimal digits. */
+  readonly commit: string;
+  /** Returns the files at the root. @throws TransferError */
+  list(): Promise<RepoFile[]>;
 }

@@ -96,3 +96,19 @@ export async function openAnswer(
     throw error;
   }
 }
+
+/** Does `work` for all, `most` at once. The first error stops the others and is thrown when they have ended. */
+export async function sideBySide<Item>(
+  items: readonly Item[],
+  most: number,
+  stop: AbortController,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const waiting = [...items];
+  const worker = async (): Promise<void> => {
+    for (let item = waiting.shift(); item !== undefined && !stop.signal.aborted; item = waiting.shift())
+      await work(item).catch((error) => stop.abort(error));
+  };
+  await Promise.all(Array.from({ length: most }, worker));
+  stop.signal.throwIfAborted();
+}
