@@ -39,6 +39,9 @@ const NAMES: Record<string, string> = {
   "status.actors": "ActorsStatus",
   "status.checkpoint": "CheckpointStatus",
   "status.notification": "NotificationStatus",
+  "spec.results.s3": "ResultsS3",
+  "spec.results.s3.secretRef": "S3SecretRef",
+  "status.results": "ResultsStatus",
   "status.images": "ImagesStatus",
   "status.failures": "FailuresStatus",
 };

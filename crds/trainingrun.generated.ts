@@ -52,6 +52,8 @@ export interface TrainingRunSpec {
   suspend: boolean;
   /** Cannot change. Start from another run's checkpoint in place of model.policy's weights. Give exactly one of path and run. */
   initFrom?: InitFrom;
+  /** Where the newest checkpoint, the best program, the metrics and the report are copied to: by a Job of its own after new checkpoints, and once more when the run is over. Absent: nowhere. Only on Kubernetes; on one machine longrun results push does the same. */
+  results?: Results;
   /** Who is told when the run is over. */
   notifications?: Notifications;
   /** Seconds after which a finished TrainingRun is deleted. Absent: never. Only on Kubernetes. */
@@ -858,6 +860,32 @@ export interface InitFrom {
   iteration?: number;
 }
 
+/** Where the newest checkpoint, the best program, the metrics and the report are copied to: by a Job of its own after new checkpoints, and once more when the run is over. Absent: nowhere. Only on Kubernetes; on one machine longrun results push does the same. */
+export interface Results {
+  /** Least time between two copies while the run goes on, and after a copy that failed (default 300; ours). */
+  intervalSeconds: number;
+  /** Checkpoints that stay there (default 3; ours). */
+  keepLast: number;
+  /** A folder in S3, or in what speaks its protocol (learner/results/README.md). */
+  s3: ResultsS3;
+}
+
+/** A folder in S3, or in what speaks its protocol (learner/results/README.md). */
+export interface ResultsS3 {
+  /** Name of the bucket. */
+  bucket: string;
+  /** Folder in the bucket, for this run alone: what else lies in it is refused. */
+  prefix: string;
+  /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
+  endpoint?: string;
+  /** Region of the bucket. Absent: us-east-1 with an endpoint, on one machine AWS_REGION; AWS's own needs it. */
+  region?: string;
+  /** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+  secretRef?: S3SecretRef;
+  /** Service account of the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity); the Job that copies runs as it and no other pod. Its name begins with longrun-s3. Not used on one machine. */
+  serviceAccountName?: string;
+}
+
 /** Who is told when the run is over. */
 export interface Notifications {
   /** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
@@ -920,6 +948,8 @@ export interface TrainingRunStatus {
   checkpoint?: CheckpointStatus;
   /** What became of spec.notifications.webhook once the run was over. */
   notification?: NotificationStatus;
+  /** What spec.results has copied. */
+  results?: ResultsStatus;
   /** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
   /** Failures of the learner; absent before the first. */
@@ -1065,6 +1095,20 @@ export interface NotificationStatus {
   /** When the last one ended. */
   lastAttemptTime?: string;
   /** What the last one came to; never the URL. */
+  message?: string;
+}
+
+/** What spec.results has copied. */
+export interface ResultsStatus {
+  /** Where to. */
+  url?: string;
+  /** Of the newest checkpoint that is whole there. */
+  iteration?: number;
+  /** Whether it was copied after the run was over. */
+  final?: boolean;
+  /** When that copy ended. */
+  pushedTime?: string;
+  /** Why the last copy failed; absent if it did not. */
   message?: string;
 }
 

@@ -64,7 +64,7 @@ export class S3Bucket {
   persist<Result>(send: (signal: AbortSignal) => Promise<Result>, bytes = 0): Promise<Result> {
     const { limits, signal } = this.transfer;
     const seconds = limits.answerSeconds + bytes / limits.slowestBytesPerSecond;
-    const work = () => send(AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]));
+    const work = () => send(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(seconds * 1000))]));
     return persist(this.transfer, (cause) => this.explain(cause), work);
   }
 
@@ -167,6 +167,7 @@ function clientOptions(env: NodeJS.ProcessEnv, endpoint: string | undefined): S3
   const agent = { keepAlive: true, proxyEnv: env };
   return {
     ...(region && { region }),
+    ...credentialsOf(env),
     // Servers that are no AWS rarely have a host name for each bucket.
     ...(endpoint && { endpoint, forcePathStyle: true }),
     maxAttempts: 1, // `persist` tries again
@@ -175,6 +176,13 @@ function clientOptions(env: NodeJS.ProcessEnv, endpoint: string | undefined): S3
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
   };
+}
+
+/** Whatever else the library finds counts where these are not given. */
+function credentialsOf({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }: NodeJS.ProcessEnv) {
+  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {};
+  const token = AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
+  return { credentials: { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY, ...token } };
 }
 
 function endpointOf({ AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL }: NodeJS.ProcessEnv): string | undefined {

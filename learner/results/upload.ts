@@ -7,7 +7,7 @@ import {
   CreateMultipartUploadCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
-  paginateListParts,
+  ListPartsCommand,
   PutObjectCommand,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
@@ -116,15 +116,18 @@ async function uploadsBelow(bucket: S3Bucket, prefix: string): Promise<{ key: st
   return Uploads.map(({ Key, UploadId }) => ({ key: Key!, id: UploadId! }));
 }
 
-/** Returns the MD5s of the parts that are there, by number. */
+/** Returns the MD5s of the parts that are there, by number. The library's pages would not end where a server marks the last one. */
 async function partsThere(bucket: S3Bucket, key: string, id: string): Promise<Map<number, string>> {
-  const request = { Bucket: bucket.bucket, Key: key, UploadId: id };
-  return bucket.persist(async (abortSignal) => {
-    const parts = new Map<number, string>();
-    for await (const page of paginateListParts({ client: bucket.client }, request, { abortSignal }))
-      for (const { PartNumber, ETag } of page.Parts ?? []) parts.set(PartNumber!, unquoted(ETag));
-    return parts;
-  });
+  const parts = new Map<number, string>();
+  for (let marker: string | undefined; ; ) {
+    const request = { Bucket: bucket.bucket, Key: key, UploadId: id, PartNumberMarker: marker };
+    const { Parts, IsTruncated, NextPartNumberMarker } = await bucket.persist((abortSignal) =>
+      bucket.client.send(new ListPartsCommand(request), { abortSignal }),
+    );
+    for (const { PartNumber, ETag } of Parts ?? []) parts.set(PartNumber!, unquoted(ETag));
+    if (!IsTruncated) return parts;
+    marker = NextPartNumberMarker;
+  }
 }
 
 /** Frees what unfinished uploads below a prefix hold: nobody goes on with them. */
