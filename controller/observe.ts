@@ -35,6 +35,9 @@ export interface Observed {
   /** `NAME-model`, and its newest pod. */
   model: Job | undefined;
   modelPod: Pod | undefined;
+  /** `NAME-results`, and its newest pod. */
+  results: Job | undefined;
+  resultsPod: Pod | undefined;
   actors: ObservedActor[];
   /** The newest that is not on its way out. */
   learnerPod: Pod | undefined;
@@ -85,7 +88,7 @@ export function observe(
   const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
   const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
   const learnerPods = learnerPodsOf(run, cache);
-  const [init, model] = ["init", "model"].map((it) => child<Job>(JOB, it));
+  const [init, model, results] = ["init", "model", "results"].map((it) => child<Job>(JOB, it));
   const pods = [...learnerPods, ...jobs.flatMap(podsOf)];
   const [authority, learner] = ["ca", "learner-tls"].map((it) => child<Secret>(SECRET, it));
   return {
@@ -98,6 +101,8 @@ export function observe(
     initPod: newest(init ? podsOf(init) : []),
     model,
     modelPod: newest(model ? podsOf(model) : []),
+    results,
+    resultsPod: newest(results ? podsOf(results) : []),
     actors: observeActors(run, [...jobs, ...orphans], link, podsOf, cache, nowMs),
     learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),
     leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),

@@ -1,5 +1,5 @@
 /** Who may do and reach what: accounts without rights, and network policies. */
-import type { V1NetworkPolicyPeer } from "@kubernetes/client-node";
+import type { V1NetworkPolicyEgressRule, V1NetworkPolicyPeer } from "@kubernetes/client-node";
 import type { NetworkPolicy, ServiceAccount } from "../kube/resources.ts";
 import { COMPONENT, childMetadata, GRPC_PORT, METRICS_PORT, podLabels, type Run } from "./names.ts";
 import { s3Egress } from "./s3.ts";
@@ -13,7 +13,8 @@ const DNS_PORT = 53;
 /** None has any right, and no pod gets a token. */
 export function desiredServiceAccounts(run: Run): ServiceAccount[] {
   const fetches = run.spec.model.source ? (["model"] as const) : [];
-  return (["learner", "actor", ...fetches] as const).map((component) => ({
+  const pushes = run.spec.results ? (["results"] as const) : [];
+  return (["learner", "actor", ...fetches, ...pushes] as const).map((component) => ({
     apiVersion: "v1",
     kind: "ServiceAccount",
     metadata: childMetadata(run, component, component),
@@ -22,8 +23,13 @@ export function desiredServiceAccounts(run: Run): ServiceAccount[] {
 }
 
 export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPolicy[] {
-  const fetches = run.spec.model.source ? [modelPolicy(run, settings)] : [];
-  return [learnerPolicy(run, settings), actorPolicy(run), ...fetches];
+  const { model, results } = run.spec;
+  const { huggingFace, s3 } = model.source ?? {};
+  const hub = huggingFace && outwardPolicy(run, "model", settings, huggingFace);
+  const bucket = s3 && outwardPolicy(run, "model", settings, s3, s3Egress(s3));
+  const pushes = results && outwardPolicy(run, "results", settings, results.s3, s3Egress(results.s3));
+  const outward = [hub, bucket, pushes].filter((policy) => policy !== undefined);
+  return [learnerPolicy(run, settings), actorPolicy(run), ...outward];
 }
 
 const HTTPS_PORT = 443;
@@ -32,24 +38,23 @@ const HTTPS_PORT = 443;
  * In: nothing. Out: DNS, and any host at the ports of https, of the hub or S3 and of the proxies; the hub redirects to storage
  * whose addresses nobody knows before.
  */
-function modelPolicy(run: Run, { proxy = {} }: Settings): NetworkPolicy {
-  const { huggingFace, s3 } = run.spec.model.source!;
-  const urls = [(huggingFace ?? s3!).endpoint, proxy.HTTP_PROXY, proxy.HTTPS_PROXY].filter(
-    (url) => url !== undefined && URL.canParse(url),
-  );
+function outwardPolicy(
+  run: Run,
+  component: "model" | "results",
+  { proxy = {} }: Settings,
+  { endpoint }: { endpoint?: string },
+  further: V1NetworkPolicyEgressRule[] = [],
+): NetworkPolicy {
+  const urls = [endpoint, proxy.HTTP_PROXY, proxy.HTTPS_PROXY].filter((url) => url !== undefined && URL.canParse(url));
   const ports = new Set([HTTPS_PORT, ...urls.map((url) => portOf(new URL(url!)))]);
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
-    metadata: childMetadata(run, "model", "model"),
+    metadata: childMetadata(run, component, component),
     spec: {
-      podSelector: { matchLabels: podLabels(run, "model") },
+      podSelector: { matchLabels: podLabels(run, component) },
       policyTypes: ["Ingress", "Egress"],
-      egress: [
-        { ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) },
-        ...(s3 ? s3Egress(s3) : []),
-        DNS,
-      ],
+      egress: [{ ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) }, ...further, DNS],
     },
   };
 }

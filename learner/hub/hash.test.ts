@@ -13,7 +13,9 @@ const cases: [text: string, parts: string[]][] = [
 ];
 for (const [text, parts] of cases)
   test(`the hash of parts of 4 bytes of "${text}" is the same however the bytes come`, () => {
-    const expected = `${createHash("md5").update(Buffer.concat(parts.map(md5))).digest("hex")}-${parts.length}`;
+    const expected = `${createHash("md5")
+      .update(Buffer.concat(parts.map(md5)))
+      .digest("hex")}-${parts.length}`;
     for (const size of [1, 3, 4, 5, 100]) {
       const file = { name: "a", bytes: text.length, algorithm: "md5-parts" as const, hash: "", partBytes: 4 };
       const hash = newHash(file);

@@ -23,7 +23,11 @@ export async function readResults(directory: string): Promise<LocalResults> {
   if (!existsSync(manifest))
     throw new TransferError("input", `${directory} is no folder of a run (it has no trainingrun.yaml); give one`);
   const { metadata } = parse(readFileSync(manifest, "utf8")) as { metadata: { name: string } };
-  const own = await folderOf(directory, "run", RUN_FILES.filter((name) => existsSync(join(directory, name))));
+  const own = await folderOf(
+    directory,
+    "run",
+    RUN_FILES.filter((name) => existsSync(join(directory, name))),
+  );
   const best = await folderOf(directory, "best", filesBelow(join(directory, "best")), "best");
   return {
     run: metadata.name,

@@ -64,5 +64,6 @@ export async function readManifest(bucket: S3Bucket, prefix: string): Promise<Re
 /** A manifest is somebody else's text: no file of it leads out of the folder that is pulled into. */
 const isInside = ({ at, path, files }: ResultFolder): boolean =>
   [at, ...(path === "." ? [] : [path]), ...files.map(({ name }) => name)].every(
-    (text) => typeof text === "string" && !/[\\\0]/.test(text) && text.split("/").every((part) => !/^\.{0,2}$/.test(part)),
+    (text) =>
+      typeof text === "string" && !/[\\\0]/.test(text) && text.split("/").every((part) => !/^\.{0,2}$/.test(part)),
   );

@@ -77,7 +77,10 @@ function checkFolder(folder: string, wanted: ResultFolder[]): void {
     .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
     .find((path) => !known.has(path.replace(/\.[0-9a-f]{12}\.part$/, "")));
   if (other)
-    throw new TransferError("input", `${folder} has ${other}, which is not of these results; give a new or empty folder`);
+    throw new TransferError(
+      "input",
+      `${folder} has ${other}, which is not of these results; give a new or empty folder`,
+    );
 }
 
 function fileOf(

@@ -56,7 +56,8 @@ async function keys(bucket: string, prefix: string): Promise<string[]> {
 }
 
 async function putPolicy(prefix: string, files: Record<string, Buffer | string> = {}): Promise<void> {
-  for (const name of fs.readdirSync(POLICY)) await put("models", `${prefix}/${name}`, fs.readFileSync(path.join(POLICY, name)));
+  for (const name of fs.readdirSync(POLICY))
+    await put("models", `${prefix}/${name}`, fs.readFileSync(path.join(POLICY, name)));
   for (const [name, body] of Object.entries(files)) await put("models", `${prefix}/${name}`, body);
 }
 
@@ -100,8 +101,11 @@ async function cutting(direction: "up" | "down", bytes: number) {
 function command(program: string, args: string[], env: NodeJS.ProcessEnv = {}) {
   const { AWS_PROFILE: _, ...rest } = process.env;
   return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) =>
-    execFile(process.execPath, [program, ...args], { env: { ...rest, ...server.env, ...env } }, (error, stdout, stderr) =>
-      resolve({ status: error ? Number(error.code) : 0, stdout, stderr }),
+    execFile(
+      process.execPath,
+      [program, ...args],
+      { env: { ...rest, ...server.env, ...env } },
+      (error, stdout, stderr) => resolve({ status: error ? Number(error.code) : 0, stdout, stderr }),
     ),
   );
 }
@@ -160,10 +164,15 @@ describe("S3", { skip }, () => {
     await putPolicy("sums", { SHA256SUMS: sums("model.safetensors") + sums("config.json") });
     const { folder } = await fetchFrom("s3://models/sums", fresh());
     const { files } = JSON.parse(fs.readFileSync(path.join(folder, "fetched.json"), "utf8"));
-    const kinds = Object.fromEntries(files.map((file: { name: string; algorithm: string }) => [file.name, file.algorithm]));
+    const kinds = Object.fromEntries(
+      files.map((file: { name: string; algorithm: string }) => [file.name, file.algorithm]),
+    );
     assert.deepEqual([kinds["model.safetensors"], kinds["tokenizer.json"]], ["sha256", "md5"]);
     await put("models", "sums/SHA256SUMS", sums("model.safetensors", Buffer.from("another")));
-    await assert.rejects(fetchFrom("s3://models/sums", fresh()), { code: "hash", message: /model\.safetensors .* another hash/ });
+    await assert.rejects(fetchFrom("s3://models/sums", fresh()), {
+      code: "hash",
+      message: /model\.safetensors .* another hash/,
+    });
   });
 
   test("a model that was replaced while half of it was there is fetched anew", async () => {
@@ -180,10 +189,28 @@ describe("S3", { skip }, () => {
   });
 
   const refusals: [what: string, url: string, env: NodeJS.ProcessEnv, code: string, message: RegExp][] = [
-    ["no such bucket", "s3://nothing/here", {}, "input", /has no bucket nothing; check the name and AWS_ENDPOINT_URL_S3$/],
-    ["nothing there", "s3://models/none", {}, "input", /^there is nothing in s3:\/\/models\/none\/; give the folder with/],
+    [
+      "no such bucket",
+      "s3://nothing/here",
+      {},
+      "input",
+      /has no bucket nothing; check the name and AWS_ENDPOINT_URL_S3$/,
+    ],
+    [
+      "nothing there",
+      "s3://models/none",
+      {},
+      "input",
+      /^there is nothing in s3:\/\/models\/none\/; give the folder with/,
+    ],
     ["no place", "s3://Models/a/../b", {}, "input", /^s3:\/\/Models\/a\/\.\.\/b is no place in S3; give s3:\/\/BUCKET/],
-    ["a wrong secret", "s3://models/cut", { AWS_SECRET_ACCESS_KEY: "x" }, "access", /refuses s3:\/\/models: 403 Sig.*; give/],
+    [
+      "a wrong secret",
+      "s3://models/cut",
+      { AWS_SECRET_ACCESS_KEY: "x" },
+      "access",
+      /refuses s3:\/\/models: 403 Sig.*; give/,
+    ],
     [
       "no credentials",
       "s3://models/cut",
@@ -206,7 +233,10 @@ describe("S3", { skip }, () => {
     const { status, stdout, stderr } = await command(MODEL_COMMAND, ["fetch", "s3://models/cut", "--out", out]);
     assert.deepEqual([status, stdout], [0, `${out}\n`], stderr);
     const refused = await command(MODEL_COMMAND, ["fetch", "s3://models/cut", "--revision", "main"]);
-    assert.deepEqual([refused.status, refused.stderr], [2, "--revision is main, and s3://models/cut has no revisions; leave it out\n"]);
+    assert.deepEqual(
+      [refused.status, refused.stderr],
+      [2, "--revision is main, and s3://models/cut has no revisions; leave it out\n"],
+    );
   });
 
   /** A run folder with one checkpoint, of a file that takes several parts. */
@@ -257,7 +287,9 @@ describe("S3", { skip }, () => {
     assert.equal(pulled.checkpoint, path.join(back, "checkpoints/1-000001"));
     sameTree(run, back, ["store.sqlite"]);
     assert.equal((await pull(url, back)).fetchedBytes, 0);
-    await assert.rejects(pull(url, run), { message: /has store\.sqlite, which is not of these results; give a new or/ });
+    await assert.rejects(pull(url, run), {
+      message: /has store\.sqlite, which is not of these results; give a new or/,
+    });
   });
 
   test("a push that is cut leaves the checkpoint before it whole; the next one sends the missing parts alone", async () => {
@@ -279,7 +311,10 @@ describe("S3", { skip }, () => {
     assert.ok(sentBytes < 8 * MiB, `${sentBytes} bytes: the part that had come is not sent again`);
     const last = fresh();
     await pull(url, last);
-    sameTree(run, last, ["store.sqlite", ...["state.json", "policy/model.safetensors"].map((it) => `checkpoints/1-000001/${it}`)]);
+    sameTree(run, last, [
+      "store.sqlite",
+      ...["state.json", "policy/model.safetensors"].map((it) => `checkpoints/1-000001/${it}`),
+    ]);
   });
 
   test("older checkpoints and what no manifest names are removed; a prefix of others is refused", async () => {
@@ -290,31 +325,53 @@ describe("S3", { skip }, () => {
     await put("results", "kept/checkpoints/1-000002-left/over", "x");
     await push(run, url, {}, 1);
     const there = await keys("results", "kept/");
-    assert.ok(there.every((key) => !/1-000001|left/.test(key)), there.join(" "));
+    assert.ok(
+      there.every((key) => !/1-000001|left/.test(key)),
+      there.join(" "),
+    );
     assert.equal(there.length, 6, there.join(" "));
     await assert.rejects(push(makeRun("other"), url), {
       message: "s3://results/kept has the results of run run; give another prefix",
     });
     await put("results", "mine/notes.txt", "x");
-    await assert.rejects(push(run, "s3://results/mine"), { code: "input", message: /has objects \(mine\/notes\.txt\) and no/ });
+    await assert.rejects(push(run, "s3://results/mine"), {
+      code: "input",
+      message: /has objects \(mine\/notes\.txt\) and no/,
+    });
     assert.deepEqual(await keys("results", "mine/"), ["mine/notes.txt"]);
   });
 
   test("a manifest that leads out of the folder is refused", async () => {
     const files = [{ name: "../../escaped", bytes: 1, sha256: "0".repeat(64) }];
-    const manifest = { format: 1, run: "run", pushedAt: "", checkpoints: [], folders: [{ at: "run/a", path: ".", files }] };
+    const manifest = {
+      format: 1,
+      run: "run",
+      pushedAt: "",
+      checkpoints: [],
+      folders: [{ at: "run/a", path: ".", files }],
+    };
     await put("results", "evil/results.json", JSON.stringify(manifest));
-    await assert.rejects(pull("s3://results/evil", fresh()), { code: "input", message: /is no manifest that this version/ });
+    await assert.rejects(pull("s3://results/evil", fresh()), {
+      code: "input",
+      message: /is no manifest that this version/,
+    });
   });
 
   test("the command pushes and pulls, and says what a person must mend with status 2", async () => {
     const run = makeRun();
     const pushed = await command(RESULTS_COMMAND, ["push", run, "s3://results/command"]);
-    assert.deepEqual([pushed.status, pushed.stdout], [0, "s3://results/command: checkpoint of iteration 1\n"], pushed.stderr);
+    assert.deepEqual(
+      [pushed.status, pushed.stdout],
+      [0, "s3://results/command: checkpoint of iteration 1\n"],
+      pushed.stderr,
+    );
     const out = fresh();
     const pulled = await command(RESULTS_COMMAND, ["pull", "s3://results/command", "--out", out]);
     assert.deepEqual([pulled.status, pulled.stdout], [0, `${out}/checkpoints/1-000001\n`], pulled.stderr);
     const none = await command(RESULTS_COMMAND, ["push", root, "s3://results/command"]);
-    assert.deepEqual([none.status, none.stderr], [2, `${root} is no folder of a run (it has no trainingrun.yaml); give one\n`]);
+    assert.deepEqual(
+      [none.status, none.stderr],
+      [2, `${root} is no folder of a run (it has no trainingrun.yaml); give one\n`],
+    );
   });
 });
