@@ -444,6 +444,8 @@ export interface Storage {
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
   /** When the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
+  /** Seconds after which a volume that has outlived its TrainingRun is deleted, counted from when the controller sees that the TrainingRun is gone. Absent: it stays until somebody deletes it; kubectl longrun volumes lists such volumes. */
+  retainSeconds?: number;
   /** Whether the controller deletes the learner's pod by force when its node does not answer and the pod should have ended a minute ago, so that the volume comes free without a person. Only for storage whose driver takes a volume from a node before it gives it to another: elsewhere two nodes could write at once, and the file system is damaged. Absent: false (ours). */
   forceDetach?: boolean;
 }
