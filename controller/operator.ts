@@ -125,12 +125,13 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       new Promise<void>((resolve) => until.addEventListener("abort", () => resolve(), { once: true })),
     ]);
     leading.resolve();
-    const sweep = setInterval(
-      () => void sweepVolumes(caches.claims(), context),
-      (options.sweepSeconds ?? SWEEP_SECONDS) * 1000,
-    );
-    until.addEventListener("abort", () => clearInterval(sweep), { once: true });
-    await queue.run((key) => reconcile(key, context), { concurrency: options.workers ?? 8, signal: until });
+    const seconds = options.sweepSeconds ?? SWEEP_SECONDS;
+    const sweep = setInterval(() => void sweepVolumes(caches.claims(), context), seconds * 1000);
+    try {
+      await queue.run((key) => reconcile(key, context), { concurrency: options.workers ?? 8, signal: until });
+    } finally {
+      clearInterval(sweep);
+    }
   };
   const health =
     options.metricsAddress &&

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
-import { connect, createServer, type Socket } from "node:net";
+import { connect, createServer } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -75,7 +75,9 @@ async function cutting(direction: "up" | "down", bytes: number) {
   let passed = 0;
   const proxy = createServer((client) => {
     const onward = connect(Number(port), hostname);
-    const end = () => [client, onward].forEach((socket: Socket) => socket.destroy());
+    const end = () => {
+      for (const socket of [client, onward]) socket.destroy();
+    };
     for (const socket of [client, onward]) socket.on("error", end).on("close", end);
     const [counted, plain] = direction === "up" ? [client, onward] : [onward, client];
     plain.pipe(counted);
