@@ -26,6 +26,8 @@ const NAMES: Record<string, string> = {
   "spec.model.source.huggingFace": "HuggingFaceSource",
   "spec.model.source.s3": "S3Source",
   "spec.model.source.s3.secretRef": "S3SecretRef",
+  "spec.model.source.oci": "OciSource",
+  "spec.model.source.oci.secretRef": "OciSecretRef",
   ...podTemplateNames("spec.learner.podTemplate", "Learner"),
   ...podTemplateNames("spec.actors.podTemplate", "Actor"),
   "spec.actors.sandboxResources": "Resources",

@@ -24,11 +24,12 @@ export function desiredServiceAccounts(run: Run): ServiceAccount[] {
 
 export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPolicy[] {
   const { model, results } = run.spec;
-  const { huggingFace, s3 } = model.source ?? {};
+  const { huggingFace, s3, oci } = model.source ?? {};
   const hub = huggingFace && outwardPolicy(run, "model", settings, huggingFace);
+  const registry = oci && outwardPolicy(run, "model", settings, { endpoint: `https://${oci.reference.split("/")[0]}` });
   const bucket = s3 && outwardPolicy(run, "model", settings, s3, s3Egress(s3));
   const pushes = results && outwardPolicy(run, "results", settings, results.s3, s3Egress(results.s3));
-  const outward = [hub, bucket, pushes].filter((policy) => policy !== undefined);
+  const outward = [hub, bucket, registry, pushes].filter((policy) => policy !== undefined);
   return [learnerPolicy(run, settings), actorPolicy(run), ...outward];
 }
 

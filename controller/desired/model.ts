@@ -1,6 +1,6 @@
 /** `NAME-model`: a Job that fetches the model of `model.source` onto the run's volume before the learner starts. */
 import type { V1EnvVar, V1PodSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
-import type { HuggingFaceSource, ModelSource } from "../../crds/trainingrun.ts";
+import type { HuggingFaceSource, ModelSource, OciSource } from "../../crds/trainingrun.ts";
 import type { Job } from "../kube/resources.ts";
 import { FETCHED_MODEL } from "./config-map.ts";
 import { likeLearner } from "./init.ts";
@@ -32,8 +32,9 @@ interface Fetch {
   serviceAccountName?: string | undefined;
 }
 
-function fetchOf({ huggingFace, s3 }: ModelSource): Fetch {
+function fetchOf({ huggingFace, s3, oci }: ModelSource): Fetch {
   if (huggingFace) return hubFetch(huggingFace);
+  if (oci) return ociFetch(oci);
   const { serviceAccountName } = s3!;
   return { args: [s3Url(s3!)], env: s3Env(s3!), volumes: [], mounts: [], serviceAccountName };
 }
@@ -54,8 +55,20 @@ function hubFetch({ repo, revision, endpoint, secretRef }: HuggingFaceSource): F
   };
 }
 
-/** Returns what a source is called in messages and folders: OWNER/NAME at a revision, or s3://BUCKET/PREFIX. */
-export function sourceName({ huggingFace, s3 }: ModelSource): string {
+function ociFetch(source: OciSource): Fetch {
+  const args = [sourceName({ oci: source })];
+  if (!source.secretRef) return { args, env: [], volumes: [], mounts: [] };
+  const items = [{ key: ".dockerconfigjson", path: "config.json" }];
+  return {
+    ...{ args, env: [{ name: "DOCKER_CONFIG", value: TOKEN }] },
+    volumes: [{ name: "token", secret: { secretName: source.secretRef.name, items, defaultMode: 0o440 } }],
+    mounts: [{ name: "token", mountPath: TOKEN, readOnly: true }],
+  };
+}
+
+/** Returns what a source is called in messages and folders: OWNER/NAME at a revision, s3://… or oci://… */
+export function sourceName({ huggingFace, s3, oci }: ModelSource): string {
+  if (oci) return `oci://${oci.reference}`;
   return huggingFace ? `${huggingFace.repo} at ${huggingFace.revision}` : s3Url(s3!);
 }
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { parseResolved, parseTrainingRun, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
-import { s3Url } from "../desired/s3.ts";
+import { sourceName } from "../desired/model.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 import { readTask } from "../exec.ts";
 import { resolveForThisMachine } from "./resolve.ts";
@@ -69,7 +69,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   };
   if (request.run === undefined) {
     const { policy, source } = run.spec.model;
-    const model = policy ?? source!.huggingFace?.repo ?? s3Url(source!.s3!);
+    const model = policy ?? source!.huggingFace?.repo ?? sourceName(source!);
     const name = `${basename(model)}-${run.spec.tasks[0]!.name}`;
     return { run, policies: { model: start }, directory: resolve(request.out ?? join("evaluations", name)) };
   }

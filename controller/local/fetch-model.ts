@@ -1,6 +1,6 @@
 /** Fetches the policy that `spec.model.source` names, by `longrun model fetch`. */
 import type { TrainingRun } from "../../crds/trainingrun.ts";
-import { s3Url } from "../desired/s3.ts";
+import { sourceName } from "../desired/model.ts";
 import { askPart } from "../part-process.ts";
 import type { Steps } from "./prepare.ts";
 
@@ -13,18 +13,22 @@ import type { Steps } from "./prepare.ts";
 export async function fetchPolicy({ spec }: TrainingRun, { parts, signal, env, step, progress }: Steps): Promise<void> {
   if (spec.model.source === undefined) return;
   const { huggingFace, s3 } = spec.model.source;
-  const [name, ...revision] = huggingFace ? [huggingFace.repo, "--revision", huggingFace.revision] : [s3Url(s3!)];
-  step(`Fetching ${name}`);
+  const { repo = sourceName(spec.model.source), revision } = huggingFace ?? {};
+  step(`Fetching ${repo}`);
   const variables = {
     HF_ENDPOINT: huggingFace?.endpoint,
     ...{ AWS_ENDPOINT_URL_S3: s3?.endpoint, AWS_REGION: s3?.region },
   };
   const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
-  const { folder } = await askPart<{ folder: string }>(parts.model, ["fetch", name!, ...revision, "--json"], {
-    signal,
-    env: { ...env, ...given },
-    onStderrLine: (line) => progress(`Fetching ${line}`),
-  });
+  const { folder } = await askPart<{ folder: string }>(
+    parts.model,
+    ["fetch", repo, ...(revision ? ["--revision", revision] : []), "--json"],
+    {
+      signal,
+      env: { ...env, ...given },
+      onStderrLine: (line) => progress(`Fetching ${line}`),
+    },
+  );
   spec.model.policy = folder;
   delete spec.model.source;
 }

@@ -1,4 +1,4 @@
-/** Fetches a model that longrun can train from the Hugging Face hub or from S3. The main flow of `longrun model fetch`. */
+/** Fetches a model that longrun can train from the Hugging Face hub, from S3 or from a registry. The main flow of `longrun model fetch`. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { MappedWeights, ModelError, readConfig, readEosIds, readTokenizer } from "../engine/index.ts";
@@ -8,6 +8,7 @@ import { TransferError } from "./errors.ts";
 import { asDiskError, checkSpace, type FetchRecord, holdFolder, readRecord, writeRecord } from "./folder.ts";
 import { Hub } from "./hub.ts";
 import { TRANSFER_LIMITS, type TransferLimits } from "./limits.ts";
+import { isOci, parseOciUrl } from "./oci-url.ts";
 import { Progress, type ProgressOutput } from "./progress.ts";
 import { atCommit, COMMIT, filesBeside, INDEX, resolveCommit, weightFiles } from "./repo.ts";
 import { isS3, parseS3Url } from "./s3-url.ts";
@@ -15,9 +16,9 @@ import type { ModelServer, RepoFile } from "./server.ts";
 import { sideBySide, type Transfer } from "./transfer.ts";
 
 export interface FetchOptions {
-  /** OWNER/NAME of the hub, or s3://BUCKET/PREFIX. */
+  /** OWNER/NAME of the hub, s3://BUCKET/PREFIX, or oci://HOST/REPOSITORY:TAG. */
   repo: string;
-  /** Branch, tag or commit of the hub; absent: main. S3 has none. */
+  /** Branch, tag or commit of the hub; absent: main. The others have none. */
   revision?: string | undefined;
   /** Left out: a folder of the commit's own in longrun's cache. */
   out: string | undefined;
@@ -30,9 +31,9 @@ export interface FetchOptions {
 
 export interface FetchedModel {
   repo: string;
-  /** Absent of S3. */
+  /** Of the hub. */
   revision?: string | undefined;
-  /** Of S3: a digest of the names, sizes and hashes of what is there. */
+  /** Of S3: a digest of the names, sizes and hashes of what is there; of a registry, the beginning of the manifest's digest. */
   commit: string;
   /** Absolute path of the model folder. */
   folder: string;
@@ -64,7 +65,8 @@ export async function fetchModel(options: FetchOptions): Promise<FetchedModel> {
   const limits = { ...TRANSFER_LIMITS, ...options.limits };
   const transfer = { limits, signal: stop.signal, say: (line: string) => progress.say(line) };
   try {
-    const origin = isS3(repo) ? await s3Origin(options, transfer) : hubOrigin(options, transfer);
+    const isPlaced = isS3(repo) || isOci(repo);
+    const origin = isPlaced ? placedOrigin(options, transfer) : hubOrigin(options, transfer);
     const known = knownCommit(options, origin);
     const server = known?.isWhole ? undefined : await origin.at(known?.commit);
     const commit = server?.commit ?? known!.commit;
@@ -171,18 +173,18 @@ function knownCommit(
   return whole || keepsVersions ? { commit: record.commit, isWhole: whole } : undefined;
 }
 
-async function s3Origin({ repo, revision, env }: FetchOptions, transfer: Transfer): Promise<Origin> {
+/** Of servers that have one version at a time, under a name that says where it is. The client is loaded where it is needed. */
+function placedOrigin({ repo, revision, env }: FetchOptions, transfer: Transfer): Origin {
   if (revision !== undefined)
     throw new TransferError("input", `--revision is ${revision}, and ${repo} has no revisions; leave it out`);
+  if (isOci(repo)) {
+    const { host, repository } = parseOciUrl(repo);
+    const at = async () => (await import("./oci-model.ts")).openOciModel(repo, env, transfer);
+    return { repo, at, keepsVersions: false, cached: ["oci", host.replace(":", "_"), ...repository.split("/")] };
+  }
   const { bucket, prefix } = parseS3Url(repo);
-  // Loaded where it is needed: the client of S3 takes a while.
-  const { openS3Model } = await import("./s3-model.ts");
-  return {
-    repo,
-    at: () => openS3Model(repo, env, transfer),
-    keepsVersions: false,
-    cached: ["s3", bucket, ...prefix.split("/").filter((part) => part !== "")],
-  };
+  const at = async () => (await import("./s3-model.ts")).openS3Model(repo, env, transfer);
+  return { repo, at, keepsVersions: false, cached: ["s3", bucket, ...prefix.split("/").filter((it) => it !== "")] };
 }
 
 function hubOrigin({ repo, revision = "main", env }: FetchOptions, transfer: Transfer): Origin {
@@ -191,7 +193,7 @@ function hubOrigin({ repo, revision = "main", env }: FetchOptions, transfer: Tra
   if (parts.length !== 2 || !parts.every((part) => name.test(part) && !part.includes("..")))
     throw new TransferError(
       "input",
-      `${repo} is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct, or s3://BUCKET/PREFIX`,
+      `${repo} is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct, s3://BUCKET/PREFIX or oci://HOST/REPOSITORY:TAG`,
     );
   if (!/^[\w][\w./-]{0,199}$/.test(revision) || revision.includes(".."))
     throw new TransferError("input", `--revision is ${revision}; give a branch, tag or commit`);
