@@ -164,7 +164,7 @@ export interface RewardRange {
 export interface Model {
   /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. Exactly one of policy and source is given. */
   policy?: string;
-  /** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace and s3. */
+  /** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
   source?: ModelSource;
   /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
   volume?: ModelVolumeSource;
@@ -188,12 +188,14 @@ export interface Model {
   generationBatchSize: number;
 }
 
-/** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace and s3. */
+/** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
 export interface ModelSource {
   /** A model of the Hugging Face hub (learner/hub/README.md). */
   huggingFace?: HuggingFaceSource;
   /** A model folder in S3, or in what speaks its protocol (learner/hub/README.md). */
   s3?: S3Source;
+  /** A model folder in a registry, as an OCI artifact of files, which oras push makes (learner/hub/README.md). */
+  oci?: OciSource;
 }
 
 /** A model of the Hugging Face hub (learner/hub/README.md). */
@@ -235,6 +237,20 @@ export interface S3Source {
 /** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
 export interface S3SecretRef {
   /** Name of the Secret, longrun-s3 or longrun-s3-NAME. */
+  name: string;
+}
+
+/** A model folder in a registry, as an OCI artifact of files, which oras push makes (learner/hub/README.md). */
+export interface OciSource {
+  /** Cannot change. HOST/REPOSITORY:TAG, or with @sha256:DIGEST in the tag's place. */
+  reference: string;
+  /** Secret of the run's namespace of the type kubernetes.io/dockerconfigjson, with what the registry asks for; the Job that fetches has it and no other pod. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+  secretRef?: OciSecretRef;
+}
+
+/** Secret of the run's namespace of the type kubernetes.io/dockerconfigjson, with what the registry asks for; the Job that fetches has it and no other pod. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+export interface OciSecretRef {
+  /** Name of the Secret, longrun-oci or longrun-oci-NAME. */
   name: string;
 }
 
