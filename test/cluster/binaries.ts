@@ -65,6 +65,14 @@ const VERSITYGW: GoModule = {
   folder: `versitygw-${VERSITYGW_VERSION}`,
 };
 
+/** The reference implementation of a registry. */
+const DISTRIBUTION_VERSION = "3.0.0";
+const DISTRIBUTION: GoModule = {
+  path: "github.com/distribution/distribution/v3",
+  version: `v${DISTRIBUTION_VERSION}`,
+  folder: `distribution-${DISTRIBUTION_VERSION}`,
+};
+
 const SOURCES = {
   "kube-apiserver": { module: KUBERNETES, package: "k8s.io/kubernetes/cmd/kube-apiserver" },
   etcd: { module: ETCD, package: ETCD.path },
@@ -77,6 +85,7 @@ const SOURCES = {
   prometheus: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/prometheus" },
   promtool: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/promtool" },
   versitygw: { module: VERSITYGW, package: "github.com/versity/versitygw/cmd/versitygw" },
+  registry: { module: DISTRIBUTION, package: "github.com/distribution/distribution/v3/cmd/registry" },
 } satisfies Record<string, { module: GoModule; package: string }>;
 
 export type Binary = keyof typeof SOURCES | "helm";
@@ -88,12 +97,14 @@ export const CONTROL_PLANE: readonly Binary[] = [...API_SERVER, "kube-controller
 export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
 /** What tests of buckets need. */
 export const S3_SERVER: readonly Binary[] = ["versitygw"];
-const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm", ...S3_SERVER];
+/** What tests of registries need. */
+export const REGISTRY: readonly Binary[] = ["registry"];
+const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm", ...S3_SERVER, ...REGISTRY];
 /** What `npm run test:chart` needs. */
 const CHART: readonly Binary[] = [...NPM_TEST, "kubectl"];
 /** What a cluster with a node needs. */
 export const ALL: readonly Binary[] = [
-  ...(Object.keys(SOURCES) as Binary[]).filter((name) => ![...MONITORING, ...S3_SERVER].includes(name)),
+  ...(Object.keys(SOURCES) as Binary[]).filter((name) => ![...MONITORING, ...S3_SERVER, ...REGISTRY].includes(name)),
   "helm",
 ];
 /** What `npm run test:observability` needs. */
