@@ -1,4 +1,4 @@
-/** `longrun model fetch`: a model of the Hugging Face hub, or of S3, becomes a folder that longrun can train. */
+/** `longrun model fetch`: a model of the Hugging Face hub, of S3 or of a registry becomes a folder that longrun can train. */
 import http from "node:http";
 import { parseArgs } from "node:util";
 import { fetchModel } from "../hub/fetch-model.ts";

@@ -337,7 +337,7 @@ const refusals: [what: string, wish: Wish, change: (server: HubServer) => void, 
     { repo: "../model" },
     () => {},
     "input",
-    "../model is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct, or s3://BUCKET/PREFIX",
+    "../model is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct, s3://BUCKET/PREFIX or oci://HOST/REPOSITORY:TAG",
   ],
   [
     "a revision that is none",

@@ -53,7 +53,11 @@ export class OciRegistry implements AsyncDisposable {
     const layers: object[] = [];
     for (const [name, content] of Object.entries(files)) {
       const annotations = { "org.opencontainers.image.title": name };
-      layers.push({ mediaType: "application/octet-stream", ...(await this.#putBlob(repository, content)), annotations });
+      layers.push({
+        mediaType: "application/octet-stream",
+        ...(await this.#putBlob(repository, content)),
+        annotations,
+      });
     }
     const empty = { mediaType: "application/vnd.oci.empty.v1+json", ...(await this.#putBlob(repository, "{}")) };
     const kind = { schemaVersion: 2, mediaType: MANIFEST, artifactType: "application/vnd.test" };

@@ -113,7 +113,9 @@ describe("storage", { skip, concurrency: 4 }, () => {
       namespace,
       /^ResultsNotPushed: results could not be copied to s3:\/\/results\/team\/run: .* refuses/,
     );
-    assert.match((await results(namespace))!.message!, /403 AccessDenied; .* tried again every 1 s/);
+    await eventually(async () =>
+      /403 AccessDenied; .* tried again every 1 s/.test((await results(namespace))?.message ?? ""),
+    );
     const second = await pod(namespace, [first]);
     learner.say({ phase: Phase.SUCCEEDED, message: "done" });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Succeeded");
