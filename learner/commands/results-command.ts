@@ -5,7 +5,7 @@ import { pullResults } from "../results/pull.ts";
 import { pushResults } from "../results/push.ts";
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
 
-const USAGE = `usage: longrun results push DIR s3://BUCKET/PREFIX [--keep-last N] [--json]
+const USAGE = `Usage: longrun results push DIR s3://BUCKET/PREFIX [--keep-last N] [--json]
        longrun results pull s3://BUCKET/PREFIX --out DIR [--json]
 
 push copies the newest checkpoint, the best program, the metrics and the report of a run folder. What is there already is
