@@ -37,13 +37,15 @@ RUN npm ci --omit=dev --ignore-scripts --no-update-notifier \
 # --- The same without what only learners need.
 FROM dependencies AS controller-dependencies
 RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
-      onnxruntime-node koffi vega vega-lite @huggingface/hub @huggingface/jinja @huggingface/tokenizers @lezer/python \
+      onnxruntime-node koffi vega vega-lite @aws-sdk/client-s3 @huggingface/hub @huggingface/jinja @huggingface/tokenizers \
+      @lezer/python \
  && rm -rf /root/.npm
 
 # --- And without what only the controller needs. At once: a second uninstallation would put back what the first removed.
 FROM dependencies AS actor-dependencies
 RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
-      onnxruntime-node koffi vega vega-lite @huggingface/hub @huggingface/jinja @huggingface/tokenizers @lezer/python \
+      onnxruntime-node koffi vega vega-lite @aws-sdk/client-s3 @huggingface/hub @huggingface/jinja @huggingface/tokenizers \
+      @lezer/python \
       @kubernetes/client-node ajv commander \
  && rm -rf /root/.npm
 

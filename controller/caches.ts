@@ -10,6 +10,7 @@ import {
   JOB,
   NETWORK_POLICY,
   PERSISTENT_VOLUME_CLAIM,
+  type PersistentVolumeClaim,
   POD,
   POD_DISRUPTION_BUDGET,
   REPLICA_SET,
@@ -96,6 +97,13 @@ export class Caches implements Cache {
 
   trainingRun(key: string): Run | undefined {
     return this.get(TRAINING_RUN, key);
+  }
+
+  /** The claims of all runs, those that are gone too. */
+  claims(): PersistentVolumeClaim[] {
+    return [...this.#reflectors.get(PERSISTENT_VOLUME_CLAIM)!.values()].flatMap(
+      (reflector) => reflector.list() as PersistentVolumeClaim[],
+    );
   }
 
   ownedBy(resource: Resource, namespace: string, ownerUid: string): never[] {

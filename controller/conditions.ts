@@ -100,6 +100,8 @@ export const EVENTS = [
   ...["VolumeNameTaken", "VolumeStays", "VolumeGoes", "Expired"],
   // children
   ...["Repaired", "CertificatesRenewed", "PodForceDeleted"],
+  // results
+  "ResultsNotPushed",
   // evaluations, webhook, Kueue
   ...["Evaluated", "WebhookDelivered", "WebhookGivenUp", "WorkloadMade", "QuotaReleased"],
 ] as const;

@@ -50,11 +50,12 @@ export async function releaseRun(look: Look): Promise<void> {
 
 /** What becomes of the volume, for `kubectl get events`: the object that it is about is gone by then. */
 export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" | "VolumeGoes"; note: string } {
-  const { retain } = run.spec.learner.storage;
+  const { retain, retainSeconds } = run.spec.learner.storage;
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
   if (!staysBehind(run, succeeded))
     return { reason: "VolumeGoes", note: `volume ${volume} goes with the run (learner.storage.retain: ${retain})` };
-  const note = `volume ${volume} stays (learner.storage.retain: ${retain}); initFrom.run can start from it, kubectl delete pvc ${volume} removes it`;
+  const until = retainSeconds === undefined ? "" : ` for ${retainSeconds} s (learner.storage.retainSeconds)`;
+  const note = `volume ${volume} stays${until} (learner.storage.retain: ${retain}); initFrom.run can start from it, kubectl delete pvc ${volume} removes it`;
   return { reason: "VolumeStays", note };
 }
 

@@ -41,6 +41,10 @@ export const EXAMPLES: Record<string, readonly string[]> = {
     "longrun task prompt ./mytask --model quickstart",
   ],
   report: ["longrun report runs/short"],
+  results: [
+    "longrun results push runs/short s3://results/team/short",
+    "longrun results pull s3://results/team/short --out back",
+  ],
   pretrain: ["longrun pretrain --out policies/mine --seed 1"],
   logprobs: ["longrun logprobs --model quickstart --tokens tokens.jsonl"],
   generate: ["longrun generate --model quickstart --prompts prompts.jsonl --temperature 0"],

@@ -12,6 +12,7 @@ import {
   volumeWait,
 } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
+import { sourceName } from "./desired/model.ts";
 import { childName, GRPC_PORT } from "./desired/names.ts";
 import { DEFAULT_SIZE } from "./desired/volume.ts";
 import type { Pod } from "./kube/resources.ts";
@@ -227,8 +228,7 @@ function initState(facts: LearnerFacts): Finding {
 
 function modelState(facts: LearnerFacts): Finding {
   const { run, model, modelPod } = facts.observed;
-  const { repo, revision } = run.spec.model.source!.huggingFace;
-  const what = `model ${repo} at ${revision} (spec.model.source)`;
+  const what = `model ${sourceName(run.spec.model.source!)} (spec.model.source)`;
   const name = childName(run, "model");
   const waits = modelPod && jobPodWait(modelPod, attached, facts);
   if (waits) return waits;
@@ -237,7 +237,7 @@ function modelState(facts: LearnerFacts): Finding {
   if (model && jobState(model) === "failed")
     return {
       reason: "ModelFetchFailed",
-      message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Mend that (room: spec.learner.storage.size, the token: the Secret of secretRef), then kubectl delete job ${name}: what has come stays`,
+      message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Mend that (room: spec.learner.storage.size, the credentials: secretRef), then kubectl delete job ${name}: what has come stays`,
     };
   const again = why === undefined ? "" : `; the last try failed: ${why}`;
   return {

@@ -44,6 +44,9 @@ export interface Observed {
   /** `NAME-model`, and its newest pod. */
   model: Job | undefined;
   modelPod: Pod | undefined;
+  /** `NAME-results`, and its newest pod. */
+  results: Job | undefined;
+  resultsPod: Pod | undefined;
   actors: ObservedActor[];
   /** Their Deployment, its pods, and the Secret with their certificate. */
   generators: { deployment: Deployment | undefined; pods: Pod[]; secret: Secret | undefined };
@@ -96,7 +99,7 @@ export function observe(
   const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
   const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
   const learnerPods = learnerPodsOf(run, cache);
-  const [init, model] = ["init", "model"].map((it) => child<Job>(JOB, it));
+  const [init, model, results] = ["init", "model", "results"].map((it) => child<Job>(JOB, it));
   const generators = child<Deployment>(DEPLOYMENT, GENERATORS);
   const generatorPods = podsOf(generators, run, cache);
   const pods = [...learnerPods, ...generatorPods, ...jobs.flatMap(podsOfJob)];
@@ -111,6 +114,8 @@ export function observe(
     initPod: newest(init ? podsOfJob(init) : []),
     model,
     modelPod: newest(model ? podsOfJob(model) : []),
+    results,
+    resultsPod: newest(results ? podsOfJob(results) : []),
     actors: observeActors(run, [...jobs, ...orphans], link, podsOfJob, cache, nowMs),
     generators: { deployment: generators, pods: generatorPods, secret: child(SECRET, `${GENERATORS}-tls`) },
     learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),

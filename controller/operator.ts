@@ -22,6 +22,7 @@ import { Memories } from "./memory.ts";
 import { isChildOf, learnerPodsOf } from "./ownership.ts";
 import { forwardPort } from "./port-forward.ts";
 import { reconcile } from "./reconcile.ts";
+import { SWEEP_SECONDS, sweepVolumes } from "./retained-volumes.ts";
 import { RunMetrics } from "./run-metrics.ts";
 
 /** Name of the Lease, the queue and the label `controller`. */
@@ -46,6 +47,8 @@ export interface OperatorOptions {
   inCluster: boolean;
   /** Runs that are reconciled at once. [8] */
   workers?: number | undefined;
+  /** Time between two looks at the volumes whose runs are gone. [60] */
+  sweepSeconds?: number | undefined;
   /** Requests a second to the API server on average, and at once. [50, 100] */
   qps?: number | undefined;
   burst?: number | undefined;
@@ -122,7 +125,13 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       new Promise<void>((resolve) => until.addEventListener("abort", () => resolve(), { once: true })),
     ]);
     leading.resolve();
-    await queue.run((key) => reconcile(key, context), { concurrency: options.workers ?? 8, signal: until });
+    const seconds = options.sweepSeconds ?? SWEEP_SECONDS;
+    const sweep = setInterval(() => void sweepVolumes(caches.claims(), context), seconds * 1000);
+    try {
+      await queue.run((key) => reconcile(key, context), { concurrency: options.workers ?? 8, signal: until });
+    } finally {
+      clearInterval(sweep);
+    }
   };
   const health =
     options.metricsAddress &&

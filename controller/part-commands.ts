@@ -51,6 +51,12 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
       ...["--out", "--dtype", "--shard-size", "--model", "--adapter", "--revision"],
     ],
   },
+  results: {
+    part: "results",
+    description: "a run's checkpoint and best program into a bucket of S3, and back",
+    words: ["push", "pull"],
+    options: ["--keep-last", "--out", "--json"],
+  },
   serve: {
     part: "serve",
     description: "the policy behind an HTTP API like OpenAI's",

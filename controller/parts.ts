@@ -17,6 +17,7 @@ export const PARTS = {
   logProbs: file("learner/commands/logprobs-command.ts"),
   generate: file("learner/commands/generate-command.ts"),
   model: file("learner/commands/model-command.ts"),
+  results: file("learner/commands/results-command.ts"),
   serve: file("learner/commands/serve-command.ts"),
   actor: file("actor/main.ts"),
   execute: file("actor/exec.ts"),

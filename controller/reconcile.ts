@@ -37,6 +37,7 @@ import { isActive, isLearnerUp, learnerPhase, observe } from "./observe.ts";
 import { imagesStatus, isKeptActor, pinnedSettings } from "./pin.ts";
 import type { Admission } from "./queue.ts";
 import { HEAR_SECONDS, holdStatus, isUnheard, writeStatus } from "./reconcile-status.ts";
+import { owesResults, reconcileResults, resultsStatus } from "./results.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
 import { desiredStatus } from "./status.ts";
 import { type StepResult, tryStep } from "./steps.ts";
@@ -72,7 +73,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     if (againSeconds === undefined) await releaseRun(look);
     return soonest(again);
   }
-  if (isOverdue(look) && !isUntold(look)) return expire(look);
+  if (isOverdue(look) && !isUntold(look) && !owesResults(look)) return expire(look);
   take(notify(look));
 
   const { queue } = take(admission(look));
@@ -88,6 +89,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
   const children = take(await reconcileChildren(look, lifecycle, queued.refused));
   const kept = take(await tryStep(run, () => forceDetach(look)));
   const refused = { blocked: children.blocked ?? kept.refused, other: children.other };
+  take(await tryStep(run, () => reconcileResults(look)));
   reconcileLink(look, lifecycle);
 
   const { actorHash, inputs } = derivedOf(look);
@@ -129,6 +131,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     written: look.memory.suspension?.checkpoint,
     notification: look.memory.notification,
     images: imagesStatus(look.observed, lifecycle, look.settings),
+    results: resultsStatus(look),
     refused,
     actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
     ...{ generation, unusedSinceMs: look.memory.unusedSinceMs },

@@ -4,6 +4,7 @@ import type {
   Condition,
   ImagesStatus,
   NotificationStatus,
+  ResultsStatus,
   TaskStatus,
   TrainingRunStatus,
 } from "../crds/trainingrun.ts";
@@ -50,6 +51,7 @@ export interface StatusFacts {
   /** What became of the webhook, where this process knows more than the status. */
   notification?: NotificationStatus | undefined;
   images?: ImagesStatus | undefined;
+  results?: ResultsStatus | undefined;
   nowMs: number;
 }
 
@@ -59,7 +61,7 @@ const DISPLAYED_CHARACTERS = 120;
 const LAST_DATE_MS = Date.UTC(9999, 11, 31);
 
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
-  const { observed, lifecycle, learner, written, notification, images, nowMs } = facts;
+  const { observed, lifecycle, learner, written, notification, images, results, nowMs } = facts;
   const { run, link } = observed;
   const before = run.status ?? {};
   const now = new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
@@ -92,6 +94,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     notification: ended === undefined ? undefined : (notification ?? before.notification),
     failures: learnerFailures(observed),
     images,
+    results,
     evaluation: heard?.evaluation ?? (several ? undefined : before.evaluation),
     ...progress,
     tasks,

@@ -34,7 +34,45 @@ const grader = (text: string): string => `tasks[0].grader={${text}}`;
 /** Of `model.source`. */
 const HUB = "{huggingFace: {repo: a/b}}";
 const fromHub = (text: string): string => `model={source: {huggingFace: {${text}}}}`;
+const fromS3 = (text: string): string => `model={source: {s3: {${text}}}}`;
+const fromOci = (text: string): string => `model={source: {oci: {${text}}}}`;
 const CUSTOM = claims("claimName: open", "claimName: answers");
+
+/** Of `spec.results`, whose bucket has the rules of `model.source.s3`. */
+function resultsCases(): RuleCase[] {
+  const to = (text: string): string => `results={s3: {${text}}}`;
+  const good = "bucket: abc, prefix: a";
+  const at = "spec.results.s3";
+  const cases: [at: string, message: string, refused: string, accepted: string][] = [
+    [`${at}.bucket`, "the name of a bucket has lower-case", "bucket: a_b, prefix: a", good],
+    [`${at}.prefix`, "a prefix in a bucket is a folder", "bucket: abc, prefix: /a", good],
+    [`${at}.endpoint`, "the address of an S3 server", `${good}, endpoint: "s3.example.com"`, good],
+    [`${at}.region`, "a region of S3 has", `${good}, region: A`, `${good}, region: eu-1`],
+    [`${at}.secretRef.name`, "the name of a Secret has", `${good}, secretRef: {name: longrun-s3-}`, good],
+    [`${at}.secretRef.name`, "a run can use a Secret only", `${good}, secretRef: {name: a}`, good],
+    [`${at}.serviceAccountName`, "the name of a service account", `${good}, serviceAccountName: longrun-s3_`, good],
+    [`${at}.serviceAccountName`, "a run can use a service account only", `${good}, serviceAccountName: a`, good],
+    [
+      at,
+      "give secretRef or serviceAccountName",
+      `${good}, secretRef: {name: longrun-s3}, serviceAccountName: longrun-s3`,
+      good,
+    ],
+  ];
+  return [
+    ...cases.map(([at, message, refused, accepted]) => ({
+      ...{ at, message },
+      refused: [to(refused)],
+      accepted: [to(accepted)],
+    })),
+    {
+      at: "spec",
+      message: "results needs learner.storage.accessMode ReadWriteOnce",
+      refused: ["learner.storage.accessMode=ReadWriteOncePod", to(good)],
+      accepted: [to(good)],
+    },
+  ];
+}
 
 /** The same for the public and the private data, which have the same rules. */
 function sourceCases(field: "publicData" | "privateData"): RuleCase[] {
@@ -606,6 +644,83 @@ const FIT: RuleCase[] = [
     refused: [fromHub("repo: a/b, secretRef: {name: longrun-hub, key: a/b}")],
     accepted: [fromHub("repo: a/b, secretRef: {name: longrun-hub, key: token}")],
   },
+  ...["{}", "{huggingFace: {repo: a/b}, s3: {bucket: abc}}", "{s3: {bucket: abc}, oci: {reference: h/a:b}}"].map(
+    (source) => ({
+      at: "spec.model.source",
+      message: "give exactly one of model.source.huggingFace, s3 and oci",
+      refused: [`model={source: ${source}}`],
+      accepted: [fromS3("bucket: abc")],
+    }),
+  ),
+  ...["Models", "-ab", "a_b", "ab/c"].map((bucket) => ({
+    at: "spec.model.source.s3.bucket",
+    message: "the name of a bucket has lower-case letters",
+    refused: [fromS3(`bucket: "${bucket}"`)],
+    accepted: [fromS3("bucket: my.models-1")],
+  })),
+  ...["/a", "a/", "a//b", "../a", "a/./b", "a b", "a?b"].map((prefix) => ({
+    at: "spec.model.source.s3.prefix",
+    message: "a prefix in a bucket is a folder",
+    refused: [fromS3(`bucket: abc, prefix: "${prefix}"`)],
+    accepted: [fromS3("bucket: abc, prefix: models/Qwen2.5-3B..x")],
+  })),
+  ...["s3.example.com", "ftp://s3.test", "https://a:b@s3.test", "https://s3.test/?a=b"].map((endpoint) => ({
+    at: "spec.model.source.s3.endpoint",
+    message: "the address of an S3 server begins with http",
+    refused: [fromS3(`bucket: abc, endpoint: "${endpoint}"`)],
+    accepted: [fromS3("bucket: abc, endpoint: http://minio.storage.svc:9000")],
+  })),
+  {
+    at: "spec.model.source.s3.region",
+    message: "a region of S3 has lower-case letters",
+    refused: [fromS3("bucket: abc, region: EU Central")],
+    accepted: [fromS3("bucket: abc, region: eu-central-1")],
+  },
+  ...[
+    ["secretRef: {name: longrun-s3-}", "secretRef: {name: longrun-s3}", "the name of a Secret has lower-case letters"],
+    ["secretRef: {name: database}", "secretRef: {name: longrun-s3-a}", "a run can use a Secret only if it was made"],
+  ].map(([refused, accepted, message]) => ({
+    at: "spec.model.source.s3.secretRef.name",
+    message: message!,
+    refused: [fromS3(`bucket: abc, ${refused}`)],
+    accepted: [fromS3(`bucket: abc, ${accepted}`)],
+  })),
+  ...[
+    ["longrun-s3_", "the name of a service account has lower-case letters"],
+    ["admin", "a run can use a service account only if it was made for that"],
+  ].map(([account, message]) => ({
+    at: "spec.model.source.s3.serviceAccountName",
+    message: message!,
+    refused: [fromS3(`bucket: abc, serviceAccountName: ${account}`)],
+    accepted: [fromS3("bucket: abc, serviceAccountName: longrun-s3-models")],
+  })),
+  {
+    at: "spec.model.source.s3",
+    message: "give secretRef or serviceAccountName, not both",
+    refused: [fromS3("bucket: abc, secretRef: {name: longrun-s3}, serviceAccountName: longrun-s3")],
+    accepted: [fromS3("bucket: abc, secretRef: {name: longrun-s3}")],
+  },
+  ...["qwen:v1", "host/qwen", "HOST/qwen:v1", "host/Qwen:v1", "https://host/qwen:v1", "host/qwen@sha256:abc"].map(
+    (reference) => ({
+      at: "spec.model.source.oci.reference",
+      message: "an artifact is HOST/REPOSITORY:TAG",
+      refused: [fromOci(`reference: "${reference}"`)],
+      accepted: [
+        fromOci("reference: registry.test:5000/ml/qwen:v1.0"),
+        fromOci(`reference: "host/a/b@sha256:${"0".repeat(64)}"`),
+      ],
+    }),
+  ),
+  ...[
+    ["longrun-oci-", "longrun-oci", "the name of a Secret has lower-case letters"],
+    ["longrun-s3", "longrun-oci-a", "a run can use a Secret only if it was made for that"],
+  ].map(([refused, accepted, message]) => ({
+    at: "spec.model.source.oci.secretRef.name",
+    message: message!,
+    refused: [fromOci(`reference: "h/a:b", secretRef: {name: ${refused}}`)],
+    accepted: [fromOci(`reference: "h/a:b", secretRef: {name: ${accepted}}`)],
+  })),
+  ...resultsCases(),
   {
     at: "spec.model",
     message: "adaptation.rank, alpha and targets need",
@@ -853,6 +968,36 @@ const CHANGE: RuleCase[] = [
       fromHub("repo: a/b, revision: v1, endpoint: https://hub.test"),
     ],
   })),
+  {
+    at: "spec.model.source.s3.bucket",
+    message: "model.source's bucket cannot change",
+    before: [fromS3("bucket: abc, prefix: a")],
+    refused: [fromS3("bucket: abd, prefix: a")],
+    accepted: [
+      fromS3("bucket: abc, prefix: a, region: eu-1, endpoint: https://s3.test, secretRef: {name: longrun-s3}"),
+    ],
+  },
+  ...["bucket: abc", "bucket: abc, prefix: b"].map((changed) => ({
+    at: "spec.model.source.s3",
+    message: "model.source's prefix cannot change",
+    before: [fromS3("bucket: abc, prefix: a")],
+    refused: [fromS3(changed)],
+    accepted: [fromS3("bucket: abc, prefix: a, serviceAccountName: longrun-s3")],
+  })),
+  ...[`model={source: ${HUB}}`, fromOci("reference: h/a:b")].map((changed) => ({
+    at: "spec.model.source",
+    message: "model.source cannot become another kind of source",
+    before: [fromS3("bucket: abc")],
+    refused: [changed],
+    accepted: [fromS3("bucket: abc")],
+  })),
+  {
+    at: "spec.model.source.oci.reference",
+    message: "model.source's reference cannot change",
+    before: [fromOci("reference: h/a:b")],
+    refused: [fromOci("reference: h/a:c")],
+    accepted: [fromOci("reference: h/a:b, secretRef: {name: longrun-oci}")],
+  },
   {
     at: "spec.model",
     message: "model.source cannot be added or removed",

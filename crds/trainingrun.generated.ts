@@ -54,6 +54,8 @@ export interface TrainingRunSpec {
   suspend: boolean;
   /** Cannot change. Start from another run's checkpoint in place of model.policy's weights. Give exactly one of path and run. */
   initFrom?: InitFrom;
+  /** Where the newest checkpoint, the best program, the metrics and the report are copied to: by a Job of its own after new checkpoints, and once more when the run is over. Absent: nowhere. Only on Kubernetes; on one machine longrun results push does the same. */
+  results?: Results;
   /** Who is told when the run is over. */
   notifications?: Notifications;
   /** Seconds after which a finished TrainingRun is deleted. Absent: never. Only on Kubernetes. */
@@ -168,7 +170,7 @@ export interface RewardRange {
 export interface Model {
   /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. Exactly one of policy and source is given. */
   policy?: string;
-  /** Cannot change, but for endpoint and secretRef. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. */
+  /** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
   source?: ModelSource;
   /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
   volume?: ModelVolumeSource;
@@ -192,10 +194,14 @@ export interface Model {
   generationBatchSize: number;
 }
 
-/** Cannot change, but for endpoint and secretRef. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. */
+/** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
 export interface ModelSource {
   /** A model of the Hugging Face hub (learner/hub/README.md). */
-  huggingFace: HuggingFaceSource;
+  huggingFace?: HuggingFaceSource;
+  /** A model folder in S3, or in what speaks its protocol (learner/hub/README.md). */
+  s3?: S3Source;
+  /** A model folder in a registry, as an OCI artifact of files, which oras push makes (learner/hub/README.md). */
+  oci?: OciSource;
 }
 
 /** A model of the Hugging Face hub (learner/hub/README.md). */
@@ -216,6 +222,42 @@ export interface SecretRef {
   name: string;
   /** Key in its data (default HF_TOKEN; ours). */
   key: string;
+}
+
+/** A model folder in S3, or in what speaks its protocol (learner/hub/README.md). */
+export interface S3Source {
+  /** Cannot change. Name of the bucket. */
+  bucket: string;
+  /** Cannot change. Folder in the bucket with config.json in it. Absent: the bucket's root. */
+  prefix?: string;
+  /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
+  endpoint?: string;
+  /** Region of the bucket. Absent: us-east-1 with an endpoint, on one machine AWS_REGION; AWS's own needs it. */
+  region?: string;
+  /** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+  secretRef?: S3SecretRef;
+  /** Service account of the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity); the Job that copies runs as it and no other pod. Its name begins with longrun-s3. Not used on one machine. */
+  serviceAccountName?: string;
+}
+
+/** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+export interface S3SecretRef {
+  /** Name of the Secret, longrun-s3 or longrun-s3-NAME. */
+  name: string;
+}
+
+/** A model folder in a registry, as an OCI artifact of files, which oras push makes (learner/hub/README.md). */
+export interface OciSource {
+  /** Cannot change. HOST/REPOSITORY:TAG, or with @sha256:DIGEST in the tag's place. */
+  reference: string;
+  /** Secret of the run's namespace of the type kubernetes.io/dockerconfigjson, with what the registry asks for; the Job that fetches has it and no other pod. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+  secretRef?: OciSecretRef;
+}
+
+/** Secret of the run's namespace of the type kubernetes.io/dockerconfigjson, with what the registry asks for; the Job that fetches has it and no other pod. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+export interface OciSecretRef {
+  /** Name of the Secret, longrun-oci or longrun-oci-NAME. */
+  name: string;
 }
 
 /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
@@ -428,6 +470,8 @@ export interface Storage {
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
   /** When the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
+  /** Seconds after which a volume that has outlived its TrainingRun is deleted, counted from when the controller sees that the TrainingRun is gone. Absent: it stays until somebody deletes it; kubectl longrun volumes lists such volumes. */
+  retainSeconds?: number;
   /** Whether the controller deletes the learner's pod by force when its node does not answer and the pod should have ended a minute ago, so that the volume comes free without a person. Only for storage whose driver takes a volume from a node before it gives it to another: elsewhere two nodes could write at once, and the file system is damaged. Absent: false (ours). */
   forceDetach?: boolean;
 }
@@ -938,6 +982,32 @@ export interface InitFrom {
   iteration?: number;
 }
 
+/** Where the newest checkpoint, the best program, the metrics and the report are copied to: by a Job of its own after new checkpoints, and once more when the run is over. Absent: nowhere. Only on Kubernetes; on one machine longrun results push does the same. */
+export interface Results {
+  /** Least time between two copies while the run goes on, and after a copy that failed (default 300; ours). */
+  intervalSeconds: number;
+  /** Checkpoints that stay there (default 3; ours). */
+  keepLast: number;
+  /** A folder in S3, or in what speaks its protocol (learner/results/README.md). */
+  s3: ResultsS3;
+}
+
+/** A folder in S3, or in what speaks its protocol (learner/results/README.md). */
+export interface ResultsS3 {
+  /** Name of the bucket. */
+  bucket: string;
+  /** Folder in the bucket, for this run alone: what else lies in it is refused. */
+  prefix: string;
+  /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
+  endpoint?: string;
+  /** Region of the bucket. Absent: us-east-1 with an endpoint, on one machine AWS_REGION; AWS's own needs it. */
+  region?: string;
+  /** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+  secretRef?: S3SecretRef;
+  /** Service account of the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity); the Job that copies runs as it and no other pod. Its name begins with longrun-s3. Not used on one machine. */
+  serviceAccountName?: string;
+}
+
 /** Who is told when the run is over. */
 export interface Notifications {
   /** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
@@ -1004,6 +1074,8 @@ export interface TrainingRunStatus {
   checkpoint?: CheckpointStatus;
   /** What became of spec.notifications.webhook once the run was over. */
   notification?: NotificationStatus;
+  /** What spec.results has copied. */
+  results?: ResultsStatus;
   /** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
   /** Failures of the learner; absent before the first. */
@@ -1177,6 +1249,20 @@ export interface NotificationStatus {
   /** When the last one ended. */
   lastAttemptTime?: string;
   /** What the last one came to; never the URL. */
+  message?: string;
+}
+
+/** What spec.results has copied. */
+export interface ResultsStatus {
+  /** Where to. */
+  url?: string;
+  /** Of the newest checkpoint that is whole there. */
+  iteration?: number;
+  /** Whether it was copied after the run was over. */
+  final?: boolean;
+  /** When that copy ended. */
+  pushedTime?: string;
+  /** Why the last copy failed; absent if it did not. */
   message?: string;
 }
 

@@ -1,5 +1,5 @@
 /** Who may do and reach what: accounts without rights, and network policies. */
-import type { V1NetworkPolicyPeer } from "@kubernetes/client-node";
+import type { V1NetworkPolicyEgressRule, V1NetworkPolicyPeer } from "@kubernetes/client-node";
 import type { NetworkPolicy, ServiceAccount } from "../kube/resources.ts";
 import {
   COMPONENT,
@@ -11,6 +11,7 @@ import {
   podLabels,
   type Run,
 } from "./names.ts";
+import { s3Egress } from "./s3.ts";
 import type { Settings } from "./settings.ts";
 
 /** What the controller's own pods are labelled with, in whatever namespace they are. */
@@ -20,11 +21,12 @@ const DNS_PORT = 53;
 
 /** None has any right, and no pod gets a token. */
 export function desiredServiceAccounts(run: Run): ServiceAccount[] {
-  const { model, generation } = run.spec;
+  const { model, generation, results } = run.spec;
   const accounts = [
     ["learner", "learner"],
     ["actor", "actor"],
     ...(model.source ? ([["model", "model"]] as const) : []),
+    ...(results ? ([["results", "results"]] as const) : []),
     ...(generation ? ([[GENERATORS, "generator"]] as const) : []),
   ] as const;
   return accounts.map(([suffix, component]) => ({
@@ -36,29 +38,40 @@ export function desiredServiceAccounts(run: Run): ServiceAccount[] {
 }
 
 export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPolicy[] {
-  const fetches = run.spec.model.source ? [modelPolicy(run, settings)] : [];
-  const generates = run.spec.generation ? [generatorPolicy(run)] : [];
-  return [learnerPolicy(run, settings), actorPolicy(run), ...fetches, ...generates];
+  const { model, results, generation } = run.spec;
+  const { huggingFace, s3, oci } = model.source ?? {};
+  const hub = huggingFace && outwardPolicy(run, "model", settings, huggingFace);
+  const registry = oci && outwardPolicy(run, "model", settings, { endpoint: `https://${oci.reference.split("/")[0]}` });
+  const bucket = s3 && outwardPolicy(run, "model", settings, s3, s3Egress(s3));
+  const pushes = results && outwardPolicy(run, "results", settings, results.s3, s3Egress(results.s3));
+  const outward = [hub, bucket, registry, pushes].filter((policy) => policy !== undefined);
+  const generates = generation ? [generatorPolicy(run)] : [];
+  return [learnerPolicy(run, settings), actorPolicy(run), ...outward, ...generates];
 }
 
 const HTTPS_PORT = 443;
 
 /**
- * In: nothing. Out: DNS, and any host at the ports of https, of the hub and of the proxies; the hub redirects to storage
+ * In: nothing. Out: DNS, and any host at the ports of https, of the hub or S3 and of the proxies; the hub redirects to storage
  * whose addresses nobody knows before.
  */
-function modelPolicy(run: Run, { proxy = {} }: Settings): NetworkPolicy {
-  const { endpoint } = run.spec.model.source!.huggingFace;
+function outwardPolicy(
+  run: Run,
+  component: "model" | "results",
+  { proxy = {} }: Settings,
+  { endpoint }: { endpoint?: string },
+  further: V1NetworkPolicyEgressRule[] = [],
+): NetworkPolicy {
   const urls = [endpoint, proxy.HTTP_PROXY, proxy.HTTPS_PROXY].filter((url) => url !== undefined && URL.canParse(url));
   const ports = new Set([HTTPS_PORT, ...urls.map((url) => portOf(new URL(url!)))]);
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
-    metadata: childMetadata(run, "model", "model"),
+    metadata: childMetadata(run, component, component),
     spec: {
-      podSelector: { matchLabels: podLabels(run, "model") },
+      podSelector: { matchLabels: podLabels(run, component) },
       policyTypes: ["Ingress", "Egress"],
-      egress: [{ ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) }, DNS],
+      egress: [{ ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) }, ...further, DNS],
     },
   };
 }

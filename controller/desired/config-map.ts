@@ -86,7 +86,14 @@ export function taskFolder({ name }: Task): string {
 
 /** What of the spec the learner reads. */
 export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
-  const { suspend: _, ttlSecondsAfterFinished: __, queueName: ___, managedBy: ____, ...others } = spec;
+  const {
+    suspend: _,
+    ttlSecondsAfterFinished: __,
+    queueName: ___,
+    managedBy: ____,
+    results: ________,
+    ...others
+  } = spec;
   // A webhook's address may be a secret, and the report shows what the learner reads.
   const { notifications: _____, failurePolicy: ______, upgradePolicy: _______, initFrom, ...rest } = others;
   const own = Object.fromEntries(

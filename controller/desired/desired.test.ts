@@ -503,6 +503,39 @@ describe("a model that is fetched", () => {
   });
 });
 
+describe("a model of S3", () => {
+  const sourceOf = (change: object) =>
+    runOf({ model: { source: { s3: { bucket: "models", prefix: "team/qwen", ...change } } } });
+  const podOf = (run: Run) => desiredModelJob(run, "quick-data", DEFAULT_SETTINGS).spec!.template.spec!;
+
+  test("comes by the same Job, with the keys of its Secret and no other identity", () => {
+    const pod = podOf(sourceOf({ endpoint: "https://s3.test", region: "eu-1", secretRef: { name: "longrun-s3" } }));
+    const [container] = pod.containers;
+    assert.deepEqual(container!.args, ["fetch", "s3://models/team/qwen", "--out", "/data/model", "--json"]);
+    const env = container!.env!.map(({ name, value, valueFrom }) => [name, value ?? valueFrom!.secretKeyRef]);
+    const key = (name: string) => ({ name: "longrun-s3", key: name });
+    assert.deepEqual(Object.fromEntries(env), {
+      ...{ AWS_ENDPOINT_URL_S3: "https://s3.test", AWS_REGION: "eu-1", AWS_EC2_METADATA_DISABLED: "true" },
+      ...{ AWS_ACCESS_KEY_ID: key("AWS_ACCESS_KEY_ID"), AWS_SECRET_ACCESS_KEY: key("AWS_SECRET_ACCESS_KEY") },
+      AWS_SESSION_TOKEN: { ...key("AWS_SESSION_TOKEN"), optional: true },
+    });
+    assert.equal(pod.serviceAccountName, "quick-model");
+  });
+
+  test("an account with a workload identity reaches the agent that hands out its credentials, and nobody else does", () => {
+    const run = sourceOf({ serviceAccountName: "longrun-s3-a" });
+    assert.deepEqual([podOf(run).serviceAccountName, podOf(run).containers[0]!.env], ["longrun-s3-a", []]);
+    const egressOf = (of: Run) => desiredNetworkPolicies(of, DEFAULT_SETTINGS).at(-1)!.spec!.egress!;
+    assert.match(JSON.stringify(egressOf(run)), /"cidr":"169\.254\.170\.23\/32"/);
+    assert.doesNotMatch(JSON.stringify(egressOf(sourceOf({}))), /169\.254/);
+  });
+
+  test("nothing of spec.results starts a learner anew", () => {
+    const results = { s3: { bucket: "results", prefix: "a" } };
+    assert.deepEqual(configOf(runOf({ results })), configOf(runOf()));
+  });
+});
+
 describe("size of the volume", () => {
   const claim = (size: string, phase: string) => ({
     ...{ metadata: { name: "quick-data" }, status: { phase } },

@@ -1,10 +1,12 @@
 /** `NAME-model`: a Job that fetches the model of `model.source` onto the run's volume before the learner starts. */
-import type { V1PodSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import type { V1EnvVar, V1PodSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import type { HuggingFaceSource, ModelSource, OciSource } from "../../crds/trainingrun.ts";
 import type { Job } from "../kube/resources.ts";
 import { FETCHED_MODEL } from "./config-map.ts";
 import { likeLearner } from "./init.ts";
 import { childMetadata, childName, digestOf, labelsOf, type Run, SPEC_HASH } from "./names.ts";
 import { APP, CONTAINER_SECURITY, POD_SECURITY } from "./pod.ts";
+import { s3Env, s3Url } from "./s3.ts";
 import type { Settings } from "./settings.ts";
 
 /** Pods that failed before the Job is given up: Kubernetes waits 10 s before the second, each time twice as long. */
@@ -20,25 +22,63 @@ const RESOURCES = { requests: { cpu: "100m", memory: "384Mi" }, limits: { cpu: "
 
 const TOKEN = "/token";
 
-/** The token is mounted in this pod alone. What has come stays on the volume, so the next pod goes on from there. */
-export function desiredModelJob(run: Run, claimName: string, settings: Settings): Job {
-  const { learner, model } = run.spec;
-  const { repo, revision, endpoint, secretRef } = model.source!.huggingFace;
+/** What a kind of source gives the Job. */
+interface Fetch {
+  /** Arguments of `longrun model fetch`. */
+  args: string[];
+  env: V1EnvVar[];
+  volumes: V1Volume[];
+  mounts: V1VolumeMount[];
+  serviceAccountName?: string | undefined;
+}
+
+function fetchOf({ huggingFace, s3, oci }: ModelSource): Fetch {
+  if (huggingFace) return hubFetch(huggingFace);
+  if (oci) return ociFetch(oci);
+  const { serviceAccountName } = s3!;
+  return { args: [s3Url(s3!)], env: s3Env(s3!), volumes: [], mounts: [], serviceAccountName };
+}
+
+function hubFetch({ repo, revision, endpoint, secretRef }: HuggingFaceSource): Fetch {
   const variables = {
-    ...settings.proxy,
     ...(endpoint !== undefined && { HF_ENDPOINT: endpoint }),
     ...(secretRef && { HF_TOKEN_PATH: `${TOKEN}/${secretRef.key}` }),
   };
-  const volumes: V1Volume[] = [{ name: "data", persistentVolumeClaim: { claimName } }];
-  const volumeMounts: V1VolumeMount[] = [{ name: "data", mountPath: "/data" }];
-  if (secretRef) {
-    const items = [{ key: secretRef.key, path: secretRef.key }];
-    volumes.push({ name: "token", secret: { secretName: secretRef.name, items, defaultMode: 0o440 } });
-    volumeMounts.push({ name: "token", mountPath: TOKEN, readOnly: true });
-  }
+  const env = Object.entries(variables).map(([name, value]) => ({ name, value }));
+  const args = [repo, "--revision", revision];
+  if (!secretRef) return { args, env, volumes: [], mounts: [] };
+  const items = [{ key: secretRef.key, path: secretRef.key }];
+  return {
+    ...{ args, env },
+    volumes: [{ name: "token", secret: { secretName: secretRef.name, items, defaultMode: 0o440 } }],
+    mounts: [{ name: "token", mountPath: TOKEN, readOnly: true }],
+  };
+}
+
+function ociFetch(source: OciSource): Fetch {
+  const args = [sourceName({ oci: source })];
+  if (!source.secretRef) return { args, env: [], volumes: [], mounts: [] };
+  const items = [{ key: ".dockerconfigjson", path: "config.json" }];
+  return {
+    ...{ args, env: [{ name: "DOCKER_CONFIG", value: TOKEN }] },
+    volumes: [{ name: "token", secret: { secretName: source.secretRef.name, items, defaultMode: 0o440 } }],
+    mounts: [{ name: "token", mountPath: TOKEN, readOnly: true }],
+  };
+}
+
+/** Returns what a source is called in messages and folders: OWNER/NAME at a revision, s3://… or oci://… */
+export function sourceName({ huggingFace, s3, oci }: ModelSource): string {
+  if (oci) return `oci://${oci.reference}`;
+  return huggingFace ? `${huggingFace.repo} at ${huggingFace.revision}` : s3Url(s3!);
+}
+
+/** The credentials are in this pod alone. What has come stays on the volume, so the next pod goes on from there. */
+export function desiredModelJob(run: Run, claimName: string, settings: Settings): Job {
+  const { learner, model } = run.spec;
+  const fetch = fetchOf(model.source!);
   const pod: V1PodSpec = {
     restartPolicy: "Never",
-    serviceAccountName: childName(run, "model"),
+    serviceAccountName: fetch.serviceAccountName ?? childName(run, "model"),
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     securityContext: POD_SECURITY,
@@ -48,15 +88,15 @@ export function desiredModelJob(run: Run, claimName: string, settings: Settings)
         image: learner.image ?? settings.image,
         imagePullPolicy: learner.imagePullPolicy ?? settings.imagePullPolicy,
         command: ["node", `${APP}/learner/commands/model-command.ts`],
-        args: ["fetch", repo, "--revision", revision, "--out", FETCHED_MODEL, "--json"],
-        env: Object.entries(variables).map(([name, value]) => ({ name, value })),
+        args: ["fetch", ...fetch.args, "--out", FETCHED_MODEL, "--json"],
+        env: [...Object.entries(settings.proxy ?? {}).map(([name, value]) => ({ name, value })), ...fetch.env],
         resources: RESOURCES,
         securityContext: CONTAINER_SECURITY,
         terminationMessagePolicy: "FallbackToLogsOnError",
-        volumeMounts,
+        volumeMounts: [{ name: "data", mountPath: "/data" }, ...fetch.mounts],
       },
     ],
-    volumes,
+    volumes: [{ name: "data", persistentVolumeClaim: { claimName } }, ...fetch.volumes],
   };
   const spec: Job["spec"] = {
     backoffLimit: ATTEMPTS - 1,

@@ -8,7 +8,7 @@ export type Run = Omit<TrainingRun, "metadata"> & {
   metadata: ObjectMeta & Required<Pick<ObjectMeta, "namespace" | "uid" | "resourceVersion" | "generation">>;
 };
 
-export type Component = "learner" | "actor" | "generator" | "init" | "model" | "run";
+export type Component = "learner" | "actor" | "generator" | "init" | "model" | "results" | "run";
 
 export const MANAGED_BY = "app.kubernetes.io/managed-by";
 /** What every child carries: caches hold nothing else. */
@@ -22,6 +22,9 @@ export const SPEC_HASH = "longrun.dev/spec-hash";
 export const INPUT_HASH = "longrun.dev/input-hash";
 /** On the learner's Deployment: the images that the run has from its start until it is suspended, as JSON. */
 export const IMAGES = "longrun.dev/images";
+/** On a claim: `learner.storage.retainSeconds`, and when the controller saw that its run is gone (RFC 3339). */
+export const RETAIN_SECONDS = "longrun.dev/retain-seconds";
+export const RETAINED_SINCE = "longrun.dev/retained-since";
 /** On an actor's Job: when it was told to take no more, and why. */
 export const DRAINING = "longrun.dev/draining";
 /** Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/ */

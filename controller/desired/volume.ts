@@ -1,7 +1,7 @@
 /** The run's volume: store, checkpoints and reports. */
 import { parseQuantity } from "../../crds/quantity.ts";
 import type { PersistentVolumeClaim } from "../kube/resources.ts";
-import { childMetadata, type Run } from "./names.ts";
+import { childMetadata, RETAIN_SECONDS, type Run } from "./names.ts";
 import type { RunDefaults } from "./run-defaults.ts";
 
 export interface VolumeInputs {
@@ -25,12 +25,15 @@ export function desiredVolume(
   name: string,
   { succeeded, defaultClass, wantedSize, present }: VolumeInputs,
 ): PersistentVolumeClaim {
-  const { className = defaultClass, accessMode } = run.spec.learner.storage;
+  const { className = defaultClass, accessMode, retainSeconds } = run.spec.learner.storage;
   const { ownerReferences, ...metadata } = childMetadata(run, "data", "learner");
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
-    metadata: { ...metadata, name, ownerReferences: staysBehind(run, succeeded) ? [] : ownerReferences! },
+    metadata: {
+      ...{ ...metadata, name, ownerReferences: staysBehind(run, succeeded) ? [] : ownerReferences! },
+      ...retention(retainSeconds, present),
+    },
     spec: {
       accessModes: [accessMode],
       resources: { requests: { storage: desiredSize(run, wantedSize, present) } },
@@ -41,6 +44,12 @@ export function desiredVolume(
 
 /** Size of a volume for which neither the run nor its learner names one. */
 export const DEFAULT_SIZE = "100Gi";
+
+/** A claim that had the note keeps an empty one: the volume of a run that no longer says for how long is not deleted. */
+function retention(seconds: number | undefined, present: PersistentVolumeClaim | undefined) {
+  const hasNote = present?.metadata.annotations?.[RETAIN_SECONDS] !== undefined;
+  return seconds === undefined && !hasNote ? {} : { annotations: { [RETAIN_SECONDS]: String(seconds ?? "") } };
+}
 
 /**
  * The larger of what the spec or the learner asks for and what the claim has: an autoresizer may have made it larger, and no claim can

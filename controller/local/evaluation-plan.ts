@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { parseResolved, parseTrainingRun, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
+import { sourceName } from "../desired/model.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 import { readTask } from "../exec.ts";
 import { resolveForThisMachine } from "./resolve.ts";
@@ -68,7 +69,8 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   };
   if (request.run === undefined) {
     const { policy, source } = run.spec.model;
-    const name = `${basename(policy ?? source!.huggingFace.repo)}-${run.spec.tasks.map(({ name }) => name).join("-")}`;
+    const model = policy ?? source!.huggingFace?.repo ?? sourceName(source!);
+    const name = `${basename(model)}-${run.spec.tasks.map(({ name }) => name).join("-")}`;
     return { run, policies: { model: start }, directory: resolve(request.out ?? join("evaluations", name)) };
   }
   const trained = resolve(request.run);

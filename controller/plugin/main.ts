@@ -16,6 +16,7 @@ import { type Cluster, type ClusterOptions, connect } from "./cluster.ts";
 import { fetchReport, pull, serveReport, showBest, WHAT, type What } from "./files.ts";
 import { showLogs } from "./logs.ts";
 import { showStatus } from "./status.ts";
+import { listVolumes } from "./volumes.ts";
 
 /** Of the bundle. */
 declare const LONGRUN_VERSION: string | undefined;
@@ -137,6 +138,21 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     .addOption(out("the file (default: RUN-report.html)"))
     .option("--live", "prints the address of the page that the learner serves, until Ctrl-C", false)
     .addOption(forPod());
+
+  const volumes = program
+    .command("volumes")
+    .description("lists the volumes that have outlived their runs, or whose runs are over")
+    .option("-A, --all-namespaces", "of all namespaces", false)
+    .option("--json", "as a list of objects", false)
+    .action(async () => {
+      const options = volumes.optsWithGlobals<ClusterOptions & { allNamespaces: boolean; json: boolean }>();
+      const cluster = connect(options, signal);
+      try {
+        await listVolumes(cluster, options, stdout);
+      } finally {
+        cluster.client.close();
+      }
+    });
 
   onRun(
     "debug",

@@ -22,6 +22,7 @@ describe("status for people", () => {
       engineSeconds: { generating: 30, updating: 20, idleActors: 40, idlePrograms: 10 },
       actors: { desired: 3, running: 2, idle: 1, waiting: 1, waitingReason: "no node takes the pod" },
       checkpoint: { iteration: 4, digest: "d", path: "checkpoints/1-000004" },
+      results: { iteration: 3, url: "s3://results/a", message: "results could not be copied" },
       evaluation: { before: { best: 371.9, mean: 800, validFraction: 0.6 } },
       ...{ startTime: at(-3725), estimatedCompletion: at(90) },
       conditions: [
@@ -37,6 +38,7 @@ describe("status for people", () => {
       "actors      2 of 3 run · 1 idle · 1 wait: no node takes the pod",
       "engine      30% generating, 20% updating, 50% idle (executions waited for an actor: raise actors.max or actors.slots)",
       "checkpoint  iteration 4 · checkpoints/1-000004",
+      "results     iteration 3 · s3://results/a · results could not be copied",
       "time        since 1 h 2 min · about 1 min 30 s left",
       "now         iteration 5 of 12: programs run",
     ]);

@@ -53,7 +53,7 @@ export function isOver(run: Run): boolean {
 /** @param nowMs Unix milliseconds */
 export function statusLines(run: Run, nowMs: number): string[] {
   const { status = {}, spec } = run;
-  const { iteration = 0, percent, score, executions, actors, checkpoint, evaluation } = status;
+  const { iteration = 0, percent, score, executions, actors, checkpoint, evaluation, results } = status;
   const tasks = spec.tasks.length > 1 ? (status.tasks ?? []) : [];
   const rows: [title: string, ...facts: (string | false | undefined)[]][] = [
     [
@@ -87,6 +87,12 @@ export function statusLines(run: Run, nowMs: number): string[] {
     ],
     ["engine", engineText([status.engineSeconds])],
     ["checkpoint", checkpoint && `iteration ${checkpoint.iteration}`, checkpoint?.path],
+    [
+      "results",
+      results?.iteration !== undefined && `iteration ${results.iteration}${results.final ? ", the last" : ""}`,
+      results?.url,
+      results?.message,
+    ],
     ["time", ...times(run, nowMs)],
     ...doing(run),
   ];

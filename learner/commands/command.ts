@@ -20,7 +20,7 @@ import {
   resolveDevice,
   useDevice,
 } from "../engine/index.ts";
-import { HubError } from "../hub/errors.ts";
+import { TransferError } from "../hub/errors.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { TaskError } from "../tasks/errors.ts";
 import { readRegistry } from "../tasks/registry.ts";
@@ -46,7 +46,7 @@ export async function runCommand(usage: string, command: () => unknown): Promise
     const { code = "", message } = error as NodeJS.ErrnoException;
     const usageError = code.startsWith("ERR_PARSE_ARGS");
     const refused =
-      usageError || code === "memory" || code === "device" || (error instanceof HubError && error.needsPerson);
+      usageError || code === "memory" || code === "device" || (error instanceof TransferError && error.needsPerson);
     process.stderr.write(`${usageError ? `${message.split(". ")[0]}; --help says more` : message}\n`);
     process.exitCode = refused || BAD_INPUT.some((kind) => error instanceof kind) ? 2 : 1;
   }

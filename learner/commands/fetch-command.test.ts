@@ -44,7 +44,10 @@ test("prints the folder, or one object; exit status 2 for what a person must men
   const none = await fetchCommand(["acme/none"], env);
   assert.deepEqual([none.status, none.stdout], [2, ""]);
   assert.match(none.stderr, /^http\S+ has no model acme\/none that is public; check the name[^\n]*\n$/);
-  assert.match((await fetchCommand([])).stderr, /^give one repository, such as Qwen\/Qwen2.5-3B-Instruct, not 0\n$/);
+  assert.match(
+    (await fetchCommand([])).stderr,
+    /^give one repository, such as Qwen\/Qwen2.5-3B-Instruct or s3:\/\/BUCKET\/PREFIX, not 0\n$/,
+  );
 });
 
 test("killed while it fetches: the same command goes on from there", async () => {

@@ -1,11 +1,11 @@
-/** `longrun model fetch`: a model of the Hugging Face hub becomes a folder that longrun can train. */
+/** `longrun model fetch`: a model of the Hugging Face hub, of S3 or of a registry becomes a folder that longrun can train. */
 import http from "node:http";
 import { parseArgs } from "node:util";
 import { fetchModel } from "../hub/fetch-model.ts";
 import { InputError, printLine } from "./command.ts";
 
 const OPTIONS = {
-  revision: { type: "string", default: "main" },
+  revision: { type: "string" },
   out: { type: "string" },
   json: { type: "boolean" },
 } as const;
@@ -15,7 +15,9 @@ export async function fetchCommand(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
   const [repo, ...others] = positionals;
   if (repo === undefined || others.length > 0)
-    throw new InputError(`give one repository, such as Qwen/Qwen2.5-3B-Instruct, not ${positionals.length}`);
+    throw new InputError(
+      `give one repository, such as Qwen/Qwen2.5-3B-Instruct or s3://BUCKET/PREFIX, not ${positionals.length}`,
+    );
   if (values.out === "") throw new InputError("--out is empty; give the folder to write");
   http.setGlobalProxyFromEnv(process.env);
   const fetched = await fetchModel({

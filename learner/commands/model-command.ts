@@ -25,6 +25,7 @@ import { InputError, modelFolder, printLine, required, runCommand, wholeNumber }
 import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
 
 const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
+       longrun model fetch s3://BUCKET/PREFIX|oci://HOST/REPOSITORY:TAG [--out DIR] [--json]
        longrun model info DIR [--check] [--json] [--plan [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]]
        longrun model info DIR [--json] --plan full|lora [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]
            [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]

@@ -1,11 +1,11 @@
 /** One file of a repository: continued where an earlier fetch broke off, checked, and whole under its name or not there. */
-import { createHash, type Hash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { HubError } from "./errors.ts";
-import type { Hub } from "./hub.ts";
-import type { RepoFile } from "./repo.ts";
+import { TransferError } from "./errors.ts";
+import { type FileHash, newHash } from "./hash.ts";
+import type { FileServer, RepoFile } from "./server.ts";
+import { persist } from "./transfer.ts";
 
 /** How often a file may come with another hash: bytes of a broken disk or proxy are fetched anew once. */
 const MOST_WRONG = 2;
@@ -26,66 +26,74 @@ const partOf = (folder: string, { name, hash }: RepoFile): string => join(folder
 
 /**
  * @param counted is called with the bytes that have come, fewer than 0 where some are thrown away
- * @throws HubError; the beginning stays, so that the next fetch goes on
+ * @throws TransferError; the beginning stays, so that the next fetch goes on
  */
 export async function downloadFile(
-  hub: Hub,
-  commit: string,
+  server: FileServer,
   file: RepoFile,
   folder: string,
   counted: (bytes: number) => void,
 ): Promise<void> {
   if (isThere(folder, file)) return;
-  const { endpoint, repo } = hub.options;
-  const url = `${endpoint}/${repo}/resolve/${commit}/${encodeURIComponent(file.name)}`;
+  const { endpoint, repo, transfer } = server;
   const path = partOf(folder, file);
   await using handle = await open(path, existsSync(path) ? "r+" : "w+");
   const part = new Part(handle, file, counted);
   for (let wrong = 1; ; wrong++) {
     await part.readBack();
-    await hub.persist(url, (progressed) => continuePart(hub, url, part, progressed));
+    await persist(
+      transfer,
+      (cause) => server.explain(cause),
+      (progressed) => continuePart(server, part, progressed),
+    );
     if (part.digest() === file.hash) break;
     await part.clear();
     const problem = `${file.name} of ${repo} came with another hash than ${endpoint} lists`;
     if (wrong === MOST_WRONG) {
       await rm(path);
-      throw new HubError("hash", `${problem}, ${wrong} times; look at the disk and at the proxy or mirror between`);
+      throw new TransferError(
+        "hash",
+        `${problem}, ${wrong} times; look at the disk and at the proxy or mirror between`,
+      );
     }
-    hub.options.say(`${problem}; fetching it anew`);
+    transfer.say(`${problem}; fetching it anew`);
   }
   await handle.sync();
   await rename(path, join(folder, file.name));
 }
 
-async function continuePart(hub: Hub, url: string, part: Part, progressed: () => void): Promise<void> {
+async function continuePart(server: FileServer, part: Part, progressed: () => void): Promise<void> {
   if (part.length === part.file.bytes) return;
-  const { response, heard, close } = await hub.open(url, part.length);
+  const answer = await server.open(part.file, part.length);
   try {
-    if (response.status === 416) {
+    if (answer.status === 416) {
       await part.clear();
-      throw new HubError("network", `${part.file.name}: the server cannot continue it`, { again: {} });
+      throw new TransferError("network", `${part.file.name}: the server cannot continue it`, { again: {} });
     }
-    if (response.status !== 206) await part.clear(); // the server sends all of it
-    checkRange(response, part);
-    for await (const chunk of response.body ?? []) {
-      heard();
+    if (answer.status !== 206) await part.clear(); // the server sends all of it
+    checkRange(answer, part);
+    for await (const chunk of answer.body) {
+      answer.heard();
       if (await part.append(chunk)) progressed();
     }
   } finally {
-    close();
+    answer.close();
   }
   if (part.length < part.file.bytes)
-    throw new HubError("network", `${part.file.name}: the connection ended early`, { again: {} });
+    throw new TransferError("network", `${part.file.name}: the connection ended early`, { again: {} });
 }
 
-/** @throws HubError if the answer is of other bytes than those that are missing */
-function checkRange(response: Response, { file, length }: Part): void {
-  const range = response.headers.get("content-range");
+/** @throws TransferError if the answer is of other bytes than those that are missing */
+function checkRange({ status, range }: { status: number; range: string | undefined }, { file, length }: Part): void {
   const [, start, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(range ?? "") ?? [];
-  if (response.status !== 206 || (Number(start) === length && Number(total) === file.bytes)) return;
-  throw new HubError("network", `${file.name}: the server sends ${range} in place of bytes ${length}-/${file.bytes}`, {
-    again: {},
-  });
+  if (status !== 206 || (Number(start) === length && Number(total) === file.bytes)) return;
+  throw new TransferError(
+    "network",
+    `${file.name}: the server sends ${range} in place of bytes ${length}-/${file.bytes}`,
+    {
+      again: {},
+    },
+  );
 }
 
 /** The beginning of a file on disk, and the hash of it. */
@@ -94,14 +102,14 @@ class Part {
   length = 0;
   readonly #handle: FileHandle;
   readonly #counted: (bytes: number) => void;
-  #hash: Hash;
+  #hash: FileHash;
   #furthest = 0;
 
   constructor(handle: FileHandle, file: RepoFile, counted: (bytes: number) => void) {
     this.#handle = handle;
     this.file = file;
     this.#counted = counted;
-    this.#hash = this.#newHash();
+    this.#hash = newHash(this.file);
   }
 
   /** Takes up what an earlier fetch has left. */
@@ -121,9 +129,9 @@ class Part {
   async append(chunk: Uint8Array): Promise<boolean> {
     if (this.length + chunk.length > this.file.bytes) {
       await this.clear();
-      throw new HubError(
+      throw new TransferError(
         "hash",
-        `${this.file.name} comes with more than the ${this.file.bytes} bytes that the hub lists`,
+        `${this.file.name} comes with more than the ${this.file.bytes} bytes that the server lists`,
       );
     }
     for (let done = 0; done < chunk.length; ) {
@@ -142,15 +150,10 @@ class Part {
     await this.#handle.truncate(0);
     this.#counted(-this.length);
     this.length = 0;
-    this.#hash = this.#newHash();
+    this.#hash = newHash(this.file);
   }
 
   digest(): string {
-    return this.#hash.copy().digest("hex");
-  }
-
-  #newHash(): Hash {
-    const { algorithm, bytes } = this.file;
-    return algorithm === "sha256" ? createHash("sha256") : createHash("sha1").update(`blob ${bytes}\0`);
+    return this.#hash.digest();
   }
 }

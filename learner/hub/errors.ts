@@ -1,14 +1,18 @@
-/** What went wrong with a fetch; stable. `input`, `access` and `disk` need a person, the others may pass. */
-export type HubErrorCode = "input" | "access" | "disk" | "network" | "hash";
+/** What went wrong with a transfer; stable. `input`, `access` and `disk` need a person, the others may pass. */
+export type TransferErrorCode = "input" | "access" | "disk" | "network" | "hash";
 
-/** A model cannot be fetched. The message is one line: what is wrong with what, and the remedy. */
-export class HubError extends Error {
-  override readonly name = "HubError";
-  readonly code: HubErrorCode;
+/** A model cannot be fetched, or results cannot be copied. The message is one line: what is wrong with what, and the remedy. */
+export class TransferError extends Error {
+  override readonly name = "TransferError";
+  readonly code: TransferErrorCode;
   /** Whether another try may succeed, and after how many seconds where the server says. */
   readonly again: { afterSeconds?: number | undefined } | undefined;
 
-  constructor(code: HubErrorCode, message: string, options: ErrorOptions & { again?: HubError["again"] } = {}) {
+  constructor(
+    code: TransferErrorCode,
+    message: string,
+    options: ErrorOptions & { again?: TransferError["again"] } = {},
+  ) {
     super(message.replace(/\p{Cc}+/gu, " "), options);
     this.code = code;
     this.again = options.again;

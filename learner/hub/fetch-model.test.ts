@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { convertFolder } from "../commands/convert.ts";
 import { fetchModel } from "./fetch-model.ts";
 import { COMMIT, type Fault, HubServer, refuse } from "./hub-server.fixture.ts";
-import type { HubLimits } from "./limits.ts";
+import type { TransferLimits } from "./limits.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "fetch-model-"));
 after(() => fs.rmSync(root, { recursive: true }));
@@ -22,7 +22,7 @@ interface Wish {
   repo?: string;
   revision?: string;
   out?: string;
-  limits?: Partial<HubLimits>;
+  limits?: Partial<TransferLimits>;
   env?: NodeJS.ProcessEnv;
 }
 
@@ -222,7 +222,7 @@ test("more bytes than are listed are refused", async () => {
   });
   await assert.rejects(fetchFrom(server), {
     code: "hash",
-    message: `model.safetensors comes with more than the ${WEIGHTS} bytes that the hub lists`,
+    message: `model.safetensors comes with more than the ${WEIGHTS} bytes that the server lists`,
   });
 });
 
@@ -337,7 +337,7 @@ const refusals: [what: string, wish: Wish, change: (server: HubServer) => void, 
     { repo: "../model" },
     () => {},
     "input",
-    "../model is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct",
+    "../model is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct, s3://BUCKET/PREFIX or oci://HOST/REPOSITORY:TAG",
   ],
   [
     "a revision that is none",
@@ -358,7 +358,7 @@ const refusals: [what: string, wish: Wish, change: (server: HubServer) => void, 
     { out: POLICY },
     () => {},
     "input",
-    `--out ${POLICY} has files that were not fetched from the hub; give a new or empty folder`,
+    `--out ${POLICY} has files that no fetch has brought; give a new or empty folder`,
   ],
 ];
 for (const [what, wish, change, code, message] of refusals)
@@ -367,7 +367,7 @@ for (const [what, wish, change, code, message] of refusals)
     change(server);
     const cache = path.join(root, `refused ${count++}`);
     await assert.rejects(fetchFrom(server, wish, cache), {
-      ...{ name: "HubError", code },
+      ...{ name: "TransferError", code },
       message: message.replaceAll("<hub>", server.endpoint),
     });
     const left = fs.existsSync(cache) ? fs.globSync("models/*/*/*/*", { cwd: cache }) : [];

@@ -1,33 +1,39 @@
-/** Fetches a model that longrun can train from a server of the Hugging Face hub's API. The main flow of `longrun model fetch`. */
-import { readFileSync, rmSync } from "node:fs";
+/** Fetches a model that longrun can train from the Hugging Face hub, from S3 or from a registry. The main flow of `longrun model fetch`. */
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { MappedWeights, ModelError, readConfig, readEosIds, readTokenizer } from "../engine/index.ts";
 import { cacheFolder } from "../tasks/cache-folder.ts";
 import { bytesThere, downloadFile, isThere } from "./download.ts";
-import { HubError } from "./errors.ts";
+import { TransferError } from "./errors.ts";
 import { asDiskError, checkSpace, type FetchRecord, holdFolder, readRecord, writeRecord } from "./folder.ts";
 import { Hub } from "./hub.ts";
-import { HUB_LIMITS, type HubLimits } from "./limits.ts";
+import { TRANSFER_LIMITS, type TransferLimits } from "./limits.ts";
+import { isOci, parseOciUrl } from "./oci-url.ts";
 import { Progress, type ProgressOutput } from "./progress.ts";
-import { COMMIT, filesBeside, INDEX, listRoot, type RepoFile, resolveCommit, weightFiles } from "./repo.ts";
+import { atCommit, COMMIT, filesBeside, INDEX, resolveCommit, weightFiles } from "./repo.ts";
+import { isS3, parseS3Url } from "./s3-url.ts";
+import type { ModelServer, RepoFile } from "./server.ts";
+import { sideBySide, type Transfer } from "./transfer.ts";
 
 export interface FetchOptions {
-  /** OWNER/NAME. */
+  /** OWNER/NAME of the hub, s3://BUCKET/PREFIX, or oci://HOST/REPOSITORY:TAG. */
   repo: string;
-  /** Branch, tag or commit. */
-  revision: string;
+  /** Branch, tag or commit of the hub; absent: main. The others have none. */
+  revision?: string | undefined;
   /** Left out: a folder of the commit's own in longrun's cache. */
   out: string | undefined;
-  /** HF_TOKEN or HF_TOKEN_PATH, HF_ENDPOINT, and the cache folder. */
+  /** HF_TOKEN or HF_TOKEN_PATH, HF_ENDPOINT; what every S3 client reads (AWS_…); and the cache folder. */
   env: NodeJS.ProcessEnv;
   /** Of progress and of what is tried again. */
   output: ProgressOutput;
-  limits?: Partial<HubLimits>;
+  limits?: Partial<TransferLimits>;
 }
 
 export interface FetchedModel {
   repo: string;
-  revision: string;
+  /** Of the hub. */
+  revision?: string | undefined;
+  /** Of S3: a digest of the names, sizes and hashes of what is there; of a registry, the beginning of the manifest's digest. */
   commit: string;
   /** Absolute path of the model folder. */
   folder: string;
@@ -39,45 +45,75 @@ export interface FetchedModel {
 
 const DEFAULT_ENDPOINT = "https://huggingface.co";
 
-/** @throws HubError; what has come stays, and the same call goes on from there */
+/** A repository or bucket, of whatever version. */
+interface Origin {
+  repo: string;
+  revision?: string;
+  /** Returns the model at `commit`, which absent is looked up. @throws TransferError */
+  at(commit: string | undefined): Promise<ModelServer>;
+  /** Whether a version that is known can still be fetched: S3 has the newest alone. */
+  keepsVersions: boolean;
+  /** Of the folders in the cache, one for each version. */
+  cached: string[];
+}
+
+/** @throws TransferError; what has come stays, and the same call goes on from there */
 export async function fetchModel(options: FetchOptions): Promise<FetchedModel> {
-  const { repo, revision, output } = options;
+  const { repo, output, env } = options;
   const progress = new Progress(output, repo);
   const stop = new AbortController();
-  const hub = openHub(options, stop.signal, (line) => progress.say(line));
+  const limits = { ...TRANSFER_LIMITS, ...options.limits };
+  const transfer = { limits, signal: stop.signal, say: (line: string) => progress.say(line) };
   try {
-    const commit = knownCommit(options) ?? (await resolveCommit(hub));
-    const folder = resolve(options.out ?? cachedFolder(options, commit));
-    await using _ = await holdFolder(folder, (line) => progress.say(line));
-    const earlier = readRecord(folder);
-    if (!earlier?.complete || !earlier.files.every((file) => isThere(folder, file)))
-      await fillFolder(hub, folder, { repo, revision, commit }, { stop, progress, isNew: !earlier });
+    const isPlaced = isS3(repo) || isOci(repo);
+    const origin = isPlaced ? placedOrigin(options, transfer) : hubOrigin(options, transfer);
+    const known = knownCommit(options, origin);
+    const server = known?.isWhole ? undefined : await origin.at(known?.commit);
+    const commit = server?.commit ?? known!.commit;
+    const folder = resolve(options.out ?? join(cacheFolder(env), "models", ...origin.cached, commit));
+    await using _ = await holdFolder(folder, transfer.say);
+    let earlier = readRecord(folder);
+    if (earlier && earlier.commit !== commit) {
+      transfer.say(`${repo} is another one than ${folder} was begun with; fetching all of it`);
+      emptyFolder(folder);
+      earlier = undefined;
+    }
+    const { revision } = origin;
+    if (!isWhole(earlier, folder))
+      await fillFolder(server ?? (await origin.at(commit)), folder, revision, { stop, progress, isNew: !earlier });
     const { files } = readRecord(folder)!;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    return { repo, revision, commit, folder, bytes, fetchedBytes: progress.come };
+    return { repo, ...(revision !== undefined && { revision }), commit, folder, bytes, fetchedBytes: progress.come };
   } finally {
     progress.clear();
   }
 }
 
+const isWhole = (record: FetchRecord | undefined, folder: string): boolean =>
+  record?.complete === true && record.files.every((file) => isThere(folder, file));
+
+function emptyFolder(folder: string): void {
+  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
+}
+
 /** Fetches what is missing: first what says whether longrun can train the model, then the weights. */
 async function fillFolder(
-  hub: Hub,
+  server: ModelServer,
   folder: string,
-  source: Pick<FetchRecord, "repo" | "revision" | "commit">,
+  revision: string | undefined,
   { stop, progress, isNew }: { stop: AbortController; progress: Progress; isNew: boolean },
 ): Promise<void> {
-  const { repo, commit } = source;
-  const record = { ...source, endpoint: hub.options.endpoint };
-  const listed = await listRoot(hub, commit);
+  const { repo, commit, endpoint, transfer } = server;
+  const record = { repo, ...(revision !== undefined && { revision }), commit, endpoint };
+  const listed = await server.list();
   const beside = filesBeside(listed, repo);
   const fetchAll = async (files: RepoFile[]): Promise<void> => {
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const there = files.reduce((sum, file) => sum + bytesThere(folder, file), 0);
     checkSpace(folder, bytes - there, `${repo} at ${commit}`);
     progress.expect(bytes, there);
-    await sideBySide(files, hub.options.limits.filesAtOnce, stop, (file) =>
-      downloadFile(hub, commit, file, folder, (count) => progress.count(count)),
+    await sideBySide(files, transfer.limits.filesAtOnce, stop, (file) =>
+      downloadFile(server, file, folder, (count) => progress.count(count)),
     );
   };
   try {
@@ -94,7 +130,7 @@ async function fillFolder(
   }
 }
 
-/** @throws HubError naming the field that longrun cannot train; a folder that is new goes again */
+/** @throws TransferError naming the field that longrun cannot train; a folder that is new goes again */
 function checkTrainable(folder: string, repo: string, isNew: boolean): void {
   try {
     readConfig(folder);
@@ -103,7 +139,7 @@ function checkTrainable(folder: string, repo: string, isNew: boolean): void {
   } catch (cause) {
     if (!(cause instanceof ModelError)) throw cause;
     if (isNew) rmSync(folder, { recursive: true, force: true });
-    throw new HubError("input", `longrun cannot train ${repo}: ${cause.message.replaceAll(`${folder}/`, "")}`, {
+    throw new TransferError("input", `longrun cannot train ${repo}: ${cause.message.replaceAll(`${folder}/`, "")}`, {
       cause,
     });
   }
@@ -113,57 +149,59 @@ function parseIndex(path: string, repo: string): unknown {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch (cause) {
-    throw new HubError("input", `${repo}: ${INDEX} is no JSON: ${(cause as Error).message}`, { cause });
+    throw new TransferError("input", `${repo}: ${INDEX} is no JSON: ${(cause as Error).message}`, { cause });
   }
 }
 
-/** Does `work` for all, `most` at once. The first error stops the others and is thrown when they have ended. */
-async function sideBySide<Item>(
-  items: readonly Item[],
-  most: number,
-  stop: AbortController,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  const waiting = [...items];
-  const worker = async (): Promise<void> => {
-    for (let item = waiting.shift(); item !== undefined && !stop.signal.aborted; item = waiting.shift())
-      await work(item).catch((error) => stop.abort(error));
-  };
-  await Promise.all(Array.from({ length: most }, worker));
-  stop.signal.throwIfAborted();
-}
-
 /**
- * Returns the commit where asking the hub is not needed: it was given, or the folder of an earlier fetch names it. A
+ * Returns the commit where asking the server is not needed: it was given, or the folder of an earlier fetch names it. A
  * branch that moves on so never changes a model that is there, or half there, and a whole one needs no network.
  */
-function knownCommit({ repo, revision, out }: FetchOptions): string | undefined {
-  if (out === undefined) return COMMIT.test(revision) ? revision : undefined;
-  const record = readRecord(resolve(out));
-  if (!record) return COMMIT.test(revision) ? revision : undefined;
-  if (record.repo === repo && (record.revision === revision || record.commit === revision)) return record.commit;
-  throw new HubError(
-    "input",
-    `--out ${out} has ${record.repo} at ${record.revision} (${record.commit}); give a new or empty folder`,
-  );
+function knownCommit(
+  { out }: FetchOptions,
+  { repo, revision, keepsVersions }: Origin,
+): { commit: string; isWhole: boolean } | undefined {
+  const given = COMMIT.test(revision ?? "") ? { commit: revision!, isWhole: false } : undefined;
+  const folder = out === undefined ? undefined : resolve(out);
+  const record = folder === undefined ? undefined : readRecord(folder);
+  if (!record) return given;
+  if (record.repo !== repo || (record.revision !== revision && record.commit !== revision)) {
+    const at = record.revision === undefined ? record.commit : `${record.revision} (${record.commit})`;
+    throw new TransferError("input", `--out ${out} has ${record.repo} at ${at}; give a new or empty folder`);
+  }
+  const whole = isWhole(record, folder!);
+  return whole || keepsVersions ? { commit: record.commit, isWhole: whole } : undefined;
 }
 
-const cachedFolder = ({ repo, env }: FetchOptions, commit: string): string =>
-  join(cacheFolder(env), "models", ...repo.split("/"), commit);
+/** Of servers that have one version at a time, under a name that says where it is. The client is loaded where it is needed. */
+function placedOrigin({ repo, revision, env }: FetchOptions, transfer: Transfer): Origin {
+  if (revision !== undefined)
+    throw new TransferError("input", `--revision is ${revision}, and ${repo} has no revisions; leave it out`);
+  if (isOci(repo)) {
+    const { host, repository } = parseOciUrl(repo);
+    const at = async () => (await import("./oci-model.ts")).openOciModel(repo, env, transfer);
+    return { repo, at, keepsVersions: false, cached: ["oci", host.replace(":", "_"), ...repository.split("/")] };
+  }
+  const { bucket, prefix } = parseS3Url(repo);
+  const at = async () => (await import("./s3-model.ts")).openS3Model(repo, env, transfer);
+  return { repo, at, keepsVersions: false, cached: ["s3", bucket, ...prefix.split("/").filter((it) => it !== "")] };
+}
 
-function openHub(options: FetchOptions, signal: AbortSignal, say: (line: string) => void): Hub {
-  const { repo, revision, env } = options;
+function hubOrigin({ repo, revision = "main", env }: FetchOptions, transfer: Transfer): Origin {
   const name = /^[A-Za-z0-9_][\w.-]{0,95}$/;
   const parts = repo.split("/");
   if (parts.length !== 2 || !parts.every((part) => name.test(part) && !part.includes("..")))
-    throw new HubError(
+    throw new TransferError(
       "input",
-      `${repo} is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct`,
+      `${repo} is no name of a repository; give OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct, s3://BUCKET/PREFIX or oci://HOST/REPOSITORY:TAG`,
     );
   if (!/^[\w][\w./-]{0,199}$/.test(revision) || revision.includes(".."))
-    throw new HubError("input", `--revision is ${revision}; give a branch, tag or commit`);
-  const limits = { ...HUB_LIMITS, ...options.limits };
-  return new Hub({ endpoint: endpointOf(env), repo, revision, token: tokenOf(env), limits, env, signal, say });
+    throw new TransferError("input", `--revision is ${revision}; give a branch, tag or commit`);
+  const hub = new Hub({ ...transfer, endpoint: endpointOf(env), repo, revision, token: tokenOf(env), env });
+  return {
+    ...{ repo, revision, keepsVersions: true, cached: parts },
+    at: async (commit) => atCommit(hub, commit ?? (await resolveCommit(hub))),
+  };
 }
 
 function endpointOf({ HF_ENDPOINT }: NodeJS.ProcessEnv): string {
@@ -171,7 +209,7 @@ function endpointOf({ HF_ENDPOINT }: NodeJS.ProcessEnv): string {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   const isHttp = url?.protocol === "https:" || url?.protocol === "http:";
   if (isHttp && url.username === "" && url.search === "") return endpoint;
-  throw new HubError("input", `HF_ENDPOINT is not an address such as ${DEFAULT_ENDPOINT}; correct or unset it`);
+  throw new TransferError("input", `HF_ENDPOINT is not an address such as ${DEFAULT_ENDPOINT}; correct or unset it`);
 }
 
 /** The token itself, or a file with it. No message ever has it. */
@@ -181,10 +219,10 @@ function tokenOf({ HF_TOKEN, HF_TOKEN_PATH }: NodeJS.ProcessEnv): string | undef
     try {
       token = readFileSync(HF_TOKEN_PATH, "utf8");
     } catch (cause) {
-      throw new HubError("input", `HF_TOKEN_PATH: cannot read the token: ${(cause as Error).message}`, { cause });
+      throw new TransferError("input", `HF_TOKEN_PATH: cannot read the token: ${(cause as Error).message}`, { cause });
     }
   token = token?.trim();
   if (!token) return undefined;
   if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw new HubError("input", "HF_TOKEN has characters that no token has; copy it anew");
+  throw new TransferError("input", "HF_TOKEN has characters that no token has; copy it anew");
 }

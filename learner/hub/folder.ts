@@ -5,14 +5,14 @@ import { createServer } from "node:net";
 import { basename, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FETCH_RECORD, size } from "../engine/index.ts";
-import { HubError } from "./errors.ts";
-import type { RepoFile } from "./repo.ts";
+import { TransferError } from "./errors.ts";
+import type { RepoFile } from "./server.ts";
 
 /** `fetched.json`: stays beside the model, so that a run can name what it trained. */
 export interface FetchRecord {
   repo: string;
-  /** As it was asked for: a branch, tag or commit. */
-  revision: string;
+  /** As it was asked for: a branch, tag or commit of the hub. */
+  revision?: string;
   commit: string;
   endpoint: string;
   /** Whether all files are there. */
@@ -21,20 +21,19 @@ export interface FetchRecord {
   files: RepoFile[];
 }
 
-/** Returns what a folder was fetched from; undefined if it is empty or missing. @throws HubError for another folder */
+/** Returns what a folder was fetched from; undefined if it is empty or missing. @throws TransferError for another folder */
 export function readRecord(folder: string): FetchRecord | undefined {
   const path = join(folder, FETCH_RECORD);
   if (existsSync(path))
     try {
       return JSON.parse(readFileSync(path, "utf8")) as FetchRecord;
     } catch (cause) {
-      throw new HubError("input", `${path} is damaged; remove the folder, or give another one with --out`, { cause });
+      throw new TransferError("input", `${path} is damaged; remove the folder, or give another one with --out`, {
+        cause,
+      });
     }
   if (existsSync(folder) && readdirSync(folder).some((name) => name !== `${FETCH_RECORD}.new`))
-    throw new HubError(
-      "input",
-      `--out ${folder} has files that were not fetched from the hub; give a new or empty folder`,
-    );
+    throw new TransferError("input", `--out ${folder} has files that no fetch has brought; give a new or empty folder`);
   return undefined;
 }
 
@@ -46,12 +45,12 @@ export function writeRecord(folder: string, record: FetchRecord): void {
   renameSync(`${path}.new`, path);
 }
 
-/** @throws HubError `disk` naming both numbers */
+/** @throws TransferError `disk` naming both numbers */
 export function checkSpace(folder: string, missingBytes: number, what: string): void {
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
   if (missingBytes <= free) return;
-  throw new HubError(
+  throw new TransferError(
     "disk",
     `${what} needs ${size(missingBytes)} more in ${folder}, where ${size(free)} are free; make room, or give --out on a larger disk`,
   );
@@ -60,12 +59,12 @@ export function checkSpace(folder: string, missingBytes: number, what: string): 
 /** Returns the error of a file that cannot be written, with the remedy; other errors as they are. */
 export function asDiskError(cause: unknown, folder: string): unknown {
   const { code, syscall, message } = cause as NodeJS.ErrnoException;
-  if (cause instanceof HubError || !syscall || !code) return cause;
+  if (cause instanceof TransferError || !syscall || !code) return cause;
   const isFull = code === "ENOSPC" || code === "EDQUOT";
   const problem = isFull
     ? `no space left on the disk of ${folder}; make room and fetch again, it goes on from here`
     : `cannot write to ${folder}: ${message}`;
-  return new HubError("disk", problem, { cause });
+  return new TransferError("disk", problem, { cause });
 }
 
 /** Time between two looks whether another process has finished with the folder. */

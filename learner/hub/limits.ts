@@ -1,5 +1,5 @@
 /** Limits of a fetch. README.md of this folder says the same in a table. */
-export interface HubLimits {
+export interface TransferLimits {
   /** Files that are fetched side by side. */
   filesAtOnce: number;
   /** Tries of a request in a row that bring nothing. A byte that arrives starts the count anew. */
@@ -13,9 +13,13 @@ export interface HubLimits {
   answerSeconds: number;
   /** Without a byte of a file that is on its way. */
   silenceSeconds: number;
+  /** Length of the parts that a file is uploaded in; longer where there would be more than 10,000. */
+  partBytes: number;
+  /** Slowest upload of a part: at this pace it takes `bytes / slowestBytesPerSecond` longer than `answerSeconds`. */
+  slowestBytesPerSecond: number;
 }
 
-export const HUB_LIMITS: HubLimits = {
+export const TRANSFER_LIMITS: TransferLimits = {
   filesAtOnce: 4,
   tries: 6,
   firstWaitSeconds: 1,
@@ -23,4 +27,6 @@ export const HUB_LIMITS: HubLimits = {
   longestRetryAfterSeconds: 600,
   answerSeconds: 60,
   silenceSeconds: 60,
+  partBytes: 16 * 2 ** 20,
+  slowestBytesPerSecond: 50_000,
 };

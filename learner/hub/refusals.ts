@@ -1,5 +1,5 @@
 /** What an answer that is none means, and why there was no answer at all: one line with the remedy. */
-import { HubError } from "./errors.ts";
+import { TransferError } from "./errors.ts";
 
 /** What is asked for, for messages. */
 export interface Asked {
@@ -11,7 +11,7 @@ export interface Asked {
 }
 
 /** Returns the error of an answer with a status of 400 or more. The hub says in `X-Error-Code` what it means. */
-export function refusalOf(response: Response, url: string, asked: Asked): HubError {
+export function refusalOf(response: Response, url: string, asked: Asked): TransferError {
   const { endpoint, repo, revision, hasToken } = asked;
   const { status, headers } = response;
   const host = new URL(response.url || url).origin;
@@ -22,11 +22,11 @@ export function refusalOf(response: Response, url: string, asked: Asked): HubErr
     const asksToWait = retryAfterSeconds(headers);
     const what = status === 429 ? `${host} answers 429, too many requests` : `${host} answers ${status}${saying}`;
     const remedy = status === 429 && !hasToken ? "; with a token in HF_TOKEN it allows more" : "";
-    return new HubError("network", what + remedy, { again: { afterSeconds: asksToWait } });
+    return new TransferError("network", what + remedy, { again: { afterSeconds: asksToWait } });
   }
   // Signed addresses of the hub's storage expire; the next try asks the hub for a new one.
   if (host !== new URL(endpoint).origin)
-    return new HubError(
+    return new TransferError(
       "network",
       `${host}, where ${endpoint} keeps the files, answers ${status}${saying}; allow this host where a firewall or proxy forbids it`,
       { again: {} },
@@ -36,17 +36,17 @@ export function refusalOf(response: Response, url: string, asked: Asked): HubErr
     const token = hasToken
       ? "with the account of HF_TOKEN, which has no access yet"
       : `and set HF_TOKEN to a token of that account (${endpoint}/settings/tokens)`;
-    return new HubError("access", `${repo} is gated: ${page} ${token}`);
+    return new TransferError("access", `${repo} is gated: ${page} ${token}`);
   }
   if (code === "RevisionNotFound")
-    return new HubError(
+    return new TransferError(
       "input",
       `${repo} has no revision ${revision}; give a branch, tag or commit of ${endpoint}/${repo}/commits/main`,
     );
   if (code === "EntryNotFound")
-    return new HubError("input", `${endpoint} has no ${new URL(url).pathname}, although it lists the file`);
+    return new TransferError("input", `${endpoint} has no ${new URL(url).pathname}, although it lists the file`);
   if (status === 401 && hasToken && code !== "RepoNotFound")
-    return new HubError(
+    return new TransferError(
       "access",
       `${endpoint} refuses the token in HF_TOKEN${saying}; make a new one at ${endpoint}/settings/tokens`,
     );
@@ -55,11 +55,14 @@ export function refusalOf(response: Response, url: string, asked: Asked): HubErr
     const remedy = hasToken
       ? "that the token in HF_TOKEN may read; check the name"
       : `that is public; check the name, or set HF_TOKEN (${endpoint}/settings/tokens) for a private one`;
-    return new HubError("input", `${endpoint} has no model ${repo} ${remedy}`);
+    return new TransferError("input", `${endpoint} has no model ${repo} ${remedy}`);
   }
   if (status === 403)
-    return new HubError("access", `${endpoint} forbids to read ${repo}${saying}; give HF_TOKEN the right to read it`);
-  return new HubError("network", `${endpoint} answers ${status}${saying} to ${new URL(url).pathname}`);
+    return new TransferError(
+      "access",
+      `${endpoint} forbids to read ${repo}${saying}; give HF_TOKEN the right to read it`,
+    );
+  return new TransferError("network", `${endpoint} answers ${status}${saying} to ${new URL(url).pathname}`);
 }
 
 /** Seconds that a server asks to wait: `Retry-After`, a number or a date, or `t` of the hub's own `RateLimit`. */
@@ -72,30 +75,39 @@ export function retryAfterSeconds(headers: Headers, now = Date.now()): number | 
 
 const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|LEAF_SIGNATURE|ALTNAME/;
 
-/** Returns the error of a request that got no answer, or whose answer broke off. */
-export function failureOf(cause: unknown, url: string, env: NodeJS.ProcessEnv): HubError {
-  if (cause instanceof HubError) return cause;
+/**
+ * Returns the error of a request that got no answer, or whose answer broke off.
+ *
+ * @param elsewhere what names another server
+ */
+export function failureOf(
+  cause: unknown,
+  url: string,
+  env: NodeJS.ProcessEnv,
+  elsewhere = "HF_ENDPOINT for a mirror",
+): TransferError {
+  if (cause instanceof TransferError) return cause;
   const { host, protocol } = new URL(url);
   const reason = deepest(cause);
   const code = String(reason.code ?? "");
   const detail = reason.message || code || "no answer";
   const proxy = proxyOf(protocol, host, env);
   if (UNTRUSTED.test(code))
-    return new HubError(
+    return new TransferError(
       "network",
       `the certificate of ${host} is not trusted (${detail}); where a proxy or mirror has an authority of its own, name its file in NODE_EXTRA_CA_CERTS`,
       { cause },
     );
   if (proxy && /Proxy response \(407\)/.test(detail))
-    return new HubError(
+    return new TransferError(
       "network",
       `the proxy ${proxy.address} (${proxy.variable}) wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT`,
       { cause },
     );
   const where = proxy
     ? `cannot reach ${host} through the proxy ${proxy.address} (${proxy.variable}): ${detail}; check the proxy`
-    : `cannot reach ${host}: ${detail}; check the network, or set HTTPS_PROXY for a proxy, HF_ENDPOINT for a mirror`;
-  return new HubError("network", where, { cause, again: {} });
+    : `cannot reach ${host}: ${detail}; check the network, or set HTTPS_PROXY for a proxy, ${elsewhere}`;
+  return new TransferError("network", where, { cause, again: {} });
 }
 
 function deepest(error: unknown): { message?: string; code?: unknown } {

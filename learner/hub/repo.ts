@@ -1,21 +1,12 @@
 /** Which files of a repository longrun needs, and their sizes and hashes as the hub's API lists them. */
 import { type ListFileEntry, listFiles, modelInfo } from "@huggingface/hub";
-import { HubError } from "./errors.ts";
+import { TransferError } from "./errors.ts";
 import type { Hub } from "./hub.ts";
-
-export interface RepoFile {
-  /** At the root of the repository: without a slash. */
-  name: string;
-  bytes: number;
-  /** `sha256` of the bytes, for large files; `git`: SHA-1 of git's blob, for those that are in git itself. */
-  algorithm: "sha256" | "git";
-  /** In hexadecimal. */
-  hash: string;
-}
+import type { ModelServer, RepoFile } from "./server.ts";
 
 export const COMMIT = /^[0-9a-f]{40}$/;
 
-/** Returns the commit that a branch, tag or commit stands for. @throws HubError */
+/** Returns the commit that a branch, tag or commit stands for. @throws TransferError */
 export async function resolveCommit(hub: Hub): Promise<string> {
   const { endpoint, repo, revision } = hub.options;
   const { sha } = await hub.persist(endpoint, () =>
@@ -27,8 +18,19 @@ export async function resolveCommit(hub: Hub): Promise<string> {
   return sha;
 }
 
-/** Returns the files at the root of the repository. @throws HubError */
-export async function listRoot(hub: Hub, commit: string): Promise<RepoFile[]> {
+/** Returns the repository at one commit. */
+export function atCommit(hub: Hub, commit: string): ModelServer {
+  const { endpoint, repo } = hub.options;
+  const urlOf = (name: string) => `${endpoint}/${repo}/resolve/${commit}/${encodeURIComponent(name)}`;
+  return {
+    ...{ repo, endpoint, commit, transfer: hub.options },
+    list: () => listRoot(hub, commit),
+    open: ({ name }, start) => hub.open(urlOf(name), start),
+    explain: (cause) => hub.explain(cause, endpoint),
+  };
+}
+
+async function listRoot(hub: Hub, commit: string): Promise<RepoFile[]> {
   const { endpoint, repo } = hub.options;
   const entries = await hub.persist(endpoint, () =>
     asJson(endpoint, async () => {
@@ -52,7 +54,7 @@ export async function listRoot(hub: Hub, commit: string): Promise<RepoFile[]> {
     });
 }
 
-/** The library's own errors are of answers that it cannot read: a request's are HubErrors already. */
+/** The library's own errors are of answers that it cannot read: a request's are TransferErrors already. */
 async function asJson<Result>(endpoint: string, ask: () => Promise<Result>): Promise<Result> {
   try {
     return await ask();
@@ -64,7 +66,7 @@ async function asJson<Result>(endpoint: string, ask: () => Promise<Result>): Pro
 }
 
 const noHub = (endpoint: string, cause?: unknown) =>
-  new HubError(
+  new TransferError(
     "input",
     `${endpoint} does not answer as the Hugging Face hub does; check HF_ENDPOINT, or unset it for https://huggingface.co`,
     { cause },
@@ -79,20 +81,24 @@ const BESIDE = [
 const SINGLE = "model.safetensors";
 export const INDEX = "model.safetensors.index.json";
 
-/** Returns all files but the weights. @throws HubError if longrun could not train what is there */
+/** Whether a fetch may need a file of this name. */
+export const mayBeNeeded = (name: string): boolean =>
+  /\.safetensors$/.test(name) || name === INDEX || BESIDE.some((form) => form.test(name));
+
+/** Returns all files but the weights. @throws TransferError if longrun could not train what is there */
 export function filesBeside(files: readonly RepoFile[], repo: string): RepoFile[] {
   const names = new Set(files.map(({ name }) => name));
   if (!names.has(SINGLE) && !names.has(INDEX)) {
     const others = files.map(({ name }) => name).filter((name) => /\.(bin|gguf|pth?|onnx|safetensors)$/.test(name));
     const has = others.length > 0 ? `, only ${others.slice(0, 3).join(", ")}` : "";
-    throw new HubError(
+    throw new TransferError(
       "input",
       `${repo} has no ${SINGLE}${has}; longrun reads safetensors alone: fetch a model with it`,
     );
   }
   for (const name of ["config.json", "tokenizer.json"])
     if (!names.has(name))
-      throw new HubError("input", `${repo} has no ${name}, which training needs; fetch a model with it`);
+      throw new TransferError("input", `${repo} has no ${name}, which training needs; fetch a model with it`);
   const index = names.has(SINGLE) ? [] : [INDEX];
   return files.filter(({ name }) => BESIDE.some((form) => form.test(name)) || index.includes(name));
 }
@@ -100,7 +106,7 @@ export function filesBeside(files: readonly RepoFile[], repo: string): RepoFile[
 /**
  * Returns the files of weights.
  * @param index content of the index, undefined where the weights are one file
- * @throws HubError if the index names what is not there
+ * @throws TransferError if the index names what is not there
  */
 export function weightFiles(files: readonly RepoFile[], repo: string, index: unknown): RepoFile[] {
   const byName = new Map(files.map((file) => [file.name, file]));
@@ -110,7 +116,7 @@ export function weightFiles(files: readonly RepoFile[], repo: string, index: unk
   const found = shards.map((shard) => byName.get(String(shard)));
   const missing = shards[found.indexOf(undefined)];
   if (missing !== undefined || shards.length === 0 || !shards.every((shard) => /\.safetensors$/.test(String(shard))))
-    throw new HubError(
+    throw new TransferError(
       "input",
       `${repo}: ${INDEX} names ${missing ?? "no safetensors"}, which is not in the repository`,
     );

@@ -198,7 +198,8 @@ async function writeManifests(): Promise<Run[]> {
     const spec = { ...manifest.spec, suspend: true };
     const { source, ...model } = spec.model;
     const volume = { persistentVolumeClaim: { claimName: "models" } };
-    if (source) spec.model = { ...model, policy: basename(source.huggingFace.repo), volume } as typeof spec.model;
+    if (source?.huggingFace)
+      spec.model = { ...model, policy: basename(source.huggingFace.repo), volume } as typeof spec.model;
     written.push(await client.create(TRAINING_RUN, { ...manifest, metadata, spec }));
   }
   return written;

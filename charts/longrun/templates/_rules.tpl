@@ -20,6 +20,10 @@
 - apiGroups: [""]
   resources: [configmaps, persistentvolumeclaims, secrets, serviceaccounts, services]
   verbs: [get, list, watch, create, patch]
+# Volumes that have outlived their runs, where the run said for how long (learner.storage.retainSeconds).
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [delete]
 - apiGroups: [apps]
   resources: [deployments] # the learner, and its generators
   verbs: [get, list, watch, create, patch]

@@ -1,0 +1,93 @@
+/** `NAME-results`: a Job that copies the newest checkpoint and the best program from the run's volume into a bucket. */
+import type { V1PodSpec } from "@kubernetes/client-node";
+import type { Results } from "../../crds/trainingrun.ts";
+import type { Job } from "../kube/resources.ts";
+import { likeLearner } from "./init.ts";
+import { childMetadata, childName, digestOf, labelsOf, podLabels, type Run, SPEC_HASH } from "./names.ts";
+import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "./pod.ts";
+import { s3Env, s3Url } from "./s3.ts";
+import type { Settings } from "./settings.ts";
+
+/** On the Job: its `ResultsMark` as JSON. */
+const RESULTS_OF = "longrun.dev/results-of";
+
+/** Pods that failed before the Job is given up: Kubernetes waits 10 s before the second, each time twice as long. */
+const ATTEMPTS = 5;
+/** Exit status of a copy that a person must mend first: the bucket, access (learner/results/README.md). */
+const NEEDS_PERSON = 2;
+/** For namespaces with a quota. Four parts of 16 MiB are in memory at once. */
+const RESOURCES = { requests: { cpu: "100m", memory: "256Mi" }, limits: { cpu: "2", memory: "1Gi" } };
+
+/** What a copy is of, as status.results has it. */
+export interface ResultsMark {
+  url: string;
+  /** Of the newest checkpoint that there was. */
+  iteration: number;
+  /** Whether the run was over. */
+  final: boolean;
+}
+
+export const markOf = ({ metadata }: Job): ResultsMark =>
+  JSON.parse(metadata.annotations?.[RESULTS_OF] ?? '{"url":"","iteration":0,"final":false}') as ResultsMark;
+
+export const resultsUrl = ({ s3 }: Results): string => s3Url(s3);
+
+/**
+ * The credentials are in this pod alone, which reads the volume and writes nothing there.
+ *
+ * @param besideLearner whether a learner has the volume, which can be mounted on one node at a time
+ */
+export function desiredResultsJob(
+  run: Run,
+  claimName: string,
+  mark: ResultsMark,
+  besideLearner: boolean,
+  settings: Settings,
+): Job {
+  const { learner, results } = run.spec;
+  const { keepLast, s3 } = results!;
+  const pod: V1PodSpec = {
+    restartPolicy: "Never",
+    serviceAccountName: s3.serviceAccountName ?? childName(run, "results"),
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    securityContext: POD_SECURITY,
+    containers: [
+      {
+        name: "push",
+        image: learner.image ?? settings.image,
+        imagePullPolicy: learner.imagePullPolicy ?? settings.imagePullPolicy,
+        command: ["node", `${APP}/learner/commands/results-command.ts`],
+        args: ["push", "/data/run", s3Url(s3), "--keep-last", String(keepLast), "--json"],
+        env: [...Object.entries(settings.proxy ?? {}).map(([name, value]) => ({ name, value })), ...s3Env(s3)],
+        resources: RESOURCES,
+        securityContext: CONTAINER_SECURITY,
+        terminationMessagePolicy: "FallbackToLogsOnError",
+        volumeMounts: [{ name: "data", mountPath: "/data", readOnly: true }],
+      },
+    ],
+    // Not readOnly in the claim: a node would mount it a second time in another way.
+    volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
+  };
+  const spec = {
+    backoffLimit: ATTEMPTS - 1,
+    podFailurePolicy: {
+      rules: [{ action: "FailJob", onExitCodes: { containerName: "push", operator: "In", values: [NEEDS_PERSON] } }],
+    },
+    template: {
+      metadata: { name: childName(run, "results"), labels: labelsOf(run, "results") },
+      spec: mergeStrategically(likeLearner(pod, run), besideLearner ? { affinity: nextToLearner(run) } : {}),
+    },
+  } as NonNullable<Job["spec"]>;
+  const metadata = childMetadata(run, "results", "results");
+  const annotations = { [SPEC_HASH]: digestOf(spec), [RESULTS_OF]: JSON.stringify(mark) };
+  return { ...{ apiVersion: "batch/v1", kind: "Job" }, metadata: { ...metadata, annotations }, spec };
+}
+
+const nextToLearner = (run: Run) => ({
+  podAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: [
+      { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: podLabels(run, "learner") } },
+    ],
+  },
+});

@@ -1,0 +1,78 @@
+/** `kubectl longrun volumes`: what is still there of runs that are gone or over. */
+import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "../desired/names.ts";
+import { ControllerError } from "../errors.ts";
+import { harmless } from "../harmless.ts";
+import { ApiError } from "../kube/errors.ts";
+import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "../kube/resources.ts";
+import type { KubeObject, Resource } from "../kube/types.ts";
+import type { Screen } from "../local/terminal.ts";
+import { retained } from "../retained-volumes.ts";
+import type { Cluster } from "./cluster.ts";
+import { isOver } from "./status.ts";
+import { span } from "./text.ts";
+
+export interface ListedVolume {
+  namespace: string;
+  name: string;
+  run: string;
+  /** Its phase, or `gone`. */
+  state: string;
+  size: string;
+  ageSeconds: number;
+  /** Until the controller deletes it: absent, it stays until somebody does. */
+  leftSeconds?: number;
+}
+
+/** Prints a table. */
+export async function listVolumes(
+  { client, namespace }: Cluster,
+  { allNamespaces, json }: { allNamespaces: boolean; json: boolean },
+  screen: Screen,
+): Promise<void> {
+  const all = async <T extends KubeObject>(resource: Resource, labelSelector?: string): Promise<T[]> => {
+    const where = { ...(!allNamespaces && { namespace }), ...(labelSelector && { labelSelector }) };
+    return (await client.list<T>(resource, where)).items;
+  };
+  const [claims, runs] = await Promise.all([
+    all<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, CHILD_SELECTOR),
+    all<Run>(TRAINING_RUN),
+  ]).catch((cause: unknown) => {
+    throw cause instanceof ApiError ? new ControllerError("failed", cause.message, { cause }) : cause;
+  });
+  const volumes = volumesOf(claims, runs, Date.now());
+  if (json) return void screen.write(`${JSON.stringify(volumes)}\n`);
+  if (volumes.length === 0) return void screen.write("no volume of a run that is gone or over\n");
+  const rows = volumes.map((it) => [
+    ...(allNamespaces ? [it.namespace] : []),
+    ...[it.name, it.run, it.state, it.size, span(it.ageSeconds)],
+    it.leftSeconds === undefined ? "never" : `in ${span(it.leftSeconds)}`,
+  ]);
+  const head = [...(allNamespaces ? ["NAMESPACE"] : []), "NAME", "RUN", "STATE", "SIZE", "AGE", "DELETED"];
+  const widths = head.map((title, column) =>
+    Math.max(...[head, ...rows].map((row) => row[column]!.length), title.length),
+  );
+  for (const row of [head, ...rows])
+    screen.write(`${harmless(row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ")).trimEnd()}\n`);
+}
+
+/** Returns the volumes of runs that are gone or over, the oldest first. */
+export function volumesOf(claims: PersistentVolumeClaim[], runs: Run[], nowMs: number): ListedVolume[] {
+  const byUid = new Map(runs.map((run) => [run.metadata.uid, run]));
+  return claims
+    .flatMap((claim): ListedVolume[] => {
+      const { namespace = "", name, labels = {}, creationTimestamp } = claim.metadata;
+      const run = byUid.get(labels[RUN_UID] ?? "");
+      if (run && !isOver(run)) return [];
+      const kept = run ? undefined : retained(claim);
+      const since = kept?.sinceMs ?? nowMs;
+      const size = claim.status?.capacity?.storage ?? claim.spec?.resources?.requests?.storage ?? "?";
+      return [
+        {
+          ...{ namespace, name, run: labels[RUN] ?? "?", state: run?.status?.phase ?? "gone", size },
+          ageSeconds: Math.round((nowMs - Date.parse(creationTimestamp ?? "")) / 1000),
+          ...(kept && { leftSeconds: Math.max(0, Math.round(kept.retainSeconds - (nowMs - since) / 1000)) }),
+        },
+      ];
+    })
+    .sort((a, b) => b.ageSeconds - a.ageSeconds || a.name.localeCompare(b.name));
+}

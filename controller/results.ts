@@ -1,0 +1,103 @@
+/**
+ * `spec.results`: when the Job that copies into the bucket is made, and what status says of it. One Job at a time; each is of the
+ * newest checkpoint that there was. `status.results` survives this process.
+ */
+import type { ResultsStatus } from "../crds/trainingrun.ts";
+import { jobState } from "./actor-state.ts";
+import { podBlocker } from "./blockers.ts";
+import { clip } from "./conditions.ts";
+import { type Look, tell } from "./context.ts";
+import { childName, SPEC_HASH } from "./desired/names.ts";
+import { desiredResultsJob, markOf, type ResultsMark, resultsUrl } from "./desired/results.ts";
+import { JOB, type Job } from "./kube/resources.ts";
+import { lastWords } from "./learner-failures.ts";
+import { hasEnded } from "./lifecycle.ts";
+import { livingLearner, type Observed } from "./observe.ts";
+import type { StepResult } from "./steps.ts";
+
+/** What there is to copy; undefined before the first checkpoint. */
+function markNow(observed: Observed): ResultsMark | undefined {
+  const { results } = observed.run.spec;
+  const iteration = observed.run.status?.checkpoint?.iteration;
+  if (!results || iteration === undefined) return undefined;
+  return { url: resultsUrl(results), iteration, final: hasEnded(observed) };
+}
+
+/** Whether a bucket with the copy `known` lacks something of this mark. */
+const isNewer = (mark: ResultsMark, known: Partial<ResultsMark> | undefined): boolean =>
+  known?.url !== mark.url || known.iteration !== mark.iteration || (mark.final && !known.final);
+
+/** Whether the last copy of a finished run is still to be made: until then, or until it has failed, its ttl does not delete the run. */
+export function owesResults({ observed }: Look): boolean {
+  const mark = markNow(observed);
+  const hasFailed = observed.results && jobState(observed.results) === "failed";
+  return mark?.final === true && !hasFailed && isNewer(mark, observed.run.status?.results);
+}
+
+/** Makes the Job that is due. `againSeconds` is the time until the next one may be. */
+export async function reconcileResults(look: Look): Promise<StepResult> {
+  const { observed, nowMs, settings, writes } = look;
+  const { run, results: job, resultsPod, volume } = observed;
+  const mark = markNow(observed);
+  if (!mark || !volume || job?.metadata.deletionTimestamp) return {};
+  const desired = desiredResultsJob(run, volume.metadata.name, mark, livingLearner(observed) !== undefined, settings);
+  if (!job) {
+    if (isNewer(mark, run.status?.results)) await writes.create(JOB, desired);
+    return {};
+  }
+  const state = jobState(job);
+  const isOther = job.metadata.annotations?.[SPEC_HASH] !== desired.metadata.annotations![SPEC_HASH];
+  if (state === undefined) {
+    // One whose pod waits may wait for what is gone: another bucket, or the learner's node.
+    const waits = (resultsPod?.status?.phase ?? "Pending") === "Pending";
+    if (isOther && waits) await writes.remove(JOB, job);
+    return {};
+  }
+  if (state === "succeeded") {
+    // Its end is written down first; then it makes room for the next.
+    if (isNewer(markOf(job), run.status?.results) || !isNewer(mark, markOf(job))) return {};
+  }
+  const isAtOnce = state === "succeeded" ? mark.final : isOther;
+  const waitMs = isAtOnce ? 0 : run.spec.results!.intervalSeconds * 1000 - (nowMs - endedMs(job));
+  if (waitMs > 0) return { againSeconds: waitMs / 1000 };
+  await writes.remove(JOB, job);
+  return {};
+}
+
+/** Returns what status says of the copies. What failed last stays until a copy succeeds. */
+export function resultsStatus(look: Look): ResultsStatus | undefined {
+  const { observed } = look;
+  const { run, results: job } = observed;
+  if (!run.spec.results) return undefined;
+  const url = resultsUrl(run.spec.results);
+  const { message: earlier, ...before } = run.status?.results ?? {};
+  const state = job && jobState(job);
+  if (state === "succeeded") return { ...markOf(job!), pushedTime: timeOf(endedMs(job!)) };
+  const message = state === "failed" ? failureOf(observed, job!) : waitOf(observed);
+  if (state === "failed" && message !== earlier) tell(look, "Warning", "ResultsNotPushed", message!, "Push");
+  const said = message ?? earlier;
+  return { ...(before.url === url ? before : { url }), ...(said !== undefined && { message: clip(said) }) };
+}
+
+const timeOf = (atMs: number): string => new Date(atMs).toISOString().replace(".000Z", "Z");
+
+function failureOf({ run, resultsPod }: Observed, job: Job): string {
+  const ended = resultsPod?.status?.containerStatuses?.[0]?.state?.terminated;
+  const why = ended?.message ? lastWords(ended.message) : `see kubectl logs job/${job.metadata.name}`;
+  const again = `it is tried again every ${run.spec.results!.intervalSeconds} s (spec.results.intervalSeconds)`;
+  return clip(`results could not be copied to ${resultsUrl(run.spec.results!)}: ${why}; ${again}`);
+}
+
+/** What keeps the pod of the Job from running. */
+function waitOf({ run, resultsPod, volume }: Observed): string | undefined {
+  const blocker = resultsPod && podBlocker(resultsPod, "learner", volume);
+  return blocker && `job/${childName(run, "results")} waits: ${blocker.message}`;
+}
+
+/** Unix milliseconds. */
+function endedMs({ status }: Job): number {
+  const condition = status?.conditions?.find(
+    ({ type, status: is }) => is === "True" && /^(Complete|Failed)$/.test(type),
+  );
+  return Date.parse(String(status?.completionTime ?? condition?.lastTransitionTime ?? ""));
+}

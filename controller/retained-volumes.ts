@@ -1,0 +1,64 @@
+/**
+ * Volumes that have outlived their runs: those with `learner.storage.retainSeconds` are deleted when that time is over. No
+ * reconcile does it, because their TrainingRuns are gone.
+ */
+import type { Context } from "./context.ts";
+import { RETAIN_SECONDS, RETAINED_SINCE, RUN, RUN_UID } from "./desired/names.ts";
+import { ApiError, isConflict } from "./kube/errors.ts";
+import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "./kube/resources.ts";
+
+/** Time between two looks at the volumes. */
+export const SWEEP_SECONDS = 60;
+
+export interface Retained {
+  claim: PersistentVolumeClaim;
+  retainSeconds: number;
+  /** Unix milliseconds; undefined: nobody has seen yet that its run is gone. */
+  sinceMs: number | undefined;
+}
+
+/** Returns what is to be deleted some time: a claim that the garbage collector does not delete, and that says when. */
+export function retained(claim: PersistentVolumeClaim): Retained | undefined {
+  const { annotations = {}, ownerReferences = [], deletionTimestamp } = claim.metadata;
+  const seconds = annotations[RETAIN_SECONDS];
+  if (seconds === undefined || !/^\d+$/.test(seconds) || ownerReferences.length > 0 || deletionTimestamp)
+    return undefined;
+  const sinceMs = Date.parse(annotations[RETAINED_SINCE] ?? "");
+  return { claim, retainSeconds: Number(seconds), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs };
+}
+
+/** Notes since when each volume's run is gone, and deletes those whose time is over. */
+export async function sweepVolumes(
+  claims: PersistentVolumeClaim[],
+  { cache, client, log, now }: Pick<Context, "cache" | "client" | "log" | "now">,
+): Promise<void> {
+  for (const claim of claims) {
+    const found = retained(claim);
+    const { name, namespace, uid, resourceVersion, labels } = claim.metadata;
+    const run = { namespace: namespace!, name: labels?.[RUN] ?? "" };
+    const isOf = (other: { metadata: { uid?: string } } | undefined) => other?.metadata.uid === labels?.[RUN_UID];
+    if (!found || !labels?.[RUN_UID] || isOf(cache.trainingRun(`${run.namespace}/${run.name}`))) continue;
+    const isOver = found.sinceMs !== undefined && now() - found.sinceMs >= found.retainSeconds * 1000;
+    if (found.sinceMs !== undefined && !isOver) continue;
+    const place = { namespace: namespace!, name };
+    try {
+      // The cache may be late, and what is deleted is gone.
+      if (isOf(await client.get(TRAINING_RUN, run))) continue;
+      if (isOver) {
+        await client.delete(PERSISTENT_VOLUME_CLAIM, place, { uid: uid!, resourceVersion: resourceVersion! });
+        const fields = { volume: `${namespace}/${name}`, run: run.name, retainSeconds: found.retainSeconds };
+        log.info(fields, "a volume was deleted whose run is gone (learner.storage.retainSeconds)");
+      } else {
+        const annotations = { [RETAINED_SINCE]: new Date(now()).toISOString() };
+        await client.mergePatch(PERSISTENT_VOLUME_CLAIM, place, { metadata: { resourceVersion, annotations } });
+      }
+    } catch (error) {
+      // It has changed or gone meanwhile: the next look finds it as it is.
+      if (isConflict(error) || (error instanceof ApiError && error.status === 404)) continue;
+      log.warn(
+        { volume: `${namespace}/${name}`, error: (error as Error).message },
+        "a retained volume was not handled",
+      );
+    }
+  }
+}

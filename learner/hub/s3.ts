@@ -1,0 +1,197 @@
+/** A bucket of S3, or of what speaks its protocol: the client, and what its errors mean. Credentials come as every S3 client has them. */
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import { Readable } from "node:stream";
+import {
+  type _Object,
+  GetObjectCommand,
+  NoSuchKey,
+  paginateListObjectsV2,
+  S3Client,
+  type S3ClientConfig,
+} from "@aws-sdk/client-s3";
+import { TransferError } from "./errors.ts";
+import { failureOf } from "./refusals.ts";
+import type { S3Place } from "./s3-url.ts";
+import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
+
+const ENDPOINT = "https://s3.amazonaws.com";
+/** What S3-compatible servers without regions sign with. */
+const NO_REGION = "us-east-1";
+const CREDENTIALS =
+  "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else an S3 client finds (AWS_PROFILE, a workload identity)";
+
+export class S3Bucket {
+  /** s3://BUCKET, for messages. */
+  readonly name: string;
+  readonly bucket: string;
+  /** For messages: AWS's own where no other is given. */
+  readonly endpoint: string;
+  readonly client: S3Client;
+  readonly transfer: Transfer;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #isAnonymous: boolean;
+
+  private constructor({ bucket }: S3Place, env: NodeJS.ProcessEnv, transfer: Transfer, isAnonymous: boolean) {
+    this.name = `s3://${bucket}`;
+    this.bucket = bucket;
+    this.transfer = transfer;
+    this.#env = env;
+    this.#isAnonymous = isAnonymous;
+    const endpoint = endpointOf(env);
+    this.endpoint = endpoint ?? ENDPOINT;
+    this.client = new S3Client({ ...clientOptions(env, endpoint), ...(isAnonymous && ANONYMOUS) });
+  }
+
+  /** Without credentials requests are not signed, which public buckets take. @throws TransferError */
+  static async open(place: S3Place, env: NodeJS.ProcessEnv, transfer: Transfer): Promise<S3Bucket> {
+    const bucket = new S3Bucket(place, env, transfer, false);
+    try {
+      await bucket.client.config.credentials();
+      return bucket;
+    } catch (cause) {
+      if ((cause as Error).name === "CredentialsProviderError") return new S3Bucket(place, env, transfer, true);
+      throw bucket.explain(cause);
+    }
+  }
+
+  /**
+   * Sends a request until it succeeds.
+   *
+   * @param bytes of its body
+   * @throws TransferError
+   */
+  persist<Result>(send: (signal: AbortSignal) => Promise<Result>, bytes = 0): Promise<Result> {
+    const { limits, signal } = this.transfer;
+    const seconds = limits.answerSeconds + bytes / limits.slowestBytesPerSecond;
+    const work = () => send(AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(seconds * 1000))]));
+    return persist(this.transfer, (cause) => this.explain(cause), work);
+  }
+
+  /** Returns the objects whose keys begin with `prefix`; with a delimiter, not those with one behind the prefix. */
+  list(prefix: string, delimiter?: string): Promise<_Object[]> {
+    const request = { Bucket: this.bucket, Prefix: prefix, ...(delimiter && { Delimiter: delimiter }) };
+    return this.persist(async (abortSignal) => {
+      const objects: _Object[] = [];
+      for await (const page of paginateListObjectsV2({ client: this.client }, request, { abortSignal }))
+        objects.push(...(page.Contents ?? []));
+      return objects;
+    });
+  }
+
+  /** Returns the text of a small object, undefined where there is none. */
+  read(key: string): Promise<string | undefined> {
+    return this.persist(async (abortSignal) => {
+      try {
+        const request = new GetObjectCommand({ Bucket: this.bucket, Key: key });
+        const { Body } = await this.client.send(request, { abortSignal });
+        return await Body!.transformToString();
+      } catch (cause) {
+        if (cause instanceof NoSuchKey) return undefined;
+        throw cause;
+      }
+    });
+  }
+
+  /** Requests an object's bytes from `start` on. One try. @param etag the object has this one, or the answer is 412 */
+  get(key: string, start: number, etag?: string): Promise<OpenAnswer> {
+    const range = start > 0 ? `bytes=${start}-` : undefined;
+    return openAnswer(this.transfer, async (abortSignal) => {
+      const request = new GetObjectCommand({ Bucket: this.bucket, Key: key, Range: range, IfMatch: etag });
+      try {
+        const { Body, ContentRange, $metadata } = await this.client.send(request, { abortSignal });
+        const body = Body as unknown as AsyncIterable<Uint8Array>;
+        return { status: $metadata.httpStatusCode ?? 200, range: ContentRange, body };
+      } catch (cause) {
+        if ((cause as Error).name !== "InvalidRange") throw cause;
+        return { status: 416, range: undefined, body: Readable.from([]) };
+      }
+    });
+  }
+
+  /** Returns the error of a request, with the remedy. */
+  explain(cause: unknown): TransferError {
+    if (cause instanceof TransferError) return cause;
+    const { name, message, $metadata } = cause as S3Failure;
+    const status = $metadata?.httpStatusCode;
+    const detail = `${status ?? ""} ${name}${message && message !== name ? ` (${message})` : ""}`.trim();
+    const refuse = (code: "input" | "access", text: string) => new TransferError(code, text, { cause });
+    if (/^Region is missing/.test(message ?? "")) return refuse("input", `${this.name} needs a region: set AWS_REGION`);
+    if (name === "CredentialsProviderError") return refuse("access", `${this.name}: ${message}; ${CREDENTIALS}`);
+    if (name === "NoSuchBucket")
+      return refuse("input", `${this.endpoint} has no bucket ${this.bucket}; check the name and AWS_ENDPOINT_URL_S3`);
+    if (name === "NoSuchKey" || name === "NotFound")
+      return refuse("input", `${this.name} has no longer what it lists; try again`);
+    if (name === "PermanentRedirect" || name === "AuthorizationHeaderMalformed" || status === 301)
+      return refuse("input", `${this.name} is in another region (${detail}); set AWS_REGION to it`);
+    if (status === 412)
+      return new TransferError("hash", `an object of ${this.name} was replaced while it was read; try again`, {
+        cause,
+      });
+    const mayPass = status === 408 || status === 429 || (status ?? 0) >= 500 || PASSING.has(name);
+    if (mayPass) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause, again: {} });
+    if (status === 401 || status === 403) {
+      const remedy = this.#isAnonymous
+        ? `no credentials were found: ${CREDENTIALS}`
+        : "give the credentials this right";
+      return refuse("access", `${this.endpoint} refuses ${this.name}: ${detail}; ${remedy}`);
+    }
+    if (status !== undefined) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause });
+    return failureOf(cause, this.endpoint, this.#env, "AWS_ENDPOINT_URL_S3 for another server");
+  }
+
+  [Symbol.dispose](): void {
+    this.client.destroy();
+  }
+}
+
+interface S3Failure {
+  name: string;
+  message?: string;
+  $metadata?: { httpStatusCode?: number };
+}
+
+/** Of requests that the next try may get through: the clock is corrected, and credentials are fetched anew. */
+const PASSING = new Set([
+  ...["RequestTimeTooSkewed", "ExpiredToken", "ExpiredTokenException", "RequestTimeout", "SlowDown"],
+  ...["ThrottlingException", "Throttling", "InternalError", "ServiceUnavailable", "OperationAborted"],
+]);
+
+const ANONYMOUS: S3ClientConfig = {
+  credentials: { accessKeyId: "", secretAccessKey: "" },
+  signer: { sign: async (request) => request },
+};
+
+function clientOptions(env: NodeJS.ProcessEnv, endpoint: string | undefined): S3ClientConfig {
+  const region = env.AWS_REGION || env.AWS_DEFAULT_REGION || (endpoint && NO_REGION);
+  const agent = { keepAlive: true, proxyEnv: env };
+  return {
+    ...(region && { region }),
+    ...credentialsOf(env),
+    // Servers that are no AWS rarely have a host name for each bucket.
+    ...(endpoint && { endpoint, forcePathStyle: true }),
+    maxAttempts: 1, // `persist` tries again
+    requestHandler: { httpAgent: new HttpAgent(agent), httpsAgent: new HttpsAgent(agent) },
+    // What is uploaded has a hash of its own; servers that are no AWS refuse the trailers of others.
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+  };
+}
+
+/** Whatever else the library finds counts where these are not given. */
+function credentialsOf({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }: NodeJS.ProcessEnv) {
+  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {};
+  const token = AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
+  return { credentials: { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY, ...token } };
+}
+
+function endpointOf({ AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL }: NodeJS.ProcessEnv): string | undefined {
+  const endpoint = AWS_ENDPOINT_URL_S3 || AWS_ENDPOINT_URL || undefined;
+  if (endpoint === undefined) return undefined;
+  const { protocol, username } = URL.canParse(endpoint) ? new URL(endpoint) : { protocol: "", username: "" };
+  if ((protocol === "https:" || protocol === "http:") && username === "") return endpoint.replace(/\/+$/, "");
+  throw new TransferError(
+    "input",
+    "AWS_ENDPOINT_URL_S3 is not an address such as https://minio.example.com; correct or unset it",
+  );
+}

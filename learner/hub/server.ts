@@ -1,0 +1,38 @@
+/** What a fetch asks of a server: the hub (`repo.ts`) and S3 (`s3-model.ts`) each answer in their own way. */
+import type { TransferError } from "./errors.ts";
+import type { OpenAnswer, Transfer } from "./transfer.ts";
+
+export interface RepoFile {
+  /** At the root of the repository: without a slash. */
+  name: string;
+  bytes: number;
+  /**
+   * `sha256` and `md5` of the bytes; `git`: SHA-1 of git's blob; `md5-parts`: MD5 of the MD5s of the parts, which S3 has of what
+   * was uploaded in parts.
+   */
+  algorithm: "sha256" | "git" | "md5" | "md5-parts";
+  /** In hexadecimal; with `md5-parts` followed by `-` and the number of parts. */
+  hash: string;
+  /** With `md5-parts`: length of all parts but the last. */
+  partBytes?: number;
+}
+
+/** Files on a server, in one folder. */
+export interface FileServer {
+  /** What is fetched, for messages: OWNER/NAME, or s3://BUCKET/PREFIX. */
+  readonly repo: string;
+  readonly endpoint: string;
+  readonly transfer: Transfer;
+  /** Requests a file's bytes from `start` on. One try. */
+  open(file: RepoFile, start: number): Promise<OpenAnswer>;
+  /** Returns the error of a request of `open` that got no answer, or whose answer broke off. */
+  explain(cause: unknown): TransferError;
+}
+
+/** One model on a server, at one version. */
+export interface ModelServer extends FileServer {
+  /** Version of the content, 40 hexadecimal digits. */
+  readonly commit: string;
+  /** Returns the files at the root. @throws TransferError */
+  list(): Promise<RepoFile[]>;
+}

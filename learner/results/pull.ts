@@ -1,0 +1,99 @@
+/** Brings what a run has pushed back as a run folder: the main flow of `longrun results pull`. */
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { bytesThere, downloadFile } from "../hub/download.ts";
+import { TransferError } from "../hub/errors.ts";
+import { asDiskError, checkSpace, holdFolder } from "../hub/folder.ts";
+import { TRANSFER_LIMITS } from "../hub/limits.ts";
+import { Progress } from "../hub/progress.ts";
+import { S3Bucket } from "../hub/s3.ts";
+import { parseS3Url } from "../hub/s3-url.ts";
+import type { FileServer, RepoFile } from "../hub/server.ts";
+import { sideBySide } from "../hub/transfer.ts";
+import { keyAt, type ResultFolder, readManifest } from "./manifest.ts";
+import type { ResultsOptions } from "./push.ts";
+
+export interface Pulled {
+  /** Absolute path of the run folder. */
+  folder: string;
+  run: string;
+  iteration: number | undefined;
+  /** Absolute path of the newest checkpoint's folder, which `initFrom.path` takes. */
+  checkpoint: string | undefined;
+  fetchedBytes: number;
+}
+
+/**
+ * Fetches the newest checkpoint, the best program, the metrics and the report.
+ *
+ * @param options.directory is new or empty, or one that an earlier pull of the same run has begun
+ * @throws TransferError; what has come stays, and the same call goes on from there
+ */
+export async function pullResults(options: ResultsOptions): Promise<Pulled> {
+  const { url, env, output } = options;
+  const place = parseS3Url(url);
+  const folder = resolve(options.directory);
+  const progress = new Progress(output, url);
+  const stop = new AbortController();
+  const limits = { ...TRANSFER_LIMITS, ...options.limits };
+  const transfer = { limits, signal: stop.signal, say: (line: string) => progress.say(line) };
+  try {
+    using bucket = await S3Bucket.open(place, env, transfer);
+    const manifest = await readManifest(bucket, place.prefix);
+    if (!manifest) throw new TransferError("input", `there are no results in ${url}; give what was pushed to`);
+    await using _ = await holdFolder(folder, transfer.say);
+    const [checkpoint] = manifest.checkpoints;
+    const wanted = [...manifest.folders, ...(checkpoint ? [checkpoint] : [])];
+    checkFolder(folder, wanted);
+    const files = wanted.flatMap((it) => it.files.map((file) => fileOf(bucket, place.prefix, folder, it, file)));
+    const sum = (sizes: number[]) => sizes.reduce((a, b) => a + b, 0);
+    const there = sum(files.map((it) => bytesThere(it.folder, it.file)));
+    const bytes = sum(files.map(({ file }) => file.bytes));
+    try {
+      mkdirSync(folder, { recursive: true });
+      checkSpace(folder, bytes - there, url);
+      progress.expect(bytes, there);
+      await sideBySide(files, limits.filesAtOnce, stop, async ({ server, file, folder: into }) => {
+        mkdirSync(dirname(join(into, file.name)), { recursive: true });
+        await downloadFile(server, file, into, (count) => progress.count(count));
+      });
+    } catch (cause) {
+      throw asDiskError(cause, folder);
+    }
+    const { run } = manifest;
+    const at = checkpoint && join(folder, checkpoint.path);
+    return { folder, run, iteration: checkpoint?.iteration, checkpoint: at, fetchedBytes: progress.come };
+  } finally {
+    progress.clear();
+  }
+}
+
+/** @throws TransferError for a folder with files that are not of these results: they would be taken for them */
+function checkFolder(folder: string, wanted: ResultFolder[]): void {
+  if (!existsSync(folder)) return;
+  const known = new Set(wanted.flatMap(({ path, files }) => files.map(({ name }) => join(path, name))));
+  const other = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))
+    .find((path) => !known.has(path.replace(/\.[0-9a-f]{12}\.part$/, "")));
+  if (other)
+    throw new TransferError(
+      "input",
+      `${folder} has ${other}, which is not of these results; give a new or empty folder`,
+    );
+}
+
+function fileOf(
+  bucket: S3Bucket,
+  prefix: string,
+  folder: string,
+  { at, path }: ResultFolder,
+  { name, bytes, sha256 }: { name: string; bytes: number; sha256: string },
+): { server: FileServer; file: RepoFile; folder: string } {
+  const server: FileServer = {
+    ...{ repo: bucket.name, endpoint: bucket.endpoint, transfer: bucket.transfer },
+    open: (_, start) => bucket.get(keyAt(prefix, `${at}/${name}`), start),
+    explain: (cause) => bucket.explain(cause),
+  };
+  return { server, file: { name, bytes, algorithm: "sha256", hash: sha256 }, folder: join(folder, path) };
+}

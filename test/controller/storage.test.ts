@@ -1,0 +1,187 @@
+/** spec.results and learner.storage.retainSeconds against a real API server and real controllers of Jobs. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  JOB,
+  type Job,
+  NETWORK_POLICY,
+  PERSISTENT_VOLUME_CLAIM,
+  type Pod,
+  SERVICE_ACCOUNT,
+  TRAINING_RUN,
+} from "../../controller/kube/resources.ts";
+import { connect } from "../../controller/plugin/cluster.ts";
+import { listVolumes } from "../../controller/plugin/volumes.ts";
+import { CONTROL_PLANE } from "../cluster/binaries.ts";
+import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
+import { Phase } from "./simulated-learner.ts";
+import { eventually, World } from "./world.ts";
+
+const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+const S3 = {
+  bucket: "results",
+  prefix: "team/run",
+  endpoint: "http://minio.test:9000",
+  secretRef: { name: "longrun-s3" },
+};
+const URL = "s3://results/team/run";
+
+let world: World;
+before(async () => {
+  if (skip) return;
+  world = await World.start();
+  await world.operator({ sweepSeconds: 0.2 });
+});
+after(() => world?.stop());
+
+describe("storage", { skip, concurrency: 4 }, () => {
+  const start = async (spec: Record<string, unknown>) => {
+    const namespace = await world.namespace();
+    const run = await world.createRun(namespace, "run", spec);
+    const learner = await eventually(() => world.learners.get(`${namespace}/run`));
+    return { namespace, run, learner };
+  };
+  const checkpoint = (iteration: number) => ({
+    checkpoint: { iteration, digest: "d".repeat(64), path: `checkpoints/1-00000${iteration}` },
+  });
+  const job = (namespace: string) => world.client.get<Job & { spec: object }>(JOB, { namespace, name: "run-results" });
+  const results = async (namespace: string) => (await world.status(namespace, "run")).results;
+  const pod = (namespace: string, earlier: Pod[] = []) =>
+    eventually(async () =>
+      (await world.podsOf(namespace, "run", "results")).find(
+        ({ status, metadata }) =>
+          status?.phase === "Running" && !earlier.some((other) => other.metadata.uid === metadata.uid),
+      ),
+    );
+  const hasEvent = (namespace: string, pattern: RegExp) =>
+    eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));
+
+  test("each new checkpoint is copied by a Job of its own, beside the learner; the last copy is of the run's end", async () => {
+    const { namespace, learner } = await start({ results: { s3: S3, intervalSeconds: 0, keepLast: 2 } });
+    learner.say(checkpoint(1));
+    const first = await pod(namespace);
+    const { spec, containers, volumes } = { spec: first.spec!, ...first.spec! };
+    const args = ["push", "/data/run", URL, "--keep-last", "2", "--json"];
+    assert.deepEqual(containers[0]!.args, args);
+    assert.equal(containers[0]!.volumeMounts!.find(({ name }) => name === "data")!.readOnly, true);
+    assert.deepEqual(volumes!.find(({ name }) => name === "data")!.persistentVolumeClaim!.claimName, "run-data");
+    assert.match(JSON.stringify(spec.affinity), /"requiredDuringScheduling.*"app.kubernetes.io\/component":"learner"/);
+    assert.deepEqual([spec.serviceAccountName, spec.automountServiceAccountToken], ["run-results", false]);
+    const env = JSON.stringify(containers[0]!.env);
+    assert.match(env, /"AWS_ENDPOINT_URL_S3","value":"http:\/\/minio\.test:9000"/);
+    assert.match(env, /"secretKeyRef":\{"name":"longrun-s3","key":"AWS_SECRET_ACCESS_KEY"/);
+    const [learnerPod] = await world.podsOf(namespace, "run", "learner");
+    assert.doesNotMatch(JSON.stringify(learnerPod), /longrun-s3|minio\.test/);
+    for (const resource of [SERVICE_ACCOUNT, NETWORK_POLICY])
+      assert.ok(await world.client.get(resource, { namespace, name: "run-results" }), resource.kind);
+
+    await world.pods.end(first, 0);
+    const once = await eventually(
+      async () => (await results(namespace))?.iteration === 1 && (await results(namespace)),
+    );
+    assert.deepEqual([once.url, once.final, once.message], [URL, false, undefined]);
+    await sleep(1000);
+    assert.deepEqual((await world.podsOf(namespace, "run", "results")).length, 1, "nothing new, nothing copied");
+
+    learner.say(checkpoint(2));
+    const second = await pod(namespace, [first]);
+    await world.pods.end(second, 0);
+    await eventually(async () => (await results(namespace))?.iteration === 2);
+    learner.say({ phase: Phase.SUCCEEDED, message: "all 12 iterations are done" });
+    const last = await pod(namespace, [first, second]);
+    await world.pods.end(last, 0);
+    await eventually(async () => (await results(namespace))?.final === true);
+    await sleep(1000);
+    assert.equal((await job(namespace))!.status!.succeeded, 1, "the last one stays, for its log");
+  });
+
+  test("why a copy failed is said, and it is tried again; a finished run waits for its last copy", async () => {
+    const s3 = { bucket: "results", prefix: "team/run", serviceAccountName: "longrun-s3-team" };
+    const { namespace, learner } = await start({ results: { s3, intervalSeconds: 1 } });
+    await world.client.create(SERVICE_ACCOUNT, { metadata: { namespace, name: "longrun-s3-team" } });
+    learner.say(checkpoint(1));
+    const first = await pod(namespace);
+    assert.equal(first.spec!.serviceAccountName, "longrun-s3-team");
+    await world.pods.end(
+      first,
+      2,
+      [],
+      "https://s3.test refuses s3://results: 403 AccessDenied; give the credentials this right",
+    );
+    await hasEvent(
+      namespace,
+      /^ResultsNotPushed: results could not be copied to s3:\/\/results\/team\/run: .* refuses/,
+    );
+    await eventually(async () =>
+      /403 AccessDenied; .* tried again every 1 s/.test((await results(namespace))?.message ?? ""),
+    );
+    const second = await pod(namespace, [first]);
+    learner.say({ phase: Phase.SUCCEEDED, message: "done" });
+    await eventually(async () => (await world.status(namespace, "run")).phase === "Succeeded");
+    await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 0 });
+    await world.pods.end(second, 0);
+    const last = await pod(namespace, [first, second]);
+    assert.ok(await world.run(namespace, "run"), "it is there while its last copy is to be made");
+    await world.pods.end(last, 0);
+    await eventually(async () => (await world.run(namespace, "run")) === undefined);
+  });
+
+  test("a retained volume is deleted when its time is over, and not while its run is there", async () => {
+    const { namespace } = await start({ learner: { storage: { retainSeconds: 2 } } });
+    const kept = await start({ learner: { storage: { retain: "Always" } } });
+    const claim = (of = namespace) => world.client.get(PERSISTENT_VOLUME_CLAIM, { namespace: of, name: "run-data" });
+    await sleep(3000);
+    assert.deepEqual((await claim())?.metadata.annotations?.["longrun.dev/retained-since"], undefined);
+    for (const each of [namespace, kept.namespace]) await deleteRun(each);
+    const noted = await eventually(async () => {
+      const found = await claim();
+      return found?.metadata.annotations?.["longrun.dev/retained-since"] !== undefined && found;
+    });
+    assert.equal(noted.metadata.deletionTimestamp, undefined);
+    await eventually(async () => {
+      const found = await claim();
+      return found === undefined || found.metadata.deletionTimestamp !== undefined;
+    });
+    assert.equal((await claim(kept.namespace))?.metadata.deletionTimestamp, undefined);
+  });
+
+  test("a run that takes retainSeconds back keeps its volume", async () => {
+    const { namespace } = await start({ learner: { storage: { retainSeconds: 0 } } });
+    const note = async () =>
+      (await world.client.get(PERSISTENT_VOLUME_CLAIM, { namespace, name: "run-data" }))?.metadata.annotations?.[
+        "longrun.dev/retain-seconds"
+      ];
+    assert.equal(await note(), "0");
+    await world.patchRun(namespace, "run", { learner: { storage: { retainSeconds: null } } });
+    await eventually(async () => (await note()) === "");
+    await deleteRun(namespace);
+    await sleep(1500);
+    assert.equal(await note(), "");
+  });
+
+  test("kubectl longrun volumes lists what is gone or over, and when it is deleted", async () => {
+    const { namespace } = await start({ learner: { storage: { retainSeconds: 7200, size: "3Gi" } } });
+    const list = async (json = false) => {
+      let text = "";
+      const cluster = connect({ kubeconfig: world.controlPlane.kubeconfig, namespace }, new AbortController().signal);
+      await listVolumes(cluster, { allNamespaces: false, json }, { write: (more: string) => (text += more) } as never);
+      cluster.client.close();
+      return text;
+    };
+    assert.equal(await list(), "no volume of a run that is gone or over\n");
+    await deleteRun(namespace);
+    const [head, row] = (await list()).split("\n");
+    assert.match(head!, /^NAME +RUN +STATE +SIZE +AGE +DELETED$/);
+    assert.match(row!, /^run-data +run +gone +3Gi +\d+ s +in (2 h 0 min|1 h 59 min)$/);
+    const [{ leftSeconds, ...volume }] = JSON.parse(await list(true));
+    assert.ok(leftSeconds > 7000, `${leftSeconds}`);
+    assert.deepEqual([volume.name, volume.namespace, volume.state], ["run-data", namespace, "gone"]);
+  });
+
+  async function deleteRun(namespace: string): Promise<void> {
+    const run = (await world.run(namespace, "run"))!;
+    await world.client.delete(TRAINING_RUN, { namespace, name: "run" }, { uid: run.metadata.uid });
+    await eventually(async () => (await world.run(namespace, "run")) === undefined);
+  }
+});
