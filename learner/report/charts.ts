@@ -1,4 +1,4 @@
-/** The report's plots, from the lines of `metrics.jsonl`. Pure; svg.ts renders them. */
+/** Which plots the report has, from the lines of `metrics.jsonl`. Pure: rendering is svg.ts. */
 import type { TopLevelSpec } from "vega-lite";
 import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
@@ -14,7 +14,7 @@ export interface Chart {
   caption: string;
   legend: Series[];
   size: Size;
-  /** Undefined if nothing was measured yet; `empty` then gives the reason. */
+  /** Undefined if nothing was measured yet; `empty` then says why. */
   spec: TopLevelSpec | undefined;
   empty: string;
 }
@@ -23,7 +23,7 @@ type ChartSection = "learning" | "programs" | "durations" | "optimisation" | "ti
 
 type Lines = readonly IterationMetrics[];
 
-/** The plotted value of a line; null is left out. */
+/** What is drawn of a line; null is left out. */
 type Value = (line: IterationMetrics) => number | null | undefined;
 type Measured = Series & { value: Value };
 
@@ -38,7 +38,7 @@ const NOT_YET = "Nothing measured yet.";
 const NO_VALID = "No valid program yet, so there is no score.";
 const SHARE = { format: ".0%", domain: [0, 1] as [number, number] };
 
-/** A part of a stack: its name in the metrics, label and colour. */
+/** A part of a stack: its name in the metrics, words, colour. */
 interface Part extends Series {
   name: string;
 }
@@ -47,7 +47,7 @@ const part = (name: string, shade: Parameters<typeof color>[0], label = name): P
   ...{ name, label, color: color(shade) },
 });
 
-/** The first one is at the bottom of the stack. */
+/** The first is at the bottom of the stack. */
 const OUTCOMES = [
   ...[part("completed", "green"), part("failed", "red"), part("timedOut", "orange", "timed out")],
   ...[part("outOfMemory", "purple", "out of memory"), part("outputLimit", "brown", "output limit")],
@@ -59,7 +59,7 @@ const PHASES = [
   ...[part("checkpoint", "purple"), part("other", "grey")],
 ];
 
-/** The engine's activities, below its reasons to idle. */
+/** What the engine did, below why it idled. */
 const USES = [
   ...[part("generating", "blue"), part("updating", "green"), part("idleActors", "orange", "idle: too few actors")],
   ...[part("idlePrograms", "yellow", "idle: programs run"), part("idleStaleness", "purple", "idle: maxStaleness")],
@@ -127,7 +127,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       third("Clipped tokens", (it) => it.clipFraction, "orange", "share of tokens", ".1%"),
       third("Gradient norm, policy", (it) => it.gradientNorm, "purple", "before clipping"),
       third("Largest ratio of an update", (it) => it.ratioMax, "red", "π new / π old"),
-      // The most informative number for the chosen baseline.
+      // What tells most about the baseline that was chosen.
       baseline === "BatchMean"
         ? third("Lag", (it) => it.meanLag, "green", "iterations, mean")
         : baseline === undefined || baseline === "Critic"
@@ -187,7 +187,7 @@ function outcomes(lines: Lines): Chart {
   return stackChart(lines, text, (line) => line.outcomes, OUTCOMES);
 }
 
-/** Plots the families with the largest share over the run; the others are one. */
+/** The families with the largest share over the run; the rest is one. */
 function families(lines: Lines): Chart {
   const totals = new Map<string, number>();
   for (const line of lines) {
@@ -219,7 +219,7 @@ function markers(lines: Lines): Chart {
   };
 }
 
-/** Returns no chart if nothing was flagged. */
+/** Where nothing was flagged there is nothing to draw. */
 function flagged(lines: Lines): Chart[] {
   const seen = guardNames.filter((guard) => lines.some((line) => (line.guards?.[guard] ?? 0) > 0));
   if (seen.length === 0) return [];
@@ -256,7 +256,7 @@ function histogram(lines: Lines): Chart {
   };
 }
 
-/** Returns no chart if no line has the numbers: lines of an earlier longrun lack them. */
+/** Lines of an earlier longrun do not know it: without any other there is nothing to draw. */
 function engine(lines: Lines): Chart[] {
   const measured = lines.filter(({ engineSeconds }) => engineSeconds);
   if (measured.length === 0) return [];
@@ -282,7 +282,7 @@ function phases(lines: Lines): Chart {
 
 interface LineOptions {
   x?: Axis;
-  /** The line's position on the x axis. */
+  /** Where a line stands on the x axis. */
   at?: (line: IterationMetrics) => number;
   size?: Size;
   empty?: string;

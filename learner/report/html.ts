@@ -1,8 +1,8 @@
-/** A browser only shows what a model wrote: no script runs, and nothing is fetched or sent. */
+/** A browser shows what a model wrote and does nothing else with it: no script runs, and nothing is fetched or sent. */
 export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/** HTML as values: a template escapes what is inserted, unless it is HTML already. */
+/** HTML as values: what is put into a template is escaped, unless it is HTML already. */
 export interface Html {
   readonly html: string;
 }
@@ -21,14 +21,14 @@ export function row(label: string, cells: readonly string[]): Html {
   return html`<tr><th scope="row">${label}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 }
 
-/** Marks text as HTML: SVG that was rendered here, and the style sheet. */
+/** For text that is HTML already: SVG that was rendered here, and the style sheet. */
 export function trusted(text: string): Html {
   return { html: text };
 }
 
 /**
- * Returns text as a terminal would show it: escape sequences are dropped, only the last state of a line with carriage returns stays, and
- * other control characters become visible symbols.
+ * Text as a terminal would show it: escape sequences are dropped, of a line that was drawn over with carriage returns
+ * only the last state stays, and other control characters become visible symbols.
  */
 export function terminalText(text: string): string {
   return (
@@ -37,9 +37,9 @@ export function terminalText(text: string): string {
       .split("\n")
       .map((line) => line.replace(/\r+$/, "").replace(/^[^\n]*\r/, ""))
       .join("\n")
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
       .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g, "")
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
       .replace(/[\u0000-\u0008\u000b-\u001f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)))
       .replace(/[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\ufffd")
   );

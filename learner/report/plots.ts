@@ -1,11 +1,11 @@
-/** The report's kinds of plots, as Vega-Lite specifications. Colours are CSS variables. */
+/** The shapes of plot that the report uses, as Vega-Lite specifications. Colours are CSS variables. */
 import type { TopLevelSpec } from "vega-lite";
 
 export interface Series {
   label: string;
   color: string;
   dashed?: boolean;
-  /** Holds its value until the next point, for example for a best-so-far. */
+  /** Holds its value until the next point, as a best-so-far does. */
   step?: boolean;
 }
 
@@ -48,7 +48,7 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
     y: { ...height(y), scale: { zero: y.zero ?? false, ...(domain && { domain }) } },
     color: colors(series),
   };
-  // Dashed lines are drawn last, because a solid line with the same values would hide them.
+  // Dashed lines are drawn last: they would vanish below a solid one that they agree with.
   const order = [...series].sort((a, b) => Number(a.dashed ?? false) - Number(b.dashed ?? false));
   const layer = order.map((line) => ({
     transform: [{ filter: { field: "series", equal: line.label } }],
@@ -63,7 +63,7 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
   return { ...frame(size), data: { values: points }, layer };
 }
 
-/** Stacked bars, one per iteration; the first one of `series` is at the bottom. @param shares scales every bar to 1 */
+/** Stacked bars, one per iteration; the first of `series` is at the bottom. @param shares scales every bar to 1 */
 export function stackPlot(
   bars: Point[],
   series: readonly Series[],
@@ -107,7 +107,7 @@ export function groupedPlot(
   };
 }
 
-/** A grid of shares from 0 to 1. Rows keep their order, a larger share is darker, and small grids also show the numbers. */
+/** A grid of shares from 0 to 1: rows keep their order, the darker the more; small grids carry the numbers too. */
 export function heatPlot(cells: { x: number; row: string; share: number }[], x: Axis, fill: string): TopLevelSpec {
   const xs = cells.map((cell) => cell.x);
   const columns = new Set(xs).size;
@@ -152,7 +152,7 @@ function frame(size: Size) {
   };
 }
 
-/** Returns at most about ten evenly spaced whole numbers, up to the largest of `xs`. */
+/** At most about ten whole numbers, evenly apart, up to the largest of `xs`. */
 function wholeTicks(xs: readonly number[], from = Math.min(...xs)): number[] {
   const to = Math.max(...xs);
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
