@@ -25,7 +25,7 @@ interface Expectation {
 export class Expectations {
   readonly #cached: Cached;
   readonly #now: () => number;
-  /** By run, then by kind and name: a later write of an object replaces the expectation of an earlier one. */
+  /** Expectations by run, then by kind and name. A later write of an object replaces the expectation of an earlier one. */
   readonly #byRun = new Map<string, Map<string, Expectation>>();
 
   /** @param now returns monotonic milliseconds */

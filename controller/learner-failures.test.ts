@@ -8,7 +8,7 @@ import { linkOf, observedOf, podOf, runOf } from "./run.fixture.ts";
 
 const FINISHED = "2026-01-01T00:00:00Z";
 const ended = (exitCode: number, more: object = {}) => ({ exitCode, message: "why\n", finishedAt: FINISHED, ...more });
-/** Returns a learner's pod as the kubelet reports it. */
+/** A learner's pod as the kubelet shows it. */
 const podWith = (container: object, { uid = "pod-1", conditions = [] as object[] } = {}) => {
   const pod = podOf(runOf(), "learner", {
     phase: "Running",

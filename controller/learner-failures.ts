@@ -1,7 +1,7 @@
 /**
- * Classifies failures of the learner by its container's exit status and decides when there are too many. Each end of a container counts
- * once: `status.failures` names the pod and how many of its ends are counted, so a restarted controller neither forgets an end nor counts
- * it twice. Pure.
+ * Failures of the learner, as its container's exit statuses tell them, and when they are too many. Each end of a container
+ * counts once: `status.failures` names the pod and how many of its ends are counted, so that a controller that starts anew
+ * neither forgets one nor counts it twice. Pure.
  */
 import type { FailuresStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
@@ -12,11 +12,11 @@ type Pod = NonNullable<Observed["learnerPod"]>;
 type Terminated = { exitCode: number; reason?: string; message?: string; finishedAt?: string };
 export type FailureClass = NonNullable<FailuresStatus["class"]>;
 
-/** Higher exit statuses are signals, by convention of shells and container runtimes. */
+/** Exit statuses above it are signals, by shells' and container runtimes' habit. */
 const SIGNALLED = 128;
-/** SIGKILL and SIGTERM come from outside: from the kubelet after a failed probe, or from a node that shuts down. */
+/** SIGKILL and SIGTERM come from outside: the kubelet after a probe failed, a node that goes down. */
 const FROM_OUTSIDE = [SIGNALLED + 9, SIGNALLED + 15];
-/** The kubelet's exit code if it does not know how a container ended. */
+/** What the kubelet says where it does not know how a container ended. */
 const UNKNOWN = 255;
 
 const CLASSES: Record<Exclude<FailureKind, "input">, FailureClass> = {
@@ -40,7 +40,7 @@ export function lastTermination(pod: Pod): Terminated | undefined {
   return container?.state?.terminated ?? container?.lastState?.terminated;
 }
 
-/** Returns the last line of a log that is meant for people; the log's other lines are JSON. */
+/** The end of a log that is JSON lines but for what was said to a person. */
 export function lastWords(log: string | undefined): string {
   const lines = (log ?? "")
     .split("\n")
@@ -51,7 +51,7 @@ export function lastWords(log: string | undefined): string {
   try {
     const { msg } = JSON.parse(lines.at(-1) ?? "") as { msg?: unknown };
     if (typeof msg === "string") return msg;
-  } catch {} // not JSON
+  } catch {} // it is no JSON
   return lines.at(-1) ?? "it said nothing; see its log";
 }
 
@@ -59,7 +59,7 @@ export function failureKind({ exitCode, reason }: Terminated): FailureKind {
   if (reason === "OOMKilled") return "resource";
   const known = Object.entries(EXIT_STATUS).find(([, status]) => status === exitCode);
   if (known) return known[0] as FailureKind;
-  // Status 0 without a request to stop: a probe failed.
+  // With status 0 it was stopped where nobody had asked the run to stop: a probe failed.
   return [0, UNKNOWN, ...FROM_OUTSIDE].includes(exitCode) ? "infrastructure" : "fault";
 }
 
@@ -73,12 +73,12 @@ export function describeEnd(ended: Terminated): string {
   return `ended with status ${exitCode} (${lastWords(message)})`;
 }
 
-/** Returns the desired `status.failures`. Undefined: the learner has not failed. */
+/** `status.failures` as it should be now; undefined: the learner has not failed. */
 export function learnerFailures({ run, link, learnerPod }: Observed): FailuresStatus | undefined {
   const before = run.status?.failures;
   const iteration = Math.max(run.status?.iteration ?? 0, (link?.status?.iteration ?? 1) - 1);
   const progressed = before !== undefined && iteration > (before.iteration ?? 0);
-  // A suspension resets the count, because a person is looking after the run.
+  // A suspension sets the count back: somebody is looking after the run.
   const forgiven = progressed || run.spec.suspend === true;
   const known = before && forgiven ? { ...before, count: 0 } : before;
   const ends = learnerPod ? endsOf(learnerPod) : 0;
@@ -87,7 +87,7 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
   const ended = lastTermination(learnerPod)!;
   const kind = failureKind(ended);
   if (kind === "input") return known;
-  // Several ends that no controller saw count once: an iteration may have finished between them.
+  // Several ends that no controller saw count once: an iteration may have been finished between them.
   const counted = kind === "volumeFull" || run.spec.suspend ? 0 : 1;
   return {
     count: (known?.count ?? 0) + counted,
@@ -103,7 +103,7 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
 /** Returns why the run has failed for good; undefined while its failures are within `spec.failurePolicy`. */
 export function exhaustion(observed: Observed): { reason: Reason; message: string } | undefined {
   const { run, learnerPod, link } = observed;
-  // The learner runs again and may have finished an iteration meanwhile, so wait for its status.
+  // The learner runs again and may have finished an iteration meanwhile: it is heard before the run is judged.
   const isRunning = learnerPod && learnerContainer(learnerPod)?.state?.running;
   if (isRunning && !(link?.connected && link.status)) return undefined;
   const failures = learnerFailures(observed);
@@ -133,7 +133,7 @@ function endsOf(pod: Pod): number {
   return Math.max(1, restartCount + (hasEnded ? 1 : 0));
 }
 
-/** Returns whether the pod was evicted or preempted, or lost its node. None of these is a failure of the learner. */
+/** Returns whether the pod was evicted, preempted or lost its node: no failure of the learner. */
 function isDisrupted({ status }: Pod): boolean {
   return (
     status?.conditions?.some(({ type, status: holds }) => type === "DisruptionTarget" && holds === "True") ?? false

@@ -182,14 +182,17 @@ function patchOf(
   ];
 }
 
-/** What is applied, with the object that it was decided on as a precondition. */
+/** Returns the object to apply, with the version that the decision was based on as a precondition. */
 function withVersionOf(observed: KubeObject | undefined, desired: KubeObject): KubeObject {
   if (!observed) return desired;
   const { uid, resourceVersion } = observed.metadata;
   return { ...desired, metadata: { ...desired.metadata, uid: uid!, resourceVersion: resourceVersion! } };
 }
 
-/** What of an object can be desired: no status, no bookkeeping. (Deployments have some in their annotations.) */
+/**
+ * Returns a digest of the desirable parts of an object, without status and bookkeeping. (Deployments have bookkeeping in their
+ * annotations.)
+ */
 function contentOf(object: KubeObject): string {
   const { metadata, status: _, ...rest } = object as KubeObject & { status?: unknown };
   const { labels, annotations, ownerReferences } = metadata;

@@ -8,7 +8,7 @@ import { TaskError } from "./tasks/errors.ts";
 /** Longest chain of causes; also bounds a circular chain. */
 const MOST_CAUSES = 16;
 
-/** By an error's `code`: of Node, of the system, and of longrun. */
+/** Kinds by an error's `code`: of Node, of the system, and of longrun. */
 const CODES: Record<string, FailureKind> = {
   ...kindOf("volumeFull", "ENOSPC EDQUOT diskFull"),
   ...kindOf("resource", "ENOMEM EMFILE ENFILE ERR_WORKER_OUT_OF_MEMORY ERR_MEMORY_ALLOCATION_FAILED"),
@@ -19,7 +19,7 @@ const CODES: Record<string, FailureKind> = {
   ...kindOf("infrastructure", "ENETUNREACH ENETDOWN EHOSTUNREACH EHOSTDOWN EAI_AGAIN"),
 };
 
-/** By SQLite's result code, https://www.sqlite.org/rescode.html; the last byte is the primary code. */
+/** Kinds by SQLite's result code, https://www.sqlite.org/rescode.html; the last byte is the primary code. */
 const SQLITE_CODES: Record<number, FailureKind> = {
   7: "resource", // NOMEM
   8: "infrastructure", // READONLY
@@ -29,7 +29,7 @@ const SQLITE_CODES: Record<number, FailureKind> = {
   4874: "volumeFull", // IOERR_SHMSIZE: the index of the write-ahead log could not grow
 };
 
-/** By words in the message, because ONNX Runtime, CUDA and V8 give no code. The first match counts. */
+/** Kinds by words in the message, because ONNX Runtime, CUDA and V8 give no code. The first match counts. */
 const WORDS: readonly [pattern: RegExp, kind: FailureKind][] = [
   [/out of memory|failed to allocate memory|GPU's memory is full|CUDA failure 2\b|bad_alloc/i, "resource"],
   [/array buffer allocation failed|invalid array buffer length/i, "resource"],

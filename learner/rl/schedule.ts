@@ -24,7 +24,7 @@ export function learningRates(
 }
 
 /**
- * What the learning rate is multiplied by in the k-th of n updates (k from 1), w of them warm-up, m the minimum ratio:
+ * Returns the factor of the learning rate in the k-th of n updates (k from 1), with w updates of warm-up and the minimum ratio m:
  *
  * | | |
  * | --- | --- |

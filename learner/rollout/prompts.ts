@@ -188,7 +188,7 @@ function describeProfile({ file, columns, profiledRows, complete, test }: DataPr
   return lines.join("\n");
 }
 
-/** Of longer rows, fields in the middle are left out; the sample submission has their names. */
+/** Longer rows omit fields in the middle; the sample submission has their names. */
 const formatFields = 12;
 const formatFieldCharacters = 80;
 

@@ -1,5 +1,5 @@
-/** What each program of this folder must come to, by isolation level. Beside it, every program must leave the world
- * as it was, print no line with BREACH, leave no process and no file, and its sandbox must go on working. */
+/** The expected result of each program in this folder, by isolation level. In addition, every program must leave the world
+ * unchanged, print no line with BREACH, and leave no process and no file, and its sandbox must continue to work. */
 import type { ExecutionResult } from "../../actor/execution.ts";
 import type { Outcome } from "../../proto/execution.ts";
 import type { IsolationLevel } from "../../proto/isolation.ts";

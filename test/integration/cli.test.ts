@@ -1,4 +1,4 @@
-/** Tests the command line as a process: exit status, signals, and that no child outlives it. The other parts are fakes. */
+/** The command line as a process: exit status, signals, and that nothing outlives it. The other parts are fakes. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ class Longrun {
   stdout = "";
   stderr = "";
 
-  /** @param mark environment variable that distinguishes this run's processes */
+  /** @param mark environment variable that tells this run's processes from others */
   constructor(args: string[], fakes: { learner?: object; actor?: object } = {}, mark = "MARK=") {
     this.child = spawn(process.execPath, [CLI, ...args], {
       cwd: home,

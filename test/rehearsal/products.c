@@ -35,7 +35,7 @@ static double *numbers_of(struct matrix it, int rows, int columns) {
   return to;
 }
 
-/* to = alpha op(left) op(right) + beta to; [rows, inner] times [inner, columns]. What `to` holds is not read where beta is 0. */
+/* to = alpha op(left) op(right) + beta to; [rows, inner] times [inner, columns]. `to` is not read if beta is 0. */
 static void multiply(int rows, int columns, int inner, double alpha, struct matrix left, struct matrix right, double beta, enum type type, void *to, int leading) {
   double *a = numbers_of(left, rows, inner), *b = numbers_of(right, inner, columns), *row = malloc(sizeof(double) * columns);
   to = readable(to);
