@@ -80,7 +80,7 @@ async function attack(sandbox: Sandbox, options: SandboxOptions): Promise<string
   const directoryInside = shared ? join(sandbox.info.directory ?? "", name) : directory;
   await mkdir(directory);
   try {
-    await chmod(directory, shared ? 0o777 : 0o755); // in a shared volume the sandbox may be another user, who must not write
+    await chmod(directory, shared ? 0o777 : 0o755); // a program may be another user there: only the sandbox must stop it
     await writeFile(join(directory, "canary"), "secret", { mode: 0o644 });
     const canary = JSON.stringify(join(directoryInside, "canary"));
     const program = PROBE.replaceAll("CANARY", canary).replace("SUPERVISOR", String(shared ? 1 : process.pid));

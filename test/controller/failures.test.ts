@@ -211,7 +211,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     await eventually(async () => (await replicas(namespace)) === 0);
     await eventually(async () => (await status(namespace)).notification?.state === "Delivered");
 
-    // The learner is available again.
+    // A failed run trains no more, even with a working learner.
     down.delete(namespace);
     await world.client.mergePatch(DEPLOYMENT, { namespace, name: "run-learner" }, { spec: { replicas: 1 } });
     await hasEvent(namespace, /^Repaired: Deployment run-learner/);
