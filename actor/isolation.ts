@@ -91,7 +91,7 @@ async function attack(sandbox: Sandbox, options: SandboxOptions): Promise<string
     if (result.outcome === "completed" && output === "probed\n" && result.submission?.toString() === "3") return;
     const broken = output.split("\n").filter((line) => line.startsWith("broken: "));
     if (broken.length > 0) return broken.map((line) => line.slice("broken: ".length)).join(", ");
-    return `the probe came to ${result.outcome} ${result.detail}: ${output.trim().split("\n").at(-1) ?? ""}`.trim();
+    return `the probe ended as ${result.outcome} ${result.detail}: ${output.trim().split("\n").at(-1) ?? ""}`.trim();
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

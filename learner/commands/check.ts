@@ -93,7 +93,7 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   if (test?.table && "rows" in test.table && test.table.rows !== undefined && test.table.rows !== rows)
     yield error(
       `${test.name} has ${test.table.rows} rows, ${file} has ${rows}`,
-      "prepare the task again: a program predicts the rows of the one and is graded on those of the other",
+      "prepare the task again: programs predict the rows of the test table, but the answers have other rows",
     );
   yield* leakFindings(task);
   yield* copyFindings(task, check.files);
