@@ -1,4 +1,7 @@
-/** A child is made before its program is known, for a task and a scratch directory like the last one's: every program has its own. */
+/**
+ * A child is made before its program is known, for the same task and scratch directory as the last program's. Each program must have its
+ * own.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -53,7 +56,7 @@ for (const level of ["namespaces", "landlock"] as const)
       for (const [task, megabytes, seconds, seed] of [
         ["first", 8, 30, 1],
         ["first", 8, 30, 1],
-        ["first", 8, 40, 2], // a time limit and a seed belong to no place
+        ["first", 8, 40, 2], // a time limit and a seed need no new child
         ["second", 8, 40, 2],
         ["second", 16, 40, 2],
         ["first", 8, 30, 3],
@@ -92,7 +95,7 @@ test("of the zygote's mounts a program at namespaces has none: no other /proc be
   }
 });
 
-/** Prints more than all buffers hold, so that it waits, while its children take memory, 40 MiB every 50 ms. */
+/** Prints more than all buffers hold, so that it waits, while its children take 40 MiB of memory every 50 ms. */
 const GROWS_WHILE_IT_PRINTS = `
 import os, time
 for number in range(30):
@@ -105,7 +108,7 @@ while True:
 `;
 
 test("while the supervisor is busy and reads nothing the zygote goes on watching", async (context) => {
-  // Without a control group: that would end the program by itself.
+  // Without a control group, which would end the program by itself.
   const server = ForkServer.use({ python, warm: [], severalProcesses: true });
   const { pid, control } = await server.fork(60);
   try {

@@ -1,4 +1,4 @@
-/** The client against a learner that is hostile or broken, over real mutual TLS: it works on, in bounded memory and time. */
+/** Tests the client against a hostile or broken learner, over real mutual TLS: it keeps working, in bounded memory and time. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -26,7 +26,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** A learner and a client whose executions end as `execute` says; absent: when they are revoked. */
+/** Returns a learner and a client whose executions end as `execute` says; absent: when they are revoked. */
 async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learner> } = {}) {
   const learner = Object.assign(new Learner(tls.learner), options.learner);
   await learner.start();
@@ -54,7 +54,7 @@ async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learn
   return { learner, client, ended, executed, lines };
 }
 
-/** Waits until what was sent has been read, too: messages come in order. */
+/** Waits until the sent messages have been read as well: messages arrive in order. */
 async function worksOn(learner: Learner, executed: string[], name = "last"): Promise<void> {
   learner.lease(name);
   for (let i = 0; !executed.includes(name); i++) {
@@ -223,7 +223,7 @@ describe("what a learner says of time", () => {
     const { learner, lines } = await setUp({ maxReconnectSeconds: 5, random: () => 0 });
     for (const end = performance.now() + 2000; performance.now() < end; await sleep(10))
       if (learner.count("ready") > 0) for (const stream of learner.streams.splice(0)) stream.end();
-    // After 0.2, 0.4, 0.8 s.
+    // Dials after 0.2, 0.4 and 0.8 s.
     assert.ok(learner.count("hello") >= 2 && learner.count("hello") <= 5, `${learner.count("hello")} streams`);
     assert.ok(lines.length <= 12, `${lines.length} lines`);
   });
@@ -235,11 +235,11 @@ describe("what is sent to a learner", () => {
     await learner.next("heartbeat");
     learner.streams[0]!.pause();
     learner.lease("e1");
-    await sleep(1500); // some 30 heartbeats
+    await sleep(1500); // about 30 heartbeats
     const before = learner.count("heartbeat");
     learner.streams[0]!.resume();
     await learner.next("chunk", 16);
-    await sleep(100); // what waited behind them
+    await sleep(100); // for messages behind them
     assert.ok(learner.count("heartbeat") - before < 20, `${learner.count("heartbeat") - before} heartbeats`);
   });
 

@@ -1,4 +1,4 @@
-/** The client against a learner of the test's own, over real mutual TLS. */
+/** Tests the client against the test's own learner, over real mutual TLS. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -25,7 +25,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** A learner, a client that dials it, and executions that end when the test says so. */
+/** Returns a learner, a client that dials it, and executions that end when the test says so. */
 async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learner> } = {}) {
   const learner = Object.assign(new Learner(tls.learner), options.learner);
   await learner.start();
@@ -94,7 +94,7 @@ describe("one execution", () => {
     const heartbeat = await learner.next("heartbeat", 1, (message) => (message.heartbeat?.running?.length ?? 0) > 0);
     assert.equal(heartbeat.running[0].attempt.execution, "e1");
     assert.deepEqual(heartbeat.running[0].markers, ["loaded data"]);
-    const submission = randomBytes(700_000); // does not compress: three chunks
+    const submission = randomBytes(700_000); // incompressible: three chunks
     running.end(completed(submission));
     const result = await learner.next("result");
     assert.equal(result.outcome, messages.Outcome.COMPLETED);

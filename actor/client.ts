@@ -1,8 +1,8 @@
 /**
- * The actor's end of the protocol (proto/longrun.proto): one stream that the actor dials.
+ * The actor's end of the protocol (proto/longrun.proto). The actor opens one stream to the learner.
  *
- * A broken stream stops nothing: programs run on, the client dials again for as long as it takes, says what it still
- * holds, and hands in what was finished meanwhile. A result is kept until the learner has acknowledged it.
+ * A broken stream stops no program. The client dials again until the learner answers, names the attempts that it holds, and hands in the
+ * results of the meantime. It keeps each result until the learner acknowledges it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FromLearnerReceived, longrun } from "../proto/service.ts";
@@ -13,23 +13,28 @@ import { type Attempt, type Lease, parseAttempt } from "./lease.ts";
 import { headerOf } from "./result-header.ts";
 import { type PackedSubmission, packSubmission } from "./submission.ts";
 
-/** Why `run` came to its end. */
+/** Why `run` ended. */
 export type EndReason = "drained" | "idle" | "stopped";
 
 export interface ClientOptions extends LearnerStreamOptions {
-  /** Of `slots`, those that can work now; call `offer` when it changes. Absent: all. */
+  /** Number of the `slots` that can work now; call `offer` when it changes. Absent: all slots. */
   usableSlots?: () => number;
-  /** Runs a lease; must not reject. */
+  /** Runs a lease. Must not reject. */
   execute: (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<ExecutionResult>;
-  /** Leases after which the actor drains by itself. Absent: never. */
+  /** The actor drains by itself after this many leases. Absent: never. */
   maxExecutions?: number | undefined;
-  /** How long a drained actor waits for a learner before it gives up its results. An actor that must stop then gives up its programs, too. */
+  /**
+   * How long a drained actor waits for a learner before it gives up its results. An actor that was told to stop then gives up its programs,
+   * too.
+   */
   handInSeconds?: number;
-  /** How long programs may run after `terminate` before they are given back. Absent: to their end. */
+  /** How long programs may run after `terminate` before they are given back. Absent: until they end. */
   finishSeconds?: number | undefined;
-  /** Whether the actor leaves after `Welcome.idle_seconds` without a lease. False if somebody else decides how many actors there are. [true] */
+  /**
+   * Whether the actor leaves after `Welcome.idle_seconds` without a lease. False if another process decides the number of actors. [true]
+   */
   leavesWhenIdle?: boolean;
-  /** Results that are kept for the learner's acknowledgement, and the bytes of their submissions: with more, no more leases. */
+  /** Limits on unacknowledged results for each slot, in number and in bytes of submissions. Above them the actor takes no lease. */
   heldPerSlot?: number;
   heldBytes?: number;
 }
@@ -43,15 +48,15 @@ export interface ClientState {
   unacknowledged: number;
   /** Streams that broke after the learner's welcome. */
   brokenStreams: number;
-  /** slot-seconds since the actor started */
+  /** Slot-seconds since the actor started. */
   busySeconds: number;
   aliveSeconds: number;
 }
 
-/** How long the learner may take to acknowledge attempts that were given back. */
+/** How long the learner may take to acknowledge attempts that the actor gave back. */
 const GIVE_BACK_SECONDS = 2;
 const DAMAGED_UPLOADS = 3;
-/** The learner may send as many again as there are slots, before it hears of one that broke; they wait. */
+/** The learner may send this many leases for each slot before it learns that a slot broke; the leases wait. */
 const LEASES_PER_SLOT = 2;
 const DEFAULT_HELD_PER_SLOT = 16;
 const DEFAULT_HELD_BYTES = 1024 ** 3;
@@ -64,9 +69,9 @@ export class ActorClient {
   readonly #end = Promise.withResolvers<EndReason>();
   readonly #stream: LearnerStream;
   #draining = false;
-  /** It was asked to stop: why. */
+  /** Why the actor was asked to stop. */
   #terminating: string | undefined;
-  /** Programs that are killed now are given back: why. */
+  /** Why the actor gives back the programs that it kills now. */
   #givingBack: string | undefined;
   #ended = false;
   #running = 0;
@@ -93,7 +98,7 @@ export class ActorClient {
     this.#handIn = new HandIn(() => this.#stream.call, isHeld, options.random ?? Math.random);
   }
 
-  /** Works until drained, idle or stopped. Throws ActorError `refused` or `packages` if the learner turns the actor away. */
+  /** Works until the actor is drained, idle or stopped. Throws ActorError `refused` or `packages` if the learner turns the actor away. */
   async run(): Promise<EndReason> {
     const dialling = this.#stream.dialForEver();
     try {
@@ -106,11 +111,11 @@ export class ActorClient {
     }
   }
 
-  /** Takes no more leases; `run` ends when all that is held has been handed in. */
+  /** Takes no more leases. `run` ends when all held results are handed in. */
   drain(reason: string): void {
     if (this.#draining) return;
     this.#draining = true;
-    // What we offered before may be on its way.
+    // Leases for earlier offers may be on their way.
     this.#mostLeases = Math.min(this.#mostLeases, this.#leased + this.#options.slots);
     this.#options.log?.info({ reason, held: this.#held.size }, "draining");
     this.#finishIfDrained();
@@ -118,8 +123,8 @@ export class ActorClient {
   }
 
   /**
-   * Somebody wants this process to end: drains, and gives back after `finishSeconds` what is not finished then. Leases that
-   * are on their way are given back at once.
+   * Handles a request to end this process: drains, and after `finishSeconds` gives back unfinished programs. Leases that arrive later are
+   * given back at once.
    */
   terminate(reason: string): void {
     if (this.#terminating !== undefined) return;
@@ -133,7 +138,7 @@ export class ActorClient {
     setTimeout(over, finishSeconds * 1000).unref();
   }
 
-  /** Kills what runs and tells the learner that it was no fault of the programs; `run` ends soon. */
+  /** Kills the running programs and reports to the learner that the programs are not to blame; `run` ends soon. */
   giveBack(reason: string): void {
     if (this.#givingBack !== undefined) return;
     this.#givingBack = reason;
@@ -144,17 +149,17 @@ export class ActorClient {
     else this.stop();
   }
 
-  /** Ends `run` at once and kills what runs. */
+  /** Ends `run` at once and kills the running programs. */
   stop(): void {
     this.#finish("stopped");
   }
 
-  /** Attempts that run or await their acknowledgement. */
+  /** Returns the number of attempts that run or wait for their acknowledgement. */
   get held(): number {
     return this.#held.size;
   }
 
-  /** How it stands, for metrics. */
+  /** Returns the client's state, for metrics. */
   get state(): ClientState {
     const { busySeconds, aliveSeconds } = this.#heartbeat();
     return {
@@ -188,19 +193,19 @@ export class ActorClient {
 
   // --- Work ---------------------------------------------------------------------------------------------------------
 
-  /** Tells the learner how many leases we could take. */
+  /** Tells the learner how many leases the actor can take. */
   offer(): void {
     const { slots, usableSlots = () => slots } = this.#options;
     const freeSlots = Math.min(usableSlots() - this.#running, this.#mostLeases - this.#leased, this.#room);
     if (!this.#draining) this.#stream.send({ ready: { freeSlots: Math.max(0, freeSlots) } });
   }
 
-  /** What was offered before does not hold any more. */
+  /** Withdraws earlier offers. */
   #sayDraining(): void {
     this.#stream.send({ ready: { freeSlots: 0, draining: true } });
   }
 
-  /** Attempts that could be held beside those that are. */
+  /** Returns how many more attempts the actor can hold. */
   get #room(): number {
     const { slots, heldPerSlot = DEFAULT_HELD_PER_SLOT, heldBytes = DEFAULT_HELD_BYTES } = this.#options;
     let bytes = 0;
@@ -220,10 +225,10 @@ export class ActorClient {
     else void this.#work({ ...lease, attempt });
   }
 
-  /** A lease that we never offered to take. Its loss is told if that can be sent now; nothing of it is kept. */
+  /** Refuses a lease that the actor did not offer to take. Reports the loss if a stream is open, and keeps nothing. */
   #refuse(attempt: Attempt | undefined, why: string): void {
     const refused = ++this.#refused;
-    // Many are one piece of news.
+    // Log the first refusal, then only powers of two.
     if (Number.isInteger(Math.log2(refused)))
       this.#options.log?.warn({ execution: attempt?.execution, refused, reason: why }, "a lease was refused");
     if (!attempt || this.#stream.call?.writableNeedDrain) return;
@@ -252,7 +257,7 @@ export class ActorClient {
     let result = await this.#options.execute(lease, held.abort.signal, (now) => {
       held.progress = now;
     });
-    // What ended by itself before it was killed has its own result.
+    // A program that ended before the kill has a result of its own.
     if (this.#givingBack !== undefined && result.outcome === "lost" && !result.sandboxBroke)
       result = { ...result, detail: this.#givingBack, disrupted: true };
     let submission: PackedSubmission | undefined;
@@ -320,7 +325,7 @@ export class ActorClient {
     this.#finishIfDrained();
   }
 
-  /** Forgets the attempt. If the actor was full because of it, offers room for a lease again. */
+  /** Forgets the attempt. Offers room for a lease if the actor was full because of it. */
   #drop(held: HeldExecution): void {
     const wasFull = this.#room < this.#options.slots;
     this.#held.delete(keyOf(held.attempt));
@@ -332,7 +337,7 @@ export class ActorClient {
     let busySeconds = this.#busySeconds;
     for (const since of this.#busySince.values()) busySeconds += (now - since) / 1000;
     return {
-      // Those that await their acknowledgement too: an upload may take longer than a lease.
+      // Includes attempts that wait for their acknowledgement: an upload may take longer than a lease.
       running: [...this.#held.values()].map(({ attempt, progress }) => ({ attempt, ...progress })),
       busySeconds,
       aliveSeconds: (this.#options.slots * (now - this.#startedAt)) / 1000,
@@ -358,7 +363,7 @@ export class ActorClient {
     if (this.#draining && this.#held.size === 0 && this.#running === 0) this.#leave("drained");
   }
 
-  /** Says goodbye if there is anybody to say it to. */
+  /** Says goodbye if a stream is open. */
   #leave(reason: EndReason): void {
     const { call } = this.#stream;
     if (!call) {
@@ -366,13 +371,13 @@ export class ActorClient {
       return;
     }
     call.write({ drained: {} }, () => call.end());
-    // The learner ends its side in answer; it need not.
+    // The learner usually ends its side in answer, but need not.
     const finish = () => this.#finish(reason);
     call.once("status", finish);
     setTimeout(finish, 1000).unref();
   }
 
-  /** Nobody may be left who would take the results: the run is over, or deleted. */
+  /** Gives up if no learner is left to take the results, because the run is over or deleted. */
   async #giveUpWhenCutOff(): Promise<void> {
     const { handInSeconds = 60, finishSeconds, log } = this.#options;
     while (!this.#ended) {

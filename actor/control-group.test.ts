@@ -12,7 +12,7 @@ after(() => rmSync(folder, { recursive: true }));
 const MIB = 2 ** 20;
 const LIMITS = { memoryBytes: 100 * MIB, filesBytes: 10 * MIB, processes: 7 };
 
-/** A hierarchy on a disk. `files`: of groups, with their content. New groups get `made`. */
+/** A hierarchy on disk. `files`: files of groups, with their content. New groups get the files `made`. */
 function hierarchy(files: Record<string, string>, membership: string, made: Record<string, string>) {
   const root = mkdtempSync(join(folder, "root-"));
   const fill = (base: string, content: Record<string, string>) => {
@@ -71,7 +71,7 @@ describe("version 2", () => {
   test("beside a group that has no limit of its own, where the one above passes controllers on", () => {
     const files = { ...parent("user/"), ...parent("user/session/", "", "max") };
     const { place, groupsIn } = hierarchy(files, "0::/user/session\n", V2);
-    // The kernel refuses to pass controllers on from a group with processes; here the file simply stays as it is.
+    // The kernel refuses to delegate controllers from a group with processes; here the file simply stays unchanged.
     rmSync(join(place.root, "user/session/cgroup.subtree_control"));
     mkdirSync(join(place.root, "user/session/cgroup.subtree_control"));
     assert.ok(ControlGroup.make(place));

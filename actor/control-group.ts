@@ -1,29 +1,29 @@
 /**
- * A control group for each slot of an actor that starts its sandboxes itself, where this user can make one (root, or a
- * delegated group): the kernel then holds what the zygote's watch might see too late. A program is in it from its first
- * instruction, because the zygote is, which forks it. In a pod the kubelet does this, with the container's limits.
+ * Gives each slot a control group, if the actor starts its sandboxes itself and its user can make a group (root, or a delegated group). The
+ * kernel then enforces limits that the zygote's watch might notice too late. The zygote is in the group and forks programs, so each program
+ * is in it from its first instruction. In a pod the kubelet makes a group with the container's limits.
  *
- * Version 2, and version 1 where memory and pids are still there. Limits change with each execution.
+ * Supports version 2, and version 1 for memory and pids. Limits change with each execution.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isAlive } from "./is-alive.ts";
 
-/** Names of the files of both versions. */
+/** File names in both versions. */
 const FILES = {
   2: { limit: "memory.max", usage: "memory.current", events: "memory.events", swap: "memory.swap.max" },
   1: { limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", events: "memory.oom_control", swap: undefined },
 } as const;
-/** Beside the program: the zygote, who waits for it, the next child, and one on its way. */
+/** Processes beside the program: the zygote, its process that waits for the program, the next child, and one that is being forked. */
 const OTHER_PROCESSES = 5;
-/** Page tables, stacks and what the zygote itself needs while a program runs. */
+/** For page tables, stacks and the zygote's own memory while a program runs. */
 const RESERVE_BYTES = 64 * 2 ** 20;
 
 export interface ControlGroupPlace {
   root?: string;
-  /** Lists the groups of this process. */
+  /** File that lists the groups of this process. */
   membership?: string;
-  /** For tests, where no kernel puts files into a new group. */
+  /** For tests, because only the kernel puts files into a new group. */
   mkdir?: (path: string) => void;
 }
 
@@ -42,7 +42,10 @@ export class ControlGroup {
     this.#paths = [...new Set([memory, ...(pids === undefined ? [] : [pids])])];
   }
 
-  /** A new group below the one we are in, or beside it; undefined where there can be none. Empty ones of dead actors go. */
+  /**
+   * Makes a new group below or beside this process's group. Returns undefined if that is not possible. Also removes empty groups of dead
+   * actors.
+   */
   static make(place: ControlGroupPlace = {}): ControlGroup | undefined {
     const { root = "/sys/fs/cgroup", membership = "/proc/self/cgroup", mkdir = mkdirSync } = place;
     const name = `longrun-${process.pid}-${Math.random().toString(36).slice(2, 10)}`;
@@ -65,17 +68,17 @@ export class ControlGroup {
     return memory === undefined ? undefined : new ControlGroup(1, memory, first("pids"));
   }
 
-  /** Moves a process in, before it has forked anything. @returns whether that was allowed */
+  /** Moves a process into the group, before the process has forked. @returns whether the kernel allowed it */
   add(pid: number): boolean {
     return this.#paths.every((path) => write(join(path, "cgroup.procs"), pid));
   }
 
-  /** What is in it now, with its packages imported, is not the programs'. */
+  /** Records the current memory (the zygote with its packages imported) as not the programs' own. */
   start(): void {
     this.#baseBytes = Number(read(join(this.#memory, FILES[this.version].usage))) || 0;
   }
 
-  /** `memoryBytes` of one program with all its processes; files in memory come on top (`filesBytes`). */
+  /** Sets limits. `memoryBytes`: one program with all its processes; `filesBytes`: files in memory, in addition. */
   limit(limits: { memoryBytes: number; filesBytes: number; processes: number }): void {
     const bytes = Math.ceil(this.#baseBytes + limits.memoryBytes + limits.filesBytes + RESERVE_BYTES);
     const wanted = `${bytes} ${limits.processes}`;
@@ -87,18 +90,18 @@ export class ControlGroup {
     this.#applied = wanted;
   }
 
-  /** How many processes the kernel has killed here for memory. */
+  /** Returns how many processes the kernel has killed in this group for lack of memory. */
   oomKills(): number {
     return Number(/^oom_kill (\d+)$/m.exec(read(join(this.#memory, FILES[this.version].events)))?.[1] ?? 0);
   }
 
-  /** Once all its processes are gone. */
+  /** Removes the group. All its processes must have ended. */
   remove(): void {
     for (const path of this.#paths) removeGroup(path);
   }
 }
 
-/** Controller -> path of version 1; the empty name is version 2. */
+/** Returns {controller: path} for version 1; the empty name stands for version 2. */
 function membershipsOf(text: string): Map<string, string> {
   const groups = new Map<string, string>();
   for (const line of text.trim().split("\n")) {
@@ -109,8 +112,8 @@ function membershipsOf(text: string): Map<string, string> {
 }
 
 /**
- * Groups whose children have limits. In our own that needs it to be free of processes but us, which only the root of a
- * hierarchy need not be; beside it we are not bound by its limits, so it must have none.
+ * Returns groups that can have children with limits. Apart from a hierarchy's root, a group with such children may contain no processes, so
+ * the kernel usually refuses our own group. A group beside our own is not bound by the limits of our own, which must then have none.
  */
 function parentsOfVersion2(own: string): string[] {
   const unlimited = ["", "max"].includes(read(join(own, "memory.max")));
@@ -123,7 +126,7 @@ function parentsOfVersion2(own: string): string[] {
   });
 }
 
-/** @returns its path, if it has limits that we may set */
+/** @returns the new group's path, if the actor may set its limits */
 function makeBelow(parent: string, name: string, mkdir: (path: string) => void): string | undefined {
   try {
     for (const entry of readdirSync(parent)) {
@@ -137,7 +140,7 @@ function makeBelow(parent: string, name: string, mkdir: (path: string) => void):
     if (files.some((file) => existsSync(file) && write(file, file.endsWith("max") ? "max" : -1))) return path;
     removeGroup(path);
   } catch {
-    // Read-only, or not ours.
+    // Read-only, or owned by another user.
   }
   return undefined;
 }
@@ -146,7 +149,7 @@ function removeGroup(path: string): void {
   try {
     rmdirSync(path);
   } catch {
-    // A process in it is still on its way out; the next actor takes the empty group away.
+    // A process in it has not ended yet; the next actor removes the empty group.
   }
 }
 
@@ -158,7 +161,7 @@ function read(path: string): string {
   }
 }
 
-/** @returns false with a kernel without this file, or one that does not let us: the watch then holds the limit alone */
+/** @returns false if the kernel lacks this file or forbids the write; only the watch then enforces the limit */
 function write(path: string, value: string | number): boolean {
   try {
     writeFileSync(path, String(value));

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Processes below this one, the nearest first. */
+/** Returns the processes below this one, the nearest first. */
 export function descendants(pid: number): number[] {
   const below = [pid];
   for (const current of below)
@@ -10,7 +10,7 @@ export function descendants(pid: number): number[] {
           ...readFileSync(`/proc/${current}/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
         );
     } catch {
-      // It ended.
+      // The process ended.
     }
   return below.slice(1);
 }

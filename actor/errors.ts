@@ -1,18 +1,18 @@
 export type ActorErrorCode =
-  | "arguments" // a command line that cannot be meant
+  | "arguments" // an unusable command line
   | "pythonMissing" // no such interpreter
   | "pythonTooOld" // older than 3.10
   | "pythonVenv" // the interpreter has no venv or ensurepip
   | "pythonPackages" // pip could not install the requirements
   | "diskFull"
-  | "isolation" // no isolation level works here
-  | "sandbox" // the zygote died or spoke nonsense
-  | "lease" // one that makes no sense
-  | "task" // the task folder lacks something
-  | "packages" // the sandbox lacks what the learner's prompts name
+  | "isolation" // no isolation level works on this machine
+  | "sandbox" // the zygote died or sent invalid data
+  | "lease" // an invalid lease
+  | "task" // an incomplete task folder
+  | "packages" // the sandbox lacks packages that the learner's prompts name
   | "refused"; // the learner turned this actor away
 
-/** A fault of the actor or of its surroundings, never of a program. The message says what to do about it. */
+/** A fault of the actor or of its machine, never of a program. The message contains the remedy. */
 export class ActorError extends Error {
   readonly code: ActorErrorCode;
 

@@ -4,7 +4,7 @@
  *     node actor/exec.ts --task DIR (or --task-dir) --program FILE --python VENV [--nonce HEX] [--limits JSON] [--out DIR]
  *         [--isolation namespaces|landlock|none] [--allow-no-isolation] [--cpus 0,1] [--seed N] [--scratch DIR]
  *
- * Exit status 0 however the program ended, 1 if the sandbox could not run it, 2 for bad arguments.
+ * Exit status: 0 however the program ended, 1 if the sandbox could not run it, 2 for bad arguments.
  */
 import { rmSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -70,7 +70,7 @@ export function parseExecArguments(args: string[]) {
   };
 }
 
-/** The interpreter of an environment; a path to an interpreter is taken as it is. */
+/** Returns the interpreter of a virtual environment. A path to an interpreter is returned unchanged. */
 export function pythonOf(path: string): string {
   return /(^|\/)python[\d.]*$/.test(path) ? resolve(path) : resolve(path, "bin", "python");
 }
@@ -80,7 +80,7 @@ export function parseCpus(list: string | undefined): number[] | undefined {
   return parseNumbers("cpus", list);
 }
 
-/** @param option that the list was given with */
+/** @param option the command-line option, for error messages */
 export function parseNumbers(option: string, list: string | undefined): number[] | undefined {
   if (list === undefined || list === "") return undefined;
   const numbers = list.split(",").flatMap((part) => {
@@ -150,10 +150,10 @@ export async function execOnce(args: string[]): Promise<Record<string, unknown>>
 }
 
 if (import.meta.main) {
-  // The sandbox ends with us; only its directory would stay. (No-op without an IPC channel.)
+  // The sandbox ends with this process; only its directory would stay. (No effect without an IPC channel.)
   process.on("disconnect", () => process.exit(1));
-  if (process.connected === false) process.exit(1); // the parent was gone before we could listen
-  process.channel?.unref(); // a channel that is listened to would keep us from ending
+  if (process.connected === false) process.exit(1); // the parent ended before the listener was added
+  process.channel?.unref(); // a referenced channel would keep this process alive
   try {
     process.stdout.write(`${JSON.stringify(await execOnce(process.argv.slice(2)))}\n`);
   } catch (error) {

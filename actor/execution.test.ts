@@ -113,7 +113,7 @@ test("a duration has all of the program, also where the zygote gets hardly any o
 }, async () => {
   const space = mkdtempSync(join(tmpdir(), "lr-starved-"));
   try {
-    // a session of its own is a scheduling group of its own
+    // a session of its own is also a scheduling group of its own
     const child = spawn(process.execPath, [STARVED, space], {
       ...{ detached: true, stdio: ["ignore", "pipe", "inherit"], timeout: 60_000 },
     });

@@ -8,24 +8,24 @@ import type { RunEnd } from "./zygote-messages.ts";
 const SIGKILL = 9;
 
 export interface ExecutionRequest extends RunRequest {
-  /** 32 hexadecimal digits, or empty: then nothing is a marker. */
+  /** 32 hexadecimal digits. If empty, no line counts as a marker. */
   nonce: string;
 }
 
 export interface ExecutionResult extends Result {
-  /** First and last part, without the nonce. */
+  /** The first and last part of the output, without the nonce. */
   terminalOutput: Buffer;
   submission?: Buffer;
   submissionRefused?: string;
-  /** Of the actor, from 0; absent if it came to none. */
+  /** The actor's slot, from 0. Absent if the attempt never got a slot. */
   slot?: number;
-  /** Of `lost`: the sandbox came to its end while this program ran in it, and nobody had asked it to. */
+  /** For `lost`: the sandbox ended by itself while this program ran. */
   sandboxBroke?: boolean;
-  /** Of `lost`: the actor was asked to stop and gives the attempt back. */
+  /** For `lost`: the actor was asked to stop and gives the attempt back. */
   disrupted?: boolean;
 }
 
-/** Share of its duration in which no processor worked for it, 0 to 1. */
+/** Returns the share of the duration in which the program used no processor, 0 to 1. */
 export function idleShareOf({ cpuSeconds, durationSeconds }: ExecutionResult): number {
   return durationSeconds > 0 ? Math.max(0, 1 - cpuSeconds / durationSeconds) : 0;
 }
@@ -44,8 +44,8 @@ export interface ExecutionOptions {
 }
 
 /**
- * Runs a program in a sandbox and tells what it came to. Whatever the program does is a value; a broken sandbox is
- * one as well, `lost`, because an execution must never be left without a result.
+ * Runs a program in a sandbox and returns its result. Every behaviour of the program is a value. A broken sandbox is a value too, `lost`,
+ * because each execution must have a result.
  */
 export async function execute(
   sandbox: Sandbox,
@@ -56,7 +56,7 @@ export async function execute(
   let startedAt = performance.now();
   const elapsedSeconds = () => (performance.now() - startedAt) / 1000;
 
-  // Why we killed it. The first reason stays: what comes later is a consequence.
+  // Why the program was killed. Only the first reason counts, because later ones are consequences.
   let killReason: "timeout" | "output" | "revoked" | undefined;
   const kill = (reason: typeof killReason) => {
     killReason ??= reason;
@@ -80,7 +80,7 @@ export async function execute(
     started = true;
     startedAt = performance.now();
     const stop = () => {
-      if (sandbox.kill()) killReason ??= "timeout"; // what comes after its end is not the program's time
+      if (sandbox.kill()) killReason ??= "timeout"; // the time after its end is not the program's time
     };
     timeout = setTimeout(stop, limits.timeoutSeconds * 1000);
     if (options.signal?.aborted) kill("revoked");
@@ -108,7 +108,7 @@ export async function execute(
   markers.end(elapsedSeconds());
 
   const { outcome, detail } = judge(end, killReason, limits.timeoutSeconds, broken);
-  // Whoever brings it back tries whether there is room again.
+  // The restart checks whether the disk has room again.
   if (outcome === "lost" && end?.diskFull) sandbox.giveUp(detail);
   const sandboxBroke = outcome === "lost" && started && !end && killReason === undefined && !sandbox.stopped;
   return {
@@ -130,7 +130,7 @@ export async function execute(
   };
 }
 
-/** The result of an execution that could not be run, through no fault of the program. */
+/** Returns the result of an execution that could not run and whose program is not to blame. */
 export function lostResult(detail: string): ExecutionResult {
   return {
     outcome: "lost",
@@ -149,10 +149,10 @@ export function lostResult(detail: string): ExecutionResult {
 }
 
 /**
- * The outcome, by who killed the program and why; only what nobody killed is judged by how it ended itself.
+ * Determines the outcome: first by who killed the program and why, otherwise by how the program ended.
  *
- * An uncaught MemoryError is `outOfMemory`: the address-space limit raised it, and the program would be told the same
- * by the watch a moment later. That a program can raise it by hand earns it nothing, both are failures.
+ * An uncaught MemoryError is `outOfMemory`: the address-space limit raised it, and the watch would have killed the program a moment later.
+ * A program can raise it by hand but gains nothing, because both outcomes are failures.
  */
 export function judge(
   end: RunEnd | undefined,

@@ -1,4 +1,4 @@
-/** Sandboxes of one machine are forks of a process that has imported the packages: what they share, and what they must not. */
+/** Sandboxes of one machine are forks of a process that has imported the packages. Tests what they share, and what they must not share. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
@@ -83,7 +83,7 @@ describe("sandboxes of one machine", () => {
       assert.equal((await run(sandbox, "pass")).outcome, "completed");
       const directory = `/proc/${sandbox.pid}/fd`;
       const open = readdirSync(directory).map((name) => readlinkSync(`${directory}/${name}`));
-      // Of sockets standard error, its connection, and the next child's output and orders.
+      // The sockets are standard error, its connection, and the next child's output and orders.
       assert.equal(open.filter((target) => target.startsWith("socket:")).length, 4, open.join(" "));
       assert.deepEqual(open.slice(0, 2), ["/dev/null", "/dev/null"]);
     }
@@ -119,7 +119,7 @@ print(connection.recv(4))`;
     const running = run(first, "import time; time.sleep(60)");
     await sleep(200);
     const server = parentOf(first);
-    process.kill(second.pid!, "SIGSTOP"); // nor does it need to see that its connection ended
+    process.kill(second.pid!, "SIGSTOP"); // it need not notice that its connection ended
     process.kill(server, "SIGKILL");
     assert.equal((await running).outcome, "lost");
     await second.ended;

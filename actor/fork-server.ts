@@ -1,6 +1,6 @@
 /**
- * On one machine: a process that has imported packages, for all sandboxes of this actor that want the same ones. They are forks of
- * it (sandbox/forkserver.py), and so share the memory of what is imported. It is there as long as one of them is.
+ * A process on one machine that has imported packages, for all sandboxes of this actor that want the same packages. The sandboxes are forks
+ * of it (sandbox/forkserver.py), so they share the memory of the imported modules. The process lives as long as one of its sandboxes.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { ActorError } from "./errors.ts";
 import { isAlive } from "./is-alive.ts";
 
 const ZYGOTE = fileURLToPath(new URL("./sandbox/zygote.py", import.meta.url));
-// A hash seed that never changes: a program's sets iterate alike whichever zygote it meets.
+// A fixed hash seed: a program's sets have the same order in every zygote.
 const ENVIRONMENT = {
   LANG: "C.UTF-8",
   PATH: "/usr/bin:/bin",
@@ -22,42 +22,42 @@ const ENVIRONMENT = {
   PYTHONUTF8: "1",
 };
 const PID_BYTES = 4;
-/** In the system's directory for temporary files; the number of our process follows. */
+/** Prefix in the system's directory for temporary files; this process's number follows. */
 const DIRECTORY = "longrun-sandbox-";
 
 export interface ForkServerOptions {
   /** The interpreter of the Python environment. */
   python: string;
-  /** Modules to import; absent: what programs use most. */
+  /** Modules to import. Absent: the most common ones (`WARM` of sandbox/warm.py). */
   warm?: readonly string[];
-  /** Programs can have several processes; some packages ask for that when they are imported. */
+  /** Whether programs can have several processes; some packages check that when they are imported. */
   severalProcesses: boolean;
-  /** Lines that it or a sandbox of it prints, which they should not. */
+  /** Called with unexpected lines that the process or one of its sandboxes prints. */
   onLog?: (line: string) => void;
 }
 
-/** A fork of it, which serves one sandbox. */
+/** A fork of the server, which serves one sandbox. */
 export interface ForkedZygote {
   pid: number;
-  /** Closed by the other side when the fork is dead; when we close it the fork is killed. */
+  /** The other side closes it when the fork has ended. Closing it here kills the fork. */
   control: Socket;
 }
 
-/** That the next sandbox can be a fork of. */
+/** Servers that the next sandbox can use. */
 const running = new Map<string, ForkServer>();
-/** Whose processes are not known to have ended. */
+/** Servers whose processes may still run. */
 const started = new Set<ForkServer>();
 
 export class ForkServer {
   readonly #key: string;
-  /** Of our user alone: its socket, and what packages write while they are imported. */
+  /** Readable by this user alone: the socket, and files that packages write at import. */
   readonly #directory = makeDirectory();
   readonly #process: ChildProcess;
   readonly #ready: Promise<void>;
   #users = 0;
   lastLine = "no message";
 
-  /** The one with these packages, started if there is none. Each call needs one of `leave`. */
+  /** Returns the server with these packages, and starts it if necessary. Each call needs one call of `leave`. */
   static use(options: ForkServerOptions): ForkServer {
     const { python, warm, severalProcesses } = options;
     const key = JSON.stringify([python, severalProcesses, warm && [...new Set(warm)].sort()]);
@@ -101,7 +101,7 @@ export class ForkServer {
     return join(this.#directory, "socket");
   }
 
-  /** Throws ActorError `sandbox` if there is none within `seconds`, its packages imported. */
+  /** Returns a fork whose packages are imported. Throws ActorError `sandbox` if none is ready within `seconds`. */
   async fork(seconds: number): Promise<ForkedZygote> {
     const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(seconds * 1000)));
     const late = once(timeout, "abort").then(() => {
@@ -118,14 +118,14 @@ export class ForkServer {
     }
   }
 
-  /** Ends it if nobody else uses it. */
+  /** Ends the server if no other sandbox uses it. */
   leave(): void {
     if (--this.#users > 0) return;
     this.#retire();
     this.#process.kill("SIGKILL");
   }
 
-  /** No sandbox is a fork of it any more. */
+  /** New sandboxes no longer use this server. */
   #retire(): void {
     if (running.get(this.#key) === this) running.delete(this.#key);
   }
@@ -134,7 +134,7 @@ export class ForkServer {
     rmSync(this.#directory, { recursive: true, force: true, maxRetries: 3 });
   }
 
-  /** Where we end in the middle of something: they die by that, their directories do not. */
+  /** Removes the directories if this process ends early; the servers then end by themselves. */
   static removeDirectories(): void {
     for (const server of started) server.#removeDirectory();
   }
@@ -142,7 +142,7 @@ export class ForkServer {
 
 process.on("exit", () => ForkServer.removeDirectories());
 
-/** A new one; those that actors of this user left behind when they were killed go. */
+/** Makes a new directory. Removes directories of this user's actors that were killed. */
 function makeDirectory(): string {
   for (const name of readdirSync(tmpdir())) {
     const pid = Number(new RegExp(`^${DIRECTORY}(\\d+)-`).exec(name)?.[1]);

@@ -8,7 +8,7 @@ const frames = fc.array(
   { maxLength: 20 },
 );
 
-/** Output in one piece, however many frames it came in. */
+/** Joins output into one piece, however many frames it came in. */
 function joined(list: { kind: string; payload: Uint8Array }[]) {
   const whole: [kind: string, bytes: number[]][] = [];
   for (const { kind, payload } of list)

@@ -18,19 +18,19 @@ export function encodeFrame(kind: string, payload: Uint8Array | string = ""): Bu
 }
 
 /**
- * Cuts a byte stream into frames. A frame above 1 MiB is an error: nothing that the zygote sends is that large. Output
- * (kind `O`) is a stream: what there is of its frame is passed on as a frame, so that none is held or arrives at once.
- * Holds one frame at most, and copies each byte once, however small the pieces are that it comes in.
+ * Cuts a byte stream into frames. A frame above 1 MiB is an error, because the zygote sends none. Output (kind `O`) is passed on as it
+ * arrives, in parts, so no output frame is held back. The reader holds one frame at most and copies each byte once, however small the
+ * pieces are.
  */
 export class FrameReader {
   readonly #header = Buffer.alloc(HEADER_BYTES);
   #headerBytes = 0;
   #kind = "";
-  /** Of the frame whose header is complete: what is still to come, and what was collected; output is not. */
+  /** For the frame whose header is complete: bytes still to come, and collected bytes (except output). */
   #missingBytes = 0;
   #payload: Buffer | undefined;
 
-  /** The frames that `chunk` completes, to be taken to their end. Throws RangeError. */
+  /** Yields the frames that `chunk` completes; the caller must take all. Throws RangeError. */
   *push(chunk: Buffer): Generator<Frame> {
     for (let at = 0; at < chunk.length; ) {
       if (this.#headerBytes < HEADER_BYTES) {

@@ -1,6 +1,6 @@
 /**
- * Programs and GPUs, with made-up device files: those of a slot can be opened and sent ioctls, nothing else can, and without
- * any a sandbox is what it was. No real GPU was tried.
+ * Tests programs with made-up device files for GPUs: a program can open the files of its slot and send ioctls to them, and no others;
+ * without GPUs the sandbox is unchanged. No real GPU was tested.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -27,7 +27,7 @@ const devices = join(folder, "dev");
 const noDevices = join(folder, "none");
 const driver = join(folder, "driver");
 for (const path of [devices, noDevices, driver]) mkdirSync(path);
-// As /dev/null is: whatever is written is gone, and it knows no ioctl.
+// Device files like /dev/null: it discards writes and knows no ioctl.
 const made = FILES.every((name) => spawnSync("mknod", ["-m", "666", join(devices, name), "c", "1", "3"]).status === 0);
 for (const [minor, uuid] of UUIDS.entries()) {
   mkdirSync(join(driver, "gpus", `0000:0${minor}:00.0`), { recursive: true });
@@ -49,7 +49,7 @@ print(json.dumps({
     "environment": dict(os.environ), "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")},
 }))`;
 
-/** What a program sees in such a sandbox; text if this machine cannot have it. */
+/** Returns what a program sees in such a sandbox, or a text if this machine cannot make one. */
 async function look(options: Partial<SandboxOptions> & { level: "namespaces" | "landlock" }, place = devices) {
   const { level } = options;
   const whole = { python, space: join(folder, "space"), inputs: {}, warm: [], startSeconds: 60, ...options };
@@ -58,7 +58,7 @@ async function look(options: Partial<SandboxOptions> & { level: "namespaces" | "
   );
   if (typeof sandbox === "string") return sandbox;
   try {
-    // At `namespaces` the devices are where they belong.
+    // At `namespaces` the devices are in /dev.
     const text = LOOK.replace("PLACE", level === "namespaces" ? "/dev" : place).replace("NAMES", JSON.stringify(FILES));
     const request = { task: "t", program: Buffer.from(text), nonce: "", limits: DEFAULT_LIMITS, seed: 0 };
     const result = await execute(sandbox, request);
@@ -100,7 +100,7 @@ for (const level of ["namespaces", "landlock"] as const)
       for (const seen of [withDevices, without]) {
         assert.deepEqual(seen.files, Object.fromEntries(FILES.map((name) => [name, denied])));
         assert.deepEqual(seen.info.gpus, []);
-        seen.limits.RLIMIT_AS = before.limits.RLIMIT_AS; // with what the zygote happened to have, page by page
+        seen.limits.RLIMIT_AS = before.limits.RLIMIT_AS; // depends on the zygote's own memory
         seen.info.residentBytes = before.info.residentBytes;
         assert.deepEqual(seen, before);
       }
@@ -172,7 +172,7 @@ none, two = rules([]), rules(["/dev/nvidiactl", "/dev/nvidia0"])
 assert len(none) == 5 and two[:4] == none[:4] and two[-1] == none[-1] and len(two) == 7
 print([int.from_bytes(rule[1][:8], "little") for rule in two[4:6]], [int.from_bytes(rules(["x"], 4)[4][1][:8], "little")])`;
   const { stdout, stderr } = spawnSync(python, ["-B", "-c", code], { encoding: "utf8" });
-  // WRITE_FILE 2, READ_FILE 4, IOCTL_DEV 1 << 15, which kernels below ABI 5 do not know.
+  // WRITE_FILE 2, READ_FILE 4, IOCTL_DEV 1 << 15, which kernels below ABI 5 lack.
   assert.equal(stdout.trim(), "[32774, 32774] [6]", stderr);
 });
 

@@ -1,13 +1,13 @@
-/** Which GPUs a slot's programs can use, and how that is told. What a program can do with one: sandbox/gpu.py. */
+/** Assigns GPUs to slots and describes the assignment. sandbox/gpu.py says what a program can do with a GPU. */
 
-/** Those of slot `index` of `count`: its own where there are enough, else one that it shares. */
+/** Returns the GPUs of slot `index` of `count`: its own if there are enough, else one shared GPU. */
 export function shareGpus(gpus: readonly number[], index: number, count: number): number[] {
   if (gpus.length === 0) return [];
   const each = Math.floor(gpus.length / count);
   return each < 1 ? [gpus[index % gpus.length]!] : gpus.slice(index * each, (index + 1) * each);
 }
 
-/** One line. @param bySlot names of GPUs, as slots found them; undefined if there is none */
+/** Returns one line, or undefined if no slot has a GPU. @param bySlot names of the GPUs that each slot found */
 export function describeGpus(bySlot: readonly (readonly string[])[]): string | undefined {
   const all = bySlot.flat();
   if (all.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** Results on their way to the learner: kept until it has acknowledged them. */
+/** Sends results to the learner and keeps each until the learner acknowledges it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ActorProtocolClient, longrun } from "../proto/service.ts";
 import type { Progress } from "./execution.ts";
@@ -7,7 +7,7 @@ import type { PackedSubmission } from "./submission.ts";
 
 export type Stream = ReturnType<ActorProtocolClient["work"]>;
 
-/** Longest pause before a submission is sent again for which the learner had no room. The real pause is 50 to 100 % of it. */
+/** Longest pause before a submission is sent again that the learner had no room for. The real pause is 50 to 100 % of it. */
 const BUSY_SECONDS = 2;
 
 /** An attempt from its lease to its acknowledgement. */
@@ -17,18 +17,20 @@ export interface HeldExecution {
   progress: Progress;
   result?: { header: longrun.v1alpha1.ResultHeader.$Properties; submission?: PackedSubmission };
   damagedUploads: number;
-  /** Its submission waits for its turn. */
+  /** The submission is queued. */
   waits: boolean;
-  /** The learner had no room for the submission: it is sent again later. */
+  /** The learner had no room for the submission, so it is sent again later. */
   refusedForNow: boolean;
 }
 
-/** Sends results over whatever stream there is, submissions one after the other: the learner then holds one unfinished upload of an actor. */
+/**
+ * Sends results over the current stream, one submission after the other. So the learner holds at most one unfinished upload of an actor.
+ */
 export class HandIn {
   readonly #stream: () => Stream | undefined;
   readonly #isHeld: (held: HeldExecution) => boolean;
   readonly #random: () => number;
-  /** Settles when all submissions that were begun are sent. */
+  /** Settles when all started uploads are sent. */
   #uploads: Promise<void> = Promise.resolve();
 
   /** @param isHeld false once the result was acknowledged or revoked */
@@ -46,7 +48,7 @@ export class HandIn {
     return this.#uploads;
   }
 
-  /** The learner had no room: sends the result again after a pause. */
+  /** Sends a result again after a pause, because the learner had no room for it. */
   async sendLater(held: HeldExecution): Promise<void> {
     held.refusedForNow = true;
     await sleep(BUSY_SECONDS * (0.5 + 0.5 * this.#random()) * 1000, undefined, { ref: false });
@@ -61,7 +63,7 @@ export class HandIn {
     held.refusedForNow = false;
     stream.write({ result: header });
     for (const [index, data] of (submission?.chunks ?? []).entries()) {
-      // The learner would throw the rest away.
+      // The learner would discard the rest.
       if (this.#stream() !== stream || held.refusedForNow || !this.#isHeld(held)) return;
       if (!stream.write({ chunk: { attempt: held.attempt, index, data } })) await drained(stream);
     }

@@ -1,4 +1,4 @@
-/** Whether there is a process of this number, whoever it belongs to. */
+/** Returns whether a process has this number, whichever user owns it. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,4 +1,4 @@
-/** Which isolation level this machine can give: found by trying it, with a program that attacks. */
+/** Finds the isolation level that this machine supports: runs a program that attacks the sandbox. */
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { execute } from "./execution.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 
-/** Prints a line per thing that must not work and did; then `probed`. `CANARY` is replaced. */
+/** Prints a line for each forbidden action that succeeded, then `probed`. `CANARY` is replaced. */
 const PROBE = `
 import os, socket
 def tried(what, action):
@@ -30,15 +30,15 @@ print("probed")
 `;
 
 export type IsolationOptions = SandboxOptions & {
-  /** Take this level and no other. */
+  /** Use exactly this level. */
   level?: IsolationLevel;
-  /** Run without isolation where no level works. */
+  /** Run without isolation if no level works. */
   allowNoIsolation?: boolean;
 };
 
 export interface ProbedSandbox {
   sandbox: Sandbox;
-  /** Level -> why it does not work here, for those that were tried before. */
+  /** {level: why it does not work on this machine}, for the levels that were tried. */
   refused: Partial<Record<IsolationLevel, string>>;
 }
 
@@ -68,19 +68,19 @@ export async function startIsolated(options: IsolationOptions): Promise<ProbedSa
   );
 }
 
-/** A probe that cannot even be prepared, as on a full or read-only disk. */
+/** For a probe that could not be prepared, for example on a full or read-only disk. */
 const tellWhy = (error: Error) => `it cannot be tried: ${error.message}`;
 
-/** Undefined if the sandbox held, else what did not. */
+/** Returns undefined if the sandbox resisted, else the actions that succeeded. */
 async function attack(sandbox: Sandbox, options: SandboxOptions): Promise<string | undefined> {
-  // A secret that only the sandbox keeps from a program: beside its space, or in the volume that we share with it.
+  // A secret that only the sandbox protects: beside the sandbox's space, or in the volume that actor and sandbox share.
   const name = `probe-${randomBytes(4).toString("hex")}`;
   const shared = "socket" in options;
   const directory = shared ? join(dirname(options.socket), name) : `${options.space}-${name}`;
   const directoryInside = shared ? join(sandbox.info.directory ?? "", name) : directory;
   await mkdir(directory);
   try {
-    await chmod(directory, shared ? 0o777 : 0o755); // there it may be another user who must not write
+    await chmod(directory, shared ? 0o777 : 0o755); // a program may be another user there: only the sandbox must stop it
     await writeFile(join(directory, "canary"), "secret", { mode: 0o644 });
     const canary = JSON.stringify(join(directoryInside, "canary"));
     const program = PROBE.replaceAll("CANARY", canary).replace("SUPERVISOR", String(shared ? 1 : process.pid));
@@ -91,7 +91,7 @@ async function attack(sandbox: Sandbox, options: SandboxOptions): Promise<string
     if (result.outcome === "completed" && output === "probed\n" && result.submission?.toString() === "3") return;
     const broken = output.split("\n").filter((line) => line.startsWith("broken: "));
     if (broken.length > 0) return broken.map((line) => line.slice("broken: ".length)).join(", ");
-    return `the probe came to ${result.outcome} ${result.detail}: ${output.trim().split("\n").at(-1) ?? ""}`.trim();
+    return `the probe ended as ${result.outcome} ${result.detail}: ${output.trim().split("\n").at(-1) ?? ""}`.trim();
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

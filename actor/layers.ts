@@ -1,4 +1,4 @@
-/** What isolates programs here, layer by layer, and what is missing: for logs, people and the learner's metrics. */
+/** Lists the layers that isolate programs on this machine, and the missing layers, for logs, people and the learner's metrics. */
 import { MISSING_LAYERS } from "../proto/isolation.ts";
 import type { SandboxInfo } from "./zygote-messages.ts";
 
@@ -20,17 +20,17 @@ const MISSING: Record<MissingLayer, string> = {
 };
 
 export interface Layers {
-  /** In the order in which they are applied. */
+  /** In the order of application. */
   applied: string[];
   missing: MissingLayer[];
 }
 
-/** @returns nothing applied and nothing missing at `none`, where the level says it all */
+/** @returns no layer applied and none missing at `none`, because the level is enough information */
 export function layersOf(info: SandboxInfo): Layers {
   const { level, landlockAbi, ownUser, controlGroup, memoryBytes } = info;
   if (level === "none") return { applied: [], missing: [] };
   const namespaces = level === "namespaces";
-  // In a pod programs have a container and a user to themselves, and its limit is the kernel's.
+  // In a pod, programs have a container and a user of their own, and the kernel enforces the container's limit.
   const inContainer = info.directory !== undefined;
   const held = controlGroup !== undefined || (inContainer && memoryBytes !== undefined);
   const applied = [
@@ -51,7 +51,7 @@ export function layersOf(info: SandboxInfo): Layers {
     landlockScopes: landlockAbi > 0 && landlockAbi < 6,
     ownUser: !ownUser && !inContainer,
     controlGroup: !held,
-    // Where there are no namespaces, there is one process.
+    // Without namespaces a program has one process.
     processCount: namespaces && !info.processesCounted,
     proc: namespaces && !info.procMounted,
   };
@@ -61,7 +61,7 @@ export function layersOf(info: SandboxInfo): Layers {
   };
 }
 
-/** One line on what is applied, for logs and people. */
+/** Returns one line about the applied layers, for logs and people. */
 export function describeIsolation(info: SandboxInfo): string {
   if (info.level === "none") return "NO ISOLATION: programs run with all rights of this user";
   const { applied, missing } = layersOf(info);

@@ -1,4 +1,4 @@
-/** The actor's one stream to the learner: dialled again for as long as it takes, from Hello to its end. */
+/** The actor's one stream to the learner, from Hello to its end. It is dialled again until the learner answers. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { status as Status } from "@grpc/grpc-js";
 import { clientCredentials } from "../proto/channel.ts";
@@ -23,7 +23,7 @@ export interface LearnerStreamOptions {
   name: string;
   slots: number;
   isolationLevel: string;
-  /** Layers that this machine does not have: for the learner's metrics. */
+  /** Isolation layers that this machine lacks, for the learner's metrics. */
   isolationMissing?: string[];
   pythonDigest?: string;
   versions?: Record<string, string>;
@@ -31,22 +31,22 @@ export interface LearnerStreamOptions {
   packages?: Record<string, string>;
   log?: { info: LogMethod; warn: LogMethod };
   channel?: Partial<ChannelLimits>;
-  /** Longest pause before dialling again; the pauses double up to it, each shortened by chance. */
+  /** Longest pause before the next dial. Pauses double up to it, and each is shortened at random. */
   maxReconnectSeconds?: number;
   /** How long the learner may take to answer Hello. */
   welcomeSeconds?: number;
   random?: () => number;
 }
 
-/** What is sent over the stream by itself, and what comes. */
+/** Callbacks: what the stream needs from its owner, and what it passes on. */
 export interface LearnerStreamEnds {
-  /** Attempts that run here, or finished here without an acknowledgement: for Hello. */
+  /** Returns the attempts for Hello: those that run here, and finished ones without an acknowledgement. */
   holding(): Attempt[];
   heartbeat(): longrun.v1alpha1.Heartbeat.$Properties;
   onWelcome(welcome: longrun.v1alpha1.Welcome.$Properties): void;
-  /** Another message than the welcome. */
+  /** Called with every message except the welcome. */
   onMessage(message: FromLearnerReceived): void;
-  /** A stream that was welcomed is over. */
+  /** Called when a stream that was welcomed has ended. */
   onEnd(): void;
 }
 
@@ -56,11 +56,11 @@ const SHORTEST_PAUSE_SECONDS = 0.2;
 const DEFAULT_HEARTBEAT_SECONDS = 5;
 const SHORTEST_HEARTBEAT_SECONDS = 0.05;
 const LONGEST_HEARTBEAT_SECONDS = 3600;
-/** Of what the learner says, in a line of the log. */
+/** Longest text of the learner in a log line, in characters. */
 export const LONGEST_SAID = 200;
-/** Statuses that another try cannot mend. */
+/** Statuses that no retry can change. */
 const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
-/** Final as well if the learner answers Hello with it: it speaks another version, or does not take this actor. */
+/** Also final as an answer to Hello: the learner speaks another version, or rejects this actor. */
 const FINAL_BEFORE_WELCOME = new Set([Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION]);
 
 export class LearnerStream {
@@ -76,7 +76,7 @@ export class LearnerStream {
     this.#ends = ends;
   }
 
-  /** The stream, once the learner has welcomed this actor. */
+  /** Returns the stream once the learner has welcomed this actor. */
   get call(): Stream | undefined {
     return this.#call;
   }
@@ -85,28 +85,28 @@ export class LearnerStream {
     return this.#call !== undefined;
   }
 
-  /** Since when it is not connected, by performance.now(); undefined while it is. */
+  /** Returns when the connection was lost, by performance.now(), or undefined while connected. */
   get cutOffSince(): number | undefined {
     return this.#cutOffSince;
   }
 
-  /** Streams that broke after the learner's welcome. */
+  /** Returns how many streams broke after the learner's welcome. */
   get broken(): number {
     return this.#broken;
   }
 
-  /** Sends the message if the stream is there. */
+  /** Sends the message if a stream is open. */
   send(message: FromActorMessage): void {
     this.#call?.write(message);
   }
 
-  /** Dials no more, and ends the stream. */
+  /** Ends the stream and dials no more. */
   close(): void {
     this.#closed.abort();
     this.#call?.cancel();
   }
 
-  /** Dials again and again until it is closed. @throws ActorError `refused` or `packages` if the learner turns the actor away */
+  /** Dials until it is closed. @throws ActorError `refused` or `packages` if the learner turns the actor away */
   async dialForEver(): Promise<void> {
     const { maxReconnectSeconds = 5, random = Math.random, log } = this.#options;
     const { signal } = this.#closed;
@@ -119,11 +119,11 @@ export class LearnerStream {
           code === Status.FAILED_PRECONDITION ? "packages" : "refused",
           `the learner refused this actor: ${details.slice(0, 5 * LONGEST_SAID)}`,
         );
-      // One that welcomes us and hangs up at once is no better than one that is not there.
+      // A learner that welcomes the actor and hangs up at once counts as a failure, too.
       failures = welcomed && lasted >= maxReconnectSeconds ? 0 : failures + 1;
       const longest = Math.min(maxReconnectSeconds, SHORTEST_PAUSE_SECONDS * 2 ** Math.min(failures, 16));
       const seconds = longest * (0.5 + 0.5 * random());
-      // Many failures in a row are one piece of news.
+      // Log the first failures, then only powers of two.
       if (failures < 3 || Number.isInteger(Math.log2(failures)))
         log?.warn(
           { code: Status[code], details: details.slice(0, LONGEST_SAID), held: this.#ends.holding().length, seconds },
@@ -133,11 +133,11 @@ export class LearnerStream {
     }
   }
 
-  /** One stream, from Hello to its end. */
+  /** Opens one stream and waits for its end. */
   async #dial(): Promise<{ code: Status; details: string; welcomed: boolean; seconds: number }> {
     const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
     const { pythonDigest, versions, packages, channel, welcomeSeconds = 15 } = this.#options;
-    // A client of its own each time: no backoff but ours, and certificates that were renewed are read again.
+    // A new client each time, so that gRPC adds no backoff of its own and renewed certificates are read.
     const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
     const call = client.work();
     call.setMaxListeners(0); // each upload waits for it
@@ -147,7 +147,7 @@ export class LearnerStream {
     try {
       return await new Promise((resolve) => {
         let welcomed = false;
-        call.on("error", () => {}); // told by `status`
+        call.on("error", () => {}); // `status` reports the error
         call.on("status", ({ code, details }) =>
           resolve({ code, details, welcomed, seconds: (performance.now() - startedAt) / 1000 }),
         );
@@ -179,7 +179,7 @@ export class LearnerStream {
 
   #startHeartbeats(call: Stream, asked: number | null | undefined): NodeJS.Timeout {
     const seconds = asked && asked > 0 ? asked : DEFAULT_HEARTBEAT_SECONDS;
-    let waits = false; // a learner that does not read has one to read, not all
+    let waits = false; // a learner that does not read gets one heartbeat to read, not all
     const beat = () => {
       if (waits) return;
       waits = true;

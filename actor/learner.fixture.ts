@@ -1,4 +1,4 @@
-/** A learner of a test's own, over real mutual TLS: takes streams and notes what comes; the test answers. */
+/** A test's own learner, over real mutual TLS. It accepts streams and records messages; the test answers. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as grpc from "@grpc/grpc-js";
@@ -17,7 +17,7 @@ type ServerStream = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessag
 export class Learner {
   readonly #tlsDirectory: string;
 
-  /** `tlsDirectory`: of the role learner. */
+  /** `tlsDirectory`: certificate of the role learner. */
   constructor(tlsDirectory: string) {
     this.#tlsDirectory = tlsDirectory;
   }
@@ -26,9 +26,9 @@ export class Learner {
   received: FromActorReceived[] = [];
   port = 0;
   welcome: longrun.v1alpha1.Welcome.$Properties = { heartbeatSeconds: 0.05, leaseSeconds: 1, idleSeconds: 0 };
-  /** Instead of a welcome. */
+  /** Status to answer with instead of a welcome. */
   refusal: grpc.status | undefined;
-  /** The largest that it sends; absent: what is usual. */
+  /** Largest message that it sends. Absent: the default. */
   maxMessageBytes?: number;
   #grpc!: grpc.Server;
   #wakers: (() => void)[] = [];
@@ -58,7 +58,7 @@ export class Learner {
     );
   }
 
-  /** At once, as a process that is killed. */
+  /** Ends at once, like a killed process. */
   kill(): void {
     this.#grpc.forceShutdown();
   }
@@ -73,7 +73,7 @@ export class Learner {
     return attempt;
   }
 
-  /** The `count`-th message of that kind so far, waited for. */
+  /** Waits for the `count`-th message of that kind and returns it. */
   async next<Kind extends string>(
     kind: Kind,
     count = 1,

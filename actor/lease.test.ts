@@ -1,4 +1,4 @@
-/** What a lease may say: sense, or a refusal that names the field and the value. LONGRUN_FUZZ_SECONDS lengthens the property test. */
+/** An invalid lease is refused with the field and the value. LONGRUN_FUZZ_SECONDS lengthens the property test. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";

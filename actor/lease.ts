@@ -1,4 +1,4 @@
-/** From a lease to what is run. The learner is ours, and not free of faults: what makes no sense is refused, by name and value. */
+/** Turns a lease into a request. The learner is trusted but may have faults: an invalid lease is refused, with field name and value. */
 import type { longrun } from "../proto/service.ts";
 import { ActorError } from "./errors.ts";
 import type { ExecutionRequest } from "./execution.ts";
@@ -10,7 +10,7 @@ export type Lease = longrun.v1alpha1.Lease.$Properties & { attempt: Attempt };
 const LONGEST_TASK = 253;
 const LARGEST_SEED = 2 ** 32 - 1;
 
-/** Undefined where the learner would not take a result for it: it names no attempt. */
+/** Returns undefined if the lease names no attempt: the learner could not take a result for it. */
 export function parseAttempt(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): Attempt | undefined {
   const { execution, number, fence } = attempt ?? {};
   if (!execution || execution.length > 200 || !number || !/^\d{1,15}$/.test(fence ?? "")) return undefined;

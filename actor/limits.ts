@@ -13,7 +13,7 @@ export const DEFAULT_LIMITS: Limits = {
   submissionBytes: 256 * 1024 ** 2,
 };
 
-/** The most that a TrainingRun, and so a lease, may allow. What is held in the actor's memory is the kept output, twice, and the submission. */
+/** The most that a TrainingRun, and so a lease, may allow. The actor holds the submission and twice the kept output in memory. */
 export const LARGEST_LIMITS: Limits = {
   timeoutSeconds: 7 * 24 * 3600,
   memoryBytes: 16 * 1024 ** 4,
@@ -25,7 +25,7 @@ export const LARGEST_LIMITS: Limits = {
   submissionBytes: 16 * 1024 ** 3,
 };
 
-/** Limits from unknown JSON; what is absent has its default. Throws ActorError `arguments`. */
+/** Parses limits from unknown JSON; absent ones have their defaults. Throws ActorError `arguments`. */
 export function parseLimits(value: unknown): Limits {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new ActorError("arguments", 'limits: must be a JSON object such as {"timeoutSeconds": 60}');
@@ -38,7 +38,7 @@ export function parseLimits(value: unknown): Limits {
   return limits;
 }
 
-/** Limits from a lease, where 0 and absent mean the default. Throws ActorError `arguments`. */
+/** Returns the limits of a lease, in which 0 and absent mean the default. Throws ActorError `arguments`. */
 export function limitsOf(given: Partial<Record<keyof Limits, unknown>>): Limits {
   const limits = { ...DEFAULT_LIMITS };
   for (const name of Object.keys(limits) as (keyof Limits)[]) {

@@ -1,4 +1,4 @@
-/** The actor as a process, against a learner of the test's own. */
+/** Tests the actor as a process, against the test's own learner. */
 import assert from "node:assert/strict";
 import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -68,7 +68,7 @@ const exitOf = async (actor: ChildProcess) => {
   return actor.exitCode ?? actor.signalCode;
 };
 
-/** Processes anywhere whose command line names `text`, or whose parents' does. */
+/** Returns processes whose own or whose parent's command line contains `text`. */
 function processesOf(text: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -250,7 +250,7 @@ describe("a disk that is full or read-only, at landlock", () => {
   const writer = { task: "small", program: Buffer.from("open('a', 'w').write('x' * 500_000)"), limits };
   mkdirSync(disk, { recursive: true });
 
-  /** An actor on it, with its first lease lost because of `harm`. */
+  /** Starts an actor whose first lease is lost because of `harm`. */
   async function harmed(harm: () => unknown, args: string[]) {
     const started = await startActor(["--isolation", "landlock", ...args], { scratch: join(disk, "scratch") });
     const { learner } = started;

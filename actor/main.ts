@@ -1,28 +1,28 @@
 /**
- * An actor: leases executions from the learner, runs them in sandboxes, hands in results.
+ * An actor leases executions from the learner, runs them in sandboxes and hands in the results.
  *
  *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
- *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID], and
- *     on one machine, where it starts its sandboxes itself:
+ *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID]
+ *     on one machine, where the actor starts its sandboxes, also:
  *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--gpus 0,1] [--warm numpy,pandas]
- *     in a pod, where each slot is a container (sandbox/listen.py):
+ *     in a pod, where each slot is a container (sandbox/listen.py), also:
  *         --sandboxes DIR --inputs TASK=PATH,…
  *
- * --sandboxes: slot I's zygote listens at DIR/slot-I/control.sock. --inputs: tasks' public data, as the sandboxes see it.
- * --warm: modules that sandboxes import before any program comes, in place of `WARM` (sandbox/warm.py).
- * --gpus: numbers of the NVIDIA GPUs that programs may use, /dev/nvidia0 is 0; each slot has its own where there are enough,
- * else slots share. Without it none. In a pod programs use those of their container.
- * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for one that broke, 60;
- * 600 in a pod, where the kubelet pauses up to 300 s before it starts a container again. Meanwhile the slot takes no
- * lease; after that the actor drains and exits 1.
- * --metrics-listen: where Prometheus finds /metrics; nowhere without it.
- * --run-id: what log lines call the run, as the learner's and the controller's do.
- * --executions: leases after which the actor drains by itself: 1 gives each execution a pod of its own.
- * SIGTERM or SIGINT: takes no more, finishes, hands in, exits 0; a second one: gives back what it runs, and stops. With
- * LONGRUN_FINISH_SECONDS in its environment (no option: an actor of an earlier version would refuse it) it gives back
- * what is not finished by then, and ends without a learner. An actor that `longrun run` or the controller started does
- * not leave for idleness: they decide how many there are.
- * Exit status 0 drained, idle or stopped, 1 failed, 2 bad arguments. Logs are JSON lines on stderr; LOG_LEVEL sets how many.
+ * --sandboxes: the zygote of slot I listens at DIR/slot-I/control.sock. --inputs: paths of tasks' public data in the sandboxes.
+ * --warm: modules that sandboxes import before they run programs. Default: `WARM` of sandbox/warm.py.
+ * --gpus: numbers of the NVIDIA GPUs that programs may use; 0 is /dev/nvidia0. Each slot has its own GPU if there are enough,
+ * else slots share. Default: none. In a pod programs use the GPUs of their container.
+ * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for a broken sandbox, 60, or
+ * 600 in a pod, where the kubelet pauses up to 300 s before it restarts a container. The slot takes no lease while it waits;
+ * after this time the actor drains and exits 1.
+ * --metrics-listen: address of /metrics for Prometheus. Default: no metrics.
+ * --run-id: the run's id in log lines, the same as in the logs of learner and controller.
+ * --executions: the actor drains after this many leases; with 1 each execution has a pod of its own.
+ * SIGTERM or SIGINT: the actor takes no more leases, finishes its programs, hands in and exits 0. A second signal: it gives back
+ * running programs and stops. With LONGRUN_FINISH_SECONDS in its environment (not an option, because actors of earlier versions
+ * would refuse it) it gives back unfinished programs after that time, and ends even without a learner. An actor that
+ * `longrun run` or the controller started does not leave when idle: they decide the number of actors.
+ * Exit status: 0 drained, idle or stopped; 1 failed; 2 bad arguments. Logs are JSON lines on stderr; LOG_LEVEL sets the level.
  */
 import { basename } from "node:path";
 import { pino } from "pino";
@@ -40,10 +40,10 @@ import { Slots } from "./slots.ts";
 async function main(): Promise<void> {
   const config = parseOptions(process.argv.slice(2));
   const { address, tlsDirectory, name, allowNoIsolation, startSeconds, restartSeconds } = config;
-  // Nothing may wait for a parent that is gone. (Sandboxes end with us, by their parent-death signal.)
+  // The actor must not outlive its parent. (Sandboxes end with the actor, by their parent-death signal.)
   process.on("disconnect", () => process.exit(1));
-  if (process.connected === false) process.exit(1); // it was gone before we could listen
-  // From now on, or process 1 of a container would not hear them: until there is a client, nothing has to be finished.
+  if (process.connected === false) process.exit(1); // the parent ended before the listener was added
+  // Handle signals from now on: process 1 of a container ignores unhandled ones. Without a client nothing has to be finished.
   let client: ActorClient | undefined;
   let signals = 0;
   for (const signal of ["SIGTERM", "SIGINT"] as const)
@@ -85,7 +85,7 @@ async function main(): Promise<void> {
 
   const slots = new Slots({
     ...{ count: config.slots, startSeconds, restartSeconds },
-    // Tried again each time: one that came back on a full disk, or without what it had, is none.
+    // Each start probes the isolation again: a restarted sandbox may have a full disk or lack a layer.
     start: async (slot, seconds) => {
       const place = { ...(await sandboxOf(slot)), level, allowNoIsolation, startSeconds: seconds };
       const { sandbox } = await startIsolated(place);
@@ -143,7 +143,7 @@ async function main(): Promise<void> {
   let failure: Error | undefined;
   slots.failure.catch((error: Error) => {
     failure = error;
-    client.drain(error.message); // what other slots run is finished and handed in
+    client.drain(error.message); // other slots finish their programs and hand in
   });
   try {
     const reason = await client.run();
@@ -153,7 +153,7 @@ async function main(): Promise<void> {
     metricsServer?.close();
     await slots.stop();
   }
-  // Whatever its code: what worked at the start is no bad argument now.
+  // Exit with 1 whatever the error's code is: arguments that worked at the start are not bad.
   if (failure) throw new ActorError("sandbox", failure.message, failure);
 }
 

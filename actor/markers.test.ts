@@ -240,7 +240,7 @@ describe("4 MiB of output, whatever it is, take little of the processor", () => 
   });
 });
 
-/** The same by regular expressions, line by line: plain to read, and a hundred times as slow. */
+/** A line-by-line parser with regular expressions that gives the same results: easy to read, and a hundred times slower. */
 class PlainParser {
   readonly seen: MarkerSeen[] = [];
   forged = 0;
@@ -248,7 +248,7 @@ class PlainParser {
   readonly #nonce: string;
   readonly #emit: (output: Buffer) => void;
   #pending: Buffer = Buffer.alloc(0);
-  /** The pending bytes go on a line whose beginning was too long to hold. */
+  /** The pending bytes continue a line whose beginning was too long to hold. */
   #continued = false;
 
   constructor(nonce: string, emit: (output: Buffer) => void) {
@@ -282,7 +282,7 @@ class PlainParser {
   #line(line: Buffer, atSeconds: number): Buffer {
     if (this.#continued || line.length > LONGEST_LINE_BYTES) return this.#withoutNonce(line);
     const text = line.toString("latin1").trimEnd();
-    // Not only at the start of a line: the program may have left its own line open before.
+    // Not only at the start of a line: the program may have printed text before it on the same line.
     const at = this.#nonce === "" ? -1 : text.indexOf(`${this.#nonce}:`);
     if (at === -1) {
       if (FOREIGN.test(text)) this.forged++;
@@ -299,11 +299,11 @@ class PlainParser {
     return this.#withoutNonce(line);
   }
 
-  /** Where `data` can be cut without cutting a nonce: what is kept back may be the first part of one, or begin with a whole one. */
+  /** Returns where `data` can be cut without cutting a nonce. The part after it may begin with a nonce, or be the first part of one. */
   #seam(data: Buffer): number {
     if (this.#nonce === "") return data.length;
     const cut = data.length - this.#nonce.length;
-    const across = data.indexOf(this.#nonce, cut - this.#nonce.length); // what follows one may be its colon
+    const across = data.indexOf(this.#nonce, cut - this.#nonce.length); // the character after a nonce may be its colon
     return across === -1 ? cut : Math.min(cut, across);
   }
 

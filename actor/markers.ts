@@ -14,15 +14,15 @@ const IS_HEX = bytesOf(/[0-9a-f]/i);
 const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte));
 
 /**
- * Finds marker lines, `<nonce>:<marker>[ value]`, in a program's output, and takes the nonce out of it, so that what
- * the policy reads of it later cannot teach it to print nonces.
+ * Finds marker lines, `<nonce>:<marker>[ value]`, in a program's output and removes the nonce from it, so that the policy cannot learn to
+ * print nonces from the output.
  *
- * A marker counts once; repeats (a marker in a loop) neither add nor harm. `forged` counts lines that have a marker
- * behind another nonce, or no marker behind the right one; `imitated` counts lines that begin like a marker without
- * any nonce, which are allowed and earn nothing. Lines of more than 8 KiB are passed on and not counted.
+ * A marker counts once; repeats (a marker in a loop) have no effect. `forged` counts lines that have a marker behind another nonce, or no
+ * marker behind the right one. `imitated` counts lines that begin like a marker without any nonce; they are allowed and earn nothing. Lines
+ * of more than 8 KiB are passed on and not counted.
  *
- * The bytes are hostile: nothing is assumed about encoding or line length. 4 MiB can be four million lines, and the
- * event loop serves other slots too, so no line makes an object and every byte is read once.
+ * The bytes are hostile: the parser assumes nothing about encoding or line length. 4 MiB can be four million lines, and the event loop
+ * serves other slots too, so lines create no objects and every byte is read once.
  */
 export class MarkerParser {
   readonly seen: MarkerSeen[] = [];
@@ -31,10 +31,10 @@ export class MarkerParser {
   readonly #nonce: string;
   readonly #nonceBytes: Buffer;
   readonly #emit: (output: Buffer) => void;
-  /** Its first `#heldBytes` bytes are the line that has not ended. */
+  /** Its first `#heldBytes` bytes are the unfinished line. */
   readonly #held = Buffer.alloc(LONGEST_LINE_BYTES);
   #heldBytes = 0;
-  /** The held bytes go on a line whose beginning was too long to hold. */
+  /** The held bytes continue a line whose beginning was too long to hold. */
   #continued = false;
 
   /**
@@ -74,12 +74,12 @@ export class MarkerParser {
     if (line.length > 0) this.#emit(this.#withoutNonce(line));
   }
 
-  /** Counts what the lines of `data` are; the last one may lack its line feed. */
+  /** Counts the markers in the lines of `data`; the last line may lack its line feed. */
   #count(data: Buffer, atSeconds: number): void {
     let start = 0;
     let firstWord = -1;
     let foreign = false;
-    // Where the line has `<nonce>:`, its end, and where it has it again, its beginning.
+    // Offset after `<nonce>:` in this line, and offset of its next occurrence.
     let own = -1;
     let again = -1;
     for (let at = 0; at <= data.length; at++) {
@@ -96,7 +96,7 @@ export class MarkerParser {
       } else if (byte === COLON) {
         const nonceStart = at - NONCE_BYTES;
         if (nonceStart < start) continue;
-        // The program may have left its own line open before, so the nonce need not begin the line.
+        // The program may have printed text before it on the same line, so the nonce need not begin the line.
         if (this.#nonce !== "" && hasAt(data, nonceStart, this.#nonceBytes)) {
           if (own === -1) own = at + 1;
           else if (again === -1) again = nonceStart;
@@ -105,7 +105,7 @@ export class MarkerParser {
     }
   }
 
-  /** Counts what follows `<nonce>:`, from `start` to `end`. `isLast`: `end` is the line's. */
+  /** Counts the text after `<nonce>:`, from `start` to `end`. `isLast`: `end` is the line's end. */
   #countOwn(data: Buffer, start: number, end: number, isLast: boolean, atSeconds: number): void {
     const which = nameAt(data, start);
     const nameEnd = which === -1 ? end + 1 : start + MARKERS[which]!.length;
@@ -120,11 +120,11 @@ export class MarkerParser {
     }
   }
 
-  /** Where `data` can be cut without cutting a nonce: what is kept back may be the first part of one, or begin with a whole one. */
+  /** Returns where `data` can be cut without cutting a nonce. The part after it may begin with a nonce, or be the first part of one. */
   #seam(data: Buffer): number {
     if (this.#nonce === "") return data.length;
     const cut = data.length - this.#nonce.length;
-    const across = data.indexOf(this.#nonce, cut - this.#nonce.length); // what follows one may be its colon
+    const across = data.indexOf(this.#nonce, cut - this.#nonce.length); // the character after a nonce may be its colon
     return across === -1 ? cut : Math.min(cut, across);
   }
 
@@ -135,31 +135,33 @@ export class MarkerParser {
   }
 }
 
-/** Of each byte, taken as Latin-1: whether it is one of a class of characters. */
+/** Returns a table by byte value (Latin-1): whether the character belongs to a class. */
 function bytesOf(characters: RegExp): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, byte) => Number(characters.test(String.fromCharCode(byte))));
 }
 
-/** Whether `bytes` are at `at` of `data`. Reading a typed array past its end would make the engine give up its fast code. */
+/**
+ * Returns whether `bytes` are at `at` of `data`. Never reads a typed array past its end, which would make the engine leave its fast code.
+ */
 function hasAt(data: Buffer, at: number, bytes: Uint8Array): boolean {
   if (at + bytes.length > data.length) return false;
   for (let i = 0; i < bytes.length; i++) if (data[at + i] !== bytes[i]) return false;
   return true;
 }
 
-/** @returns index of the marker whose name begins there, or -1 */
+/** @returns index of the marker whose name begins at `at`, or -1 */
 function nameAt(data: Buffer, at: number): number {
   for (let which = 0; which < NAMES.length; which++) if (hasAt(data, at, NAMES[which]!)) return which;
   return -1;
 }
 
-/** Whether 32 hexadecimal digits are at `at`, and no word runs into them; the line begins at `start`. */
+/** Returns whether 32 hexadecimal digits are at `at` and no other word character touches them; the line begins at `start`. */
 function isHex(data: Buffer, at: number, start: number): boolean {
   for (let i = at + NONCE_BYTES - 1; i >= at; i--) if (IS_HEX[data[i]!] === 0) return false;
   return at === start || IS_WORD[data[at - 1]!] === 0;
 }
 
-/** Whether a marker's name, in letters of either case, begins at `start` and ends with a word of the line that ends at `end`. */
+/** Returns whether the line's text from `start` is a marker's name in either case, followed by a word boundary; the line ends at `end`. */
 function isImitation(data: Buffer, start: number, end: number): boolean {
   if (end - start < SHORTEST_NAME) return false;
   for (let which = 0; which < NAMES.length; which++) {
@@ -173,7 +175,7 @@ function isImitation(data: Buffer, start: number, end: number): boolean {
   return false;
 }
 
-/** White space of any alphabet; mostly its first byte says that it is none. */
+/** Returns whether the bytes are white space in any alphabet; the first byte usually decides. */
 function isBlank(bytes: Buffer): boolean {
   return (bytes[0]! <= SPACE || bytes[0]! >= 0x80) && bytes.toString("utf8").trim() === "";
 }

@@ -1,6 +1,6 @@
 /**
- * `/metrics` of an actor: what its slots do, what programs came to, whether it reaches the learner. Read from the parts
- * when Prometheus scrapes. No label names an execution, a task or the actor: the scraper knows which one it asked.
+ * `/metrics` of an actor: its slots, the outcomes of its programs, and its connection to the learner. Values are read when Prometheus
+ * scrapes. No label names an execution, a task or the actor: the scraper knows which actor it asked.
  */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -22,7 +22,7 @@ export interface ActorMetricsOptions {
 }
 
 const DURATION_BUCKETS_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
-/** Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
+/** Gauges of prom-client with names of counters, which metrics tools refuse. They are of little use. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
 export class ActorMetrics {
@@ -102,13 +102,13 @@ export class ActorMetrics {
     if (outcome !== "lost") this.#durations.observe(durationSeconds);
   }
 
-  /** A sandbox broke. */
+  /** Counts a broken sandbox. */
   broken(): void {
     this.#broken.inc();
   }
 }
 
-/** @throws ActorError `arguments` if it cannot be listened on */
+/** @throws ActorError `arguments` if the address cannot be used */
 export async function serveMetrics(listen: string, registry: Registry): Promise<{ port: number; close(): void }> {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(listen);
   if (!match || Number(match[3]) > 65_535)

@@ -77,7 +77,7 @@ export function parseOptions(args: string[]) {
   };
 }
 
-/** What a slot's sandbox is made of, or where it is. Read anew at each start: tasks may have come meanwhile. */
+/** Returns the options of a slot's sandbox. Called at each start, because tasks may have been added. */
 type SandboxOf = (slot: number) => Promise<SandboxOptions>;
 
 function ownProcesses(

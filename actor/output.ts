@@ -1,6 +1,6 @@
 /**
- * Keeps the first and the last `keptBytes` of a program's output, in bounded memory however much there is.
- * The first part shows what the program set out to do, the last one how it ended.
+ * Keeps the first and the last `keptBytes` of a program's output, in bounded memory. The first part shows the program's intention, the last
+ * one its end.
  */
 export class OutputCapture {
   totalBytes = 0;
@@ -16,7 +16,7 @@ export class OutputCapture {
     this.#head = Buffer.alloc(keptBytes);
   }
 
-  /** Copies what it keeps of `chunk`. */
+  /** Copies the part of `chunk` that is kept. */
   push(chunk: Buffer): void {
     this.totalBytes += chunk.length;
     const taken = chunk.copy(this.#head, this.#headBytes);
@@ -30,7 +30,7 @@ export class OutputCapture {
     chunk.copy(this.#tail, 0, from + first);
   }
 
-  /** What was kept; what was left out between the two parts is named in a line of its own. */
+  /** Returns the kept output. A line between the two parts says how much is missing. */
   bytes(): Buffer {
     const head = this.#head.subarray(0, this.#headBytes);
     const leftOut = this.#tailBytes - this.#keptBytes;

@@ -1,6 +1,6 @@
 /**
- * What prompts promise is what programs find: proto/packages.json, the lock files, the images and a real environment. That of
- * the paper's packages is tried where PAPER_PYTHON names one:
+ * Programs must find the packages that prompts promise: compares proto/packages.json, the lock files, the images and a real environment.
+ * The paper's packages are tested if PAPER_PYTHON names their environment:
  *
  *     PAPER_PYTHON=ENVIRONMENT node --test actor/packages.test.ts
  */
@@ -24,7 +24,7 @@ const LOCKS: Record<PackageSet, { file: string; stage: string; image: string; co
   Paper: { file: "requirements-paper.txt", stage: "paper-programs", image: "sandbox-paper", copied: "python" },
 };
 const SETS = Object.keys(LOCKS) as PackageSet[];
-/** Of the paper's prompt (Appendix C.1), in its order. */
+/** The packages of the paper's prompt (Appendix C.1), in its order. */
 const PAPER =
   "statsmodels pandas timm bayesian-optimization scikit-learn xgboost numpy torch torchvision lightgbm torch-geometric";
 

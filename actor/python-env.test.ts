@@ -8,7 +8,7 @@ import { cacheRoot, ensurePythonEnvironment, explainFailure } from "./python-env
 const folder = mkdtempSync(join(tmpdir(), "longrun-python-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** An interpreter that says of itself what a test wants. */
+/** Makes an interpreter that reports what the test wants. */
 function fakePython(name: string, said: object | string, venv = "exit 1"): string {
   const path = join(folder, name);
   const answer = typeof said === "string" ? said : `echo '${JSON.stringify(said)}'`;
@@ -92,7 +92,7 @@ describe("a Python that will not do: one line with a remedy, nothing half made",
     const python = fakePython("locked", { ...sound, executable: join(folder, "locked") });
     const cache = join(folder, "cache-lock");
     mkdirSync(join(cache, "python"), { recursive: true });
-    // Which digest it has shows the name of the lock file that a failing build leaves for a moment: take all of them.
+    // The digest names the lock file.
     const attempt = () => ensurePythonEnvironment({ python, cacheRoot: cache, waitSeconds: 0.3 });
     await assert.rejects(attempt(), { code: "pythonVenv" });
     const digest = await ensureDigest(python);
@@ -104,7 +104,7 @@ describe("a Python that will not do: one line with a remedy, nothing half made",
   });
 });
 
-/** The digest that an environment of this interpreter would have, from the message of a build that works up to pip. */
+/** Returns the digest of this interpreter's environment, from the message of a build that gets as far as pip. */
 async function ensureDigest(python: string): Promise<string> {
   let line = "";
   const options = {

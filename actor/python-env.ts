@@ -1,6 +1,6 @@
 /**
- * The Python environment in which programs run: a venv that the first run makes for itself, with pinned requirements,
- * cached by digest, so that a change of requirements or of the interpreter makes a new one beside the old.
+ * The Python environment in which programs run: a venv with pinned requirements that the first run makes. It is cached by digest, so
+ * changed requirements or another interpreter lead to a new environment beside the old one.
  *
  *     node actor/python-env.ts [--python python3] [--packages Basic|Paper]
  *
@@ -20,33 +20,33 @@ import { isAlive } from "./is-alive.ts";
 
 const run = promisify(execFile);
 
-/** What each set of packages is locked in, for which minor versions of Python 3, and what it takes on disk. */
+/** For each set of packages: its lock file, the minor versions of Python 3, and its size on disk. */
 const SETS = {
   Basic: { file: "requirements.txt", oldest: 10, newest: 14, disk: "600 MB" },
   Paper: { file: "requirements-paper.txt", oldest: 11, newest: 11, disk: "9 GB" },
 } satisfies Record<PackageSet, object>;
-/** Made last, inside the environment: its presence says that the environment is whole. */
+/** Written last, inside the environment: marks it as complete. */
 const STAMP = "longrun.json";
 
 export interface PythonEnvironment {
   directory: string;
   /** The interpreter inside `directory`. */
   python: string;
-  /** Of requirements, interpreter version and machine; 16 hexadecimal digits. */
+  /** Digest of requirements, interpreter version and machine; 16 hexadecimal digits. */
   digest: string;
-  /** False if it was there already. */
+  /** False if the environment existed. */
   created: boolean;
 }
 
 export interface PythonEnvironmentOptions {
-  /** Interpreter that the environment is made from. */
+  /** Interpreter to make the environment from. */
   python?: string;
   cacheRoot?: string;
-  /** What it is to have; absent: Basic. */
+  /** Set of packages. Absent: Basic. */
   packages?: PackageSet;
-  /** How long to wait for another process that is making the same environment. */
+  /** How long to wait for another process that makes the same environment. */
   waitSeconds?: number;
-  /** Told in one line what takes time. */
+  /** Called with one line before each slow step. */
   onProgress?: (line: string) => void;
 }
 
@@ -55,7 +55,7 @@ export function cacheRoot(env: NodeJS.ProcessEnv = process.env): string {
   return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
 }
 
-/** Finds or makes the environment. Throws ActorError with a one-line remedy. */
+/** Finds or makes the environment. Throws ActorError with a remedy in one line. */
 export async function ensurePythonEnvironment(options: PythonEnvironmentOptions = {}): Promise<PythonEnvironment> {
   const python = options.python ?? "python3";
   const packages = options.packages ?? "Basic";
@@ -119,7 +119,7 @@ async function inspectPython(python: string, packages: PackageSet): Promise<Inte
       "pythonTooOld",
       `python: "${python}" is Python ${found.version}, and ${oldest === newest ? "" : ">= "}3.${oldest} is needed${packages === "Basic" ? "" : ` for actors.packages: ${packages}`}; name ${oldest === newest ? "one" : "a newer one"} with --python`,
     );
-  // Of a newer Python than Basic is locked for, pip says whether there are wheels.
+  // For a newer Python than Basic is locked for, pip finds out whether wheels exist.
   if (oldest === newest && minor > newest)
     throw new ActorError(
       "pythonPackages",
@@ -135,7 +135,7 @@ async function inspectPython(python: string, packages: PackageSet): Promise<Inte
   return found;
 }
 
-/** Builds beside `directory` and renames at the end, so that a broken installation is never taken for a whole one. */
+/** Builds the environment under a temporary name and renames it at the end, so a broken installation never looks complete. */
 async function build(
   { executable, version }: Interpreter,
   requirements: string,
@@ -143,7 +143,7 @@ async function build(
   packages: PackageSet,
 ): Promise<void> {
   const temporary = `${directory}.${process.pid}.new`;
-  // Programs run as another user where that is possible: what is installed must be readable by everyone.
+  // Programs may run as another user, so everyone must be able to read installed files.
   const umask = process.umask(0o022);
   try {
     await rm(temporary, { recursive: true, force: true });
@@ -183,7 +183,7 @@ async function step(
   }
 }
 
-/** One line with a remedy from what `venv` or `pip` printed. */
+/** Returns one line with a remedy for what `venv` or `pip` printed. */
 export function explainFailure(
   code: "pythonVenv" | "pythonPackages",
   packages: PackageSet,
@@ -208,7 +208,7 @@ export function explainFailure(
       "python environment: the package index cannot be reached; check the network, or set PIP_INDEX_URL or PIP_FIND_LINKS to a mirror",
       cause,
     );
-  // pip says the same of an index that answers with nothing and of one whose wheels are all for other machines.
+  // pip prints the same for an index that answers with nothing and for an index without wheels for this machine.
   const nothingOf = /requirement (\S+) \(from versions: none\)/.exec(printed)?.[1];
   if (nothingOf !== undefined)
     return new ActorError(
@@ -233,7 +233,7 @@ export function explainFailure(
   return new ActorError(code, `python environment: ${what}: ${line.trim().slice(0, 300)}`, cause);
 }
 
-/** Takes the lock file `path`, whose content is the holder's process id; one left by a dead process is taken over. */
+/** Takes the lock file `path`, whose content is the holder's process id. Takes over the lock of a dead process. */
 async function lock(path: string, waitSeconds: number): Promise<() => Promise<void>> {
   const deadline = performance.now() + waitSeconds * 1000;
   for (;;) {
@@ -247,7 +247,7 @@ async function lock(path: string, waitSeconds: number): Promise<() => Promise<vo
     }
     const holder = Number(await readFile(path, "utf8").catch(() => ""));
     if (holder > 0 && !isAlive(holder)) {
-      // Only one of several waiters may clear it: the rename succeeds for one.
+      // Only one of several waiters may remove it: the rename succeeds once.
       const stale = `${path}.${process.pid}`;
       await rename(path, stale).then(
         () => rm(stale, { force: true }),

@@ -1,4 +1,4 @@
-/** A result as it travels to the learner. */
+/** Converts a result to the message for the learner. */
 import { type longrun, OUTCOME_CODES } from "../proto/service.ts";
 import type { ExecutionResult } from "./execution.ts";
 import type { Attempt } from "./lease.ts";

@@ -1,6 +1,6 @@
 /**
- * A zygote that was taken over: whatever bytes it sends, in whatever order, its sandbox comes to one bounded result or is given
- * up within its deadlines, and nothing else happens. LONGRUN_FUZZ_SECONDS lengthens the property test.
+ * A zygote under a program's control may send any bytes in any order. The sandbox then returns one bounded result or is given up within its
+ * deadlines, and nothing else happens. LONGRUN_FUZZ_SECONDS lengthens the property test.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -41,14 +41,14 @@ const LIMITS = {
 const DEADLINES: Deadlines = { programStartSeconds: 0.1, killSeconds: 0.1, submissionSeconds: 0.1 };
 const REQUEST = { task: "t", program: Buffer.from("pass"), nonce: "", limits: LIMITS, seed: 0 };
 
-/** What a zygote does once a program comes. */
+/** What a zygote does when a program arrives. */
 type Lie = (connection: Socket) => unknown;
 
 class Liar {
   readonly socket = join(folder, `${Math.random()}.sock`);
-  /** The kinds of frames that it got. */
+  /** The kinds of frames that it received. */
   heard = "";
-  /** Whatever it does is done to the first program; the others are answered honestly. */
+  /** It misbehaves with the first program and answers the others honestly. */
   readonly #server: Server;
 
   constructor(hello: Buffer | Lie, lie: Lie) {
@@ -67,7 +67,7 @@ class Liar {
     }).listen(this.socket);
   }
 
-  /** The bytes of programs are no frames. */
+  /** Skips the bytes of programs, which are no frames. */
   *#frames(reader: FrameReader, chunk: Buffer) {
     const program = chunk.indexOf(REQUEST.program);
     yield* reader.push(program === -1 ? chunk : chunk.subarray(0, program));
@@ -85,7 +85,7 @@ class Liar {
   }
 }
 
-/** What came of a program in a sandbox whose zygote lies. */
+/** Returns the result of a program in a sandbox whose zygote misbehaves. */
 async function lied(lie: Lie | Buffer[], request = REQUEST, deadlines: Partial<Deadlines> = {}) {
   const write = (connection: Socket) => connection.write(Buffer.concat(lie as Buffer[]));
   const liar = new Liar(frame("H", HELLO), Array.isArray(lie) ? write : lie);
@@ -354,7 +354,7 @@ describe("what frames cost", () => {
   for (const [name, flood] of floods)
     test(`1 MiB of ${name} does not hold the event loop for 50 ms`, async () => {
       const holds: number[] = [];
-      // Of five, since whoever else uses the machine holds it too.
+      // The best of five rounds, because other processes on the machine cause delays, too.
       for (let round = 0; round < 5 && !(Math.min(...holds) < 50); round++) {
         let last = performance.now();
         let longest = 0;
@@ -395,7 +395,7 @@ const payload = fc.oneof(
 const anyFrame = fc
   .tuple(fc.constantFrom(..."HSOPXEDFCRK\0\xff"), payload)
   .map(([kind, bytes]) => encodeFrame(kind, bytes));
-/** The order that is right, in which some are left out, come twice or are others. */
+/** The right order of frames, in which some are missing, repeated or replaced. */
 const almostRight = fc
   .array(fc.oneof({ arbitrary: fc.constant("right"), weight: 8 }, fc.constantFrom("left out", "twice"), anyFrame), {
     minLength: 8,
@@ -415,7 +415,7 @@ const bytes = fc.oneof(
   fc.array(anyFrame, { maxLength: 12 }).map((list) => Buffer.concat([S, ...list])),
   fc.uint8Array({ maxLength: 3000 }).map((list) => Buffer.from(list)),
 );
-/** How it is sent: in chunks of so many bytes, cut off at a share of it, and the connection ended or left open. */
+/** How the frames are sent: in chunks of a size, cut off at a share of them, with the connection ended or left open. */
 const manner = fc.record({
   chunkBytes: fc.constantFrom(1, 7, 100, 1 << 20),
   share: fc.oneof({ arbitrary: fc.constant(1), weight: 4 }, fc.double({ min: 0, max: 1, noNaN: true })),

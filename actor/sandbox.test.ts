@@ -1,4 +1,4 @@
-/** A supervisor and a zygote that lies: whatever it sends, one sandbox is given up and nothing else happens. */
+/** A supervisor and a zygote that sends wrong frames: one sandbox is given up and nothing else happens. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ const whole = [frame("S"), frame("X", END), frame("E", NONE), frame("F")];
 
 let sockets = 0;
 
-/** A zygote that answers the configuration and the program with these bytes, the latter after so many milliseconds. */
+/** Starts a zygote that answers the configuration and the program with these bytes, the program after `after` milliseconds. */
 async function zygote(hello: Buffer, answer: Buffer[], after = 0): Promise<{ socket: string; server: Server }> {
   const socket = join(folder, `${sockets++}.sock`);
   const server = createServer((connection) => {
@@ -59,7 +59,7 @@ async function answered(answer: Buffer[], after?: number) {
 
 describe("what a zygote may say", () => {
   test("an execution from start to end", async () => {
-    const { result } = await answered(whole, 100); // no processor works 0.1 s in less time
+    const { result } = await answered(whole, 100); // no processor can work for 0.1 s in less time
     assert.deepEqual([result.outcome, result.cpuSeconds, result.sandboxBroke], ["completed", 0.1, false]);
   });
 
@@ -126,7 +126,7 @@ describe("what a zygote may say", () => {
       const { result } = await answered([whole[0]!, megabyte, megabyte, megabyte, megabyte, ...whole.slice(1)]);
       watching = false;
       assert.deepEqual([result.outcome, result.outputBytes], ["completed", 4 << 20]);
-      // Microseconds of the processor, which other processes do not lengthen.
+      // In microseconds of processor time, which other processes do not lengthen.
       assert.ok(longest < 60_000, `${longest} µs`);
     });
 

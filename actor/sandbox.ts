@@ -1,6 +1,6 @@
 /**
- * The supervisor's side of one zygote: starts it or connects to it, has it run one program at a time, and takes all that
- * comes from it as hostile bytes: framed, bounded, checked, never a path.
+ * The supervisor's side of one zygote. Starts a zygote or connects to one, lets it run one program at a time, and treats everything from it
+ * as hostile bytes: framed, bounded, checked, never used as a path.
  */
 import type { Duplex } from "node:stream";
 import type { Limits } from "../proto/execution.ts";
@@ -23,40 +23,40 @@ import { type ProcessOptions, spawnZygote } from "./zygote-process.ts";
 import { connectZygote, type SocketOptions } from "./zygote-socket.ts";
 
 const SIGKILL = 9;
-/** Read of one sandbox in a turn of the event loop: a program that prints without end must not keep other slots waiting. */
+/** Most bytes to read from one sandbox in one turn of the event loop, so that endless output cannot delay other slots. */
 const MOST_BYTES_A_TURN = 128 << 10;
 /** A zygote sends two progress frames a second. */
 const MOST_PROGRESS_PER_SECOND = 10;
 
-/** How long a zygote may take for each step; one that takes longer is given up, and its execution is lost. */
+/** How long a zygote may take for each step. A zygote that takes longer is given up, and its execution is lost. */
 export interface Deadlines {
   /** From a request to the program's start. */
   programStartSeconds: number;
-  /** From the kill to the end of the program. */
+  /** From the kill to the program's end. */
   killSeconds: number;
-  /** From the end of the program to the end of its submission, with the cleaning up. */
+  /** From the program's end to the end of its submission, with the clean-up. */
   submissionSeconds: number;
 }
 
 export const DEFAULT_DEADLINES: Deadlines = { programStartSeconds: 30, killSeconds: 10, submissionSeconds: 60 };
 
-/** A zygote of our own, or one in a container. */
+/** A zygote that this process starts, or one in a container. */
 export type SandboxOptions = (ProcessOptions | SocketOptions) & {
   /** Task name -> directory with its public data, as the zygote sees it. */
   inputs: Record<string, string>;
-  /** Processors that the sandbox is bound to; absent: those of the actor. */
+  /** Processors to bind the sandbox to. Absent: the actor's processors. */
   cpus?: number[];
-  /** Threads that numerical libraries use; a zygote that listens goes by its container's limit. */
+  /** Threads of numerical libraries. A listening zygote uses its container's limit instead. */
   cpusPerSlot?: number;
-  /** Hides newer Landlock versions of the kernel; for tests. */
+  /** For tests: hides newer Landlock versions of the kernel. */
   landlockAbi?: number;
-  /** Numbers of the GPUs that programs may use; absent: none, or with a zygote that listens those of its container. */
+  /** Numbers of the GPUs that programs may use. Absent: none, or, for a listening zygote, all GPUs of its container. */
   gpus?: number[];
-  /** Where GPUs are looked for; for tests. */
+  /** For tests: where to look for GPUs. */
   gpuPlaces?: { directory: string; driver: string };
-  /** Longest wait for a zygote to be there with its packages imported. */
+  /** Longest wait for a zygote with its packages imported. */
   startSeconds?: number;
-  /** What is absent has its default. */
+  /** Absent deadlines have their defaults. */
   deadlines?: Partial<Deadlines>;
 };
 
@@ -78,13 +78,13 @@ interface Running {
   handlers: RunHandlers;
   resolve: (end: RunEnd) => void;
   reject: (error: ActorError) => void;
-  /** Milliseconds of the monotonic clock, as `startedAt`, which is when we were told of the start. */
+  /** Milliseconds of the monotonic clock, like `startedAt`, which is when the zygote's start frame arrived. */
   requestedAt: number;
   startedAt?: number;
   progressFrames: number;
   killed: boolean;
   end?: RunEnd;
-  /** Once it was announced; empty where there is none. Of it, `receivedBytes` have come. */
+  /** Set once the size was announced; empty if there is none. `receivedBytes` of it have arrived. */
   submission?: Buffer;
   receivedBytes: number;
 }
@@ -92,9 +92,9 @@ interface Running {
 export class Sandbox {
   readonly info: SandboxInfo;
   readonly inputs: Record<string, string>;
-  /** Settles when the zygote is gone. */
+  /** Settles when the zygote has ended. */
   readonly ended: Promise<void>;
-  /** We ended it while it worked. */
+  /** The supervisor ended the zygote while it worked. */
   stopped = false;
   readonly #zygote: Zygote;
   readonly #control: Duplex;
@@ -102,12 +102,12 @@ export class Sandbox {
   readonly #deadlines: Deadlines;
   #running?: Running;
   #turnBytes = 0;
-  /** Of the control group, before the program that runs. */
+  /** OOM kills in the control group before the current program. */
   #oomKills = 0;
   #watchdog?: NodeJS.Timeout;
   #dead?: ActorError;
 
-  /** Waits until there is a zygote that has imported its packages. Throws ActorError `isolation` or `sandbox`. */
+  /** Returns a sandbox whose zygote has imported its packages. Throws ActorError `isolation` or `sandbox`. */
   static async start(options: SandboxOptions & { level: IsolationLevel }): Promise<Sandbox> {
     const { level, inputs, cpus = [], cpusPerSlot = 1, landlockAbi, startSeconds = 120 } = options;
     const deadline = performance.now() + startSeconds * 1000;
@@ -152,22 +152,22 @@ export class Sandbox {
     void this.ended.then(() => this.#fail(zygote.whyEnded()));
   }
 
-  /** Of the process that was started, if one was. */
+  /** Process id of the zygote that this process started, if any. */
   get pid(): number | undefined {
     return this.#zygote.pid;
   }
 
-  /** False once the zygote is gone or was given up. */
+  /** False once the zygote has ended or was given up. */
   get alive(): boolean {
     return this.#dead === undefined;
   }
 
-  /** Why it is not alive. */
+  /** Why the zygote is not alive. */
   get fault(): ActorError | undefined {
     return this.#dead;
   }
 
-  /** Runs one program; one at a time. Rejects with ActorError `sandbox` if the sandbox breaks: not the program's fault. */
+  /** Runs one program; only one at a time. Rejects with ActorError `sandbox` if the sandbox breaks, which is not the program's fault. */
   run(request: RunRequest, handlers: RunHandlers = {}): Promise<RunEnd> {
     if (this.#dead) return Promise.reject(this.#dead);
     if (this.#running) return Promise.reject(new ActorError("sandbox", "sandbox: it runs another program already"));
@@ -185,7 +185,7 @@ export class Sandbox {
       };
       const { program, ...rest } = request;
       const { memoryBytes, scratchBytes, processes } = request.limits;
-      // At `namespaces` scratch is memory, too.
+      // At `namespaces` scratch is memory too.
       this.#zygote.group?.limit({ memoryBytes, filesBytes: scratchBytes, processes });
       this.#oomKills = this.#zygote.group?.oomKills() ?? 0;
       const header = { ...rest, programBytes: program.length };
@@ -194,10 +194,10 @@ export class Sandbox {
     });
   }
 
-  /** Kills what runs, with SIGKILL. Returns false where the program has ended already. */
+  /** Kills the program with SIGKILL. Returns false if it has already ended. */
   kill(): boolean {
     if (!this.#running || this.#running.end) return false;
-    // Once: whoever floods us with output must not put off its deadline, nor fill our side of the socket.
+    // Only once: a program that floods the supervisor with output must not extend its deadline or fill the socket.
     if (!this.#running.killed) {
       this.#running.killed = true;
       this.#control.write(encodeFrame("K"));
@@ -206,12 +206,12 @@ export class Sandbox {
     return true;
   }
 
-  /** It works and is not to be trusted to: ends it, as if it had broken. */
+  /** Ends a working sandbox that cannot be trusted, as if it had broken. */
   giveUp(why: string): void {
     this.#fail(why);
   }
 
-  /** Ends the zygote and everything in it, and removes its directory; one that listens does that itself. */
+  /** Ends the zygote and all its processes, and removes its directory. A listening zygote cleans up itself. */
   async stop(): Promise<void> {
     this.stopped ||= this.alive;
     this.#fail("it was stopped");
@@ -248,7 +248,7 @@ export class Sandbox {
     }
   }
 
-  /** The order: S, then O and P, then X, then O (what was left of it), then E, then D, then F. */
+  /** Order of frames: S, then O and P, X, O (the remaining output), E, D, F. */
   #onFrame({ kind, payload }: Frame): void {
     const running = this.#running;
     if (kind === "H") throw new Error(String(parseJson(payload).error).slice(0, 500));
@@ -280,7 +280,7 @@ export class Sandbox {
       const expectedBytes = present === true ? amount(bytes) : 0;
       if (expectedBytes > running.request.limits.submissionBytes) throw new Error("submission above its limit");
       if (typeof refused === "string") end.submissionRefused = refused.slice(0, 200);
-      // In one piece: a piece for each frame would cost more than what is in the frames. Memory is taken as it is written to.
+      // One allocation, because one buffer for each frame would cost more than its content. Memory is used only as it is written.
       running.submission = Buffer.allocUnsafe(expectedBytes);
       if (present === true) end.submission = running.submission;
     } else if (kind === "D" && submission && payload.length > 0) {
@@ -304,7 +304,7 @@ function firstFrame(zygote: Zygote, reader: FrameReader, seconds: number, deadli
     try {
       const [frame, another] = reader.push(chunk);
       if (!frame) return;
-      zygote.control.pause(); // until there is somebody for the next
+      zygote.control.pause(); // resumed for the next program
       if (another) throw new Error(`frame ${JSON.stringify(another.kind)} while nothing runs`);
       resolve(frame);
     } catch (error) {

@@ -1,4 +1,4 @@
-/** The filter that is assembled, interpreted as the kernel does, for both machines; and the numbers of system calls, by the C headers. */
+/** Interprets the assembled filter as the kernel does, for both machines, and compares the numbers of system calls with the C headers. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -40,7 +40,7 @@ const told = JSON.parse(run.stdout) as {
 };
 const ARCHITECTURES: Record<string, number> = { x86_64: 0xc000003e, aarch64: 0xc00000b7 };
 
-/** What the filter answers: ALLOW, KILL, or the number of the error (0: nothing happens, and no error). */
+/** Returns the filter's answer: ALLOW, KILL, or the number of the error (0: the call does nothing and reports success). */
 function answer(code: Filters["filters"][string], architecture: number, number: number, args: number[] = []): number {
   let accumulator = 0;
   for (let at = 0; at < code.length; at++) {
@@ -181,10 +181,10 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
 
 const HEADERS = {
   x86_64: { path: "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", pattern: /#define __NR_(\w+) (\d+)$/gm },
-  // Where 64-bit machines and others differ the header names the number with 3264.
+  // The header names a number with 3264 if 64-bit machines differ from others.
   aarch64: { path: "/usr/include/asm-generic/unistd.h", pattern: /#define __NR(?:3264)?_(\w+) (\d+)$/gm },
 };
-/** Names of the generic header for what they are called in the list, and what only machines of 32 bits have. */
+/** Names in the generic header that differ from the list's, and names that only 32-bit machines have. */
 const RENAMED: Record<string, string> = { fstatat: "newfstatat" };
 const NO_CALLS = /_time64$|64$|^(syscalls|arch_specific_syscall|sync_file_range2)$/;
 

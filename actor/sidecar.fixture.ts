@@ -1,6 +1,6 @@
 /**
- * A sandbox container of a pod, as far as a test can make one: `zygote.py --listen` as process 1 of a PID namespace, as
- * another user without capabilities, with its directories at places of its own. Without root it is a mere process.
+ * A sandbox container of a pod, as closely as a test can make one: `zygote.py --listen` is process 1 of a PID namespace, as another user
+ * without capabilities, with its own directories. Without root it is a plain process.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -15,8 +15,8 @@ export const SANDBOX_ID = 10002;
 const CODE = fileURLToPath(new URL("sandbox", import.meta.url));
 const ENTER = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--propagation", "private", "/bin/sh", "-ec"];
 /**
- * Arguments: the environment, the interpreter's own installation, the code, the shared and the scratch directory, a
- * control group or nothing, then what to run. An installation in somebody's home is made reachable for other users.
+ * Arguments: the environment, the interpreter's installation, the code, the shared and the scratch directory, a control group or nothing,
+ * then the command. An installation in a user's home is made readable for other users.
  */
 const SCRIPT = `
 if [ -n "$6" ]; then echo 0 > "$6/cgroup.procs"; fi
@@ -44,21 +44,21 @@ export interface SidecarOptions {
   warm?: string[];
   /** A directory in a control group hierarchy. */
   controlGroup?: string;
-  /** Of another sidecar, to be in the same pod as it; absent: a folder of its own. */
+  /** Folder of another sidecar in the same pod. Absent: a folder of its own. */
   sandboxes?: string;
   slot?: number;
 }
 
 export class Sidecar {
-  /** Whether it has a PID namespace, a user and a view of its own. */
+  /** Whether it has its own PID namespace, user and file system view. */
   readonly contained: boolean;
   readonly folder = mkdtempSync(join(tmpdir(), "lr-sidecar-"));
-  /** The folder of slots, as a supervisor is given it. */
+  /** The folder of slots that a supervisor is given. */
   readonly sandboxes: string;
   readonly shared: string;
   readonly socket: string;
   readonly scratch = join(this.folder, "scratch");
-  /** The socket as programs would have to name it. */
+  /** Path of the socket for programs. */
   readonly socketInside: string;
   readonly #options: SidecarOptions;
   #process!: ChildProcess;
@@ -72,7 +72,7 @@ export class Sidecar {
     for (const path of [this.shared, this.scratch]) {
       mkdirSync(path, { recursive: true });
       if (process.getuid!() === 0) chownSync(path, 0, SUPERVISOR_ID);
-      chmodSync(path, 0o777); // as the kubelet makes a subPath of an emptyDir with an fsGroup
+      chmodSync(path, 0o777); // like a subPath of an emptyDir with an fsGroup
     }
     chmodSync(this.folder, 0o755);
     this.contained = spawnSync(ENTER[0]!, this.#arguments("-c", PROBE)).status === 0;
@@ -87,7 +87,7 @@ export class Sidecar {
     return [...ENTER.slice(1), SCRIPT, "sh", ...directories, controlGroup, ...command];
   }
 
-  /** As the kubelet does, again after its end. */
+  /** Starts it as the kubelet does, also after its end. */
   start(): void {
     const { environment, warm } = this.#options;
     const [code, scratch] = this.contained ? ["/mnt/code", "/mnt/scratch"] : [CODE, this.scratch];
@@ -103,7 +103,7 @@ export class Sidecar {
     });
   }
 
-  /** Until it has imported its packages and listens. */
+  /** Waits until it has imported its packages and listens. */
   async listening(): Promise<void> {
     for (let i = 0; !existsSync(this.socket); i++) {
       if (this.#process.exitCode !== null || i > 2400) throw new Error(`the zygote does not listen: ${this.log}`);
@@ -111,14 +111,14 @@ export class Sidecar {
     }
   }
 
-  /** Of process 1. */
+  /** Process id of process 1. */
   get pid(): number {
     const outside = this.#process.pid!;
     if (!this.contained) return outside;
     return Number(readFileSync(`/proc/${outside}/task/${outside}/children`, "utf8").trim());
   }
 
-  /** Sends process 1 a signal and waits for its end, which is forced in the end. Returns the seconds that it took. */
+  /** Sends process 1 a signal and waits for its end; kills it if it takes too long. Returns the seconds that it took. */
   async kill(signal: NodeJS.Signals): Promise<number> {
     const start = performance.now();
     const { pid } = this;

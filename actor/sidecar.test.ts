@@ -1,4 +1,4 @@
-/** The way of a pod: a supervisor connects to zygotes that listen, each in a container of its own. */
+/** Tests the setup of a pod: a supervisor connects to zygotes that listen, each in a container of its own. */
 import assert from "node:assert/strict";
 import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -199,7 +199,7 @@ os.wait()
       socket.write(nonsense);
       if (nonsense === "") socket.destroy();
       await closed;
-      // Where we hung up at once the socket may still be the one that we connected to.
+      // If we hung up at once, the socket may still be the one that we connected to.
       await until("it listens anew", () => ![undefined, before].includes(madeAt()));
     }
     assert.equal(sidecar.log.includes("BrokenPipeError"), false);
@@ -288,9 +288,8 @@ describe("the container's memory limit", () => {
       const { memoryBytes = 0 } = sandbox.info;
       assert.ok(memoryBytes > 300 << 20 && memoryBytes < 700 << 20, `${memoryBytes}`);
       const { pid } = sidecar;
-      // bytes, not bytearray: where there is no memory for the content of a bytearray, CPython 3.11 prints a line of its
-      // own ("deallocated bytearray object has exported buffers", a field that was never set), 4 MiB of them in 3 s if
-      // the watch is late.
+      // bytes, not bytearray: if memory is short for a bytearray's content, CPython 3.11 prints a line of its own ("deallocated bytearray
+      // object has exported buffers", a field that was never set), up to 4 MiB in 3 s if the watch is late.
       const stubborn = `
 kept = []
 while True:
@@ -389,7 +388,7 @@ print(${expression})`;
     });
 });
 
-/** A control group with that limit, if this machine lets us make one. */
+/** Makes a control group with that limit, if this machine allows it. */
 function memoryGroup(bytes: number): string | undefined {
   for (const [root, file] of [
     ["/sys/fs/cgroup/memory", "memory.limit_in_bytes"],
@@ -406,7 +405,7 @@ function memoryGroup(bytes: number): string | undefined {
         rmdirSync(path);
       }
     } catch {
-      // Not here.
+      // Not possible on this machine.
     }
   return undefined;
 }
@@ -470,7 +469,7 @@ describe("the actor of a pod", () => {
     learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
     await until("one slot is offered", () => lastReady(learner) === 1);
 
-    // The other slot works meanwhile, and an idle sandbox that ends is noticed too.
+    // The other slot works meanwhile. The end of an idle sandbox is noticed, too.
     const second = learner.lease("e2", { task, program: python("print(2)"), limits });
     const done = await learner.next("result", 2, () => true, 20);
     assert.deepEqual([done.outcome, done.slot], [messages.Outcome.COMPLETED, 1]);
@@ -487,7 +486,7 @@ describe("the actor of a pod", () => {
     learner.send({ ack: { attempt: { execution: "e3", number: 1, fence: "7" }, accepted: true, reason: "accepted" } });
     await learner.next("drained", 1, () => true, 10);
     assert.equal(await exitOf(actor), 0);
-    await sidecar.listening(); // for the next supervisor
+    await sidecar.listening(); // ready for the next supervisor
   });
 
   test("a slot that stays away: the actor finishes what it has and fails, with the slot named", async () => {
@@ -521,7 +520,7 @@ describe("the actor of a pod", () => {
 
   test("SIGTERM while it waits for sidecars ends it at once", async () => {
     const { actor } = await startActor(join(folder, "nowhere"));
-    // Until it has started and idles: asked before, Node would just end.
+    // Wait until it has started and idles: before that, Node would simply end.
     const processorTicks = () => readFileSync(`/proc/${actor.pid}/stat`, "utf8").split(" ").slice(13, 15).join();
     for (let before = ""; before !== processorTicks(); await sleep(500)) before = processorTicks();
     const start = performance.now();

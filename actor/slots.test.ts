@@ -5,7 +5,7 @@ import { ActorError } from "./errors.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { Slots, type SlotsOptions, shareCpus } from "./slots.ts";
 
-/** Of a sandbox, what slots see. */
+/** The part of a sandbox that slots use. */
 class Fake {
   inputs: Record<string, string>;
   fault: ActorError | undefined;
@@ -27,7 +27,7 @@ class Fake {
   }
 }
 
-/** Slots over fakes. `refuse`: so many starts fail once all have been started. */
+/** Makes slots over fakes. `refuse`: number of starts that fail after all slots have been started. */
 async function setUp(count: number, { refuse = 0, ...options }: Partial<SlotsOptions> & { refuse?: number } = {}) {
   const started: Fake[][] = Array.from({ length: count }, () => []);
   const changes: string[] = [];
@@ -115,7 +115,7 @@ describe("slots", () => {
     );
     end.resolve();
     await busy;
-    await slots.use("t", async () => {}); // and who gave up takes none
+    await slots.use("t", async () => {}); // and a lease that gave up takes no slot
   });
 
   test("a task that came later is found by a new start; one that there is not is refused", async () => {

@@ -1,28 +1,28 @@
-/** The actor's slots: a sandbox each, brought back when it breaks. */
+/** The actor's slots. Each has a sandbox, which is restarted when it breaks. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ActorError } from "./errors.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 export interface SlotsOptions {
   count: number;
-  /** A sandbox for a slot; gives up after `seconds`. */
+  /** Starts a sandbox for a slot; gives up after `seconds`. */
   start: (slot: number, seconds: number) => Promise<Sandbox>;
   /** Longest wait for a sandbox at the beginning. */
   startSeconds?: number;
   /** Longest wait for a sandbox that broke to come back. */
   restartSeconds?: number;
-  /** Longest wait of a lease for a free slot; the learner sends none unless there is one, so it broke meanwhile. */
+  /** Longest wait of a lease for a free slot. The learner only sends a lease for a free slot, so a wait means that the slot broke. */
   leaseWaitSeconds?: number;
-  /** A sandbox broke, so that fewer slots are usable, or (without a fault) came back. */
+  /** Called when a sandbox broke (with its fault), so fewer slots are usable, and when it works again (without a fault). */
   onChange?: (slot: number, fault?: Error) => void;
-  /** It did not come back this time. */
+  /** Called when a restart failed. */
   onRetry?: (slot: number, error: Error) => void;
 }
 
 const SHORTEST_PAUSE_SECONDS = 0.2;
 const LONGEST_PAUSE_SECONDS = 10;
 
-/** Which processors slot `index` of `count` is bound to, and how many threads its libraries may use. */
+/** Returns the processors that slot `index` of `count` is bound to, and the number of threads that its libraries may use. */
 export function shareCpus(cpus: number[] | undefined, index: number, count: number) {
   const each = Math.floor((cpus?.length ?? 0) / count);
   if (!cpus || each < 1) return { cpus, cpusPerSlot: 1 };
@@ -30,7 +30,7 @@ export function shareCpus(cpus: number[] | undefined, index: number, count: numb
 }
 
 export class Slots {
-  /** Rejects when a slot could not be brought back; never resolves. The others work on. */
+  /** Rejects when a slot could not be restarted; never resolves. The other slots continue. */
   readonly failure: Promise<never>;
   readonly #options: SlotsOptions;
   readonly #sandboxes: (Sandbox | undefined)[];
@@ -48,7 +48,7 @@ export class Slots {
     this.failure.catch(() => {});
   }
 
-  /** Starts all sandboxes but `first`, which has been started for slot 0. Throws ActorError. */
+  /** Starts all sandboxes except `first`, which already runs for slot 0. Throws ActorError. */
   async start(first?: Sandbox): Promise<void> {
     const { startSeconds = 120 } = this.#options;
     await Promise.all(
@@ -60,13 +60,13 @@ export class Slots {
     );
   }
 
-  /** Slots whose sandbox is there, busy or free. */
+  /** Returns the number of slots with a working sandbox, busy or free. */
   get usable(): number {
     return this.#sandboxes.filter((sandbox) => sandbox?.alive).length;
   }
 
   /**
-   * Runs `work` with a sandbox that has `task`'s data, as soon as one is free, and mends it afterwards if need be.
+   * Runs `work` with a sandbox that has the data of `task`, as soon as one is free, and then restarts the sandbox if it broke.
    * Throws ActorError `sandbox` if none is free within `leaseWaitSeconds`, `task` if this actor lacks the data.
    */
   async use<T>(task: string, work: (sandbox: Sandbox, slot: number) => Promise<T>): Promise<T> {
@@ -74,7 +74,7 @@ export class Slots {
     try {
       let sandbox = this.#sandboxes[slot]!;
       if (!Object.hasOwn(sandbox.inputs, task)) {
-        // The task may have come after the sandbox was started.
+        // The task may have been added after the sandbox was started.
         await sandbox.stop();
         sandbox = await this.#start(slot, this.#options.startSeconds);
         if (!Object.hasOwn(sandbox.inputs, task))
@@ -114,7 +114,7 @@ export class Slots {
 
   #place(slot: number, sandbox: Sandbox): void {
     this.#sandboxes[slot] = sandbox;
-    // One that breaks while it is in use is mended when its user is done.
+    // A sandbox that breaks while in use is restarted when its user is done.
     void sandbox.ended.then(() => {
       const place = this.#free.indexOf(slot);
       if (this.#sandboxes[slot] !== sandbox || place === -1) return;
@@ -123,7 +123,7 @@ export class Slots {
     });
   }
 
-  /** Gives the slot to the next user, with a sandbox that works. */
+  /** Gives the slot to the next user, with a working sandbox. */
   async #release(slot: number): Promise<void> {
     if (!this.#sandboxes[slot]!.alive && !(await this.#mend(slot))) return;
     const next = this.#waiting.shift();

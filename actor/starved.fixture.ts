@@ -1,7 +1,7 @@
 /**
- * Runs a program that keeps its processor busy, again and again, with a zygote that gets hardly any of that processor: both in one
- * scheduling group of the lowest weight, while programs, as sessions of their own, are in groups of the usual one. Prints
- * durations and processor seconds as JSON. It is to be started as a session of its own.
+ * Repeatedly runs a program that keeps its processor busy, with a zygote that gets hardly any of that processor: this process and the
+ * zygote are in one scheduling group of the lowest weight, while programs, as sessions of their own, are in groups of the normal weight.
+ * Prints durations and processor seconds as JSON. Start it as a session of its own.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { execute } from "./execution.ts";

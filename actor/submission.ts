@@ -1,4 +1,4 @@
-/** A submission on its way to the learner: compressed, with a digest, in chunks. */
+/** Packs a submission for the learner: compressed, with a digest, in chunks. */
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { deflate } from "node:zlib";
@@ -11,7 +11,7 @@ export interface PackedSubmission {
   chunks: Buffer[];
 }
 
-/** zlib (deflate with header) on a thread of its own, so that heartbeats go on; at most CHUNK_BYTES per chunk. */
+/** Compresses with zlib (deflate with header) on another thread, so heartbeats continue. A chunk has at most CHUNK_BYTES. */
 export async function packSubmission(submission: Buffer, chunkBytes = CHUNK_BYTES): Promise<PackedSubmission> {
   const compressed = await compress(submission);
   const chunks: Buffer[] = [];

@@ -1,12 +1,12 @@
-/** Where the public data of tasks is. The private part beside it is never given to a sandbox. */
+/** Finds tasks' public data. The private data beside it is never given to a sandbox. */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { parse } from "yaml";
 import { ActorError } from "./errors.ts";
 
 /**
- * Task name -> directory with its public data. `directory` is a task's folder (`task.yaml`, `prepared/public/`) or one
- * that has such folders in it. Throws ActorError `task` if there is none.
+ * Returns {task name: directory with its public data}. `directory` is a task's folder (`task.yaml`, `prepared/public/`) or
+ * contains such folders. Throws ActorError `task` if it has none.
  */
 export async function findPublicData(directory: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
@@ -31,13 +31,13 @@ async function publicData(taskDirectory: string): Promise<string | undefined> {
   return isDirectory ? realpath(path) : undefined;
 }
 
-/** As task.yaml has it; without one, the folder's. */
+/** Returns the name in task.yaml, else the folder's name. */
 async function nameOf(taskDirectory: string): Promise<string> {
   try {
     const { name } = parse(await readFile(join(taskDirectory, "task.yaml"), "utf8"));
     if (typeof name === "string" && name !== "") return name;
   } catch {
-    // No task.yaml, or not one: the folder's name has to do.
+    // task.yaml is missing or invalid: use the folder's name.
   }
   return basename(taskDirectory);
 }

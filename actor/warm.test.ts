@@ -1,4 +1,4 @@
-/** What sandboxes import beforehand: the same for every program, and nothing that changes what a program gets. */
+/** The modules that sandboxes import beforehand are the same for every program and change no program's results. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -21,10 +21,10 @@ await makeEnvironment({
   "tiny/part": "",
   threads: THREAD,
   writes: "import os\nopen(os.path.join(os.environ['MPLCONFIGDIR'], 'fonts'), 'w').write('x')\n",
-  numpy: "class ones:\n    def __init__(self, n):\n        self.sum = lambda: n\n", // all that isolation.ts asks of it
+  numpy: "class ones:\n    def __init__(self, n):\n        self.sum = lambda: n\n", // the only use of numpy in isolation.ts
 });
 
-/** Without pip or any other package: a few files, and the interpreter of the actors' environment. */
+/** Makes an environment without pip and other packages: a few files, and the interpreter of the actors' environment. */
 async function makeEnvironment(packages: Record<string, string>): Promise<void> {
   const { python } = await ensurePythonEnvironment();
   const version = execFileSync(python, ["-c", "import sys; print('python%d.%d' % sys.version_info[:2])"]);

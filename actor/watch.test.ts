@@ -1,4 +1,4 @@
-/** What the zygote's watch finds below a /proc that the test writes. */
+/** Tests what the zygote's watch finds in a /proc that the test writes. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 const folder = mkdtempSync(join(tmpdir(), "lr-watch-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What `expression` is, for the usage of process 7 of that /proc. */
+/** Returns the value of `expression` for the usage of process 7 in that /proc. */
 function usage(proc: string, expression: string): string {
   const code = `import watch\nusage = watch.Usage(${JSON.stringify(proc)}, "7", 0)\nusage._pids = ["7"]\nprint(${expression})`;
   const cwd = fileURLToPath(new URL("./sandbox", import.meta.url));
@@ -40,6 +40,6 @@ test("a deleted file that is mapped and open counts by its descriptor, one that 
 });
 
 test("a descriptor of another file system with the same inode number does not stand for the file", () => {
-  // As if the open file were of another one than scratch.
+  // As if the open file were on another device than scratch.
   assert.equal(usage(procWith("alike", [file], mapped(ino)), `usage.deleted_bytes(${dev + 1})`), "None");
 });

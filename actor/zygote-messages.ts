@@ -1,6 +1,6 @@
 /**
- * From a zygote's frames to values. A zygote may have been taken over by a program: every number, text and size is checked,
- * and what makes no sense is an error, upon which the sandbox is given up.
+ * Parses a zygote's frames. A program may control the zygote, so every number, text and size is checked. An invalid value is an
+ * error, and the sandbox is then given up.
  */
 import { availableParallelism, cpus, totalmem } from "node:os";
 import type { IsolationLevel } from "../proto/isolation.ts";
@@ -11,13 +11,13 @@ const LARGEST_STATUS = 255;
 const LARGEST_SIGNAL = 64;
 const MOST_MODULES = 64;
 const MOST_GPUS = 64;
-/** JSON of any frame but the first, which lists packages. The largest frame is X, whose report has at most 4 KiB. */
+/** Largest JSON in a frame, except the first frame, which lists packages. The largest such frame is X, whose report has at most 4 KiB. */
 const LARGEST_JSON_BYTES = 64 * 1024;
 const LONGEST_REASON = 600;
-/** The machine's processors: a container's zygote may use more of them than the supervisor's container allows us. */
+/** Number of the machine's processors: a container's zygote may use more processors than the supervisor's container. */
 const PROCESSORS = Math.max(cpus().length, availableParallelism());
 
-/** What the zygote found and applied. */
+/** Isolation that the zygote found and applied. */
 export interface SandboxInfo {
   level: IsolationLevel;
   /** 0: none. */
@@ -26,40 +26,40 @@ export interface SandboxInfo {
   ownUser: boolean;
   /** Programs have a /proc, with their own processes only. */
   procMounted: boolean;
-  /** The kernel holds the number of processes. */
+  /** The kernel limits the number of processes. */
   processesCounted: boolean;
-  /** Version of the control group that the slot has to itself; absent: none. */
+  /** Version of the slot's own control group. Absent: it has none. */
   controlGroup?: 1 | 2;
   versions: Record<string, string>;
-  /** Modules that are imported, of those that were to be. */
+  /** Requested modules that are imported. */
   warm: string[];
   /** GPUs that programs can use, by the names of their files, e.g. `nvidia0`. */
   gpus: string[];
-  /** Versions of all that the environment has, by normalized name. */
+  /** Versions of all installed packages, by normalized name. */
   packages: Record<string, string>;
   residentBytes: number;
-  /** The most memory that a program can use, because of the container's limit; absent: only its own limit counts. */
+  /** Most memory that a program can use under the container's limit. Absent: only the program's own limit counts. */
   memoryBytes?: number;
-  /** Where a zygote that listens has its socket, as it sees it. */
+  /** Directory of a listening zygote's socket, as the zygote sees it. */
   directory?: string;
 }
 
 const KILL_REASONS = ["memory", "processes", "scratch", "openFiles", "locks"] as const;
 export type KillReason = (typeof KILL_REASONS)[number];
 
-/** How a program ended, as the sandbox tells it. */
+/** How a program ended, according to the sandbox. */
 export interface RunEnd {
   status: number;
   signal: number;
-  /** By our monotonic clock, from start to reaped. */
+  /** From start to reaped, by the supervisor's monotonic clock. */
   durationSeconds: number;
   cpuSeconds: number;
   peakMemoryBytes: number;
-  /** The limit for which the zygote killed it, if it did. */
+  /** The limit for which the zygote killed the program. Absent: the zygote did not kill it. */
   killedFor?: KillReason;
-  /** The disk below scratch was full, and not by this program. */
+  /** The disk below scratch was full, but this program had not filled it. */
   diskFull?: boolean;
-  /** The Python exception that ended it; the program's own word. */
+  /** The Python exception that ended the program, according to the program. */
   exception?: { type: string; line?: number; memory: boolean };
   submission?: Buffer;
   submissionRefused?: string;
@@ -86,7 +86,7 @@ export function parseHello({ kind, payload }: Frame, level: IsolationLevel): San
   };
 }
 
-/** Of an object or a list; what is no text in it is left empty. */
+/** Returns the texts of an object or a list; a value that is no text becomes empty. */
 function parseTexts(texts: unknown, most: number): Record<string, string> {
   const entries = typeof texts === "object" ? Object.entries(texts ?? {}).slice(0, most) : [];
   return Object.fromEntries(
@@ -95,9 +95,9 @@ function parseTexts(texts: unknown, most: number): Record<string, string> {
 }
 
 /**
- * @param seen seconds since we read of the start: too few where we had to wait for a processor until then. So the zygote's count, if
- * there is one, goes before it
- * @param most seconds since the request: the zygote cannot add more than the time in which it makes a program ready
+ * @param seen seconds since the supervisor read the start frame: too few if it had to wait for a processor. So the zygote's own count
+ * is preferred, if there is one
+ * @param most seconds since the request, an upper bound for the zygote's count
  */
 export function parseEnd(payload: Buffer, seen: number, most: number): RunEnd {
   const told = parseJson(payload);
@@ -119,7 +119,7 @@ export function parseEnd(payload: Buffer, seen: number, most: number): RunEnd {
       if (Number.isSafeInteger(line) && line > 0) end.exception.line = line;
     }
   } catch {
-    // No report, or not one: the program wrote there itself.
+    // The report is missing or invalid: the program wrote to its descriptor.
   }
   return end;
 }
@@ -136,12 +136,12 @@ export function amount(value: unknown): number {
   throw new Error(`not an amount: ${typeof value === "object" ? "an object" : String(value).slice(0, 50)}`);
 }
 
-/** No more than all processors can have worked. */
+/** Returns processor seconds, at most what all processors can use in `seconds`. */
 export function parseCpuSeconds(value: unknown, seconds: number): number {
   return Math.min(amount(value), seconds * PROCESSORS);
 }
 
-/** No more than the machine has. */
+/** Returns bytes, at most the machine's memory. */
 export function parseMemoryBytes(value: unknown): number {
   return Math.min(amount(value), totalmem());
 }
@@ -151,7 +151,7 @@ function parseCode(value: unknown, largest: number): number {
   throw new Error(`not a number from 0 to ${largest}: ${typeof value === "number" ? value : typeof value}`);
 }
 
-/** Text of a zygote's, or the message of an error: one line, and not a long one. */
+/** Returns a zygote's text, or an error's message, as one short line. */
 export function oneLine(said: unknown): string {
   const text = said instanceof Error ? said.message : String(said);
   return text.slice(0, LONGEST_REASON).replace(/\p{Cc}+/gu, " ");

@@ -1,4 +1,4 @@
-/** A zygote that is our own, as on one machine: a fork of a process that imports the packages for all of them. */
+/** A zygote that the actor starts itself, on one machine: a fork of the process that has imported the packages. */
 import { once } from "node:events";
 import { mkdir, rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,25 +7,25 @@ import { ForkServer, type ForkServerOptions } from "./fork-server.ts";
 import { isAlive } from "./is-alive.ts";
 import type { Zygote } from "./zygote.ts";
 
-/** How long its last lines may take to reach us after its end. */
+/** How long to wait for its last lines after its end. */
 const LAST_LINES_MILLISECONDS = 20;
-/** How long a zygote that was killed, with all in it, may take to be gone. */
+/** How long a killed zygote and its processes may take to end. */
 const GONE_MILLISECONDS = 2000;
 
 export interface ProcessOptions extends Pick<ForkServerOptions, "python" | "warm" | "onLog"> {
-  /** A directory of this sandbox alone; made, used for scratch where there are no namespaces, removed at the end. */
+  /** A directory for this sandbox alone. It is made, holds scratch if there are no namespaces, and is removed at the end. */
   space: string;
 }
 
-/** Throws ActorError `sandbox` if there is none within `seconds`. */
+/** Starts a zygote. Throws ActorError `sandbox` if it is not ready within `seconds`. */
 export async function spawnZygote(options: ProcessOptions & ForkServerOptions, seconds: number): Promise<Zygote> {
   const { space } = options;
   const server = ForkServer.use(options);
   try {
     await mkdir(space, { recursive: true, mode: 0o711 });
     const { pid, control } = await server.fork(seconds);
-    control.on("error", () => {}); // its end follows
-    // Before it is configured it forks nothing.
+    control.on("error", () => {}); // the close event follows
+    // It forks nothing before it is configured, so all its children will be in the group.
     const made = ControlGroup.make();
     const group = made?.add(pid) ? made : undefined;
     if (!group) made?.remove();
@@ -49,7 +49,7 @@ export async function spawnZygote(options: ProcessOptions & ForkServerOptions, s
         () => {},
       ),
       whyEnded: () => `its process ended: ${server.lastLine}`,
-      end: () => void control.destroy(), // upon which it is killed
+      end: () => void control.destroy(), // its fork server then kills it
       cleanUp() {
         cleanedUp ??= cleanUp();
         return cleanedUp;

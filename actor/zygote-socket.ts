@@ -1,4 +1,4 @@
-/** A zygote that listens in a container of its own, as in a pod: its end and its restart are the kubelet's business. */
+/** A zygote that listens in a container of a pod. The kubelet ends and restarts it. */
 import { once } from "node:events";
 import { lstat } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
@@ -7,7 +7,7 @@ import { ActorError } from "./errors.ts";
 import type { Zygote } from "./zygote.ts";
 
 export interface SocketOptions {
-  /** Where the zygote's socket is, or will be: it is there only while the zygote waits for a supervisor. */
+  /** Path of the zygote's socket, which exists only while the zygote waits for a supervisor. */
   socket: string;
 }
 
@@ -31,7 +31,7 @@ export async function connectZygote({ socket }: SocketOptions, seconds: number):
 }
 
 async function connectOnce(path: string): Promise<Socket> {
-  // The sandbox's user can write in that directory: never follow a link of its making.
+  // The sandbox's user can write to that directory, so never follow a link.
   if (!(await lstat(path)).isSocket()) throw new Error("not a socket");
   const control = connect(path);
   await once(control, "connect");
@@ -50,7 +50,7 @@ function zygoteBehind(control: Socket): Zygote {
       () => {},
     ),
     whyEnded: () => why,
-    end: () => void control.destroy(), // upon which it kills what runs, empties its scratch and listens anew
+    end: () => void control.destroy(), // the zygote then kills the program, empties scratch and listens again
     cleanUp: async () => {},
   };
 }

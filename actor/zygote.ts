@@ -1,19 +1,19 @@
 import type { Duplex } from "node:stream";
 import type { ControlGroup } from "./control-group.ts";
 
-/** A zygote and the way to it. */
+/** A zygote and the connection to it. */
 export interface Zygote {
   readonly control: Duplex;
-  /** Settles when it is gone. */
+  /** Settles when the zygote has ended. */
   readonly ended: Promise<void>;
-  /** Of our own one's process; with namespaces the zygote is its child. */
+  /** Process id, if the actor started it; with namespaces the zygote is a child of this process. */
   readonly pid?: number;
-  /** Where the kernel holds what programs use; absent: it does not, or in a container's group. */
+  /** The slot's control group. Absent: it has none, or the container's group has the limits. */
   readonly group?: ControlGroup;
-  /** For a person. */
+  /** Returns a text for people. */
   whyEnded(): string;
-  /** Ends it with everything in it. */
+  /** Ends the zygote and all its processes. */
   end(): void;
-  /** Once it is gone, what it left on our disk. */
+  /** Removes the zygote's files; it must have ended. */
   cleanUp(): Promise<void>;
 }

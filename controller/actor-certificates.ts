@@ -1,8 +1,8 @@
 /**
- * The certificate of each actor: a Secret that its Job owns, so that Kubernetes collects it with the Job.
+ * The certificate of each actor: a Secret that its Job owns, so that Kubernetes deletes it with the Job.
  *
- * The Job is made first, and its pod waits for the Secret: the kubelet tries the mount again until it is there. A controller
- * that ends between the two writes leaves a Job without a Secret, which is what the next look finds and mends.
+ * The Job is created first. Its pod waits for the Secret, because the kubelet repeats the mount until the Secret exists. A controller that
+ * ends between the two writes leaves a Job without a Secret; the next reconcile creates the Secret.
  */
 import { ensureActorCertificate, type SecretData } from "./certificates.ts";
 import { type Look, tell } from "./context.ts";
@@ -13,14 +13,14 @@ import type { CertificateDates } from "./memory.ts";
 import { isActive, type ObservedActor } from "./observe.ts";
 import type { StepResult } from "./steps.ts";
 
-/** Makes and renews the certificates of all actors that start or run. `error`: BlockedError | ApiError */
+/** Creates and renews the certificates of all actors that start or run. `error`: BlockedError | ApiError */
 export async function reconcileActorCertificates(look: Look): Promise<StepResult> {
   const { observed, memory } = look;
   const actors = hasEnded(observed) ? [] : observed.actors.filter(isActive);
   const names = new Set(actors.map(({ name }) => name));
   const known = [...memory.actorCertificates].filter(([name]) => names.has(name));
   const { authority } = observed.secrets;
-  // What reconcileCertificates has just written is seen in the next look.
+  // The next reconcile sees what reconcileCertificates has just written.
   if (!authority || !memory.certificates) return { remember: { actorCertificates: new Map(known) } };
   const done = await Promise.allSettled(actors.map((actor) => reconcileActorCertificate(look, actor, authority)));
   const found = done.flatMap((it) => (it.status === "fulfilled" ? it.value : []));
@@ -28,7 +28,7 @@ export async function reconcileActorCertificates(look: Look): Promise<StepResult
   return { remember: { actorCertificates: new Map([...known, ...found]) }, error: failed?.reason };
 }
 
-/** Returns what was found out about the actor's certificate, if that is new and the certificate is right. */
+/** Returns new knowledge about the actor's certificate, if the certificate is right. */
 async function reconcileActorCertificate(
   look: Look,
   actor: ObservedActor,

@@ -1,4 +1,4 @@
-/** Makes, drains and removes actors as the plan says, and tells the learner how their containers ended. */
+/** Creates, drains and removes actors according to the plan, and reports ends of their containers to the learner. */
 
 import type { TerminationMessage } from "../proto/service.ts";
 import { isDisrupted } from "./actor-state.ts";
@@ -16,16 +16,16 @@ import { BlockedError, checkPodTemplate, writeBlocker } from "./refusals.ts";
 import { describeScaling, drainingNote, isDraining, type ScalePlan } from "./scale.ts";
 import type { StepResult } from "./steps.ts";
 
-/** After a refusal that only a person can lift, the next try. */
+/** Time until the next try after a refusal that only a person can resolve. */
 export const REFUSED_SECONDS = 15;
-/** How many names are tried for an actor if other owners have Jobs of these names. */
+/** How many names are tried for an actor if Jobs of other owners have these names. */
 const NAME_TRIES = 8;
-/** An actor that has not been heard to drain is told again after this long. */
+/** An actor that does not report that it drains is told again after this time. */
 const TELL_AGAIN_SECONDS = 10;
-/** A container's end is told to the learner if it is no older than this: what is older has long been decided. */
+/** Only ends of containers that are no older than this are reported; older ones were decided long ago. */
 const TERMINATION_SECONDS = 900;
 
-/** Writes on their Jobs which actors are to leave. @throws ApiError that trying again may mend */
+/** Marks the Jobs of actors that must leave. @throws ApiError that a retry may resolve */
 export async function markActors(look: Look, plan: ScalePlan): Promise<void> {
   const { writes, nowMs } = look;
   announceScaling(look, plan);
@@ -34,7 +34,7 @@ export async function markActors(look: Look, plan: ScalePlan): Promise<void> {
     await writes.patch(JOB, actor.job, { metadata: { annotations: { [DRAINING]: drainingNote(nowMs, reason) } } });
 }
 
-/** Removes and makes actors. `refused`: why no actor could be made. @throws ApiError that trying again may mend */
+/** Removes and creates actors. `refused`: why no actor could be created. @throws ApiError that a retry may resolve */
 export async function replaceActors(look: Look, plan: ScalePlan): Promise<StepResult> {
   for (const { actor, reason } of plan.remove) {
     await look.writes.remove(JOB, actor.job);
@@ -45,7 +45,7 @@ export async function replaceActors(look: Look, plan: ScalePlan): Promise<StepRe
   return plan.create.length === 0 ? {} : tryToCreate(look, plan);
 }
 
-/** A refusal stands for a while: a quota is not asked again at every event. */
+/** Creates actors, unless a recent refusal still stands: a full quota is not asked again at every event. */
 async function tryToCreate(look: Look, plan: ScalePlan): Promise<StepResult> {
   const { memory, nowMs, observed } = look;
   const { generation } = observed.run.metadata;
@@ -76,7 +76,7 @@ export function labelsOf({ observed: { run } }: Look): { namespace: string; run:
   return { namespace: run.metadata.namespace, run: run.metadata.name };
 }
 
-/** In batches of 1, 2, 4 …, so that a quota that refuses is asked once and not for each. */
+/** Creates in batches of 1, 2, 4 …, so that a full quota refuses once and not for each actor. */
 async function createActors(look: Look, { create }: ScalePlan): Promise<void> {
   const { run } = look.observed;
   const { settings } = look;
@@ -98,7 +98,7 @@ async function createActors(look: Look, { create }: ScalePlan): Promise<void> {
   }
 }
 
-/** Adds the input hash to Jobs of actors that longrun 0.2 or earlier made: they count as made from the present spec. */
+/** Adds the input hash to Jobs of actors that longrun 0.2 or earlier created: they count as created from the present spec. */
 async function markInputs(look: Look): Promise<void> {
   const { observed, writes } = look;
   if (!isSeen(observed.run)) return;
@@ -110,9 +110,9 @@ async function markInputs(look: Look): Promise<void> {
 }
 
 /**
- * Makes an actor's Job. If somebody else's Job has its name, the actor gets the name of the next generation.
+ * Creates an actor's Job. If another owner's Job has its name, the actor gets the name of the next generation.
  *
- * @param jobOf the Job, so many generations past the next one. @throws BlockedError | ApiError
+ * @param jobOf returns the Job, `past` generations after the next one. @throws BlockedError | ApiError
  */
 async function createActor(look: Look, jobOf: (past: number) => Job): Promise<void> {
   let taken: BlockedError | undefined;
@@ -131,7 +131,7 @@ async function createActor(look: Look, jobOf: (past: number) => Job): Promise<vo
   throw taken;
 }
 
-/** Actors that can still be made as part of what Kueue has admitted the run with; those beyond queue by themselves. */
+/** Returns how many more actors fit into the Workload that Kueue admitted; further actors queue by themselves. */
 function placesInWorkload({ workload, actors }: Look["observed"], { kueue }: Settings): number {
   if (!kueue) return 0;
   const inIt = actors.filter(
@@ -140,7 +140,7 @@ function placesInWorkload({ workload, actors }: Look["observed"], { kueue }: Set
   return coveredActors(workload) - inIt.length;
 }
 
-/** Tells each learner once which actors are to leave; again if the learner does not say that the actor drains. */
+/** Tells each learner once which actors must leave, and again if the learner does not report that an actor drains. */
 export function tellToDrain(look: Look, plan: ScalePlan): StepResult {
   const { key, observed, memory, context, nowMs } = look;
   const { link, learnerPod } = observed;
@@ -171,7 +171,7 @@ function noteOf({ job }: ObservedActor): string {
   return (job.metadata.annotations?.[DRAINING] ?? "").split(" ").slice(1).join(" ");
 }
 
-/** Tells the learner of sandboxes that were killed: an execution that took too much memory failed, it was not lost. */
+/** Reports killed sandboxes to the learner: an execution that took too much memory failed and was not lost. */
 export function reportTerminations(look: Look): StepResult {
   const { key, observed, memory, context } = look;
   if (!observed.link?.connected) return {};
@@ -195,7 +195,7 @@ export function reportTerminations(look: Look): StepResult {
   return { remember, call: { kind: "reportTerminations", work } };
 }
 
-/** Tells the learner of actors that were taken away: what these do not hand in does not count as an attempt. */
+/** Reports disrupted actors to the learner: their lost executions do not count as attempts. */
 export function reportDisruptions(look: Look): StepResult {
   const { key, observed, memory, context } = look;
   const { link, learnerPod } = observed;
@@ -203,7 +203,7 @@ export function reportDisruptions(look: Look): StepResult {
   const instance = learnerPod?.metadata.uid ?? "";
   const names = observed.actors.filter(isDisrupted).map(({ name }) => name);
   const remember = { toldDisrupted: new Map([...memory.toldDisrupted].filter(([name]) => names.includes(name))) };
-  // A learner that comes back has forgotten.
+  // A restarted learner does not know them.
   const untold = names.filter((name) => memory.toldDisrupted.get(name) !== instance);
   if (untold.length === 0) return { remember };
   const work = async (): Promise<Changes> => {

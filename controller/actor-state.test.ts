@@ -6,7 +6,7 @@ import { slimPod } from "./observe.ts";
 import { actorOf, at, NOW_MS, podOf, runOf } from "./run.fixture.ts";
 
 const RUN = runOf();
-/** As a cache keeps it. */
+/** Returns a pod as a cache stores it. */
 const pod = (status: object, graceOverInSeconds?: number): Pod => {
   const made = podOf(RUN, "actor", { phase: "Running", ...status });
   if (graceOverInSeconds !== undefined) made.metadata.deletionTimestamp = at(graceOverInSeconds);

@@ -1,4 +1,4 @@
-/** How an actor stands, from its Job, its pod and what the learner says of it. Pure. */
+/** The state of an actor, from its Job, its pod and the learner's status. Pure. */
 import type { Job, Pod } from "./kube/resources.ts";
 
 /**
@@ -15,22 +15,22 @@ import type { Job, Pod } from "./kube/resources.ts";
 export type ActorState = "starting" | "running" | "leaving" | "lost" | "succeeded" | "failed" | "deleting" | "orphaned";
 
 /**
- * A pod that still exists so long after its grace period is on a node whose kubelet does not answer. Nothing waits for such
- * a pod, because nobody else could use its place.
+ * A pod that exists this long after its grace period is on a node whose kubelet does not answer. Nothing waits for such a pod, because no
+ * other pod could use its place.
  */
 export const PAST_GRACE_SECONDS = 60;
 
-/** An actor is lost if its pod runs and a connected learner has not heard it for so long. An actor may take 120 s to start. */
+/** An actor is lost if its pod runs and a connected learner has not heard it for this long. An actor may take 120 s to start. */
 export const SILENT_ACTOR_SECONDS = 180;
 
 /** Returns the time, in Unix milliseconds, after which nothing waits for this pod; undefined if it is not being deleted. */
 export function pastGraceAtMs({ metadata }: Pod): number | undefined {
-  // deletionTimestamp is when its grace is over.
+  // deletionTimestamp is the end of the grace period.
   const { deletionTimestamp } = metadata;
   return deletionTimestamp === undefined ? undefined : Date.parse(deletionTimestamp) + PAST_GRACE_SECONDS * 1000;
 }
 
-/** Returns whether the pod takes room on a node that other pods could use. */
+/** Returns whether the pod occupies resources on a node that other pods could use. */
 export function takesRoom(pod: Pod, nowMs: number): boolean {
   const { phase } = pod.status ?? {};
   const pastGrace = pastGraceAtMs(pod);
@@ -50,14 +50,14 @@ export function isOnLostNode({ status }: Pod): boolean {
 const isDisruptionTarget = (pod: Pod | undefined): boolean =>
   pod?.status?.conditions?.some(({ type, status }) => type === "DisruptionTarget" && status === "True") ?? false;
 
-/** @param connected whether the learner hears it */
+/** @param connected whether the learner hears the actor */
 export function actorState(job: Job, pod: Pod | undefined, connected: boolean, nowMs: number): ActorState {
   if (job.metadata.deletionTimestamp) return "deleting";
   const over = jobState(job);
   if (over) return over;
-  // A queue took its place back: its pod goes, and comes again when the queue says so.
+  // Kueue took the resources back: it deletes the pod, and resumes the Job later.
   if (job.spec?.suspend) return "starting";
-  // An actor that the learner hears goes on, though its node's kubelet is cut off from the API server.
+  // An actor that the learner hears continues, even if its node's kubelet has no connection to the API server.
   if (pod && !connected && isOnLostNode(pod)) return "lost";
   const pastGrace = pod && pastGraceAtMs(pod);
   if (pastGrace !== undefined) return pastGrace <= nowMs ? "lost" : "leaving";
@@ -78,7 +78,7 @@ export function jobState({ status }: Job): "succeeded" | "failed" | undefined {
  */
 export function isDisrupted({ state, job, pod }: { state: ActorState; job: Job; pod: Pod | undefined }): boolean {
   if (state === "leaving" || state === "lost") return true;
-  // Its Job is removed because it is lost, and goes when its pod does.
+  // The Job of a lost actor is removed, and ends when its pod does.
   if (state === "deleting") return pod !== undefined && isOnLostNode(pod);
   if (job.spec?.suspend) return pod?.metadata.deletionTimestamp !== undefined;
   if (state !== "failed") return false;
@@ -87,8 +87,8 @@ export function isDisrupted({ state, job, pod }: { state: ActorState; job: Job; 
 }
 
 /**
- * Returns the running actors that a connected learner does not hear, each with the time since which. An actor that is not in
- * `before` counts from now.
+ * Returns the running actors that a connected learner does not hear, each with the time of the start of the silence. An actor that is not
+ * in `before` counts from now.
  */
 export function silentSince(
   actors: readonly { name: string; state: ActorState; connected: boolean }[],

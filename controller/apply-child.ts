@@ -1,8 +1,8 @@
-/** The write that makes a child as it should be. */
+/** Writes a child in its desired state. */
 import { type Look, tell } from "./context.ts";
 import type { KubeObject, Resource } from "./kube/types.ts";
 
-/** What somebody did to a child is told, because it is undone. */
+/** Applies the child. An event reports others' changes that this undoes. */
 export async function applyChild(look: Look, resource: Resource, desired: KubeObject): Promise<void> {
   const outcome = await look.writes.apply(resource, desired);
   const name = `${resource.kind} ${desired.metadata.name}`;

@@ -1,4 +1,4 @@
-/** How many actors there should be. Pure; the local backend and the Kubernetes controller share it. */
+/** Determines the number of actors. Pure; shared by the local backend and the Kubernetes controller. */
 
 export interface Demand {
   /** Executions that wait for an actor. */
@@ -13,19 +13,19 @@ export interface ActorBounds {
   /** Executions that one actor runs at once. */
   slots: number;
   autoscaling: "Demand" | "External";
-  /** Under External. */
+  /** Desired actors under External. */
   replicas?: number | undefined;
 }
 
-/** clamp(ceil((queued + running) / slots), min, max); under External the stated replicas. */
+/** Returns clamp(ceil((queued + running) / slots), min, max); under External the given replicas. */
 export function desiredActors(demand: Demand, { min, max, slots, autoscaling, replicas }: ActorBounds): number {
   if (autoscaling === "External") return replicas ?? min;
   return Math.min(max, Math.max(min, Math.ceil((demand.queued + demand.running) / slots)));
 }
 
 /**
- * Follows `desiredActors` up at once and down only to the most that was desired within `scaleDownSeconds`, so that the
- * gap between two batches ends no actor.
+ * Follows a rise of `desiredActors` at once. Falls only to the maximum within the last `scaleDownSeconds`, so that the gap between two
+ * batches ends no actor.
  */
 export class Stabiliser {
   readonly #scaleDownSeconds: number;
@@ -35,7 +35,7 @@ export class Stabiliser {
     this.#scaleDownSeconds = scaleDownSeconds;
   }
 
-  /** @param atSeconds a monotonic clock */
+  /** @param atSeconds time of a monotonic clock */
   next(desired: number, atSeconds: number): number {
     this.#recent = this.#recent.filter((entry) => entry.atSeconds > atSeconds - this.#scaleDownSeconds);
     this.#recent.push({ atSeconds, desired });
@@ -45,7 +45,7 @@ export class Stabiliser {
 
 export interface ActorLoad {
   name: string;
-  /** Executions that it runs now. */
+  /** Executions that the actor runs now. */
   running: number;
 }
 

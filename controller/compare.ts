@@ -1,13 +1,13 @@
-/** Whether an object of the API server is as it should be, fields that only the server sets left out. */
+/** Compares an object of the API server with the desired one, without fields that only the server sets. */
 
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
 /**
- * Looks for what is desired and not so. Fields that are not desired are not looked at: defaults, and what others manage.
+ * Compares only desired fields. Other fields have defaults or belong to other managers.
  *
- * @returns the first difference for a person, e.g. `spec.replicas is 3, should be 1`; undefined if there is none
+ * @returns the first difference in words, e.g. `spec.replicas is 3, should be 1`; undefined if there is none
  */
 export function firstDifference(desired: unknown, observed: unknown, path = ""): string | undefined {
   if (Array.isArray(desired)) {
@@ -35,8 +35,8 @@ export function firstDifference(desired: unknown, observed: unknown, path = ""):
 }
 
 /**
- * Fields that belong to the controller as a whole, by kind. An addition there could open the network or redirect the learner's
- * traffic. In all other fields the additions of others stay.
+ * Fields that the controller owns completely, by kind. An addition there could open the network or redirect the learner's traffic. In all
+ * other fields additions by others stay.
  */
 const WHOLE_FIELDS: Record<string, readonly string[] | "all"> = {
   NetworkPolicy: "all",
@@ -45,10 +45,10 @@ const WHOLE_FIELDS: Record<string, readonly string[] | "all"> = {
 };
 
 /**
- * Looks for what is not as desired in the fields that are wholly the controller's: there additions count too.
+ * Compares the fields that the controller owns completely; additions there count as differences.
  *
- * @returns the first difference for a person, and the JSON merge patch that replaces these fields: server-side apply cannot
- *   remove what others have added. Undefined if there is no difference
+ * @returns the first difference in words, and the JSON merge patch that replaces these fields, because server-side apply cannot remove
+ * others' additions. Undefined if there is no difference
  */
 export function wholeDifference(
   kind: string,
@@ -89,12 +89,12 @@ function first<T>(items: Iterable<T>, find: (item: T) => string | undefined): st
   return undefined;
 }
 
-/** In a policy an empty list is none, but an empty selector is all: `{}` is not absent. */
+/** In a policy an empty list is the same as none, but an empty selector `{}` selects everything and is not absent. */
 function isAbsent(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Returns the JSON merge patch that turns `observed` into `desired`: whole lists, and null for fields that must go. */
+/** Returns the JSON merge patch that turns `observed` into `desired`: whole lists, and null for fields that must be removed. */
 function replacement(desired: unknown, observed: unknown): unknown {
   if (desired === undefined) return null;
   if (!isObject(desired) || !isObject(observed)) return desired;
@@ -103,7 +103,7 @@ function replacement(desired: unknown, observed: unknown): unknown {
   );
 }
 
-/** The API server drops empty objects and lists, zero and false where they are the default. */
+/** The API server drops empty objects and lists, and zero and false if they are the default. */
 function isEmpty(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (isObject(value)) return Object.values(value).every(isEmpty);
@@ -126,7 +126,7 @@ const SUFFIXES: Record<string, number> = {
   n: 1e-9,
 };
 
-/** A Kubernetes quantity (`500m`, `1Gi`, `2e3`) as a number; undefined for any other text. */
+/** Returns a Kubernetes quantity (`500m`, `1Gi`, `2e3`) as a number; undefined for other text. */
 function quantity(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   const match = typeof value === "string" ? /^([+-]?[\d.]+(?:[eE][+-]?\d+)?)([A-Za-z]{0,2})$/.exec(value) : null;
@@ -134,7 +134,7 @@ function quantity(value: unknown): number | undefined {
   return match && unit !== undefined ? Number(match[1]) * unit : undefined;
 }
 
-/** `0.5` comes back as `500m`, `1024Mi` as `1Gi`. */
+/** The API server returns `0.5` as `500m` and `1024Mi` as `1Gi`. */
 function sameQuantity(desired: unknown, observed: unknown): boolean {
   const a = quantity(desired);
   return a !== undefined && a === quantity(observed);

@@ -1,6 +1,6 @@
 /**
- * `longrun completion bash|zsh|fish`: scripts that complete commands, their options, and files. They hold the whole table of
- * commands, so that Tab starts no process of ours.
+ * `longrun completion bash|zsh|fish`: scripts that complete commands, their options, and files. A script contains the whole table of
+ * commands, so that Tab starts no longrun process.
  */
 import type { Command } from "commander";
 import { PART_COMMANDS } from "./part-commands.ts";
@@ -11,7 +11,7 @@ export type Shell = (typeof SHELLS)[number];
 interface Completed {
   name: string;
   description: string;
-  /** Options, and words that come first. */
+  /** Options, and possible first words. */
   words: string[];
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { clip, EVENTS, REASONS } from "./conditions.ts";
 
-/** First cells of the tables below a heading of README.md, up to the next section. */
+/** Returns the first cells of the tables below a heading of README.md, up to the next section. */
 function namesUnder(heading: string): Set<string> {
   const text = readFileSync(new URL("./README.md", import.meta.url), "utf8");
   const section = text.split(`\n### ${heading}\n`)[1]!.split("\n### ")[0]!;

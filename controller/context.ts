@@ -1,4 +1,4 @@
-/** What a reconcile works with: caches to read, a client to write, links to learners, a clock. */
+/** The context of a reconcile: caches to read, a client to write, links to learners, a clock. */
 import type { EventReason } from "./conditions.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { Expectations } from "./expectations.ts";
@@ -21,7 +21,7 @@ export interface Context {
   metrics: RunMetrics;
   settings: Settings;
   log: Log;
-  /** Reconciles a run again: a call to its learner has come back. */
+  /** Reconciles a run again because a call to its learner has returned. */
   wake: (key: string) => void;
   /** Unix milliseconds. */
   now: () => number;
@@ -37,16 +37,16 @@ export interface Log {
 export interface Look {
   key: string;
   observed: Observed;
-  /** Always as it is now: it changes as `reconcile.ts` and calls remember something. */
+  /** The current memory. It changes whenever a step or a call remembers something. */
   memory: RunMemory;
   writes: Writes;
   context: Context;
-  /** The controller's, with the run's own images (pin.ts). */
+  /** The controller's settings, with the run's own images (pin.ts). */
   settings: Settings;
   nowMs: number;
 }
 
-/** An event about the run of this look. */
+/** Records an event about the run. */
 export function tell(
   { key, observed, context }: Look,
   type: "Normal" | "Warning",
@@ -58,14 +58,14 @@ export function tell(
   context.log[type === "Warning" ? "warn" : "info"]({ run: key, reason }, note);
 }
 
-/** Applies what a step came to: remembers, starts the call, then throws the error. No other function changes the memory. */
+/** Applies a step's result: stores the memory's changes, starts the call, then throws the error. No other function changes the memory. */
 export function settle(look: Look, { remember: changes, call, error }: StepResult): void {
   if (changes) remember(look.memory, changes);
   if (call) start(look, call);
   if (error !== undefined) throw error;
 }
 
-/** Starts a call in the background: no worker waits for it. The run is reconciled when it has come back. */
+/** Starts a call in the background, so no worker waits for it. The run is reconciled when the call has returned. */
 function start({ key, memory, context }: Look, { kind, work }: Call): void {
   if (memory.calls.has(kind)) return;
   remember(memory, { calls: new Set([...memory.calls, kind]) });

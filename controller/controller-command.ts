@@ -1,4 +1,4 @@
-/** `longrun controller`: reconciles TrainingRuns until it is told to stop. */
+/** `longrun controller`: reconciles TrainingRuns until it is stopped. */
 import { readFileSync } from "node:fs";
 import { pino } from "pino";
 import { parseRunDefaults, type RunDefaults } from "./desired/run-defaults.ts";
@@ -13,7 +13,7 @@ import { parseHosts } from "./webhook-hosts.ts";
 
 export interface ControllerOptions {
   kubeconfig?: string | undefined;
-  /** Empty: all. */
+  /** Empty: all namespaces. */
   namespace: string[];
   leaderElect: boolean;
   metricsAddress: string;
@@ -78,7 +78,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     },
     "the controller runs",
   );
-  const stop = () => void operator.stop().catch(() => {}); // told by done
+  const stop = () => void operator.stop().catch(() => {}); // `done` reports the error
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
   await operator.done;
@@ -91,7 +91,7 @@ const proxyOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
   );
 
-/** None is the default: a name that longrun does not own could be published by anybody. */
+/** There is no default image: anybody could publish a name that longrun does not own. */
 function imageOf(option: string, image: string | undefined): string {
   if (image) return image;
   throw new ControllerError(

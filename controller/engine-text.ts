@@ -1,16 +1,16 @@
 import { type EngineSeconds, engineUse } from "../proto/engine-seconds.ts";
 
 /**
- * Returns what the learner's engine did in some iterations together, and the remedy of its main reason to idle, e.g.
- * `41% generating, 37% updating, 22% idle (executions waited for an actor: raise actors.max or actors.slots)`.
+ * Returns the engine's use of time in some iterations, and the remedy for its main reason to idle, e.g. `41% generating, 37% updating, 22%
+ * idle (executions waited for an actor: raise actors.max or actors.slots)`.
  *
- * @returns undefined where no iteration knows it: learners of 0.2 do not measure it
+ * @returns undefined if no iteration has the numbers: learners of 0.2 do not measure them
  */
 export function engineText(iterations: readonly (Partial<EngineSeconds> | undefined)[]): string | undefined {
   const use = engineUse(iterations);
   if (use === undefined) return undefined;
   const [generating, updating] = [percent(use.generating), percent(use.updating)];
-  // What was rounded away of the others is not missing: the three add up to 100.
+  // The remainder, so that the three rounded numbers add up to 100.
   const idle = 100 - generating - updating;
   const why = use.main ? ` (${use.main.because}: ${use.main.remedy})` : "";
   return `${generating}% generating, ${updating}% updating, ${idle}% idle${why}`;

@@ -1,12 +1,13 @@
-/** What the exit status of `longrun` says; controller/README.md has the table. 141, a closed pipe, is proto/closed-pipe.ts. */
+/** Exit statuses of `longrun`; controller/README.md has the table. proto/closed-pipe.ts has 141, a closed pipe. */
 export const EXIT = { done: 0, failed: 1, badInput: 2, interrupted: 130 } as const;
 
 /**
- * `input`: what the user gave cannot be used. `failed`: it could be, and went wrong. `interrupted`: the user said stop.
+ * `input`: the user's input cannot be used. `failed`: the input was valid, but the command failed. `interrupted`: the user stopped the
+ * command.
  */
 export type ControllerErrorCode = "input" | "failed" | "interrupted";
 
-/** Ends a command. The message is one line for the terminal: what is wrong with what, and the remedy. */
+/** Ends a command. The message is one line for the terminal: the problem and the remedy. */
 export class ControllerError extends Error {
   override readonly name = "ControllerError";
   readonly code: ControllerErrorCode;
@@ -17,7 +18,7 @@ export class ControllerError extends Error {
   }
 }
 
-/** @returns the exit status that an error of any kind ends the command with */
+/** @returns the exit status of a command that ended with this error */
 export function exitStatusOf(error: unknown): number {
   switch ((error as { code?: unknown }).code) {
     case "input":

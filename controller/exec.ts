@@ -1,6 +1,5 @@
 /**
- * `longrun exec`: one program through instrumentation, the sandbox that actors use, and the grader. Each is a program
- * of the part that owns it.
+ * `longrun exec`: runs one program through the instrumenter, the actors' sandbox and the grader. Each of them is a process of its own part.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,11 +17,11 @@ import { askPart } from "./part-process.ts";
 import type { Parts } from "./parts.ts";
 
 export interface ExecOptions {
-  /** Task folder: prepared/, and task.yaml unless it is one of the twelve MLE-bench tasks by its name. */
+  /** Task folder with prepared/. It needs task.yaml unless its name is one of the twelve MLE-bench tasks. */
   task: string;
   json: boolean;
   python?: string | undefined;
-  /** Set of packages that the environment has. */
+  /** The environment's set of packages. */
   packages?: Actors["packages"];
 }
 
@@ -35,13 +34,13 @@ export interface ExecResult {
   markers: string[];
   output: string;
   valid: boolean;
-  /** null where the answers are not at hand, or the submission is not valid. */
+  /** null if there are no answers, or if the submission is invalid. */
   score: number | null;
   reward: number | null;
-  /** The reward was raised to the grader's rewardFloor: worse scores would earn as much. */
+  /** The reward was raised to the grader's rewardFloor; worse scores would earn the same. */
   clamped: boolean;
   reason: string;
-  /** What flagged a valid submission (learner/grading/README.md). */
+  /** Guards that flagged a valid submission (learner/grading/README.md). */
   guards: string[];
 }
 
@@ -55,7 +54,7 @@ type Grade = Pick<ExecResult, "valid" | "score" | "reward" | "clamped" | "reason
 
 const NOT_GRADED: Grade = { valid: false, score: null, reward: null, clamped: false, reason: "", guards: [] };
 
-/** What actor/exec.ts prints, as far as it is used here. */
+/** The used part of actor/exec.ts's output. */
 interface Executed {
   outcome: string;
   exitStatus: number;
@@ -70,10 +69,10 @@ interface Executed {
   isolation: string;
 }
 
-/** What stands for the nonce in an instrumented program. */
+/** Placeholder for the nonce in an instrumented program. */
 const NONCE = "@@NONCE@@";
 
-/** @returns the exit status: 0 whatever became of the program, since its failure is a result */
+/** @returns the exit status: 0 even if the program failed, because a failure is a result */
 export async function executeProgram(
   file: string,
   options: ExecOptions,
@@ -153,7 +152,7 @@ async function gradeIfPossible(
   return { valid, score, reward, clamped, reason, guards };
 }
 
-/** What the program printed, made harmless to a terminal and as it is into a pipe, and below it what came of it; or all as JSON. */
+/** Prints the program's output (made harmless on a terminal, unchanged into a pipe) and its result, or everything as JSON. */
 export function showResult(result: ExecResult, json: boolean, screen: Screen): void {
   if (json) return void screen.write(`${JSON.stringify(result)}\n`);
   const { output, ...facts } = result;
@@ -166,7 +165,7 @@ export function showResult(result: ExecResult, json: boolean, screen: Screen): v
   }
 }
 
-/** The limits of the task: those of its task.yaml, or the defaults for a folder that `mlebench prepare` made. */
+/** Returns the task with the limits of its task.yaml, or the defaults for a folder that `mlebench prepare` made. */
 export function readTask(directory: string, given: string): Task {
   const path = join(directory, "task.yaml");
   if (existsSync(path)) return parseTask(readFileSync(path, "utf8"), path);

@@ -1,6 +1,6 @@
 /**
- * Own writes that the caches have not shown yet. While there is one, nothing of that run is created, changed or deleted:
- * what is decided from a cache that lacks the last decision is decided twice.
+ * Own writes that the caches have not shown yet. While a run has one, none of its objects is created, changed or deleted: a decision from a
+ * cache that lacks the last write would be made twice.
  */
 import { type KubeObject, keyOf, type Resource } from "./kube/types.ts";
 
@@ -10,11 +10,11 @@ export type Written =
 
 export interface Cached {
   get(resource: Resource, key: string): KubeObject | undefined;
-  /** The object as the API server has it now. */
+  /** Returns the object's current state on the API server. */
   read(resource: Resource, key: string): Promise<KubeObject | undefined>;
 }
 
-/** After this long the API server is asked whether the write has been overtaken: an add and a delete may have merged. */
+/** After this time the API server is asked whether the write is outdated, because an add and a delete may have merged. */
 export const CONFIRM_SECONDS = 5;
 
 interface Expectation {
@@ -25,16 +25,16 @@ interface Expectation {
 export class Expectations {
   readonly #cached: Cached;
   readonly #now: () => number;
-  /** By run, then by kind and name: a later write of an object replaces what was expected of an earlier one. */
+  /** Expectations by run, then by kind and name. A later write of an object replaces the expectation of an earlier one. */
   readonly #byRun = new Map<string, Map<string, Expectation>>();
 
-  /** @param now monotonic milliseconds */
+  /** @param now returns monotonic milliseconds */
   constructor(cached: Cached, now: () => number) {
     this.#cached = cached;
     this.#now = now;
   }
 
-  /** @param object as the API server answered */
+  /** @param written the object as the API server returned it */
   add(run: string, written: Written): void {
     const expected = this.#byRun.get(run) ?? new Map<string, Expectation>();
     this.#byRun.set(run, expected);
@@ -45,7 +45,7 @@ export class Expectations {
     this.#byRun.delete(run);
   }
 
-  /** @returns what the caches have not shown, e.g. `Job team/quickstart-actor-0-0` */
+  /** @returns the writes that the caches have not shown, e.g. `Job team/quickstart-actor-0-0` */
   unseen(run: string): string[] {
     const expected = this.#byRun.get(run);
     if (!expected) return [];
@@ -55,8 +55,8 @@ export class Expectations {
   }
 
   /**
-   * Drops expectations that can no longer come true: what was written is gone again, or something else is there by that
-   * name. One that still may is kept, however late the cache is.
+   * Drops expectations that can no longer be met: the written object was deleted, or another object has its name. Keeps the others, however
+   * late the cache is.
    */
   async confirm(run: string): Promise<void> {
     for (const [name, expectation] of this.#byRun.get(run) ?? []) {
@@ -77,13 +77,13 @@ export class Expectations {
     const { uid, resourceVersion } = object.metadata;
     if (kind === "deleted") return cached?.metadata.uid !== uid || cached?.metadata.deletionTimestamp !== undefined;
     if (cached === undefined) return false;
-    // Another object of the name came later than ours: a cache goes forward only.
+    // Another object with this name is newer than ours, because a cache only moves forward.
     if (cached.metadata.uid !== uid) return isNewer(cached, object);
     return cached.metadata.resourceVersion === resourceVersion || isNewer(cached, object);
   }
 }
 
-/** Versions of one kind grow (https://kep.k8s.io/5504); where they are no numbers only equality counts. */
+/** Versions of one kind grow (https://kep.k8s.io/5504). If they are not numbers, only equality counts. */
 function isNewer(a: KubeObject, b: KubeObject): boolean {
   const [left, right] = [a, b].map(({ metadata }) => metadata.resourceVersion ?? "");
   return /^\d+$/.test(left!) && /^\d+$/.test(right!) && BigInt(left!) > BigInt(right!);

@@ -1,13 +1,12 @@
-/** `spec.learner.storage.forceDetach`: what a person would do for a learner whose node is lost. */
+/** `spec.learner.storage.forceDetach`: frees the volume of a learner whose node is lost. */
 import { type Look, tell } from "./context.ts";
 import { POD } from "./kube/resources.ts";
 import { nodeLossOf, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
 import type { StepResult } from "./steps.ts";
 
 /**
- * Deletes the learner's pod by force, where the run allows it and its node is lost. The volume is detached by
- * Kubernetes, and the fence in the run folder stops a learner that runs on there as soon as it sees it.
- * `againSeconds` is the time until the pod is overdue.
+ * Force-deletes the learner's pod if the run allows it and the pod's node is lost. Kubernetes then detaches the volume. A learner that
+ * still runs there stops as soon as it sees the fence in the run folder. `againSeconds` is the time until the pod is overdue.
  */
 export async function forceDetach(look: Look): Promise<StepResult> {
   const { observed, memory, nowMs } = look;

@@ -8,13 +8,13 @@ export interface HealthOptions {
   host: string;
   port: number;
   registry: Registry;
-  /** What makes the process worth killing; empty: nothing. */
+  /** Reasons to restart the process; empty: none. */
   sick: () => string[];
-  /** What keeps it from doing its work now; empty: nothing. */
+  /** Reasons why the process cannot work now; empty: none. */
   unready: () => string[];
 }
 
-/** @throws Error if the address cannot be listened on */
+/** @throws Error if the address cannot be used */
 export async function serveHealth({
   host,
   port,

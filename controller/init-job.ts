@@ -1,4 +1,4 @@
-/** The Jobs before the learner starts: one fetches the model of `model.source`, one copies the checkpoint of `initFrom.run`. */
+/** Jobs that run before the learner starts: one fetches the model of `model.source`, one copies the checkpoint of `initFrom.run`. */
 import { jobState } from "./actor-state.ts";
 import type { Look } from "./context.ts";
 import { desiredInit, initHash } from "./desired/init.ts";
@@ -9,7 +9,7 @@ import { needsModel } from "./lifecycle.ts";
 import { volumeOf } from "./ownership.ts";
 import { BlockedError } from "./refusals.ts";
 
-/** Makes the Job that is due. One after the other, since a volume may take one pod at a time. */
+/** Creates the next Job. They run one after the other, because a volume may allow only one pod at a time. */
 export async function reconcileInit(look: Look, claimName: string): Promise<void> {
   const { run, init, initPod, model, modelPod } = look.observed;
   if (needsModel(look.observed)) {
@@ -20,14 +20,14 @@ export async function reconcileInit(look: Look, claimName: string): Promise<void
   else await removeOutdated(look, { job: init, pod: initPod, hash: initHash(run, look.settings) });
 }
 
-/** A Job cannot be changed: one that has not begun, or has failed, is deleted if another is desired, and made anew. */
+/** A Job cannot be changed: if another one is desired, a Job that has not started or has failed is deleted and created again. */
 async function removeOutdated(look: Look, { job, pod, hash }: { job: Job; pod: Pod | undefined; hash: string }) {
   const made = job.metadata.annotations?.[SPEC_HASH];
   const waits = (pod?.status?.phase ?? "Pending") === "Pending" || jobState(job) === "failed";
   if (waits && made !== hash && !job.metadata.deletionTimestamp) await look.writes.remove(JOB, job);
 }
 
-/** The other run may be gone: its volume is what counts. */
+/** Creates the copy Job. The other run may be deleted; only its volume is needed. */
 async function createInit(look: Look, claimName: string): Promise<void> {
   const { run } = look.observed;
   const { namespace } = run.metadata;

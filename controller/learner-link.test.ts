@@ -26,7 +26,7 @@ after(() => {
   for (const stop of stops) stop();
 });
 
-/** A learner that does as a test says. Its certificate names the Service, not the address that it is dialled by. */
+/** Starts a learner that the test controls. Its certificate names the Service, not the address that is dialled. */
 async function startLearner(tls: TlsFiles = learnerTls, port = 0) {
   const server = new grpc.Server(channelOptions());
   const watchers: grpc.ServerWritableStream<unknown, StatusMessage>[] = [];

@@ -1,13 +1,13 @@
 /**
- * The controller's connections to learners: one per run, which follows the status stream and carries the calls.
+ * The controller's connections to learners. Each run has one, which follows the status stream and carries the calls.
  *
  *     const links = new LearnerLinks({ dial, certificates, onChange: (key) => queue.add(key) });
  *     links.ensure("default/quickstart", { uid, serverName: "quickstart-learner.default.svc" });
  *     links.observed("default/quickstart")?.status?.executions;
  *     await links.suspend("default/quickstart", { reason: "spec.suspend is true", drainSeconds: 600 });
  *
- * A link dials again for as long as it takes; what it last heard stays readable meanwhile. After a status that no other
- * follows (succeeded, failed) it stays closed; a suspended learner may be replaced by one that goes on.
+ * A link redials until the learner answers; the last status stays readable meanwhile. After a final status (succeeded, failed) it stays
+ * closed. A suspended learner may be replaced by one that continues.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -29,71 +29,71 @@ import { readNewest } from "./newest.ts";
 export type RunKey = string;
 
 export interface LinkTarget {
-  /** Of the TrainingRun: another one of the same name gets a link of its own. */
+  /** The TrainingRun's uid: another run with the same name gets a link of its own. */
   uid: string;
-  /** A name in the learner's certificate, whatever address it is dialled by. */
+  /** A name in the learner's certificate, whatever address is dialled. */
   serverName: string;
-  /** Of the learner's process, e.g. its pod's uid: a new one is dialled at once. */
+  /** Identifies the learner's process, e.g. by its pod's uid. A new process is dialled at once. */
   instance?: string;
 }
 
 export interface LearnerLinksOptions {
   /**
-   * Where the run's learner can be reached now: its Service, or this end of a port-forward. `close` is called when the
-   * connection is over. Rejects if it cannot be reached, or when `signal` fires; it is called again later.
+   * Returns the learner's current address: its Service, or the local end of a port-forward. `close` is called when the connection has
+   * ended. Rejects if the learner cannot be reached, or when `signal` fires; it is called again later.
    */
   dial(key: RunKey, target: LinkTarget, signal: AbortSignal): Promise<{ address: string; close(): void }>;
-  /** A certificate of role `controller`, for one connection. */
+  /** Returns a certificate of role `controller`, for one connection. */
   certificates(key: RunKey, target: LinkTarget): Promise<TlsFiles>;
-  /** What `observed` says has changed. Not called from within `ensure` or `drop`. */
+  /** Called when the result of `observed` has changed. Not called from within `ensure` or `drop`. */
   onChange(key: RunKey): void;
-  /** First pause before dialling again; doubles up to `maxReconnectSeconds`, each shortened by chance. [0.5] */
+  /** First pause before redialling. Doubles up to `maxReconnectSeconds`; each pause is shortened at random. [0.5] */
   reconnectSeconds?: number;
   /** [15] */
   maxReconnectSeconds?: number;
-  /** A learner that is not reached, or has not sent its status, by then is dialled again. [15] */
+  /** A learner is dialled again if it is not reached, or has sent no status, within this time. [15] */
   firstStatusSeconds?: number;
-  /** Deadline of a call that only has to be heard. [10] */
+  /** Deadline of a call that the learner only has to accept. [10] */
   callSeconds?: number;
-  /** Beyond the time that running executions are given: for an optimiser update that is carried through, and for writing the checkpoint. [900] */
+  /** Time for a suspension beyond the time for running executions: for finishing an optimiser update and writing the checkpoint. [900] */
   suspendSeconds?: number;
-  /** Shortest time between two statuses of one learner that are handled; of those in between the newest counts. [0.25] */
+  /** Shortest time between two handled statuses of one learner; of the statuses in between only the newest is handled. [0.25] */
   statusSeconds?: number;
-  /** A longer status ends the connection. A status with the 10,000 actors that a run may have is shorter. [1 MiB] */
+  /** A longer status ends the connection. A status with 10,000 actors, a run's maximum, is shorter. [1 MiB] */
   maxStatusBytes?: number;
-  /** A connection that ends earlier counts as a failure: the next pause is longer than the last. [5] */
+  /** A connection that ends earlier counts as a failure, so the next pause is longer. [5] */
   steadySeconds?: number;
   random?: () => number;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   now?: () => number;
 }
 
 export interface LearnerObserved {
   /** The status stream is open. */
   connected: boolean;
-  /** Unix milliseconds: connected, or not, since. */
+  /** Since when it is connected or not connected, in Unix milliseconds. */
   sinceMs: number;
-  /** Why it is not connected, one line. */
+  /** Why it is not connected, in one line. */
   error?: string;
-  /** The newest, from this or an earlier connection. */
+  /** The newest status, from this or an earlier connection. */
   status?: LearnerStatus;
 }
 
 export interface SuspendOptions {
   reason: string;
-  /** How long executions that run may take to end; those that run on are run again after the resume. */
+  /** How long running executions may take to end. Those that do not end in time run again after the resume. */
   drainSeconds: number;
 }
 
-/** What a learner answers to Suspend. */
+/** A learner's answer to Suspend. */
 export interface Suspended {
-  /** Absent while no iteration is finished. */
+  /** Absent if no iteration is finished. */
   checkpoint: LearnerStatus["checkpoint"];
   /** Executions that did not end in time. */
   running: number;
 }
 
-/** A call needs a connection: reconcile again when `onChange` says that there is one. */
+/** A call needs a connection: reconcile again when `onChange` reports one. */
 export class NotConnectedError extends Error {
   override readonly name = "NotConnectedError";
 }
@@ -118,7 +118,7 @@ export class LearnerLinks {
     };
   }
 
-  /** Keeps a link to this run's learner from now on. Cheap if there is one. */
+  /** Keeps a link to this run's learner from now on. Cheap if there is one already. */
   ensure(key: RunKey, target: LinkTarget): void {
     const existing = this.#links.get(key);
     if (existing?.target.uid === target.uid && existing.target.serverName === target.serverName) {
@@ -129,24 +129,24 @@ export class LearnerLinks {
     this.#links.set(key, new Link(key, target, this.#options));
   }
 
-  /** Ends the link and forgets what it heard. */
+  /** Closes the link and forgets its statuses. */
   drop(key: RunKey): void {
     this.#links.get(key)?.close();
     this.#links.delete(key);
   }
 
-  /** Ends all links. */
+  /** Closes all links. */
   close(): void {
     for (const key of [...this.#links.keys()]) this.drop(key);
   }
 
-  /** Undefined without `ensure`. */
+  /** Returns undefined if `ensure` was not called. */
   observed(key: RunKey): LearnerObserved | undefined {
     return this.#links.get(key)?.observed;
   }
 
   /**
-   * These actors finish what they run and exit. @returns those that are not connected: they are told when they come back
+   * Makes these actors finish their programs and exit. @returns the actors that are not connected; they are told when they reconnect
    * @throws NotConnectedError | grpc.ServiceError
    */
   async drainActors(key: RunKey, actors: string[], reason: string): Promise<string[]> {
@@ -156,8 +156,8 @@ export class LearnerLinks {
   }
 
   /**
-   * Resolves when the checkpoint of the last finished iteration is on disk and the learner trains no more. Can be called
-   * again: a suspension that is under way is joined.
+   * Resolves when the checkpoint of the last finished iteration is on disk and the learner has stopped training. A second call joins a
+   * suspension in progress.
    * @throws NotConnectedError | grpc.ServiceError
    */
   async suspend(key: RunKey, { reason, drainSeconds }: SuspendOptions): Promise<Suspended> {
@@ -167,8 +167,8 @@ export class LearnerLinks {
   }
 
   /**
-   * Tells of sandbox containers that ended, and of actors that were taken away; the same ones may be told again. @returns
-   * attempts that this has given the outcome outOfMemory
+   * Reports ended sandbox containers and disrupted actors; repeated reports have no effect. @returns the number of attempts that got the
+   * outcome outOfMemory by this report
    * @throws NotConnectedError | grpc.ServiceError
    */
   async reportTerminations(key: RunKey, terminations: TerminationMessage[], disrupted: string[] = []): Promise<number> {
@@ -186,18 +186,18 @@ export class LearnerLinks {
   }
 }
 
-/** One run's connection, made again whenever it breaks. */
+/** One run's connection, which is opened again whenever it breaks. */
 class Link {
   readonly key: RunKey;
   target: LinkTarget;
   observed: LearnerObserved;
   /** While connected. */
   #control: LearnerControlClient | undefined;
-  /** Calls on their way, which keep the connection open: the status stream of a learner that was suspended ends first. */
+  /** Running calls, which keep the connection open: a suspended learner ends its status stream before it answers. */
   readonly #calls = new Set<Promise<unknown>>();
   readonly #options: Required<LearnerLinksOptions>;
   readonly #closing = new AbortController();
-  /** Ends the pause before the next dialling. */
+  /** Ends the pause before the next dial. */
   #wake = new AbortController();
 
   constructor(key: RunKey, target: LinkTarget, options: Required<LearnerLinksOptions>) {
@@ -212,13 +212,13 @@ class Link {
     this.#closing.abort();
   }
 
-  /** Of a learner that was replaced; an open connection goes on until it breaks. */
+  /** For a learner that was replaced. An open connection stays until it breaks. */
   redial(target: LinkTarget): void {
     this.target = target;
     this.#wake.abort();
   }
 
-  /** @returns undefined while it is not connected */
+  /** @returns undefined if the link is not connected */
   call<T>(call: (control: LearnerControlClient) => Promise<T>): Promise<T> | undefined {
     const answer = this.#control && call(this.#control);
     if (answer === undefined) return undefined;
@@ -250,12 +250,12 @@ class Link {
 
   #pauseSeconds(phase: PhaseName | undefined, failures: number): number {
     const { reconnectSeconds, maxReconnectSeconds, random } = this.#options;
-    // A suspended learner says so again at every connection until it is stopped.
+    // A suspended learner reports its suspension at every connection until it is stopped.
     const doubled = phase === "STOPPED" ? Number.POSITIVE_INFINITY : reconnectSeconds * 2 ** Math.min(failures, 16);
     return Math.min(maxReconnectSeconds, doubled) * (0.5 + 0.5 * random());
   }
 
-  /** One connection, from dialling to the end of its status stream. @returns why it ended */
+  /** Dials and follows the status stream to its end. @returns why it ended */
   async #connect(onHeard: () => void): Promise<string> {
     const { signal } = this.#closing;
     const { certificates, firstStatusSeconds, statusSeconds, maxStatusBytes } = this.#options;
@@ -274,7 +274,7 @@ class Link {
     try {
       return await new Promise<string>((resolve) => {
         let heard = false;
-        // What it said first stays said until it connects anew, so that nonsense that comes and goes is told once.
+        // Only the first invalid status is reported for each connection, so that an intermittent fault is reported once.
         let nonsense: string | undefined;
         let undecodable = false;
         const reader = readNewest(stream, statusSeconds, (bytes) => {
@@ -295,7 +295,7 @@ class Link {
           nonsense ??= status.nonsense;
           this.#observe({ connected: true, status: { ...status, nonsense } });
         });
-        stream.on("error", () => {}); // told by `status`
+        stream.on("error", () => {}); // `status` reports the error
         stream.on("status", ({ code, details }) => {
           reader.end();
           if (undecodable) resolve("the learner sent what is no status of the protocol: check spec.learner.image");
@@ -316,7 +316,7 @@ class Link {
     }
   }
 
-  /** @throws after `firstStatusSeconds`, whatever `dial` does */
+  /** @throws Error after `firstStatusSeconds`, whatever `dial` does */
   async #dial(): Promise<{ address: string; close(): void }> {
     const { dial, firstStatusSeconds } = this.#options;
     const late = AbortSignal.timeout(firstStatusSeconds * 1000);
@@ -348,7 +348,7 @@ class Link {
   }
 }
 
-/** @returns undefined where the bytes are no status */
+/** @returns undefined if the bytes are no status */
 function parse(bytes: Buffer): LearnerStatus | undefined {
   try {
     return parseLearnerStatus(decodeStatus(bytes));

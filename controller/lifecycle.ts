@@ -1,4 +1,4 @@
-/** Where a run is between its start and its end, and whether its learner should be there. Pure. */
+/** The stage of a run, and whether its learner should run. Pure. */
 import { hasItsGpu } from "../crds/gpu.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
@@ -17,38 +17,38 @@ export type Stage =
   /** `NAME-model` fetches the model, or `NAME-init` copies another run's checkpoint. */
   | "Initialising"
   | "Running"
-  /** The learner is asked for a checkpoint. */
+  /** The controller asks the learner for a checkpoint. */
   | "Suspending"
   | "Suspended"
-  /** Kueue has not admitted it, or has evicted it. */
+  /** Kueue has not admitted the run, or has evicted it. */
   | "Queued"
-  /** The learner cannot use what it was given: a person has to change it. */
+  /** The learner cannot use its input; a person has to change it. */
   | "Refused"
-  /** The end is known and not yet written down. */
+  /** The end is known but not yet in the status. */
   | "Ending"
   | "Ended";
 
 export interface LifecyclePlan {
   stage: Stage;
   learnerReplicas: 0 | 1;
-  /** Of Refused. */
+  /** For Refused. */
   refusal?: Finding;
-  /** Of runs that wait in a queue, or did. */
+  /** For runs that wait or waited in a queue. */
   admission?: Exclude<Admission, { state: "notQueued" }>;
 }
 
-/** How a suspension goes. This process alone remembers it; the learner lets a second Suspend call join the first. */
+/** The progress of a suspension. Only this process remembers it; the learner lets a second Suspend call join the first. */
 export interface Suspension {
   /** Unix milliseconds. */
   startedMs: number;
-  /** When it is given up. */
+  /** When the controller stops waiting, in Unix milliseconds. */
   deadlineMs: number;
   done: boolean;
-  /** What the learner answered; its last status may not come. */
+  /** The learner's answer, because its last status may not arrive. */
   checkpoint?: TrainingRunStatus["checkpoint"];
 }
 
-/** @param learnerHash of the learner's pod as it would be made now: what a pod of another spec said does not count */
+/** @param learnerHash hash of the learner's pod as it would be created now; a refusal of a pod with another spec does not count */
 export function planLifecycle(
   observed: Observed,
   suspension: Suspension | undefined,
@@ -69,35 +69,35 @@ function planStage(
   const running = (deployment?.spec?.replicas ?? 0) > 0;
   if (hasEnded(observed)) return { stage: "Ended", learnerReplicas: 0 };
   if (finalPhase(observed) || exhaustion(observed)) return { stage: "Ending", learnerReplicas: running ? 1 : 0 };
-  // A learner that was told to stop trains no more, whatever the spec says by now: the stop is carried through.
+  // A learner that was told to stop trains no more, even if the spec changes: the stop is completed.
   const waits = admission.state === "waiting";
   if (run.spec.suspend || (running && (waits || suspension)))
     return !running || suspension?.done
       ? { stage: run.spec.suspend || !waits ? "Suspended" : "Queued", learnerReplicas: 0 }
       : { stage: "Suspending", learnerReplicas: 1 };
   const refusal = refusalOf(observed, learnerHash);
-  // It is written down first; then the learner goes, and stays away until the spec is another.
+  // The refusal is recorded first. Then the learner is removed, until the spec changes.
   if (refusal) return { stage: "Refused", learnerReplicas: refusal.recorded ? 0 : 1, refusal: refusal.finding };
   if (waits) return { stage: "Queued", learnerReplicas: 0 };
   if (needsModel(observed) || needsInit(observed)) return { stage: "Initialising", learnerReplicas: 0 };
   return { stage: "Running", learnerReplicas: 1 };
 }
 
-/** Whether status says that the run is over. One that has failed is not once it is suspended: then it can be resumed. */
+/** Whether the status says that the run is over. A failed run that is suspended is not over, because it can be resumed. */
 export function hasEnded({ run }: Observed): boolean {
   const succeeded = findCondition(run.status?.conditions, "Succeeded");
   if (succeeded?.status === "True") return true;
   return succeeded?.status === "False" && succeeded.reason === "RunFailed" && !run.spec.suspend;
 }
 
-/** FAILED_RUN: of learners up to 0.2; later ones end, and `exhaustion` judges. */
+/** FAILED_RUN comes from learners up to 0.2. Later learners end instead, and `exhaustion` decides. */
 export function finalPhase({ run, link }: Observed): "SUCCEEDED" | "FAILED_RUN" | undefined {
   const phase = learnerPhase(link);
   if (phase === "FAILED_RUN") return run.spec.suspend ? undefined : phase;
   return phase === "SUCCEEDED" ? phase : undefined;
 }
 
-/** A learner that was reached once has had its model. */
+/** A learner that was reached once has its model. */
 export function needsModel({ run, model }: Observed): boolean {
   return (
     run.spec.model.source !== undefined &&
@@ -130,7 +130,7 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
       },
       recorded: true,
     };
-  // One that is under way has its GPU, whatever the defaults say by now.
+  // A run in progress has its GPU, even if the defaults change.
   if (!hasItsGpu(run.spec) && (observed.deployment?.spec?.replicas ?? 0) === 0)
     return { finding: { reason: "InvalidConfiguration", message: NO_GPU }, recorded: true };
   const ended = learnerPod && lastTermination(learnerPod);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readNewest } from "./newest.ts";
 
-/** Numbers from 1 on, each as a message of `bytes` bytes, as fast as they are read. */
+/** Emits numbers from 1 on, each as a message of `bytes` bytes, as fast as they are read. */
 function numbers(bytes: number, last = Number.POSITIVE_INFINITY) {
   let sent = 0;
   const stream = new Readable({
@@ -37,7 +37,7 @@ for (const [what, bytes, most] of [
     await sleep(1050);
     reader.end();
     assert.ok(handled.length >= 5 && handled.length <= 12, `${handled.length} handled`);
-    // What was read, and what the stream holds.
+    // Messages that were read, and those in the stream's buffers.
     assert.ok(sent() <= 12 * most + 2 * stream.readableHighWaterMark, `${sent()} read`);
     assert.deepEqual(
       handled,

@@ -1,12 +1,12 @@
-/** Reads a stream of messages no faster than its reader wants to work: of what comes in between, the newest counts. */
+/** Reads a stream of messages no faster than the reader wants to work. Of the messages in between, only the newest is handled. */
 import type { Readable } from "node:stream";
 
-/** What is read between two messages that are handled; then the stream is paused, and flow control holds the sender up. */
+/** Messages that are read between two handled ones. Then the stream is paused, and flow control stops the sender. */
 const READ_MESSAGES = 100;
 const READ_BYTES = 1024 * 1024;
 
 export interface NewestReader {
-  /** Handles the newest message that was not handled yet, without waiting, and reads no more. */
+  /** Handles the newest unhandled message at once and stops reading. */
   end(): void;
 }
 

@@ -1,29 +1,29 @@
 /**
- * A learner's pod on a node that does not answer. The pod alone tells it: the controller may not read nodes.
+ * Detects a learner's pod on a node that does not answer. Only the pod is read, because the controller may not read nodes.
  *
- * Kubernetes marks such a pod as not ready, deletes it after its toleration (300 s by default), and cannot finish that
- * without the node's kubelet. The Deployment makes another pod, which waits for the volume.
+ * Kubernetes marks such a pod as not ready and deletes it after its toleration (300 s by default), but cannot complete the deletion without
+ * the node's kubelet. The Deployment creates another pod, which waits for the volume.
  */
 import { containersOf } from "./blockers.ts";
 import type { Finding } from "./conditions.ts";
 import type { Pod } from "./kube/resources.ts";
 import type { Observed } from "./observe.ts";
 
-/** A pod that still runs so long after its grace period is stuck: it is reported, and may be deleted by force. */
+/** A pod that still exists this long after its grace period is stuck: it is reported, and may be force-deleted. */
 export const OVERDUE_SECONDS = 60;
 
-/** What the taint manager writes on a pod that it deletes because its node does not answer. */
+/** Reason in the condition of a pod that the taint manager deletes because its node does not answer. */
 const TAINTED = "DeletionByTaintManager";
 
 export interface NodeLoss {
   node: string;
-  /** RFC 3339: the last that was heard, or when the pod should have ended. */
+  /** RFC 3339: when the node was last heard, or when the pod should have ended. */
   since: string;
-  /** The pod should have ended long ago, and only its node could say that it has. */
+  /** The pod should have ended long ago, but only its node could confirm that. */
   overdue: boolean;
 }
 
-/** @returns undefined for a pod whose node reports what becomes of it, as far as the pod tells */
+/** @returns undefined if nothing in the pod shows that its node is lost */
 export function nodeLossOf(pod: Pod, nowMs: number): NodeLoss | undefined {
   const { deletionTimestamp } = pod.metadata;
   const node = pod.spec?.nodeName;
@@ -36,8 +36,8 @@ export function nodeLossOf(pod: Pod, nowMs: number): NodeLoss | undefined {
 }
 
 /**
- * A kubelet that takes Ready away gives a reason, and says of the containers that they are not ready. The node controller
- * does neither: what the node said last still stands.
+ * Returns when the node controller set Ready to False. A kubelet that does so gives a reason and marks the containers as not ready; the
+ * node controller does neither.
  */
 function unheardSince({ status }: Pod): string | undefined {
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
@@ -46,7 +46,7 @@ function unheardSince({ status }: Pod): string | undefined {
   return containers.every((it) => it.ready) ? String(ready.lastTransitionTime) : undefined;
 }
 
-/** Since the end of its grace period; negative before it. */
+/** Returns the seconds since the end of the pod's grace period; negative before it. */
 export function overdueSeconds({ metadata: { deletionTimestamp } }: Pod, nowMs: number): number {
   return deletionTimestamp === undefined ? Number.NEGATIVE_INFINITY : (nowMs - Date.parse(deletionTimestamp)) / 1000;
 }

@@ -8,7 +8,7 @@ export function positive(text: string, option: string): number {
   return value;
 }
 
-/** With four significant digits, and without zeros at the end. */
+/** Formats a number with four significant digits, without zeros at the end. */
 export function significant(value: number): string {
   return Number(value.toPrecision(4)).toString();
 }

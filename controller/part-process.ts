@@ -1,4 +1,4 @@
-/** Runs a program of another part once, from start to end. Long-lived ones are `local/process.ts`. */
+/** Runs a process of another part once, from start to end. `local/process.ts` runs long-lived ones. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { ControllerError } from "./errors.ts";
 
@@ -11,20 +11,20 @@ export interface PartResult {
 export interface PartOptions {
   stdin?: string;
   env?: NodeJS.ProcessEnv;
-  /** Ends it when aborted: SIGTERM, and SIGKILL after `KILL_AFTER_SECONDS`. */
+  /** Ends the process when aborted: SIGTERM, and SIGKILL after `KILL_AFTER_SECONDS`. */
   signal?: AbortSignal | undefined;
-  /** Called with each line that it writes to stderr. */
+  /** Called with each line on stderr. */
   onStderrLine?: (line: string) => void;
 }
 
-/** Time that a program which runs once has to clean up before it is killed. */
+/** Time for a process to clean up before it is killed. */
 const KILL_AFTER_SECONDS = 5;
 
-/** Runs `node file args…` and collects what it writes. @throws ControllerError `interrupted` when aborted */
+/** Runs `node file args…` and collects its output. @throws ControllerError `interrupted` when aborted */
 export async function runPart(file: string, args: string[], options: PartOptions = {}): Promise<PartResult> {
   options.signal?.throwIfAborted();
-  // A process group of its own: Ctrl-C reaches this process alone, which then ends the group, grandchildren included.
-  // The IPC channel tells the program when this process is gone.
+  // A process group of its own: Ctrl-C reaches this process alone, which then ends the group, including grandchildren. The IPC channel
+  // tells the child when this process has ended.
   const child = spawn(process.execPath, [file, ...args], {
     stdio: ["pipe", "pipe", "pipe", "ipc"],
     detached: true,
@@ -41,7 +41,7 @@ export async function runPart(file: string, args: string[], options: PartOptions
     line = lines.pop() ?? "";
     for (const complete of lines) if (complete.trim() !== "") options.onStderrLine?.(complete);
   });
-  // A program that ends without reading its input is judged by its exit status.
+  // A process may end without reading its input; its exit status decides.
   child.stdin!.on("error", () => {});
   child.stdin!.end(options.stdin ?? "");
 
@@ -59,10 +59,10 @@ export async function runPart(file: string, args: string[], options: PartOptions
 }
 
 /**
- * Runs a part whose standard output is its answer.
+ * Runs a part that answers on standard output.
  *
  * @returns the last JSON line of its standard output
- * @throws ControllerError with the part's own last line on stderr, `input` if it exited 2
+ * @throws ControllerError with the part's last line on stderr, `input` if it exited with 2
  */
 export async function askPart<Answer>(file: string, args: string[], options: PartOptions = {}): Promise<Answer> {
   const { exitStatus, stdout, stderr } = await runPart(file, args, options);
@@ -78,10 +78,10 @@ export async function askPart<Answer>(file: string, args: string[], options: Par
   }
 }
 
-/** Hands the terminal over to a part until it ends. @returns its exit status */
+/** Gives the terminal to a part until it ends. @returns its exit status */
 export async function becomePart(file: string, args: string[]): Promise<number> {
   const child = spawn(process.execPath, [file, ...args], { stdio: ["inherit", "inherit", "inherit", "ipc"] });
-  // The terminal sends Ctrl-C to both; this process waits for the other's answer to it.
+  // The terminal sends Ctrl-C to both processes; this one waits for the other to handle it.
   const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
   const ignore = (): void => {};
   process.on("SIGINT", ignore).on("SIGTERM", forward).on("SIGHUP", forward);
@@ -97,7 +97,7 @@ function endWith(child: ChildProcess, signal: AbortSignal | undefined): () => vo
     try {
       process.kill(-child.pid!, name);
     } catch {
-      // The group is gone.
+      // The group has ended.
     }
   };
   const onAbort = (): void => {

@@ -1,8 +1,8 @@
 /**
- * Which images and pod templates a run has. A run keeps what it was started with until its user suspends and resumes it
- * (`spec.upgradePolicy: OnResume`): an upgraded controller, or other defaults of the administrator, replace no pod. The
- * images stand on the learner's Deployment, beside the pod template that they belong to: a controller that dies between two
- * writes leaves no run whose status names other images than its pods have. Pure.
+ * Determines a run's images and pod templates. A run keeps those of its start until its user suspends and resumes it (`spec.upgradePolicy:
+ * OnResume`): an upgraded controller, or other defaults of the administrator, replace no pod. The images are stored on the learner's
+ * Deployment with the pod template that they belong to, so a controller that ends between two writes leaves no status with other images
+ * than the pods have. Pure.
  */
 import type { ImagesStatus } from "../crds/trainingrun.ts";
 import { findCondition } from "./conditions.ts";
@@ -15,14 +15,14 @@ import type { Observed, ObservedActor } from "./observe.ts";
 
 export type Images = Required<ImagesStatus>;
 
-/** The images that the run has, once it has some; none under `Immediately`, which follows the controller. */
+/** Returns the run's images, if it has some. None under `Immediately`, which follows the controller. */
 export function pinnedImages({ run, deployment }: Observed): Partial<Images> | undefined {
   if (run.spec.upgradePolicy === "Immediately") return undefined;
-  if (!deployment) return run.status?.images; // somebody deleted it
+  if (!deployment) return run.status?.images; // the Deployment was deleted
   return parseImages(deployment.metadata.annotations?.[IMAGES]) ?? unmarked(run, deployment);
 }
 
-/** The controller's settings, with the run's own images in place of the default ones. */
+/** Returns the controller's settings, with the run's own images instead of the defaults. */
 export function pinnedSettings(observed: Observed, settings: Settings): Settings {
   const { image, actorImage, sandboxImage } = settings;
   const { learner = image, actor = actorImage, sandbox = sandboxImage } = pinnedImages(observed) ?? {};
@@ -30,8 +30,8 @@ export function pinnedSettings(observed: Observed, settings: Settings): Settings
 }
 
 /**
- * What the Deployment says of the run's images: nothing before the learner has answered, so that a default that cannot run
- * can be mended, and nothing once the run is suspended, so that a resume pins anew.
+ * Returns the Deployment's note of the run's images. It is empty before the learner has answered, so that a default that cannot run can be
+ * replaced, and empty once the run is suspended, so that a resume pins anew.
  */
 export function imagesNote(observed: Observed, { stage }: LifecyclePlan, settings: Settings): string {
   const answers = findCondition(observed.run.status?.conditions, "LearnerAvailable")?.status === "True";
@@ -40,7 +40,7 @@ export function imagesNote(observed: Observed, { stage }: LifecyclePlan, setting
   return JSON.stringify({ learner, actor, sandbox } satisfies Images);
 }
 
-/** What `status.images` says. */
+/** Returns the content of `status.images`. */
 export function imagesStatus(
   observed: Observed,
   { stage }: LifecyclePlan,
@@ -59,9 +59,9 @@ export function imagesStatus(
 }
 
 /**
- * @param hash of the learner's pod as it would be made now
- * @returns the Deployment whose pod template stays as it is, although this controller would make another one of what the
- *   user asks for; undefined: the template is to be as this controller makes it
+ * @param hash hash of the learner's pod as it would be created now
+ * @returns the Deployment whose pod template stays, although this controller would create another one from the same spec. Undefined: use
+ * the template that this controller creates
  */
 export function keptLearner(
   { run, deployment }: Observed,
@@ -81,7 +81,7 @@ export function keptLearner(
 
 const askedOf = ({ learner }: Inputs, claimName: string): string => digestOf([learner, claimName]);
 
-/** The desired Deployment with what pins the run, and with the present pod template where that is kept. */
+/** Returns the desired Deployment with the annotations that pin the run, and with the present pod template if it is kept. */
 export function markLearner(
   desired: Deployment,
   kept: Deployment | undefined,
@@ -93,14 +93,16 @@ export function markLearner(
   return { ...desired, metadata: { ...desired.metadata, annotations }, spec: { ...desired.spec!, template } };
 }
 
-/** Whether an actor stays, although this controller would make another one of what the user asks for. */
+/** Returns whether an actor stays, although this controller would create another one from the same spec. */
 export function isKeptActor({ run }: Observed, { job }: ObservedActor, inputs: Inputs): boolean {
   if (run.spec.upgradePolicy === "Immediately") return false;
   const asked = job.metadata.annotations?.[INPUT_HASH];
   return asked === undefined ? isSeen(run) : asked === inputs.actor;
 }
 
-/** Made by longrun 0.2 or earlier, which pinned nothing: it stays as it is, and is marked from now on. */
+/**
+ * Returns whether longrun 0.2 or earlier, which pinned nothing, created the Deployment: it stays unchanged and is annotated from now on.
+ */
 function isUnmarked({ metadata, spec }: Deployment): boolean {
   return metadata.annotations?.[IMAGES] === undefined && (spec?.replicas ?? 0) > 0;
 }
@@ -112,7 +114,7 @@ function unmarked(run: Observed["run"], deployment: Deployment): Partial<Images>
   return image === undefined ? {} : { learner: image };
 }
 
-/** Whether a controller has made this spec so. */
+/** Returns whether a controller has handled this generation of the spec. */
 export function isSeen({ status, metadata }: Observed["run"]): boolean {
   return status?.observedGeneration === metadata.generation;
 }

@@ -1,10 +1,10 @@
-/** A way to a learner from outside its cluster: a port of this machine that the API server forwards to the pod's. */
+/** Reaches a learner from outside its cluster: a local port that the API server forwards to the pod's. */
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { type KubeConfig, PortForward } from "@kubernetes/client-node";
 
-/** @throws Error if this machine has no port left */
+/** @throws Error if this machine has no free port */
 export async function forwardPort(
   config: KubeConfig,
   target: { namespace: string; pod: string; port: number },
@@ -14,7 +14,7 @@ export async function forwardPort(
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    socket.on("error", () => {}); // the gRPC client notices, and dials again
+    socket.on("error", () => {}); // the gRPC client notices the error and redials
     forward
       .portForward(target.namespace, target.pod, [target.port], socket, null, socket)
       .then((found) => {

@@ -1,4 +1,4 @@
-/** What a controller in a cluster opens connections for, one of each, in a process that has a proxy from its environment. */
+/** Opens one of each kind of connection of a controller in a cluster, in a process with proxy variables in its environment. */
 import { KubeConfig } from "@kubernetes/client-node";
 import type { TlsFiles } from "../proto/certificates.ts";
 import { ApiClient } from "./kube/api-client.ts";

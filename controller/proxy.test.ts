@@ -1,4 +1,4 @@
-/** The chart's value `proxy`: which of the controller's connections a proxy sees. */
+/** Tests the chart's value `proxy`: which of the controller's connections use a proxy. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -69,7 +69,7 @@ test("through the proxy goes the webhook alone, and not where NO_PROXY names its
     listen(https(json) as Server),
     startLearner(),
   ]);
-  // It takes every name for this machine; what asks it is written down.
+  // It resolves every name to this machine and records requests.
   const asked: string[] = [];
   const proxy = createServer();
   proxy.on("connect", (request, socket, head) => {
@@ -82,7 +82,7 @@ test("through the proxy goes the webhook alone, and not where NO_PROXY names its
     });
     for (const end of [upstream, socket]) end.on("error", () => void upstream.destroy());
   });
-  // What is not TLS it is asked for by its whole address.
+  // Requests without TLS name the whole address.
   proxy.on("request", (request, response) => {
     const { host, port, pathname: path } = new URL(request.url!);
     asked.push(host);
@@ -114,7 +114,7 @@ test("through the proxy goes the webhook alone, and not where NO_PROXY names its
   const env = {
     ...process.env,
     ...{ NODE_USE_ENV_PROXY: "1", NODE_EXTRA_CA_CERTS: join(folder, "ca.pem") },
-    // In small letters too: gRPC reads only those.
+    // In lower case too, because gRPC reads only that.
     ...names,
     ...Object.fromEntries(Object.entries(names).map(([name, value]) => [name.toUpperCase(), value])),
   };

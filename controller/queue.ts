@@ -1,12 +1,12 @@
-/** Whether Kueue lets a run have its pods, from the run's Workload. Pure. */
+/** Determines from a run's Workload whether Kueue allows its pods. Pure. */
 import type { Finding } from "./conditions.ts";
 import { SPEC_HASH } from "./desired/names.ts";
 import { ACTORS_SET, type Workload, type WorkloadCondition } from "./desired/workload.ts";
 
 export type Admission =
-  /** It names no queue, or the controller does not work with Kueue. */
+  /** The run names no queue, or the controller does not use Kueue. */
   | { state: "notQueued" }
-  /** It must not have a pod, or give up those that it has. `reason` is Evicted once it was admitted. */
+  /** The run must have no pod, or must give up its pods. `reason` is Evicted after an admission. */
   | { state: "waiting"; finding: Finding }
   | { state: "admitted"; finding: Finding };
 
@@ -63,28 +63,28 @@ function whatItWaitsFor(workload: Workload): string {
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
 
-/** The condition, if it is True. */
+/** Returns the condition if it is True. */
 export function conditionOf({ status }: Workload, type: string): WorkloadCondition | undefined {
   return status?.conditions?.find((it) => it.type === type && it.status === "True");
 }
 
-/** Whether it takes part of a ClusterQueue's quota; then Kueue lets nobody change its pod sets. */
+/** Returns whether the Workload holds quota of a ClusterQueue; Kueue then rejects changes of its pod sets. */
 export function isReserved(workload: Workload): boolean {
   return conditionOf(workload, "QuotaReserved") !== undefined;
 }
 
-/** Whether its queue and pods are those that are desired, however many actors. */
+/** Returns whether the Workload has the desired queue and pods, whatever the number of actors. */
 export function asksFor(desired: Workload, workload: Workload): boolean {
   return workload.metadata.annotations?.[SPEC_HASH] === desired.metadata.annotations?.[SPEC_HASH];
 }
 
-/** Actors that the run's Workload covers; others queue by themselves. */
+/** Returns how many actors the Workload covers; others queue by themselves. */
 export function coveredActors(workload: Workload | undefined): number {
   const assigned = workload?.status?.admission?.podSetAssignments?.find(({ name }) => name === ACTORS_SET);
   return assigned?.count ?? workload?.spec.podSets.find(({ name }) => name === ACTORS_SET)?.count ?? 0;
 }
 
-/** Conditions with some set: `lastTransitionTime` moves only with the status. */
+/** Returns the conditions with some replaced. `lastTransitionTime` only changes with the status. */
 export function setConditions(
   workload: Workload,
   changes: Pick<WorkloadCondition, "type" | "status" | "reason" | "message">[],

@@ -1,4 +1,4 @@
-/** The write of a run's status: when, and what is told with it. */
+/** Decides when to write a run's status, and records the events of a change. */
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { announcements, findCondition } from "./conditions.ts";
 import { type Look, tell } from "./context.ts";
@@ -9,14 +9,14 @@ import { isLearnerUp } from "./observe.ts";
 import { changeOf, statusWaitSeconds } from "./status-writes.ts";
 import type { StepResult } from "./steps.ts";
 
-/** How long a controller that has just started listens for a learner before it writes that there is none. */
+/** How long a controller that has just started waits to hear a learner before its status says that there is none. */
 export const HEAR_SECONDS = 15;
-/** A learner that is not heard for less than this is not missed: a controller that starts anew connects first. */
+/** A learner that is silent for less than this is not reported, because a restarted controller has to connect first. */
 const RECONNECT_SECONDS = 10;
 
 /**
- * This process has not heard the learner yet, and the one before it had: what the status says stands, or every start of
- * a controller would take each run from ready to not ready and back.
+ * Returns whether this process has not heard the learner yet, but the one before it had. The status then stays; otherwise every start of a
+ * controller would set each run to not ready and back.
  */
 export function isUnheard({ observed: { run, link, learnerPod }, nowMs }: Look): boolean {
   const wasThere = findCondition(run.status?.conditions, "LearnerAvailable")?.status === "True";
@@ -24,7 +24,7 @@ export function isUnheard({ observed: { run, link, learnerPod }, nowMs }: Look):
   return nowMs - (link?.sinceMs ?? nowMs) < HEAR_SECONDS * 1000;
 }
 
-/** `due`: the status is to be written now; `againSeconds` is the time until a status that is held back may be written. */
+/** `due`: write the status now. `againSeconds`: time until a status that is held back may be written. */
 export function holdStatus(look: Look, desired: TrainingRunStatus): StepResult & { due?: boolean } {
   const { observed, memory, context, nowMs } = look;
   const change = changeOf(observed.run.status ?? {}, desired);
@@ -53,7 +53,7 @@ export async function writeStatus(look: Look, desired: TrainingRunStatus): Promi
   return { remember: { statusWrittenMs: nowMs } };
 }
 
-/** Since when a learner that may be heard again at any moment is not: what was said of it last stands for a while. */
+/** Returns since when the controller has been reconnecting to a learner; its last status stands for a while. */
 function reconnectingSinceMs({ observed, memory, nowMs }: Look): number | undefined {
   const { run, link, learnerPod } = observed;
   const available = findCondition(run.status?.conditions, "LearnerAvailable")?.status === "True";

@@ -1,4 +1,4 @@
-/** What reconcile decides before it looks at any child. test/controller has the rest, with a real API server. */
+/** Tests the decisions of reconcile before it reads any child. test/controller tests the rest with a real API server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { messages } from "../proto/service.ts";
@@ -13,7 +13,7 @@ import { at, linkOf, NOW_MS, runOf } from "./run.fixture.ts";
 
 const KEY = "team/quick";
 
-/** A cluster that has a run and nothing else. It takes deletions and refuses all other calls. */
+/** Returns a cluster with one run and nothing else. It accepts deletions and refuses all other calls. */
 function clusterOf(run: ReturnType<typeof runOf> | undefined) {
   const calls: string[] = [];
   const client = new Proxy({} as Context["client"], {
@@ -67,7 +67,7 @@ test("a failed run is deleted when its ttl is over, and not before, nor once it 
   const deleted = async (ttlSecondsAfterFinished: number, suspend: boolean) => {
     const status = { phase: "Failed", startTime: at(-7200), completionTime: at(-3600), conditions: [FAILED] };
     const { calls, look } = clusterOf(runOf({ ttlSecondsAfterFinished, suspend }, status));
-    await look().catch(() => {}); // what goes on writes children
+    await look().catch(() => {}); // a reconcile that continues fails at writing children
     return calls.includes("delete TrainingRun");
   };
   assert.equal(await deleted(3600, false), true);
@@ -81,7 +81,7 @@ const owned = (name: string, ownerUid: string) => ({
 });
 type Owned = { metadata: ReturnType<typeof owned> };
 
-/** A cluster that accepts every write and stores none. `children` are the run's, by kind; its learner executes programs. */
+/** Returns a cluster that accepts every write and stores none. `children` are the run's, by kind; its learner executes programs. */
 function takingCluster(run: ReturnType<typeof runOf>, children: Record<string, Owned[]>) {
   const deleted: string[] = [];
   /** The learner's replicas, as applied. */

@@ -12,7 +12,7 @@ const stored = (namespace: string, name: string, finalizers?: string[]): Stored 
   metadata: { namespace, name, uid: `uid-${name}`, resourceVersion: "1", ...(finalizers && { finalizers }) },
 });
 
-/** An API server that gives one run a page. @param onPatch may throw */
+/** Returns an API server with one run per page. @param onPatch may throw */
 function server(runs: Stored[], onPatch: (name: string) => void = () => {}) {
   const patches: object[] = [];
   return {

@@ -1,6 +1,6 @@
 /**
- * `longrun release-runs`: takes longrun's finalizer off every TrainingRun, for when no controller is left that would. The
- * runs stay, with their volumes; each can be deleted then. What `helm uninstall` runs at its end.
+ * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller is left to do it. The runs and their
+ * volumes stay; each run can then be deleted. `helm uninstall` runs this at its end.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { FINALIZER } from "./deletion.ts";
@@ -14,9 +14,9 @@ const PAGE = 500;
 
 export interface ReleaseOptions {
   client: Pick<ApiClient, "list" | "mergePatch">;
-  /** Empty: all. */
+  /** Empty: all namespaces. */
   namespaces: readonly string[];
-  /** A controller that is being stopped may still put its finalizer back: looks again until none was found for so long. */
+  /** A controller that is stopping may add its finalizer again: repeat until none was found for this long. */
   quietSeconds: number;
   say: (line: string) => void;
   signal: AbortSignal;
@@ -40,7 +40,7 @@ export async function releaseRuns({ client, namespaces, quietSeconds, say, signa
   }
 }
 
-/** None where the cluster does not know TrainingRuns (any more). */
+/** Yields no run if the cluster does not know TrainingRuns (any more). */
 async function* runsOf(client: ReleaseOptions["client"], options: ListOptions): AsyncGenerator<Run> {
   let next: string | undefined;
   do {
@@ -55,7 +55,7 @@ async function* runsOf(client: ReleaseOptions["client"], options: ListOptions): 
   } while (next !== undefined);
 }
 
-/** @returns false where somebody else has changed the run since it was read */
+/** @returns false if the run has changed since it was read */
 async function release(client: ReleaseOptions["client"], { metadata }: Run): Promise<boolean> {
   const { namespace, name, uid, resourceVersion, finalizers = [] } = metadata;
   const rest = finalizers.filter((it) => it !== FINALIZER);

@@ -48,7 +48,7 @@ const failed = (secondsAgo: number, generation = 0): Parameters<typeof actorOf>[
   };
 };
 
-/** Its pod was evicted, or its node is lost. */
+/** The actor's pod was evicted, or its node is lost. */
 const disrupted = (secondsAgo: number, livedSeconds: number): Parameters<typeof actorOf>[2] => {
   const { metadata } = actorOf(RUN, 0).job;
   const message = "Pod team/p has condition DisruptionTarget matching FailJob rule at index 0";

@@ -1,29 +1,29 @@
-/** Which actors to make, to drain and to remove, so that there are as many as there is work for. Pure. */
+/** Plans which actors to create, drain and remove to match the work. Pure. */
 import { isDisrupted } from "./actor-state.ts";
 import { actorsToDrain, type Demand, desiredActors, type Stabiliser } from "./autoscale.ts";
 import { DRAINING, type Run } from "./desired/names.ts";
 import type { Stage } from "./lifecycle.ts";
 import { isActive, learnerPhase, type Observed, type ObservedActor } from "./observe.ts";
 
-/** Share of the desired actors, at least one, that a changed spec replaces at a time. */
+/** Share of the desired actors, at least one, that are replaced at a time after a change of the spec. */
 const ROLL_SHARE = 0.25;
 
 export interface ScalePlan {
-  /** Undefined: the learner has not said yet, or is away; what is there stays. */
+  /** Undefined: the learner has not reported its demand, or is away; present actors stay. */
   desired: number | undefined;
   demand: Demand | undefined;
   create: { index: number; generation: number }[];
-  /** To be told to take no more, finish and exit. */
+  /** Actors to tell that they must take no more leases, finish and exit. */
   drain: { actor: ObservedActor; reason: string }[];
-  /** To be deleted: they run nothing, or have had their time. */
+  /** Actors to delete: they run nothing, or their time is over. */
   remove: { actor: ObservedActor; reason: string }[];
-  /** Seconds until something is to be looked at again, though nothing changes. */
+  /** Seconds until the next reconcile, even if nothing changes. */
   againSeconds: number | undefined;
-  /** That failed one after the other, with no success since. */
+  /** Consecutive failures of actors without a success in between. */
   failures: number;
 }
 
-/** Why there are to be none. */
+/** Why a run has no actors in this stage. */
 const WITHOUT_ACTORS: Partial<Record<Stage, string>> = {
   Ended: "the run is over",
   Suspended: "the run is suspended",
@@ -31,23 +31,23 @@ const WITHOUT_ACTORS: Partial<Record<Stage, string>> = {
 };
 
 /**
- * Such a Job is not adopted: who may create Jobs can make one with the run's labels, and it would count as an actor that
- * never works. What a real one ran is run again.
+ * Such a Job is not adopted: anyone who may create Jobs could create one with the run's labels, and it would count as an actor that never
+ * works. Its executions run again.
  */
 const ORPHANED = "it has no owner reference";
 
 export interface ScaleOptions {
   stage: Stage;
   stabiliser: Stabiliser;
-  /** Of an actor as it would be made now. */
+  /** Hash of an actor as it would be created now. */
   hash: string;
-  /** Whether an actor of another hash stays nevertheless (pin.ts). */
+  /** Returns whether an actor with another hash stays (pin.ts). */
   keeps?: (actor: ObservedActor) => boolean;
   /** Unix milliseconds. */
   nowMs: number;
 }
 
-/** @returns what the learner has for actors; undefined while it is away, still starting or told to stop */
+/** @returns the learner's demand; undefined while it is away, starting or told to stop */
 export function demandOf({ link }: Observed): Demand | undefined {
   const phase = learnerPhase(link) ?? "STARTING";
   if (!link?.connected || !link.status || phase === "STARTING" || phase === "STOPPED") return undefined;
@@ -55,7 +55,7 @@ export function demandOf({ link }: Observed): Demand | undefined {
   return { queued, running };
 }
 
-/** Executions of an actor that is drained may take this long before the rest is run elsewhere. */
+/** Returns how long a drained actor's executions may take before they run elsewhere. */
 export function drainSeconds({ spec }: Run): number {
   const longest = Math.max(...spec.tasks.map((task) => task.executionTimeoutSeconds));
   return spec.actors.drainSeconds ?? longest + spec.learner.leaseSeconds;
@@ -84,12 +84,12 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
 
   const over = WITHOUT_ACTORS[stage];
   if (over !== undefined) {
-    // Nobody waits for what they run any more: its results came, or it is run again after the resume.
+    // Nobody waits for their executions: the results have arrived, or they run again after the resume.
     const reason = over;
     const going = actors.filter((actor) => isActive(actor) || actor.state === "leaving" || actor.state === "lost");
     return { ...plan, desired: 0, remove: [...plan.remove, ...going.map((actor) => ({ actor, reason }))] };
   }
-  // Its pod stays until its node is back; the Job would wait for it, and keep its place in a queue.
+  // Its pod stays until its node is back; until then the Job would wait for it and keep its place in a queue.
   for (const actor of actors.filter(({ state }) => state === "lost"))
     plan.remove.push({ actor, reason: "its node, or the actor itself, is not heard any more" });
   for (const actor of active.filter(isDraining)) {
@@ -108,11 +108,11 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
   const leaving = chooseLeaving(staying, desired);
   for (const actor of leaving)
     plan[actor.state === "starting" ? "remove" : "drain"].push({ actor, reason: "fewer actors are needed" });
-  // What the window alone would keep is kept if it is there, and not made: a restart in a scale-down makes no actor anew.
+  // The stabilisation window keeps existing actors but never creates new ones: an actor that fails during a scale-down is not replaced.
   const missing = wanted - (staying.length - leaving.length);
   if (missing > 0) {
     const starting = staying.filter(({ state }) => state === "starting").length;
-    // While actors fail one after the other, one at a time finds out whether that is over.
+    // While actors fail one after the other, only one at a time is tried.
     const most = failures >= restart.maxFailures ? 1 - starting : bounds.maxStarting - starting;
     if (notBeforeMs > nowMs) lookAgain(notBeforeMs);
     else plan.create = freePlaces(observed, Math.min(missing, most));
@@ -123,7 +123,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
   return plan;
 }
 
-/** Those that have not started go first, then the idle, then the least loaded; of equals the youngest. */
+/** Chooses actors that have not started first, then idle ones, then the least loaded; among equals the youngest. */
 function chooseLeaving(staying: ObservedActor[], desired: number): ObservedActor[] {
   const byAge = staying.toSorted(
     (a, b) =>
@@ -138,20 +138,20 @@ function chooseLeaving(staying: ObservedActor[], desired: number): ObservedActor
   return staying.filter(({ name }) => names.has(name));
 }
 
-/** Replaces actors of an earlier spec, a few at a time: a new one is made for each that is told to leave. */
+/** Replaces actors of an earlier spec, a few at a time: one new actor for each that must leave. */
 function roll(plan: ScalePlan, active: ObservedActor[], isOld: (actor: ObservedActor) => boolean, desired: number) {
   const onTheMove = active.filter((actor) => isDraining(actor) || actor.state === "starting").length;
   const most = Math.max(1, Math.floor(desired * ROLL_SHARE)) - onTheMove;
   const old = active.filter((actor) => isOld(actor) && !isDraining(actor));
   const waiting = old.filter(({ state }) => state === "starting");
   const reason = "the specification of actors has changed";
-  // What has not started holds nothing: all of those at once.
+  // Actors that have not started run nothing, so all of them are replaced at once.
   plan.remove.push(...waiting.map((actor) => ({ actor, reason })));
   const running = old.filter(({ state }) => state === "running").sort((a, b) => a.executions - b.executions);
   plan.drain.push(...running.slice(0, Math.max(0, most)).map((actor) => ({ actor, reason })));
 }
 
-/** The lowest indices that no active actor has, each with the next generation. */
+/** Returns the lowest free indices, each with its next generation. */
 function freePlaces({ actors }: Observed, count: number): { index: number; generation: number }[] {
   const taken = new Set(actors.filter(isActive).map(({ index }) => index));
   const newest = new Map<number, number>();
@@ -163,8 +163,8 @@ function freePlaces({ actors }: Observed, count: number): { index: number; gener
 }
 
 /**
- * Failures since the last actor that ended well or lived long enough, and when the next may be made. Actors that are taken
- * away as soon as they run, as by a node without memory, are no failures, but are waited for in the same way.
+ * Returns the failures since the last actor that ended well or lived long enough, and when the next actor may be created. Disrupted actors
+ * do not count as failures, but repeated disruptions, for example by a node without memory, lead to the same waits.
  */
 function failuresOf(
   actors: ObservedActor[],
@@ -175,7 +175,7 @@ function failuresOf(
   const ended = actors
     .filter(({ state }) => state === "succeeded" || state === "failed")
     .sort((a, b) => endedMs(b) - endedMs(a));
-  /** @param of the newest first */
+  /** @param of actors, newest first */
   const inARow = (of: ObservedActor[]) => {
     const last = of.findIndex((actor) => actor.state !== "failed" || endedMs(actor) - startedMs(actor) > stableMs);
     const times = last === -1 ? of.length : last;
@@ -201,7 +201,7 @@ export function isDraining({ job }: ObservedActor): boolean {
   return job.metadata.annotations?.[DRAINING] !== undefined;
 }
 
-/** What an actor's Job says from when it is told to leave. */
+/** Returns the annotation of an actor's Job from when the actor is told to leave. */
 export function drainingNote(nowMs: number, reason: string): string {
   return `${new Date(nowMs).toISOString()} ${reason}`;
 }
@@ -210,7 +210,7 @@ function drainingSinceMs({ job }: ObservedActor): number {
   return Date.parse(job.metadata.annotations?.[DRAINING]?.split(" ")[0] ?? "") || 0;
 }
 
-/** @returns e.g. `scaled actors 2 -> 6: 24 executions wait or run, 4 slots each`; undefined if the number stays */
+/** @returns e.g. `scaled actors 2 -> 6: 24 executions wait or run, 4 slots each`; undefined if the number is the same */
 export function describeScaling(
   before: number | undefined,
   { desired, demand }: ScalePlan,

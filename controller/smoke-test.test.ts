@@ -13,7 +13,7 @@ spec: { tasks: [{ name: diamonds }], model: { policy: quickstart } }
 const ready = { type: "Ready", status: "False", reason: "Unschedulable", message: "no node has enough memory" };
 const failed = { type: "Succeeded", status: "False", reason: "RunFailed", message: "the learner gave up" };
 
-/** An API server with one TrainingRun, whose status takes the values of `statuses` one after the other. */
+/** Returns an API server with one TrainingRun, whose status takes the values of `statuses` one after the other. */
 function server(statuses: object[], earlier = false) {
   let stored: KubeObject | undefined = earlier ? { metadata: { name: "smoke", uid: "earlier" } } : undefined;
   const deleted: string[] = [];

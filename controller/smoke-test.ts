@@ -1,6 +1,6 @@
 /**
- * `longrun smoke-test`: makes a TrainingRun on a cluster, waits for its end and deletes it. What `helm test` runs: it says
- * whether the controller, the images, a volume and the network between learner and actors work together.
+ * `longrun smoke-test`: creates a TrainingRun on a cluster, waits for its end and deletes it. `helm test` runs it to check that the
+ * controller, the images, a volume and the network between learner and actors work together.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parse } from "yaml";
@@ -17,9 +17,9 @@ const POLL_SECONDS = 2;
 export interface SmokeTestOptions {
   client: Pick<ApiClient, "create" | "get" | "delete">;
   namespace: string;
-  /** Of a TrainingRun. */
+  /** Text of a TrainingRun. */
   manifest: string;
-  /** What errors call the manifest. */
+  /** Name of the manifest in errors. */
   source: string;
   timeoutSeconds: number;
   say: (line: string) => void;
@@ -29,14 +29,14 @@ export interface SmokeTestOptions {
 
 /**
  * @returns the exit status
- * @throws ControllerError `failed` that says what the run said last; ManifestError
+ * @throws ControllerError `failed` with the run's last status; ManifestError
  */
 export async function smokeTest(options: SmokeTestOptions): Promise<number> {
   const { client, namespace, manifest, source, timeoutSeconds, say, signal, pollSeconds = POLL_SECONDS } = options;
   const { name } = parseTrainingRun(manifest, source, [], { cluster: true }).metadata;
   const what = `TrainingRun ${namespace}/${name}`;
   await removeEarlier(options, name);
-  // As it is written: what it leaves out is the cluster's to fill in, whose CRD may be another release's.
+  // Sent unchanged: the cluster fills in defaults, because its CRD may be of another release.
   const made = await create(client, parse(manifest) as TrainingRun, namespace);
   say(`${what} is made`);
   const key = { namespace, name };
@@ -62,7 +62,7 @@ export async function smokeTest(options: SmokeTestOptions): Promise<number> {
   }
 }
 
-/** One of an earlier test that was interrupted. */
+/** Removes a run of an earlier test that was interrupted. */
 async function removeEarlier(
   { client, namespace, timeoutSeconds, signal, pollSeconds = POLL_SECONDS }: SmokeTestOptions,
   name: string,

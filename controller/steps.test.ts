@@ -12,7 +12,7 @@ const run = runOf();
 const failed = (status: number) => new ApiError(`status ${status}`, { status, reason: "Test" });
 const blocked = () => new BlockedError("NameTaken", "the name is taken");
 
-/** A look, and what its calls did: `woken` when one has come back. */
+/** Returns a look and the effects of its calls: `woken` counts calls that returned. */
 function looking() {
   const happened: string[] = [];
   const context = {

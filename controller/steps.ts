@@ -1,4 +1,4 @@
-/** What a step of a reconcile came to, and what becomes of its error. */
+/** Results of a reconcile's steps, and the handling of their errors. */
 import type { Finding } from "./conditions.ts";
 import type { Run } from "./desired/names.ts";
 import { ApiError } from "./kube/errors.ts";
@@ -7,27 +7,27 @@ import { writeBlocker } from "./refusals.ts";
 
 /** `settle` of context.ts applies it. */
 export interface StepResult {
-  /** The fields of the run's memory that change. */
+  /** The changed fields of the run's memory. */
   remember?: Changes | undefined;
-  /** Is started in the background. */
+  /** A call to start in the background. */
   call?: Call | undefined;
-  /** Seconds until the run is looked at again, though nothing changes. */
+  /** Seconds until the next reconcile, even if nothing changes. */
   againSeconds?: number | undefined;
-  /** Why the API server refused the step: somebody must act. */
+  /** Why the API server refused the step; a person must act. */
   refused?: Finding | undefined;
-  /** That another try may mend, where part of the step was done. */
+  /** An error that a retry may resolve, after part of the step was done. */
   error?: unknown;
 }
 
 /** A call to the learner, or to a webhook. */
 export interface Call {
-  /** One call of each kind is on its way at a time; another is not started. */
+  /** At most one call of each kind runs at a time; another is not started. */
   kind: string;
-  /** Returns the fields of the run's memory that change. */
+  /** Returns the changed fields of the run's memory. */
   work: () => Promise<Changes>;
 }
 
-/** Runs a step. @returns its result, with `refused` if somebody must act @throws an error that another try may mend */
+/** Runs a step. @returns its result, with `refused` if a person must act @throws Error that a retry may resolve */
 export async function tryStep(run: Run, step: () => Promise<StepResult>): Promise<StepResult> {
   try {
     const { error, ...result } = await step();
@@ -41,7 +41,7 @@ export async function tryStep(run: Run, step: () => Promise<StepResult>): Promis
   }
 }
 
-/** Tries steps that do not depend on one another: every step, also after one has failed. */
+/** Runs independent steps: all of them, even after one has failed. */
 export class IndependentSteps {
   readonly #run: Run;
   #error: unknown;
@@ -50,7 +50,7 @@ export class IndependentSteps {
     this.#run = run;
   }
 
-  /** Returns whether a step failed, and the finding about the first refusal. @throws if the API server does not answer */
+  /** Returns whether a step failed, and the finding about the first refusal. @throws Error if the API server does not answer */
   async all(...steps: (() => Promise<unknown>)[]): Promise<{ failed: boolean; finding: Finding | undefined }> {
     let failed = false;
     let finding: Finding | undefined;
@@ -59,7 +59,7 @@ export class IndependentSteps {
         await step();
       } catch (error) {
         const found = writeBlocker(error, this.#run);
-        // If the API server does not answer, the next step would wait just as long.
+        // If the API server does not answer, the next step would only wait as long.
         if (!found && !isAnswer(error)) throw error;
         if (!found) this.#error ??= error;
         finding ??= found;
@@ -68,7 +68,7 @@ export class IndependentSteps {
     return { failed, finding };
   }
 
-  /** The first error that another try may mend. */
+  /** The first error that a retry may resolve. */
   get error(): unknown {
     return this.#error;
   }

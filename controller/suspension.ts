@@ -1,4 +1,4 @@
-/** A last checkpoint before the learner goes: asked for, waited for, but not for ever. */
+/** Asks the learner for a last checkpoint before it is removed, and limits the wait. */
 import type { Finding } from "./conditions.ts";
 import { type Look, tell } from "./context.ts";
 import type { Changes } from "./memory.ts";
@@ -7,19 +7,19 @@ import type { StepResult } from "./steps.ts";
 
 export interface SuspensionOptions {
   reason: string;
-  /** Unix milliseconds from which the bounded wait counts. */
+  /** Start of the limited wait, in Unix milliseconds. */
   fromMs: number;
-  /** What running executions are given. */
+  /** Time for running executions to end. */
   drainSeconds: number;
 }
 
-/** @param evicted somebody waits for the nodes: what runs is not waited for, and is run again */
+/** @param evicted the nodes are needed elsewhere, so running executions are not waited for and run again */
 export function suspensionOptions({ observed: { run }, nowMs }: Look, evicted?: Finding): SuspensionOptions {
   if (evicted && !run.spec.suspend) return { reason: evicted.message, fromMs: nowMs, drainSeconds: 0 };
   return { reason: "spec.suspend is true", fromMs: nowMs, drainSeconds: drainSeconds(run) };
 }
 
-/** Asks the learner to stop, once it can be reached. @returns no `againSeconds` if the learner may go */
+/** Asks the learner to stop, once it can be reached. @returns no `againSeconds` if the learner can be removed */
 export function suspendLearner(look: Look, { reason, fromMs, drainSeconds }: SuspensionOptions): StepResult {
   const { key, observed, memory, context, nowMs } = look;
   const { checkpoint } = observed.run.spec.learner;
@@ -60,7 +60,7 @@ export function suspendLearner(look: Look, { reason, fromMs, drainSeconds }: Sus
   };
 }
 
-/** Whether there is a process to ask. */
+/** Whether there is a learner process to ask. */
 function learnerRuns({ observed: { deployment, learnerPod } }: Look): boolean {
   if ((deployment?.spec?.replicas ?? 0) === 0) return false;
   return learnerPod?.status?.containerStatuses?.some(({ state }) => state?.running) ?? false;

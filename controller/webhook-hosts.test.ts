@@ -73,7 +73,7 @@ test("the address that is connected to is the one that is checked", async () => 
     new Promise<unknown>((resolve) => lookup("localhost", { all }, (error, found) => resolve(error ?? found)));
   for (const all of [true, false]) {
     assert.ok((await looked(internetLookup("localhost"), all)) instanceof InsideError);
-    // A proxy before it.
+    // With a proxy in between.
     const found = await looked(internetLookup("hooks.example.com"), all);
     assert.match(JSON.stringify(found), /127\.0\.0\.1|::1/);
   }
@@ -89,7 +89,7 @@ test("a name that leads inside is refused, unless it is listed itself; what is r
     ...{ name: "quick", task: "diamonds", phase: "Succeeded", message: "done" },
     ...{ iterations: 1, completionTime: "2026-01-01T00:00:00Z" },
   });
-  // `a.localhost` is this machine wherever the resolver follows RFC 6761; elsewhere nothing is found, and nothing is posted.
+  // `a.localhost` is this machine if the resolver follows RFC 6761; otherwise nothing is found and nothing is posted.
   const to = (host: string, hosts: string[]) => post(`http://${host}:${port}/`, event, { timeoutSeconds: 5, hosts });
   const refused = await to("a.localhost", ["*.localhost"]);
   assert.equal(refused.delivered, false);

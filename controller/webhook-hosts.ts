@@ -1,7 +1,7 @@
 /**
- * Which hosts the controller posts webhooks to. Whoever may create a TrainingRun names the address, and the controller
- * reaches more than that person does: so the cluster's administrator lists the hosts, and an address inside the cluster or
- * the node's network counts only for a host that is listed by its very name.
+ * The hosts to which the controller posts webhooks. The author of a TrainingRun chooses the address, but the controller can reach more than
+ * the author. So the cluster's administrator lists the allowed hosts, and an address inside the cluster or the nodes' network is only
+ * allowed for a host that is listed by its exact name.
  */
 import { lookup as resolve } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
@@ -12,7 +12,7 @@ export type HostPattern = string;
 
 const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Loopback, link-local, private and other addresses that are not of the internet: RFC 6890. */
+/** Loopback, link-local, private and other addresses outside the public internet: RFC 6890. */
 const INSIDE = new BlockList();
 for (const [address, prefix] of [
   ...([
@@ -31,7 +31,7 @@ for (const [address, prefix] of [
   ] as const),
 ] as const)
   INSIDE.addSubnet(address, prefix, "ipv4");
-// 64:ff9b and 2002 have an IPv4 address in them.
+// 64:ff9b and 2002 contain an IPv4 address.
 for (const [address, prefix] of [
   ...([
     ["::", 96],
@@ -62,7 +62,7 @@ export function parseHosts(values: readonly string[], option: string): HostPatte
 }
 
 /**
- * How a host may be connected to: not at all, at addresses of the internet, or at any address.
+ * Returns how the controller may connect to a host: not at all, at internet addresses only, or at any address.
  *
  * @param host as in a URL, an IPv6 address without brackets
  */
@@ -77,14 +77,14 @@ export function isInside(address: string): boolean {
   return INSIDE.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }
 
-/** A name that resolves to an address inside. */
+/** The name resolves to an address inside the cluster or its network. */
 export class InsideError extends Error {
   override readonly name = "InsideError";
 }
 
 /**
- * Resolves `host`, for the connection itself, so that what is checked is what is connected to. Names other than `host`, such
- * as a proxy's, are resolved as ever.
+ * Resolves `host` for the connection itself, so that the checked address is the one that is connected to. Other names, such as a proxy's,
+ * are resolved as usual.
  */
 export function internetLookup(host: string): LookupFunction {
   return (name, options, done) =>

@@ -1,4 +1,4 @@
-/** Writes of one run's objects: only where something differs, with preconditions, and expected in the caches after. */
+/** Writes one run's objects: only if something differs, with preconditions, and with an expectation for the caches. */
 
 import { firstDifference, wholeDifference } from "./compare.ts";
 import { digestOf, RUN, type Run, SPEC_HASH } from "./desired/names.ts";
@@ -12,10 +12,10 @@ import { BlockedError } from "./refusals.ts";
 
 export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete" | "hasSpare">;
 
-/** What the API server made of what was applied, by object: a webhook's or a person's additions are not fought over. */
+/** The API server's answer to each applied object, so that additions by a webhook or a person are not overwritten for ever. */
 export type Applied = Map<string, { desired: string; answer: string }>;
 
-/** Repaired: somebody else had changed it. Changed: something else is desired than before. */
+/** repaired: another client had changed the object. changed: the desired object has changed. */
 export type WriteResult = { kind: "same" | "created" } | { kind: "repaired" | "changed"; difference: string };
 
 export class Writes {
@@ -37,9 +37,9 @@ export class Writes {
   }
 
   /**
-   * Server-side apply of a child, if it is not as desired; before that a patch, where somebody has added to what is wholly
-   * the controller's. One that is to be made is looked for first: apply would take
-   * over an object that somebody else has by that name.
+   * Applies a child (server-side apply) if it is not as desired. Before that, a patch replaces the fields that the controller owns
+   * completely, if others added to them. Reads a missing child from the API server first, because apply would take over another owner's
+   * object with that name.
    *
    * @throws BlockedError | ApiError (409 if it was changed since it was read)
    */
@@ -72,8 +72,8 @@ export class Writes {
   }
 
   /**
-   * An apply lays the lists that are desired over others' items. Where that makes something invalid, such as two ports of
-   * one name, the lists are replaced.
+   * Apply merges desired lists with items that others added. If the result is invalid, for example two ports with one name, the lists are
+   * replaced.
    */
   async #store(resource: Resource, desired: KubeObject, observed: KubeObject | undefined): Promise<KubeObject> {
     try {
@@ -86,9 +86,9 @@ export class Writes {
   }
 
   /**
-   * Makes a child, unless it is there: the cache is late then, or lacks it for want of the label that it is watched by.
+   * Creates a child unless it exists: the cache may be late, or lack it because it misses the watched label.
    *
-   * @throws BlockedError where somebody else has an object of that name | ApiError
+   * @throws BlockedError if another owner's object has that name | ApiError
    */
   async create(resource: Resource, object: KubeObject): Promise<void> {
     await this.#confirmRun();
@@ -97,7 +97,7 @@ export class Writes {
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
       const found = await this.#client.get(resource, object.metadata as { name: string });
-      if (!found) throw error; // gone again: the next try makes it
+      if (!found) throw error; // deleted again: the next try creates it
       if (!isChildOf(this.#run, found)) throw this.#taken(resource, found);
       const { labels } = object.metadata;
       if (firstDifference(labels, found.metadata.labels) === undefined) this.#expect(resource, found);
@@ -182,14 +182,17 @@ function patchOf(
   ];
 }
 
-/** What is applied, with the object that it was decided on as a precondition. */
+/** Returns the object to apply, with the version that the decision was based on as a precondition. */
 function withVersionOf(observed: KubeObject | undefined, desired: KubeObject): KubeObject {
   if (!observed) return desired;
   const { uid, resourceVersion } = observed.metadata;
   return { ...desired, metadata: { ...desired.metadata, uid: uid!, resourceVersion: resourceVersion! } };
 }
 
-/** What of an object can be desired: no status, no bookkeeping. (Deployments have some in their annotations.) */
+/**
+ * Returns a digest of the desirable parts of an object, without status and bookkeeping. (Deployments have bookkeeping in their
+ * annotations.)
+ */
 function contentOf(object: KubeObject): string {
   const { metadata, status: _, ...rest } = object as KubeObject & { status?: unknown };
   const { labels, annotations, ownerReferences } = metadata;

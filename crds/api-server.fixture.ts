@@ -1,4 +1,4 @@
-/** Requests of tests to the API server of a control plane of their own. */
+/** Sends requests of tests to the API server of their own control plane. */
 import { readFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import type { ControlPlane } from "../test/cluster/control-plane.ts";
@@ -25,7 +25,7 @@ export class ApiServer {
     this.agent = new Agent({ keepAlive: true, ca: readFileSync(cluster.caFile) });
   }
 
-  /** @param method of HTTP, or APPLY for a server-side apply */
+  /** @param method HTTP method, or APPLY for a server-side apply */
   call(method: string, path: string, body?: unknown): Promise<Answer> {
     const { url, token } = this.cluster;
     return new Promise((resolve, reject) => {
@@ -51,7 +51,7 @@ export class ApiServer {
   }
 }
 
-/** `field: message` of each cause; a rule at the root says `<nil>`. */
+/** Returns `field: message` of each cause; a rule at the root has `<nil>`. */
 export const causesOf = ({ body }: Answer): string[] =>
   (body.details?.causes ?? [])
     .map(({ field, message }) => `${field}: ${message.replace(/^(Invalid value: .*?|Forbidden): /s, "")}`)

@@ -1,4 +1,4 @@
-/** The CRD on a real API server: what it refuses, completes, prints and scales. */
+/** Tests the CRD on a real API server: refusals, defaults, printer columns and scaling. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { after, before, describe, test } from "node:test";
@@ -31,7 +31,7 @@ after(async () => {
 
 const call = (method: string, path: string, body?: unknown): Promise<Answer> => server.call(method, path, body);
 
-/** As `kubectl apply --dry-run=server` sends it: without defaults, unknown fields refused. */
+/** The query of `kubectl apply --dry-run=server`: unknown fields are refused. */
 const DRY = "dryRun=All&fieldValidation=Strict";
 const create = (run: unknown, query = DRY): Promise<Answer> => call("POST", `${RUNS}?${query}`, run);
 const manifest = (overrides: string[]): TrainingRun => {
@@ -39,7 +39,7 @@ const manifest = (overrides: string[]): TrainingRun => {
   for (const override of overrides) applyOverride(run, parseOverride(override));
   return run;
 };
-/** A TrainingRun that exists, as a case wants it. */
+/** Creates the TrainingRun that a case needs. */
 async function existing(name: string, { before, phase }: Pick<RuleCase, "before" | "phase">): Promise<TrainingRun> {
   const created = await create(manifest([...before!, `metadata.name=${name}`]), "fieldValidation=Strict");
   assert.equal(created.code, 201, created.body.message);
@@ -49,7 +49,7 @@ async function existing(name: string, { before, phase }: Pick<RuleCase, "before"
   return body;
 }
 
-/** What a rule blames, as the API server writes it. */
+/** Returns the cause of a rule's refusal, as the API server writes it. */
 function expectedCause({ at, message }: RuleCase): string {
   const rule = RULES.find((r) => r.at === at && r.message.startsWith(message))!;
   const place = [at.replaceAll("[]", "[0]"), rule.field].filter(Boolean).join(".");
@@ -79,7 +79,7 @@ describe("each rule refuses what it should and accepts what is next to it", { sk
 });
 
 describe("the API server and the reader of manifests agree", { skip }, () => {
-  /** `field: message` of each problem that the reader finds. */
+  /** Returns `field: message` of each problem that the reader finds. */
   const problemsOf = (overrides: string[]): string[] => {
     try {
       parseTrainingRun(BASE, "f", overrides, { cluster: true });
@@ -175,7 +175,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
       }
       const answer = await create(run, "dryRun=All");
       assert.equal(answer.code, 422);
-      // An item of a list without its key is refused before its fields are looked at.
+      // A list item without its key is refused before its fields are checked.
       const refused = new Set(causesOf(answer).map((cause) => cause.split(": ")[0]!.replace(/\[\d+\]$/, "")));
       const here = new Set(
         problemsOf([`spec=${JSON.stringify(run.spec)}`]).map((problem) => /: (spec\S*) is /.exec(problem)?.[1]),
@@ -204,7 +204,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...fields), value, async ({ path }, wild) => {
-        // null stands for absent on a server, which then completes it.
+        // null stands for an absent field on a server, which then fills it in.
         const text = JSON.stringify(wild);
         fc.pre(!text.includes("null"));
         const run = manifest([]);

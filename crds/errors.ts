@@ -1,4 +1,4 @@
-/** A manifest that cannot be used. `message` has one line for each problem: where, what, and what to do. */
+/** A manifest that cannot be used. `message` has one line for each problem: the place, the problem and the remedy. */
 export class ManifestError extends Error {
   readonly code = "manifest";
   readonly problems: string[];

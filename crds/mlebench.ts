@@ -1,4 +1,4 @@
-/** Tasks that are graded as MLE-bench grades them. */
+/** Tasks that are graded like MLE-bench's. */
 export const MLE_BENCH_TASKS = [
   "detecting-insults-in-social-commentary",
   "learning-agency-lab-automated-essay-scoring-2",

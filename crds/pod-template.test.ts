@@ -1,4 +1,4 @@
-/** The allow-list of podTemplate on a real API server: what it takes, what it refuses, and what it says to whom. */
+/** Tests the allow-list of podTemplate on a real API server: accepted fields, refused fields, and the messages. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -16,7 +16,7 @@ import { ManifestError, parseTrainingRun, podTemplateProblems } from "./training
 
 const RUNS = "/apis/longrun.dev/v1alpha1/namespaces/default/trainingruns";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/** kubectl keeps what it applied in an annotation, which may have this many bytes with all others. */
+/** kubectl stores the applied object in an annotation; all annotations together may have this many bytes. */
 const ANNOTATION_BYTES = 262144;
 type Part = "learner" | "actors";
 const CONTAINER = { learner: "learner", actors: "supervisor" };
@@ -62,7 +62,7 @@ const env = [
   { name: "LOG_LEVEL", value: "debug" },
   { name: "B", valueFrom: { configMapKeyRef: { name: "settings", key: "b", optional: true } } },
 ];
-/** Every field of both parts. */
+/** Every field that both parts have. */
 const common = {
   nodeSelector: { gpu: "yes" },
   affinity: {
@@ -136,7 +136,7 @@ describe("what can be said", { skip }, () => {
   }
 
   test("has all fields of the schema", () => {
-    /** Paths of the schema that no value has; of a list the fields of all items count. */
+    /** Returns paths of the schema without a value; for a list, the fields of all items count. */
     const missingOf = (schema: Schema, value: unknown, at: string): string[] => {
       if (schema.items) return missingOf(schema.items, Object.assign({}, ...(value as object[])), at);
       return Object.entries(schema.properties ?? {}).flatMap(([name, below]) => {
@@ -165,7 +165,7 @@ describe("what can be said", { skip }, () => {
   });
 });
 
-/** Each with the path, below podTemplate, that an answer names. */
+/** Each with the path below podTemplate that the answer names. */
 const container = (text: string): [spec: string, path: string] => [
   `{containers: [{name: NAME, ${text}}]}`,
   `spec.containers[0].${text.split(":")[0]}`,
@@ -216,7 +216,7 @@ function top(text: string): [spec: string, path: string] {
   return [`{${text}}`, `spec.${text.split(":")[0]}`];
 }
 
-/** What the controller says. */
+/** Returns the controller's messages. */
 const controllerSays = (part: Part, podTemplate: object): string[] => podTemplateProblems(part, podTemplate);
 
 const problemsOf = (run: unknown): string[] => {

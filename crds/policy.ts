@@ -1,20 +1,20 @@
-/** `spec.model.policy`: the name of a policy that comes with longrun, or a folder. */
+/** `spec.model.policy`: the name of a bundled policy, or a folder. */
 import { join, resolve } from "node:path";
 import { ManifestError } from "./errors.ts";
 
-/** By name: folders of the repository, which images hold too. */
+/** Bundled policies by name: folders of the repository, which images contain too. */
 const BUNDLED: Record<string, string> = {
   quickstart: join(import.meta.dirname, "../manifests/quickstart/policy"),
 };
 
-/** A word without a slash or a dot names a bundled policy; whatever else is a path. */
+/** A word without slashes and dots names a bundled policy; other values are paths. */
 export const isPolicyName = (policy: string): boolean => !/[/.]/.test(policy);
 
 /**
- * @param source what errors call the manifest
- * @param directory where relative folders start from: the manifest's on a machine, the mounted `model.volume` in a pod
- * @returns the policy's folder, in Hugging Face format if it is there
- * @throws ManifestError if no policy of this name comes with longrun
+ * @param source name of the manifest in errors
+ * @param directory base of relative folders: the manifest's folder on a machine, the mounted `model.volume` in a pod
+ * @returns the policy's folder in Hugging Face format, which may not exist
+ * @throws ManifestError if there is no bundled policy of this name
  */
 export function policyFolder(policy: string | undefined, source: string, directory: string): string {
   if (policy === undefined)

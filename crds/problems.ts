@@ -1,4 +1,4 @@
-/** Says what is wrong with a value and what the schema wants instead. */
+/** Describes what is wrong with a value and what the schema wants instead. */
 import type { ErrorObject } from "ajv";
 import { formatPath, type Path } from "./overrides.ts";
 import { REMOVED_FIELDS, REMOVED_VALUES } from "./removed.ts";
@@ -6,13 +6,13 @@ import type { Schema } from "./schema.ts";
 
 export interface Problem {
   path: Path;
-  /** What is wrong and the remedy, to follow the path in a sentence. */
+  /** The problem and the remedy, to follow the path in a sentence. */
   text: string;
 }
 
 const SHOWN_VALUE_CHARACTERS = 60;
 
-/** @returns one problem for each place that ajv (with `verbose` and `allErrors`) complains about */
+/** @returns one problem for each place that ajv reports (with `verbose` and `allErrors`) */
 export function describeErrors(errors: ErrorObject[], schema: Schema): Problem[] {
   const problems = new Map<string, Problem>();
   for (const error of errors) {
@@ -87,7 +87,7 @@ function unknownField(field: string, at: Path, parent: Schema, schema: Schema): 
   return `is unknown; remove it (${formatPath(at) || "a TrainingRun"} has ${known})`;
 }
 
-/** Of the paths the ones in the same part of the spec as `at`, if there are any, without what lies deeper than others. */
+/** Returns the paths in the same part of the spec as `at`, if there are any, without those below others. */
 function nearestPaths(paths: string[], at: Path): string[] {
   const part = `${formatPath(at.slice(0, 2))}.`;
   const same = paths.filter((path) => path.startsWith(part));
@@ -105,7 +105,7 @@ function pathsOf(field: string, schema: Schema, at: string): string[] {
   return schema.items ? [...below, ...pathsOf(field, schema.items, `${at}[0]`)] : below;
 }
 
-/** @returns the candidate that `text` is most likely a misspelling of, if any is near enough */
+/** @returns the candidate that `text` most likely misspells, if any is near enough */
 export function nearest(text: string, candidates: string[]): string | undefined {
   const allowed = Math.max(1, Math.floor(text.length / 3));
   return candidates
@@ -130,7 +130,7 @@ function show(value: unknown): string {
   return text.length > SHOWN_VALUE_CHARACTERS ? `${text.slice(0, SHOWN_VALUE_CHARACTERS)}…` : text;
 }
 
-/** JSON pointer to path; digits are an index only where the schema has a list. */
+/** Converts a JSON pointer to a path; digits are an index only in a list of the schema. */
 function pathOf(pointer: string, schema: Schema): Path {
   const path: Path = [];
   let at: Schema | undefined = schema;

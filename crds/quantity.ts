@@ -9,20 +9,20 @@ const FACTORS: Record<string, number> = {
 
 const FORM = /^(\d+(?:\.\d+)?)([a-zA-Z]*)$/;
 
-/** Whether `parseQuantity` can read the text. */
+/** Returns whether `parseQuantity` can read the text. */
 export function isQuantity(text: string): boolean {
   return FACTORS[FORM.exec(text)?.[2] ?? "?"] !== undefined;
 }
 
 /**
- * @param quantity as the CRD's patterns admit it, e.g. `500m`, `4Gi` or 2
- * @returns the number that it stands for, in cores, bytes or pieces
- * @throws RangeError when it is no quantity
+ * @param quantity a value that the CRD's patterns allow, e.g. `500m`, `4Gi` or 2
+ * @returns its value in cores, bytes or pieces
+ * @throws RangeError if it is no quantity
  */
 export function parseQuantity(quantity: number | string): number {
   const match = FORM.exec(String(quantity));
   const factor = FACTORS[match?.[2] ?? "?"];
   if (!match || factor === undefined) throw new RangeError(`${quantity} is no quantity; write it as 500m, 2 or 4Gi`);
-  // A division, since 0.001 is no exact binary fraction: 100m is then 0.1.
+  // A division, because 0.001 is no exact binary fraction: 100m becomes 0.1.
   return factor < 1 ? Number(match[1]) / 1000 : Number(match[1]) * factor;
 }

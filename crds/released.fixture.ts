@@ -1,4 +1,4 @@
-/** The CRD of 0.1.0, as its chart was packaged. */
+/** The CRD of 0.1.0, from its packaged chart. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { parse } from "yaml";

@@ -1,4 +1,4 @@
-/** Removed fields and values on a real API server: the message that each client gets, and how stored TrainingRuns with them behave. */
+/** Tests removed fields and values on a real API server: the messages to each client, and stored TrainingRuns that have them. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { parse } from "yaml";

@@ -1,6 +1,6 @@
-/** Fields and values of earlier versions that this version refuses, and how a run of an earlier version goes on. */
+/** Fields and values of earlier versions that this version refuses, and the treatment of runs that have them. */
 
-/** By path; `harmless`: the one value that meant what is done now [every value]. */
+/** By path. `harmless`: the one value that meant the present behaviour [every value]. */
 export const REMOVED_FIELDS: Record<string, { remedy: string; harmless?: string }> = {
   "spec.model.precision": { remedy: "learner.compute says what matrix products are computed in; remove it" },
   "spec.algorithm.klController": {
@@ -12,27 +12,27 @@ export const REMOVED_FIELDS: Record<string, { remedy: string; harmless?: string 
   "spec.algorithm.klHorizon": { remedy: "only klController Adaptive read it; remove it" },
 };
 
-/** By the path of a field that has other values still. */
+/** By path, for fields that still have other values. */
 export const REMOVED_VALUES: Record<string, string> = {
   "spec.algorithm.stalenessPolicy": "Mask",
   "spec.algorithm.whitening": "Weighted",
   "spec.algorithm.timeoutWeight": "Exclude",
 };
 
-/** Removes the fields that were removed, in place, where they meant what is done now. */
+/** Removes removed fields in place, if their values meant the present behaviour. */
 export function dropRemovedFields(manifest: unknown): void {
   for (const [path, { harmless }] of Object.entries(REMOVED_FIELDS))
     drop(manifest, path, (value) => harmless === undefined || value === harmless);
 }
 
-/** Returns the manifest without any field that was removed, as an API server with this version's CRD reads it. */
+/** Returns the manifest without removed fields, as an API server with this version's CRD reads it. */
 export function withoutRemovedFields<T>(manifest: T): T {
   const copy = structuredClone(manifest);
   for (const path of Object.keys(REMOVED_FIELDS)) drop(copy, path, () => true);
   return copy;
 }
 
-/** Removes the values that were removed, in place, so that the defaults stand there. */
+/** Removes removed values in place, so that defaults replace them. */
 export function dropRemovedValues(manifest: unknown): void {
   for (const [path, removed] of Object.entries(REMOVED_VALUES)) drop(manifest, path, (value) => value === removed);
 }

@@ -1,13 +1,13 @@
 export interface RuleCase {
-  /** Place of the rule, as in `rules.ts`. */
+  /** The rule's path, as in `rules.ts`. */
   at: string;
-  /** How the rule's message begins. */
+  /** Beginning of the rule's message. */
   message: string;
-  /** Changes of `BASE`, as after `--set`. */
+  /** Changes to `BASE`, as with `--set`. */
   refused: string[];
   accepted: string[];
-  /** For a rule of change: what makes the TrainingRun that exists of `BASE`. */
+  /** For a rule about changes: the changes that make the existing TrainingRun from `BASE`. */
   before?: string[];
-  /** The phase that it is in. */
+  /** The phase of the existing run. */
   phase?: "Running" | "Succeeded" | "Failed";
 }

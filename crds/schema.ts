@@ -1,4 +1,4 @@
-/** The TrainingRun schema as the CRD file states it, and the few parts of OpenAPI v3 that such a schema uses. */
+/** The TrainingRun schema of the CRD file, and the few parts of OpenAPI v3 that it uses. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
@@ -15,7 +15,7 @@ export interface Schema {
   items?: Schema;
   anyOf?: Schema[];
   enum?: string[];
-  /** Whose meaning is explained there; fields below it are Kubernetes' own. */
+  /** Documentation of a field of Kubernetes; fields below it have no text of their own. */
   externalDocs?: { url: string };
   default?: unknown;
   minimum?: number;
@@ -38,8 +38,8 @@ export function readSchema(): Schema {
 }
 
 /**
- * The same schema as Kubernetes applies it with strict field validation: an object with stated properties holds no
- * others, and metadata is what every Kubernetes object has.
+ * Returns the schema with Kubernetes' strict field validation: an object with named properties has no others, and metadata is the same as
+ * for every Kubernetes object.
  */
 export function strictSchema(): Schema {
   const schema = strict(readSchema());
@@ -76,14 +76,14 @@ function strict(schema: Schema): Schema {
     if (!schema["x-kubernetes-preserve-unknown-fields"]) copy.additionalProperties = false;
   }
   if (schema.items) copy.items = strict(schema.items);
-  delete copy.allOf; // what the API server needs to hold `minimum`
+  delete copy.allOf; // the API server needs it to enforce `minimum`
   if (schema["x-kubernetes-list-type"] === "set") copy.uniqueItems = true;
   return copy;
 }
 
 /**
- * The value without every field that has the schema's default: what somebody wrote. A version of the schema with further
- * fields, each with a default, makes the same of it.
+ * Returns the value without the fields that have the schema's defaults: only what the author wrote. A later schema with more fields that
+ * have defaults gives the same result.
  */
 export function withoutDefaults(value: unknown, schema: Schema): unknown {
   if (Array.isArray(value)) return value.map((item) => (schema.items ? withoutDefaults(item, schema.items) : item));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { twoIterations } from "./collect.fixture.ts";
 
-// Of six in flight the first two are the slowest.
+// Of the six samples in flight the first two are the slowest.
 const SLOW_FIRST = { speeds: [5, 6, 1, 2, 3, 4], together: 5 };
 
 test("CarryOver: what is not in the batch stays in flight and trains next, topped up to m B", async () => {
@@ -49,8 +49,8 @@ test("stalenessPolicy Wait: never more in flight than can be trained on within m
 });
 
 test("stalenessPolicy Wait: old executions are waited for before more are left over than later batches can take", async () => {
-  // 8 are in flight, of which the first batch takes 4. The other 4 are slower than what is launched then, and would come
-  // in the third batch, two iterations old.
+  // 8 samples are in flight, and the first batch takes 4. The other 4 are slower than later ones and would be in the third batch, two
+  // iterations old.
   const slow = { speeds: [1, 1, 1, 1, 9, 9, 9, 9, 2, 2, 2, 2], together: 2 };
   const options = { oversampling: 2, maxStaleness: 1 };
   const { batches, iterations } = await twoIterations({ ...options, stalenessPolicy: "Wait" }, slow);
@@ -61,7 +61,7 @@ test("stalenessPolicy Wait: old executions are waited for before more are left o
 });
 
 test("stalenessPolicy Wait: versions between the oldest and the newest are held to the bound, too", async () => {
-  // maxStaleness 2 lets the first version train in iteration 3, but of its 12 no more than 4 may be left by then.
+  // With maxStaleness 2, samples of the first version may train in iteration 3, but at most 4 of its 12 may be left by then.
   const slow = { speeds: [...new Array(12).fill(9), 1, 1, 1, 1], together: 4 };
   const { batches, iterations } = await twoIterations(
     { oversampling: 3, maxStaleness: 2, stalenessPolicy: "Wait" },
@@ -72,7 +72,7 @@ test("stalenessPolicy Wait: versions between the oldest and the newest are held 
 });
 
 test("stalenessPolicy Wait: an execution is waited for before it would be too old; Drop leaves it out", async () => {
-  // s1 ends last of all; by iteration 2 it is one version old.
+  // s1 ends last; by iteration 2 it is one version old.
   const slow = { speeds: [99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], together: 4 };
   const waited = await twoIterations({ collection: "CarryOver", maxStaleness: 0, stalenessPolicy: "Wait" }, slow);
   assert.ok(waited.batches[0]!.includes("s1"), "waited for in its own iteration");

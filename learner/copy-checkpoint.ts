@@ -1,11 +1,10 @@
 /**
- * Copies a checkpoint of another run, for `spec.initFrom.run` on Kubernetes, where a learner mounts its own volume
- * alone.
+ * Copies another run's checkpoint, for `spec.initFrom.run` on Kubernetes, where a learner only mounts its own volume.
  *
  *     node learner/copy-checkpoint.ts --from RUN-FOLDER --to FOLDER [--iteration N]
  *
- * The default is the newest checkpoint of the newest lineage. The copy is complete or absent, like a checkpoint folder;
- * an earlier copy is replaced. Exit status 0 done, 1 failed, 2 there is no such checkpoint.
+ * The default is the newest checkpoint of the newest lineage. The copy is complete or absent, like a checkpoint folder; it replaces an
+ * earlier copy. Exit status: 0 done, 1 failed, 2 no such checkpoint.
  */
 import { cp, rename, rm } from "node:fs/promises";
 import { join } from "node:path";

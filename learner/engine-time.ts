@@ -9,19 +9,19 @@ export class EngineTime {
   #seconds = nothing();
   readonly #now: () => number;
 
-  /** @param now milliseconds */
+  /** @param now returns milliseconds */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
     this.#sinceMs = now();
   }
 
-  /** Counts from here on. */
+  /** Starts to count from now. */
   restart(): void {
     this.is(this.#use);
     this.#seconds = nothing();
   }
 
-  /** The use of the engine from here on. */
+  /** Sets the engine's use from now on. */
   is(use: EngineUse): void {
     const nowMs = this.#now();
     this.#seconds[this.#use] += (nowMs - this.#sinceMs) / 1000;
@@ -29,7 +29,7 @@ export class EngineTime {
     this.#sinceMs = nowMs;
   }
 
-  /** Seconds of each use since `restart`: their sum is the time since then. */
+  /** Returns the seconds of each use since `restart`; their sum is the time since then. */
   get seconds(): EngineSeconds {
     this.is(this.#use);
     return { ...this.#seconds };

@@ -1,14 +1,14 @@
-/** Why the learner failed: reads from an error and its causes who can mend it. */
+/** Classifies a learner's failure, from an error and its causes, by who can resolve it. */
 import { ManifestError } from "../crds/trainingrun.ts";
 import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
 import { ModelError } from "./engine/index.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { TaskError } from "./tasks/errors.ts";
 
-/** Longest chain of causes; also ends a chain that refers to itself. */
+/** Longest chain of causes; also bounds a circular chain. */
 const MOST_CAUSES = 16;
 
-/** By an error's `code`: Node's, the system's, and our own. */
+/** Kinds by an error's `code`: of Node, of the system, and of longrun. */
 const CODES: Record<string, FailureKind> = {
   ...kindOf("volumeFull", "ENOSPC EDQUOT diskFull"),
   ...kindOf("resource", "ENOMEM EMFILE ENFILE ERR_WORKER_OUT_OF_MEMORY ERR_MEMORY_ALLOCATION_FAILED"),
@@ -19,7 +19,7 @@ const CODES: Record<string, FailureKind> = {
   ...kindOf("infrastructure", "ENETUNREACH ENETDOWN EHOSTUNREACH EHOSTDOWN EAI_AGAIN"),
 };
 
-/** By SQLite's result code, https://www.sqlite.org/rescode.html; the last byte is the primary code. */
+/** Kinds by SQLite's result code, https://www.sqlite.org/rescode.html; the last byte is the primary code. */
 const SQLITE_CODES: Record<number, FailureKind> = {
   7: "resource", // NOMEM
   8: "infrastructure", // READONLY
@@ -29,7 +29,7 @@ const SQLITE_CODES: Record<number, FailureKind> = {
   4874: "volumeFull", // IOERR_SHMSIZE: the index of the write-ahead log could not grow
 };
 
-/** By words, where ONNX Runtime, CUDA and V8 give no code. The first match counts. */
+/** Kinds by words in the message, because ONNX Runtime, CUDA and V8 give no code. The first match counts. */
 const WORDS: readonly [pattern: RegExp, kind: FailureKind][] = [
   [/out of memory|failed to allocate memory|GPU's memory is full|CUDA failure 2\b|bad_alloc/i, "resource"],
   [/array buffer allocation failed|invalid array buffer length/i, "resource"],
@@ -38,13 +38,13 @@ const WORDS: readonly [pattern: RegExp, kind: FailureKind][] = [
     "infrastructure",
   ],
 ];
-/** Errors whose words are read: the messages of others may quote a program or a file. */
+/** Only messages of these errors are searched for words: messages of other errors may quote a program or a file. */
 const SPEAKERS = ["GraphError", "EngineError", "RangeError"];
 
-/** How far the learner is: the run's first start, a later start, or training. */
+/** The learner's progress: the run's first start, a later start, or training. */
 export type RunStage = "firstStart" | "restart" | "training";
 
-/** Codes that are bad input at a start, because the spec asked for too much: the address, the memory. */
+/** Codes that are bad input at a start, because the spec requires too much: the address, the memory. */
 const INPUT_AT_START = ["listen", "memory"];
 
 export function failureKind(error: unknown, stage: RunStage): FailureKind {
@@ -56,7 +56,7 @@ export function failureKind(error: unknown, stage: RunStage): FailureKind {
       (typeof errcode === "number" ? (SQLITE_CODES[errcode] ?? SQLITE_CODES[errcode & 0xff]) : undefined);
     if (known) return known;
   }
-  // A device that was never there is bad input; one that was is lost.
+  // A device that never existed is bad input; one that existed is lost.
   const lost = stage === "firstStart" ? "input" : "infrastructure";
   for (const at of chain)
     if (SPEAKERS.includes(at.name)) {
@@ -69,11 +69,11 @@ export function failureKind(error: unknown, stage: RunStage): FailureKind {
   return stage !== "training" && INPUT_AT_START.includes(code) ? "input" : "fault";
 }
 
-/** @param stay whether a kubelet restarts the process: `longrun run` knows 1, failed, 2, bad input, and 73, a full disk, alone */
+/** @param stay whether a kubelet restarts the process. `longrun run` only knows 1 (failed), 2 (bad input) and 73 (a full disk) */
 export function exitStatusOf(error: unknown, stage: RunStage, stay: boolean): number {
   const kind = failureKind(error, stage);
   if (stay) return EXIT_STATUS[kind];
-  // Nothing can be written to a full disk, not even that the run failed: the status alone says so.
+  // Nothing can be written to a full disk, not even the failure, so only the status reports it.
   if (kind === "volumeFull") return EXIT_STATUS.volumeFull;
   const mendable = stage !== "training" && (kind === "input" || codeOf(error) === "device");
   return mendable ? EXIT_STATUS.input : EXIT_STATUS.fault;

@@ -1,11 +1,10 @@
 /**
- * The fencing token on a run's volume, `fence.json`. The learner that started last holds it; a learner that lost it
- * writes nothing more. Two learners can be alive at once: a pod on a node that is cut off, or a paused process, does
- * not know that another learner has replaced it.
+ * The fencing token on a run's volume, `fence.json`. The learner that started last holds it; a learner that lost it writes nothing more.
+ * Two learners can run at once: a pod on a node that is cut off, or a paused process, does not know that another learner has replaced it.
  *
- * The token is checked before every write: by the store in each transaction (store/database.ts, beside its own number),
- * by the run before it writes a file. A process that is paused between check and write can still write that file. That
- * does no harm: files are made anew from the store.
+ * The token is checked before every write: by the store in each transaction (store/database.ts, in addition to its own number), by the run
+ * before it writes a file. A process that is paused between check and write can still write that file. That does no harm, because files are
+ * made again from the store.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -17,7 +16,7 @@ const FILE = "fence.json";
 interface Token {
   /** Grows by 1 with each learner that takes the volume. */
   number: number;
-  /** Host and process, for a person. */
+  /** Host and process, for people. */
   holder: string;
   takenAt: string;
   /** Distinguishes two learners that took the same number at the same time: the later one holds the token. */
@@ -48,7 +47,7 @@ export class Fence {
     return new Fence(path, token);
   }
 
-  /** @throws StoreError `fenced` if another learner has taken the volume, or the file is gone */
+  /** @throws StoreError `fenced` if another learner has taken the volume, or the file is missing */
   check(): void {
     const found = readToken(this.#path);
     if (found?.id === this.#token.id) return;
@@ -58,7 +57,7 @@ export class Fence {
   }
 }
 
-/** Undefined if the file is missing or damaged: then nobody holds the token. */
+/** Returns undefined if the file is missing or damaged; then nobody holds the token. */
 function readToken(path: string): Token | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as Token;

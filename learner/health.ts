@@ -1,8 +1,8 @@
-/** The answers of `/healthz` and `/readyz`. Any answer shows that the event loop is alive. */
+/** Answers `/healthz` and `/readyz`. Any answer shows that the event loop is alive. */
 import type { Probe } from "./metrics/http.ts";
 
 export class Health {
-  /** The learner's phase, part of every answer. */
+  /** Returns the learner's phase, which is part of every answer. */
   #doing: () => string;
   #engine: { readonly failure: Error | undefined } | undefined;
   #listening = false;
@@ -12,17 +12,17 @@ export class Health {
     this.#doing = doing;
   }
 
-  /** The engine has the weights. */
+  /** Call it when the engine has the weights. */
   loaded(engine: { readonly failure: Error | undefined }): void {
     this.#engine = engine;
   }
 
-  /** Actors and the controller can connect. */
+  /** Call it when actors and the controller can connect. */
   listening(): void {
     this.#listening = true;
   }
 
-  /** The run is over and needs no engine. */
+  /** Call it when the run is over and needs no engine. */
   over(): void {
     this.#over = true;
   }

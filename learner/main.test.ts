@@ -1,4 +1,4 @@
-/** What a learner refuses before it loads anything, as its pod does: exit status 2, and one line that says why. */
+/** Inputs that a learner refuses before it loads anything: exit status 2, and one line with the reason. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { manifest, World } from "../test/faults/real-learner.ts";

@@ -4,8 +4,8 @@ import { EngineTime, type EngineUse } from "./engine-time.ts";
 import { Phase } from "./server/status.ts";
 
 /**
- * What the learner spends time on: keys of `secondsByPhase`, the status's phase of each, and what the engine does in it.
- * Programs run in every phase. `generate`: the engine generates. `execute`: it is idle, and the learner waits for programs.
+ * The learner's phases: keys of `secondsByPhase`, with the status's phase and the engine's use in each. Programs run in every phase.
+ * `generate`: the engine generates. `execute`: the engine is idle, and the learner waits for programs.
  */
 const PHASES = {
   generate: { status: Phase.GENERATING, engine: "generating" },
@@ -20,10 +20,10 @@ type TimedPhase = keyof typeof PHASES;
 /** Why the engine is idle in the phase `execute`. */
 export type Idle = "idleActors" | "idlePrograms" | "idleStaleness";
 
-/** An update that has begun is finished: until it ends, the weights belong to no iteration. */
+/** Phases of an update, which is always finished: until it ends, the weights belong to no iteration. */
 const UPDATE: readonly TimedPhase[] = ["evaluate", "train", "checkpoint"];
 
-/** What the learner does now: shows it in the status, counts its seconds, and says where the run can be stopped. */
+/** The learner's current phase: shows it in the status, counts its seconds, and knows where the run can be stopped. */
 export class Phases {
   readonly #run: Pick<RunContext, "status" | "progress">;
   /** Stops the run anywhere. */
@@ -42,7 +42,7 @@ export class Phases {
     this.stop = AbortSignal.any([signal, suspended]);
   }
 
-  /** Begins an iteration: seconds count from here. @throws the reason of the signal that stops the run */
+  /** Starts an iteration: seconds count from here. @throws the reason of the signal that stops the run */
   reset(): void {
     this.stop.throwIfAborted();
     this.end();
@@ -51,7 +51,7 @@ export class Phases {
   }
 
   /**
-   * Begins a phase, or says how far it is. @param idle why, in the phase `execute`
+   * Starts a phase, or reports its progress. @param idle why the engine is idle, in the phase `execute`
    * @throws the reason of the signal that stops the run
    */
   enter(name: TimedPhase, total = 0, done = 0, idle?: Idle): void {
@@ -63,7 +63,7 @@ export class Phases {
     status.update({ phase: PHASES[name].status, iteration, phaseTotal: total, phaseDone: done });
   }
 
-  /** Says how far the current phase is, and what it works on. */
+  /** Reports the progress of the current phase and its current work. */
   show(done: number, message: string): void {
     this.#run.status.update({ phaseDone: done, message });
   }

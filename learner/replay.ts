@@ -3,11 +3,11 @@ import type { Collected } from "./context.ts";
 import { openStore } from "./store/store.ts";
 
 /**
- * Returns the batches that a run recorded, with results and rewards. Training on them in the same order, from the same
- * starting policy, with the same seed and thread count, gives the same weights bit for bit.
+ * Returns the batches that a run recorded, with results and rewards. Training on them in the same order, from the same starting policy,
+ * with the same seed and thread count, gives the same weights bit for bit.
  *
  * @param path a `store.sqlite`; it is only read
- * @throws StoreError if it cannot be used, or the iteration is not in it
+ * @throws StoreError if it cannot be used, or the iteration is missing
  */
 export function recordedBatches(path: string): { batch(iteration: number): Collected } {
   const store = openStore(path, { readOnly: true });

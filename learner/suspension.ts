@@ -1,4 +1,4 @@
-/** Suspension: a controller asks the run to stop where it can go on later (LearnerControl.Suspend). */
+/** Suspension: a controller asks the run to stop at a point from which it can continue later (LearnerControl.Suspend). */
 import type { SuspendResponseMessage } from "../proto/service.ts";
 import type { SuspendRequest } from "./server/control.ts";
 import type { Leases } from "./store/leases.ts";
@@ -10,12 +10,12 @@ export class SuspendedError extends Error {
 
 export class Suspension {
   request: SuspendRequest | undefined;
-  /** Number of executions that still ran when the wait for them was over. */
+  /** Number of executions that still ran when the wait for them ended. */
   givenBack: number | undefined;
   readonly #asked = new AbortController();
   readonly #answer = Promise.withResolvers<SuspendResponseMessage>();
 
-  /** Fires when a suspension is asked for, with a SuspendedError. */
+  /** Aborts when a suspension is requested, with a SuspendedError. */
   get signal(): AbortSignal {
     return this.#asked.signal;
   }
@@ -27,7 +27,7 @@ export class Suspension {
     return this.#answer.promise;
   }
 
-  /** Queues the running executions again, for the learner that resumes the run. It costs them no attempt. */
+  /** Queues the running executions again, for the learner that resumes the run. This costs them no attempt. */
   giveBack(leases: Leases): void {
     this.givenBack = leases.running().length;
     leases.disruptAll("the run is suspended");

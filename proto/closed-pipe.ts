@@ -1,6 +1,6 @@
-/** What every command does when nobody reads its output any more, as in `longrun --help | head -1`. */
+/** Ends a command quietly when nobody reads its output any more, as in `longrun --help | head -1`. */
 
-/** 128 and the number of SIGPIPE: what a shell reports of any tool that writes to a closed pipe. */
+/** 128 plus the number of SIGPIPE: the status that shells report for a program that writes to a closed pipe. */
 export const CLOSED_PIPE = 141;
 
 /** Ends the process quietly once its standard output or error is closed; `exit` handlers still stop child processes. */

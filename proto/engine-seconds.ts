@@ -1,9 +1,9 @@
 /**
- * What the learner's engine does with its time, and why it idles: the numbers that a learner measures, and the words that the report, the
- * terminal and kubectl have for them.
+ * How the learner's engine spends its time and why it idles: the numbers that a learner measures, and the words for them in the report, the
+ * terminal and kubectl.
  */
 
-/** Seconds of an iteration by what the engine did. They add up to the iteration's seconds. */
+/** Seconds of an iteration by the engine's activity. They add up to the iteration's seconds. */
 export interface EngineSeconds {
   /** It generates solutions. */
   generating: number;
@@ -19,7 +19,7 @@ export interface EngineSeconds {
   idleOther: number;
 }
 
-/** In the order in which they are shown. */
+/** In display order. */
 export const ENGINE_USES = [
   "generating",
   "updating",
@@ -29,7 +29,7 @@ export const ENGINE_USES = [
   "idleOther",
 ] as const satisfies readonly (keyof EngineSeconds)[];
 
-/** Why the engine idles, in words, and what somebody can do about it. */
+/** Words and a remedy for each reason to idle. */
 export const IDLE_REASONS = {
   idleActors: {
     because: "executions waited for an actor",
@@ -49,7 +49,7 @@ export const IDLE_REASONS = {
   },
 } as const;
 
-/** Below this share idling is not worth a remedy. */
+/** A smaller idle share gets no remedy. */
 const NOTABLE_IDLE_SHARE = 0.1;
 
 /** Shares of time, 0 to 1; they add up to 1. */
@@ -57,11 +57,14 @@ export interface EngineUse {
   generating: number;
   updating: number;
   idle: number;
-  /** The reason that has most of the idle time, with its own share; undefined where the engine hardly idles. */
+  /** The reason with most of the idle time, and its own share. Undefined if the engine hardly idles. */
   main: { share: number; because: string; remedy: string } | undefined;
 }
 
-/** Returns what the engine did in some iterations together; undefined where none of them knows: earlier versions did not measure it. */
+/**
+ * Returns the engine's use of time in some iterations together. Undefined if none of them has the numbers: earlier versions did not measure
+ * them.
+ */
 export function engineUse(iterations: readonly (Partial<EngineSeconds> | undefined)[]): EngineUse | undefined {
   const secondsOf = (use: keyof EngineSeconds) => iterations.reduce((sum, seconds) => sum + (seconds?.[use] ?? 0), 0);
   const total = ENGINE_USES.reduce((sum, use) => sum + secondsOf(use), 0);

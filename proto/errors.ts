@@ -9,7 +9,7 @@ export class CodedError<Code extends string> extends Error {
   }
 }
 
-/** What can go wrong with the channel between the parts; `code` is stable, the message says what to do. */
+/** Errors of the channel between the parts. `code` is stable; the message contains the remedy. */
 export type ChannelErrorCode =
   | "tlsFile" // a PEM file is missing or unreadable
   | "unauthenticated" // the peer showed no certificate, or one without a role or a name

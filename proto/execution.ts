@@ -1,26 +1,26 @@
-/** One execution, in the words that actors, learner and command line share: what it may use, and what it came to. */
+/** Types of one execution that actors, learner and command line share: its limits and its result. */
 
 export const OUTCOMES = ["completed", "failed", "timedOut", "outOfMemory", "outputLimit", "lost"] as const;
 /** How an execution ended. `lost`: the infrastructure failed, not the program. */
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** What one execution may use. */
+/** Limits of one execution. */
 export interface Limits {
   timeoutSeconds: number;
   memoryBytes: number;
-  /** A program that prints more is stopped. */
+  /** A program that prints more is killed. */
   outputBytes: number;
-  /** Of the output, this many first and as many last bytes are kept. */
+  /** The first and the last `keptOutputBytes` bytes of the output are kept. */
   keptOutputBytes: number;
-  /** Of scratch, /tmp and /dev/shm together. */
+  /** Scratch, /tmp and /dev/shm together. */
   scratchBytes: number;
   scratchFiles: number;
-  /** Threads count as well. */
+  /** Threads count as processes. */
   processes: number;
   submissionBytes: number;
 }
 
-/** The fields of a TrainingRun's task that limit an execution; a task need not say how large a submission may be. */
+/** The fields of a TrainingRun's task that limit an execution. The size of a submission is optional. */
 export type TaskLimits = Omit<Limits, "timeoutSeconds" | "memoryBytes" | "submissionBytes"> & {
   executionTimeoutSeconds: number;
   executionMemoryBytes: number;
@@ -37,29 +37,29 @@ export function limitsOfTask(task: TaskLimits): Omit<Limits, "submissionBytes"> 
 
 export interface MarkerSeen {
   name: string;
-  /** What was printed after the name, or empty. At most 256 characters. */
+  /** The text after the name, or empty. At most 256 characters. */
   value: string;
-  /** Since the program started. */
+  /** Seconds since the program started. */
   atSeconds: number;
 }
 
-/** What an actor found out about an execution. The actor and the learner each add output and submission in their own form. */
+/** What an actor learned about an execution. The actor and the learner each add output and submission in their own form. */
 export interface Result {
   outcome: Outcome;
   exitStatus: number;
-  /** That ended the program, 0 if none. */
+  /** The signal that ended the program, 0 if none. */
   signal: number;
   durationSeconds: number;
   cpuSeconds: number;
   peakMemoryBytes: number;
-  /** Each at most once, in the order seen. */
+  /** Each marker at most once, in the order of appearance. */
   markers: MarkerSeen[];
-  /** Marker lines with a wrong nonce, repeats, names that do not exist or were not inserted. */
+  /** Marker lines with a wrong nonce, repeats, and names that do not exist or were not inserted. */
   forgedMarkers: number;
-  /** Lines that look like a marker and carry no nonce. */
+  /** Lines that look like a marker but have no nonce. */
   imitatedMarkers: number;
-  /** Printed in all. */
+  /** Size of the whole output. */
   outputBytes: number;
-  /** One line for a person; empty if there is nothing to say. */
+  /** One line for people; may be empty. */
   detail: string;
 }

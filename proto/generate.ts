@@ -13,15 +13,15 @@ import { fileURLToPath } from "node:url";
 const here = import.meta.dirname;
 const BANNER = "// Generated from longrun.proto by proto/generate.ts. Do not edit.\n";
 
-/** What grpc-js does not use is left out. */
+/** Leaves out what grpc-js does not use. */
 const OPTIONS = [
   ...["--target", "static-module", "--wrap", "esm", "--force-number"],
   ...["--no-service", "--no-verify", "--no-convert", "--no-delimited", "--no-typeurl"],
 ];
 
 /**
- * `--force-number` makes 64-bit fields numbers in the declarations only: where the package `long` is installed, decoding
- * gives Long objects all the same. Nothing here nears 2^53, so decoding gives numbers, too.
+ * `--force-number` makes 64-bit fields numbers in the declarations only: if the package `long` is installed, decoding still returns Long
+ * objects. No value here comes near 2^53, so this makes decoding return numbers, too.
  */
 function numbersFor64Bits(code: string): string {
   return code
@@ -37,11 +37,11 @@ function pbjs(...args: string[]): void {
   execFileSync(process.execPath, [cli, ...OPTIONS, ...args, join(here, "longrun.proto")], { stdio: "inherit" });
 }
 
-/** @returns file name -> text */
+/** @returns {file name: text} */
 export function generate(): Map<string, string> {
   const scratch = mkdtempSync(join(tmpdir(), "longrun-proto-"));
   try {
-    // Twice: the declarations are made from the comments, which the committed JavaScript does without.
+    // Generated twice, because the declarations need comments and the committed JavaScript does not.
     pbjs("--dts", "--out", join(scratch, "commented.js"));
     pbjs("--no-comments", "--out", join(scratch, "plain.js"));
     const code = numbersFor64Bits(readFileSync(join(scratch, "plain.js"), "utf8"));

@@ -27,7 +27,7 @@ async function serve(limits: Partial<HttpLimits>, body = "fine") {
   return { dial, ask: async () => (await fetch(`http://127.0.0.1:${port}/`)).text() };
 }
 
-/** What comes until the server ends the connection. */
+/** Returns everything that arrives until the server ends the connection. */
 async function until(socket: Socket): Promise<string> {
   let said = "";
   socket.on("data", (bytes: Buffer) => {
@@ -56,7 +56,7 @@ test("a connection that does not read its answer is ended", async () => {
   socket.pause();
   socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
   await new Promise((resolve) => setTimeout(resolve, 2000));
-  // What had been sent is still there to read, and not all of it.
+  // The data that was sent can still be read, but is incomplete.
   socket.resume();
   assert.ok((await until(socket)).length < 64 * 2 ** 20);
 });

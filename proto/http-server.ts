@@ -1,24 +1,24 @@
 /**
- * An HTTP server for small pages that anyone in a network may ask for: metrics, probes, the report. Whoever is slow or
- * opens many connections must not keep others out, nor hold memory for long.
+ * An HTTP server for small pages that anyone in a network may request: metrics, probes, the report. A slow client, or one with many
+ * connections, must neither block others nor hold memory for long.
  */
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
 
 export interface HttpLimits {
-  /** For the whole request line and headers, also of a connection that says nothing. */
+  /** For the whole request line and headers; also applies to a silent connection. */
   headersSeconds: number;
   /** For the whole request. */
   requestSeconds: number;
-  /** A connection on which nothing moves for so long is closed: one that does not read its answer, too. */
+  /** A connection without traffic for so long is closed, also if the client does not read the answer. */
   idleSeconds: number;
-  /** Of one connection more, the oldest is closed: a probe that comes last is still answered. */
+  /** A further connection closes the oldest one, so a late probe is still answered. */
   connections: number;
-  /** Of request line and headers. */
+  /** Size of request line and headers. */
   headerBytes: number;
 }
 
-/** learner/server/README.md says them too. */
+/** learner/server/README.md lists them too. */
 export const HTTP_LIMITS: HttpLimits = {
   ...{ headersSeconds: 5, requestSeconds: 10, idleSeconds: 15, connections: 256 },
   headerBytes: 16 * 1024,

@@ -1,6 +1,6 @@
 /**
- * The milestones of Appendix C.3, in its order: what the learner's instrumenter inserts and an actor looks for. A marker
- * line is `<nonce>:<marker>`, perhaps with a value behind it.
+ * The milestones of Appendix C.3, in its order. The learner's instrumenter inserts them and an actor looks for them. A marker line is
+ * `<nonce>:<marker>`, optionally followed by a value.
  */
 export const MARKERS = [
   "imported packages",

@@ -1,4 +1,4 @@
-/** A controller and its runs may be of different versions: what they say to each other must keep its meaning on the wire. */
+/** A controller and its runs may have different versions, so their messages must keep their meaning on the wire. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,12 +11,12 @@ const load = (file: string) =>
   protobuf.parse(readFileSync(file, "utf8")).root.lookup("longrun.v1alpha1") as protobuf.Namespace;
 const now = load(join(import.meta.dirname, "longrun.proto"));
 
-/** Messages that cross a version: those between controller and learner, and of actors that a learner outlives. */
+/** Returns messages between different versions: those between controller and learner, and those of actors that outlive a learner. */
 function messagesOf(namespace: protobuf.NamespaceBase): protobuf.Type[] {
   return namespace.nestedArray.flatMap((it) => (it instanceof protobuf.Type ? [it, ...messagesOf(it)] : []));
 }
 
-/** Another value in every field. */
+/** Returns a message with a different value in every field. */
 function sampleOf(message: protobuf.Type): Record<string, unknown> {
   const one = (field: protobuf.Field) => {
     const { resolvedType, type, id } = field.resolve();

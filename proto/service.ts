@@ -15,10 +15,10 @@ import { longrun } from "./longrun.generated.js";
 export const messages = longrun.v1alpha1;
 export type { longrun } from "./longrun.generated.js";
 
-/** A phase of the learner, as longrun.proto names it. */
+/** A phase of the learner, named as in longrun.proto. */
 export type PhaseName = keyof typeof messages.Phase;
 
-/** Outcomes as they travel. */
+/** Outcomes on the wire. */
 export const OUTCOME_CODES = {
   completed: messages.Outcome.COMPLETED,
   failed: messages.Outcome.FAILED,
@@ -33,18 +33,18 @@ export function outcomeOf(code: number): Outcome | undefined {
   return OUTCOMES.find((outcome) => OUTCOME_CODES[outcome] === code);
 }
 
-/** Grows when an old actor and a new learner could misunderstand each other; both sides refuse another version. */
+/** Raised when an old actor and a new learner could misunderstand each other; both sides refuse another version. */
 export const PROTOCOL_VERSION = 1;
 
-/** Bytes of submission per SubmissionChunk, at most. */
+/** Most bytes of a submission in one SubmissionChunk. */
 export const CHUNK_BYTES = 256 * 1024;
 
 export interface ChannelLimits {
-  /** One message, either way. Programs and terminal output are far smaller, submissions come in chunks. */
+  /** Limit for one message in either direction. Programs and terminal output are far smaller; submissions are sent in chunks. */
   maxMessageBytes: number;
-  /** An idle connection is pinged this often ... */
+  /** How often an idle connection is pinged. */
   keepaliveSeconds: number;
-  /** ... and is broken if the answer takes longer than this: a peer that vanished is noticed without traffic. */
+  /** The connection counts as broken if the answer to a ping takes longer, so a vanished peer is noticed without traffic. */
   keepaliveTimeoutSeconds: number;
   /** Longest pause between a client's attempts to connect. */
   maxReconnectSeconds: number;
@@ -57,7 +57,7 @@ export const DEFAULT_CHANNEL_LIMITS: ChannelLimits = {
   maxReconnectSeconds: 5,
 };
 
-/** Options of a server; a client adds to them (`clientOptions`). */
+/** Returns options of a server; `clientOptions` adds to them. */
 export function channelOptions(limits: Partial<ChannelLimits> = {}): grpc.ChannelOptions {
   const l = { ...DEFAULT_CHANNEL_LIMITS, ...limits };
   return {
@@ -68,19 +68,19 @@ export function channelOptions(limits: Partial<ChannelLimits> = {}): grpc.Channe
     "grpc.keepalive_permit_without_calls": 1,
     "grpc.initial_reconnect_backoff_ms": Math.min(200, l.maxReconnectSeconds * 1000),
     "grpc.max_reconnect_backoff_ms": l.maxReconnectSeconds * 1000,
-    // Loopback and cluster addresses: a proxy meant for the internet must not see them.
+    // Addresses are loopback or in the cluster, so a proxy for the internet must not see them.
     "grpc.enable_http_proxy": 0,
     "grpc.enable_retries": 0,
   };
 }
 
-/** Options of a client's channel to `address` (`host:port`). */
+/** Returns options of a client's channel to `address` (`host:port`). */
 export function clientOptions(address: string, limits: Partial<ChannelLimits> = {}): grpc.ChannelOptions {
   const host = address.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
   return {
     ...channelOptions(limits),
-    // TLS has no server name for an IP address (RFC 6066; Node warns). The learner of a run on one machine answers to
-    // `localhost` too, and nobody but that run's authority can have signed for it.
+    // TLS has no server name for an IP address (RFC 6066; Node warns). The learner of a run on one machine also has the name `localhost`,
+    // and only the run's own authority can have signed its certificate.
     ...(isIP(host) ? { "grpc.ssl_target_name_override": "localhost" } : {}),
   };
 }
@@ -111,7 +111,7 @@ function method<Request, RequestShape, Response, ResponseShape>(
 
 export type FromActorMessage = longrun.v1alpha1.FromActor.$Properties;
 export type FromLearnerMessage = longrun.v1alpha1.FromLearner.$Properties;
-/** As decoded: `message` names the one that is set, and narrows to it. */
+/** A decoded message: `message` names the field that is set, and narrows to it. */
 export type FromActorReceived = longrun.v1alpha1.FromActor & longrun.v1alpha1.FromActor.$Shape;
 export type FromLearnerReceived = longrun.v1alpha1.FromLearner & longrun.v1alpha1.FromLearner.$Shape;
 export type StatusMessage = longrun.v1alpha1.Status.$Properties;
@@ -188,13 +188,13 @@ export class ActorProtocolClient extends grpc.Client {
   }
 }
 
-/** @throws Error where the bytes are no Status */
+/** @throws Error if the bytes are no Status */
 export function decodeStatus(bytes: Buffer): StatusReceived {
   return LearnerStatusService.watch.responseDeserialize(bytes) as StatusReceived;
 }
 
 export class LearnerStatusClient extends grpc.Client {
-  /** As `watch`, but of each status its bytes, for `decodeStatus`: a reader that skips some need not decode them. */
+  /** Like `watch`, but emits each status as bytes for `decodeStatus`, so a reader that skips statuses need not decode them. */
   watchEncoded(request: WatchRequestMessage = {}): grpc.ClientReadableStream<Buffer> {
     const { path, requestSerialize } = LearnerStatusService.watch;
     return this.makeServerStreamRequest<WatchRequestMessage, Buffer>(path, requestSerialize, (bytes) => bytes, request);

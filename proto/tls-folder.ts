@@ -1,9 +1,9 @@
 /**
- * A folder with ca.crt, tls.crt and tls.key that may change while the process runs: a rotated Kubernetes secret.
+ * A folder with ca.crt, tls.crt and tls.key that may change while the process runs: a rotated Kubernetes Secret.
  *
- * As a certificate provider of grpc-js it hands out what the folder holds, and what it holds later to the connections
- * that are made later; those that are open go on. (grpc-js' own FileWatcherCertificateProvider publishes whatever it
- * reads, also a key beside the certificate of another one, in the moment in which the kubelet swaps the files.)
+ * As a certificate provider of grpc-js it gives each new connection the folder's current files; open connections continue. (grpc-js' own
+ * FileWatcherCertificateProvider publishes whatever it reads, so it may combine a key with another certificate while the kubelet swaps the
+ * files.)
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { experimental } from "@grpc/grpc-js";
 import { ChannelError } from "./errors.ts";
 
-/** The kubelet brings a changed secret to a pod within a minute or two; certificates are renewed days ahead. */
+/** The kubelet brings a changed Secret to a pod within a minute or two; certificates are renewed days before they expire. */
 const DEFAULT_REFRESH_SECONDS = 10;
 
 export interface TlsBuffers {
@@ -37,9 +37,9 @@ export function readTls(directory: string): TlsBuffers {
 }
 
 /**
- * When the certificates of a folder expire, Unix seconds: its own, and that of the authority which signs.
+ * Returns when a folder's own certificate and its authority's certificate expire, in Unix seconds.
  *
- * @returns undefined while the files cannot be read, as in the middle of a change
+ * @returns undefined while the files cannot be read, as during a change
  */
 export function certificateExpirations(directory: string): { own: number; authority: number } | undefined {
   try {
@@ -107,14 +107,14 @@ export class TlsFolder implements experimental.CertificateProvider {
     if (found === undefined) return;
     const before = this.#current;
     this.#current = found;
-    // Trust first: whoever already shows a certificate of the new authority is then let in.
+    // Trust first, so that a peer with a certificate of the new authority is already accepted.
     if (!found.authority.equals(before.authority))
       for (const listener of this.#authorityListeners) listener({ caCertificate: found.authority });
     if (!found.certificate.equals(before.certificate))
       for (const listener of this.#identityListeners) listener(this.#identity);
   }
 
-  /** Undefined in the middle of a change, or while the files are gone: what was read before goes on to be used. */
+  /** Returns undefined during a change, or while files are missing; the previous files then stay in use. */
   #readWhole(): TlsBuffers | undefined {
     try {
       const found = readTls(this.#directory);

@@ -1,4 +1,6 @@
-/** Imports go one way: from a folder to those before it, by types too. Biome refuses circles among files, not among folders. */
+/**
+ * Imports go one way: a folder may only import from earlier folders, also types. Biome refuses circles among files, but not among folders.
+ */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,9 +10,9 @@ const ROOT = join(import.meta.dirname, "..");
 const readme = readFileSync(join(ROOT, "learner/README.md"), "utf8");
 const stated = /in the order ((?:`[a-z/]+`[,:]\s)+)/.exec(readme)?.[1] ?? "";
 const inLearner = [...stated.matchAll(/`([a-z/]+)`/g)].map(([, folder]) => `learner/${folder}`);
-/** Every folder with source files, or one above it. Each imports from itself and from earlier ones. */
+/** Every folder with source files, or one above it. Each may import from itself and from earlier ones. */
 const ORDER = ["proto", "crds", "actor", ...inLearner, "learner", "controller"];
-/** What a folder does without, earlier or not. */
+/** Imports that a folder must not have, even from earlier folders. */
 const WITHOUT: readonly [folder: string, imported: RegExp][] = [
   ["actor", /^crds\//],
   ["learner", /^actor\//],
@@ -37,7 +39,7 @@ function faultOf(file: string, imported: string): string | undefined {
   return ORDER.indexOf(to) > ORDER.indexOf(from!) ? `${to} comes after ${from}` : undefined;
 }
 
-/** Returns what a file imports: paths from the project's root, and packages by name. */
+/** Returns a file's imports: paths from the project's root, and packages by name. */
 function importsOf(file: string, source: string): { line: number; imported: string }[] {
   return source.split("\n").flatMap((text, index) => {
     const [, name] = /(?:^|[\s}])(?:from|import) ?\(?"([^"]+)"/.exec(text) ?? [];

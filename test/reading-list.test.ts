@@ -1,4 +1,4 @@
-/** The reading list of learner/README.md: its files exist, and one evening is enough for them. */
+/** The files in the reading list of learner/README.md must exist and be short enough for one evening. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,10 +1,10 @@
 /**
- * `npm test`: every test file, each in a process of its own.
+ * `npm test`: runs every test file, each in a process of its own.
  *
  *     node test/run.ts [FILE …]      only these
  *
- * Three at once: a fourth makes the others late, on two cores, for what they wait for. The files below `test/` start
- * whole learners and API servers, and wait for much: each is followed by short ones, which have the cores meanwhile.
+ * Three run at once; with a fourth, on two cores, tests would miss their deadlines. The files below `test/` start whole learners and API
+ * servers and wait a lot: short files follow each of them and use the cores meanwhile.
  */
 import { globSync } from "node:fs";
 import { join } from "node:path";
@@ -13,10 +13,10 @@ import { spec } from "node:test/reporters";
 
 const ROOT = join(import.meta.dirname, "..");
 const CONCURRENCY = 3;
-/** Short files that come between two long ones; those that are left come last. */
+/** Short files between two long ones; the others come last. */
 const SHORT_EACH = 4;
 
-// The tests and the processes that they start share what was compiled.
+// The tests and their child processes share compiled code.
 process.env.NODE_COMPILE_CACHE ??= join(ROOT, "node_modules/.cache/node");
 // API servers that live for seconds need not collect garbage as often as by default (100).
 process.env.GOGC ??= "200";
@@ -28,7 +28,7 @@ const all = [
   ...long.flatMap((file, i) => [file, ...short.slice(SHORT_EACH * i, SHORT_EACH * (i + 1))]),
   ...short.slice(SHORT_EACH * long.length),
 ];
-/** Of a file: what waits for ever shall fail, and not keep the others from being told. */
+/** Limit for one file, so that an endless wait fails and does not keep others from being reported. */
 const FILE_SECONDS = 240;
 
 const asked = process.argv.slice(2);

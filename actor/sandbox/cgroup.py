@@ -1,26 +1,26 @@
-"""What the container that we are in may use, as its control group says. Versions 1 and 2."""
+"""Reads the limits of this container's control group. Versions 1 and 2."""
 
 import os
 
 ROOT = "/sys/fs/cgroup"
 MEMBERSHIP = "/proc/self/cgroup"
-# Of memory.stat: what no reclaim gives back. Pages of files are not in it, those of tmpfs are.
+# Parts of memory.stat that the kernel cannot reclaim. Pages of files are not among them, pages of tmpfs are.
 HELD = (("anon", "rss"), ("shmem", "shmem"), ("kernel_stack",), ("pagetables",), ("slab_unreclaimable",), ("sock",))
-# For what is in no figure beforehand: the next child, page tables of a large program, pipes and sockets.
+# Reserve for memory that no figure contains: the next child, page tables of a large program, pipes and sockets.
 RESERVE_BYTES, RESERVE_SHARE = 32 << 20, 1 / 128
 
 
 def memory_bytes():
-    """The container's limit; None where there is none."""
+    """Returns the container's limit, or None if it has none."""
     limit = _limit("memory", "memory.max", "memory.limit_in_bytes")[1]
-    return None if limit is None or limit >= 1 << 60 else limit  # version 1 has a number for none
+    return None if limit is None or limit >= 1 << 60 else limit  # version 1 uses a huge number for no limit
 
 
 def memory_for_programs(inherited_bytes):
-    """(bytes that one program may use here without the kernel killing the container, bytes of the container), or None
-    where there is no limit. `inherited_bytes`: what a program shares with the zygote and may come to have as its own."""
+    """Returns (bytes that one program may use without the kernel killing the container, bytes of the container), or None without a limit.
+    `inherited_bytes`: memory that a program shares with the zygote and may come to own by writing to it."""
     directory, limit = _limit("memory", "memory.max", "memory.limit_in_bytes")
-    if limit is None or limit >= 1 << 60:  # version 1 has a number for none
+    if limit is None or limit >= 1 << 60:  # version 1 uses a huge number for no limit
         return None
     with open(f"{directory}/memory.stat") as file:
         found = dict(line.split() for line in file)
@@ -29,7 +29,7 @@ def memory_for_programs(inherited_bytes):
 
 
 def cpus():
-    """Whole processors that we may use at once, at least 1; None where there is no limit."""
+    """Returns how many whole processors this container may use at once, at least 1, or None without a limit."""
     directory, quota = _limit("cpu", "cpu.max", "cpu.cfs_quota_us")
     if quota is None or quota < 0:
         return None
@@ -43,7 +43,7 @@ def cpus():
 
 
 def _limit(controller, name, first_version_name):
-    """(directory of our group, its limit); (None, None) without one. A container sees its own group as the root."""
+    """Returns (directory of this control group, its limit), or (None, None) without one. A container sees its own group as the root."""
     with open(MEMBERSHIP) as file:
         groups = {names: path for _, names, path in (line.rstrip("\n").split(":", 2) for line in file)}
     first_version = next((path for names, path in groups.items() if controller in names.split(",")), "")
@@ -57,5 +57,5 @@ def _limit(controller, name, first_version_name):
                 value = file.read().split()[0]
             return directory, None if value == "max" else int(value)
         except OSError:
-            continue  # not here, or not to be seen
+            continue  # missing or hidden
     return None, None

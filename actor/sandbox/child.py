@@ -1,8 +1,8 @@
-"""One child of the zygote: forked and restricted before there is anything to run, it waits for a request and runs the program.
+"""One child of the zygote. It is forked and restricted before there is a program, then waits for a request and runs the program.
 
-The zygote makes the next child while a program runs, for a task and a scratch directory as that one's, so that an execution waits
-neither for a fork nor for new namespaces and a tmpfs; where it guessed wrong it makes another. A child runs one program only, and
-nothing of any program is in its memory before.
+While a program runs, the zygote makes the next child for the same task and scratch limits. So an execution does not wait for a fork, new
+namespaces or a tmpfs. If the next request is for another task, the zygote makes another child. A child runs one program only, and its
+memory never held anything of another program.
 """
 
 import json
@@ -17,18 +17,18 @@ import program
 import restrict
 from protocol import CONTROL, receive
 
-ORDERS = 4  # in the child: the request comes from here, then the word to begin; it says here that it is ready, or why it cannot be
+ORDERS = 4  # descriptor in the child: it receives the request and the order to begin, and sends that it is ready or why it cannot be
 LARGEST_REQUEST = 64 << 10
 LARGEST_ANSWER = 600
 READY = b"+"
 
 
 class Child:
-    """The zygote's side: the child and what connects us to it."""
+    """The zygote's side: the child and the connections to it."""
 
     def __init__(self, zygote, place):
         self.place = place
-        # No pipe: whoever has the zygote's uid can open one again by /proc/self/fd and take back what it wrote.
+        # Not a pipe: a process with the zygote's uid can reopen a pipe by /proc/self/fd and take back what it wrote.
         self.output, output = (end.detach() for end in socket.socketpair())
         self.report, report = os.pipe()
         self.orders, orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -43,11 +43,11 @@ class Child:
                 os.write(ORDERS, f"!{type(error).__name__}: {error}".encode()[:500])
                 os._exit(126)
             if not os.read(ORDERS, 1):
-                os._exit(0)  # the zygote is gone
+                os._exit(0)  # the zygote ended
             os.close(ORDERS)
             try:
                 os._exit(program.run(source))
-            finally:  # an error of the runner itself, as where no memory is left, must not go on as a zygote
+            finally:  # after an error of the runner itself (no memory is left) this process must not continue as a zygote
                 os._exit(1)
         os.close(output)
         os.close(report)
@@ -55,19 +55,19 @@ class Child:
         self.pidfd = os.pidfd_open(self.pid)
 
     def discard(self):
-        """Ends it before it was started."""
+        """Ends a child that was not started."""
         self.orders.close()
         os.waitpid(self.pid, 0)
         for descriptor in (self.output, self.report, self.pidfd):
             os.close(descriptor)
 
     def start(self, request):
-        """Gives the child the program that comes next on the supervisor's socket. Returns (its pid in the zygote's /proc, a
-        descriptor of its scratch directory), once it is restricted and waits for `begin`. Raises OSError."""
+        """Gives the child the program that comes next on the supervisor's socket. Returns (the child's pid in the zygote's /proc, a
+        descriptor of its scratch directory) once it is restricted and waits for `begin`. Raises OSError."""
         try:
             self.orders.send(json.dumps(request).encode())
         except BrokenPipeError:
-            pass  # it said why before it died
+            pass  # it reported the reason before it died
         message, descriptors, _, _ = socket.recv_fds(self.orders, LARGEST_ANSWER, 1)
         said = self.orders.recv(LARGEST_ANSWER) if descriptors else message
         if said != READY:
@@ -78,7 +78,8 @@ class Child:
         return int(message), descriptors[0]
 
     def begin(self):
-        """Runs the program. Its start has been told before: on a busy processor it could be over before it was our turn."""
+        """Lets the program run. The caller has announced the start before, because on a busy processor the program could end before this
+        process runs again."""
         with self.orders:
             try:
                 self.orders.send(b"b")
@@ -87,16 +88,16 @@ class Child:
 
 
 def place_of(request):
-    """What a child is made for."""
+    """Returns the parts of a request that a child is made for."""
     return request["task"], request["limits"]["scratchBytes"], request["limits"]["scratchFiles"]
 
 
 def _become(zygote, place, address_space_bytes, output, report, orders):
-    """The order matters: each step takes away what the ones before needed. Returns the program."""
+    """Restricts the child and returns the program. The order matters: each step takes away what earlier steps needed."""
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)
     control = os.dup(CONTROL)
-    # Above the descriptors that get filled, so that none is overwritten before it is moved.
+    # Numbers above the final ones, so that no descriptor is overwritten before it is moved.
     moved = [os.dup2(descriptor, 100 + index) for index, descriptor in enumerate((null, output, output, report, orders, control))]
     for index, descriptor in enumerate(moved):
         os.dup2(descriptor, index, inheritable=index < ORDERS)
@@ -111,9 +112,9 @@ def _become(zygote, place, address_space_bytes, output, report, orders):
 
     message = os.read(ORDERS, LARGEST_REQUEST)
     if not message:
-        os._exit(0)  # the zygote is gone, or has another child for what came
+        os._exit(0)  # the zygote ended, or gave the request to another child
     if zygote.level != "namespaces":
-        _move_in(zygote, watched_pid, *place)  # until now it was the scratch directory of another program
+        _move_in(zygote, watched_pid, *place)  # the scratch directory may still be another program's until now
     request = json.loads(message)
     source = receive(request["programBytes"], ORDERS + 1)
     os.close(ORDERS + 1)
@@ -124,8 +125,8 @@ def _become(zygote, place, address_space_bytes, output, report, orders):
 
 
 def _move_in(zygote, watched_pid, task, scratch_bytes, scratch_files):
-    """Into the scratch directory, and away from all that is not the program's. Tells the zygote our pid in its /proc, and gives it
-    a descriptor of that directory, which nobody can who is restricted."""
+    """Enters the scratch directory and leaves everything that is not the program's. Sends the zygote this process's pid in the zygote's
+    /proc and a descriptor of the directory, which a restricted process could not send."""
     input_place = zygote.inputs.get(task)
     space = zygote.space
     if zygote.level == "namespaces":
@@ -154,6 +155,7 @@ def _move_in(zygote, watched_pid, task, scratch_bytes, scratch_files):
 
 
 def _limit_threads(cpus):
-    """Thread pools that were made in the zygote have one thread; environment variables come too late for them."""
+    """Sets the number of threads of thread pools that the zygote made, which have one thread. Environment variables would have no effect on
+    them."""
     if cpus > 1 and "threadpoolctl" in sys.modules:
         sys.modules["threadpoolctl"].threadpool_limits(cpus)

@@ -1,4 +1,4 @@
-"""One execution, from the child's start to the submission: passes on what it prints, watches its limits."""
+"""One execution, from the child's start to the submission: forwards the program's output and enforces its limits."""
 
 import os
 import select
@@ -35,7 +35,7 @@ class Execution:
         child.begin()
 
     def follow(self):
-        """Passes on output and watches limits until the program is dead and reaped."""
+        """Forwards output and enforces limits until the program is dead and reaped."""
         output = Output(self.child.output, self.zygote.output_buffer)
         poll = select.poll()
         poll.register(self.child.pidfd, select.POLLIN)
@@ -84,7 +84,7 @@ class Execution:
         output.finish()
 
     def look(self, slow):
-        """Kills the program where it is over a limit. Returns whether its memory grows quickly. `slow`: for what is looked at rarely."""
+        """Kills the program if it is over a limit. Returns whether its memory grows quickly. `slow`: also check what is checked rarely."""
         usage, limits = self.usage, self.limits
         memory_before = usage.memory_bytes
         usage.look(limits["memoryBytes"], slow)
@@ -100,13 +100,13 @@ class Execution:
         return usage.memory_bytes - memory_before > limits["memoryBytes"] * HASTY_SHARE
 
     def kill(self, reason=None):
-        """SIGKILL, at once: nothing else is worth trying on a program that may ignore it. In a PID namespace the
-        kernel kills everything with its first process."""
+        """Kills the program with SIGKILL at once, because it may ignore other signals. In a PID namespace the kernel then kills all
+        processes."""
         self.killed_for = self.killed_for or reason
         signal.pidfd_send_signal(self.child.pidfd, signal.SIGKILL)
 
     def hand_in(self):
-        """The submission, as it is: it is read and judged by others."""
+        """Sends the submission unchanged; the learner reads and grades it."""
         descriptor, bytes_, refused = open_submission(self.scratch, self.limits["submissionBytes"])
         send_json(b"E", {"bytes": bytes_, "refused": refused, "present": descriptor is not None})
         if descriptor is not None:

@@ -1,12 +1,11 @@
-"""What the slots of one machine share: a process that has imported the packages and is forked for each slot.
+"""The process that the slots of one machine share: it has imported the packages and is forked for each slot.
 
-The supervisor starts it and connects to its socket for each sandbox; a fork of it is what `zygote.py` is for one slot. So slots share the memory of what is imported, and a new one is there at once. In a pod, where a slot is a container,
-listen.py does this.
+The supervisor starts it and connects to its socket once for each sandbox. A fork of it runs `zygote.py` for one slot. So slots share the
+memory of imported modules, and a new slot starts at once. In a pod each slot is a container, and listen.py does this.
 
-No program comes near it: it runs none, reads not a byte of what comes over a connection, and is in none of a fork's
-namespaces. Only its parent can connect, whatever the permissions of files are: the kernel tells who is at the other end. A fork
-has its own connection and nothing of the others'.
-Not covered: what packages do while they are imported, as the supervisor's user and in no sandbox (warm.py).
+The process is out of programs' reach: it runs none, reads no byte from a connection, and is in none of a fork's namespaces. Only its parent
+can connect, whatever the file permissions are, because the kernel names the peer. A fork has its own connection and no other.
+Not covered: what packages do while they are imported, as the supervisor's user and outside of a sandbox (warm.py).
 """
 
 import os
@@ -19,20 +18,20 @@ import sys
 import restrict
 from protocol import CONTROL
 
-READY = 1  # the descriptor where a byte says that connections are taken
+READY = 1  # descriptor on which one byte says that connections are accepted
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: process, user, group
 
 
 def prepare():
-    """Before anything is imported: it ends with the supervisor, and not by a signal that a terminal sends to everybody."""
+    """Prepares the process before any import: it ends with the supervisor, and ignores signals that a terminal sends to all processes."""
     restrict.die_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def serve(path, serve_fork):
-    """Takes connections at `path` for ever. `serve_fork()` serves the supervisor at descriptor CONTROL and ends its process, whose
-    number (4 bytes, big endian) is the first that the supervisor reads there."""
+    """Accepts connections at `path` for ever. `serve_fork()` serves the supervisor at descriptor CONTROL and ends its process. The
+    supervisor first reads this process's number there (4 bytes, big endian)."""
     listener = _listen(path)
     os.write(READY, b"\n")
     null = os.open("/dev/null", os.O_WRONLY)
@@ -40,7 +39,7 @@ def serve(path, serve_fork):
     os.close(null)
     poll = select.poll()
     poll.register(listener, select.POLLIN)
-    forks = {}  # by both its descriptors: (process, its pidfd, its connection)
+    forks = {}  # by both descriptors: (process, its pidfd, its connection)
     while True:
         descriptor, _ = poll.poll()[0]
         if descriptor == listener.fileno():
@@ -54,7 +53,7 @@ def serve(path, serve_fork):
                 os.close(connection)
                 continue
             if pid == 0:
-                listener.detach()  # its number may be another descriptor's from now on
+                listener.detach()  # from now on the number may belong to another descriptor
                 _keep_only(connection)
                 serve_fork()
                 os._exit(0)
@@ -65,11 +64,11 @@ def serve(path, serve_fork):
         else:
             pid, ended, connection = forks[descriptor]
             if descriptor == connection:
-                signal.pidfd_send_signal(ended, signal.SIGKILL)  # it may not see that nobody is there any more
+                signal.pidfd_send_signal(ended, signal.SIGKILL)  # it may not notice that its supervisor is gone
             os.waitpid(pid, 0)
             for each in (ended, connection):
                 poll.unregister(each)
-                os.close(each)  # of the connection the last one: for the supervisor it ends when the fork is dead
+                os.close(each)  # the last descriptor of the connection: the supervisor sees its end once the fork is dead
                 del forks[each]
 
 
@@ -82,7 +81,7 @@ def _listen(path):
 
 
 def _accept(listener):
-    """A descriptor of the next connection, or None if it is not our parent's."""
+    """Returns a descriptor of the next connection, or None if the peer is not this process's parent."""
     connection, _ = listener.accept()
     pid, _, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     if pid != os.getppid():
@@ -92,7 +91,7 @@ def _accept(listener):
 
 
 def _keep_only(connection):
-    """In the fork: no descriptor but the standard ones and the connection; and it has another parent to end with."""
+    """In the fork: keeps only the standard descriptors and the connection, and makes the fork end with its new parent."""
     restrict.die_with_parent()
     os.dup2(connection, CONTROL)
     os.closerange(CONTROL + 1, 65536)

@@ -1,26 +1,26 @@
-"""NVIDIA GPUs: which device files a program may open. Without one nothing of a sandbox is other than it was.
+"""NVIDIA GPUs: the device files that a program may open. Without a GPU the sandbox is unchanged.
 
-In a container those that are there, since its runtime puts there what the container asked for (`nvidia.com/gpu`). On one
-machine those whose numbers the actor was given (`--gpus`), and none by default.
-Covered: a program can open, and send ioctls to, FILES and its own GPUs' files, and no other device; GPUs of other slots are not
-among them. Of the driver's settings it can read /proc/driver/nvidia, at `landlock` only: at `namespaces` its /proc has processes
-and nothing else. Its libraries are below /usr, where the container runtime mounts them.
-Not covered: faults of the driver, which takes hundreds of requests from whoever can open its files, and seccomp sees but their
-numbers (gVisor knows them: `runtimeClassName`); memory and time of a GPU that slots share, which nothing divides, and what
-the driver leaves in its memory; the address space: CUDA reserves far more than it uses, so RLIMIT_AS is not set and the watch
-and the control group hold memory alone. MIG devices (/dev/nvidia-caps) and GPUs of others than NVIDIA are not looked for.
+In a container these are all GPUs that its runtime provides (`nvidia.com/gpu`). On one machine they are the GPUs whose numbers the actor was
+given (`--gpus`), by default none.
+Covered: a program can open, and send ioctls to, FILES and the files of its own GPUs, but no other device, so not the GPUs of other slots.
+It can read the driver's settings in /proc/driver/nvidia at `landlock` only; at `namespaces` its /proc contains processes alone. Its
+libraries are below /usr, where the container runtime mounts them.
+Not covered: faults of the driver, which answers hundreds of requests from any process that can open its files; seccomp sees only their
+numbers (gVisor checks them: `runtimeClassName`). Memory and time of a GPU that slots share, which nothing divides, and data that the driver
+leaves in its memory. The address space: CUDA reserves far more than it uses, so RLIMIT_AS is not set, and only the watch and the control
+group limit memory. MIG devices (/dev/nvidia-caps) and other vendors' GPUs are not supported.
 """
 
 import os
 import re
 import stat
 
-FILES = ("nvidiactl", "nvidia-uvm")  # beside one for each GPU; administration, profiling and screens have others
+FILES = ("nvidiactl", "nvidia-uvm")  # beside one file for each GPU; the files for administration, profiling and displays are left out
 DRIVER = "/proc/driver/nvidia"
 
 
 class Gpus:
-    """`names`: of the GPUs' files, e.g. nvidia0. `files`: all that a program may open. `environment`: for CUDA."""
+    """`names`: the GPUs' file names, e.g. nvidia0. `files`: all files that a program may open. `environment`: variables for CUDA."""
 
     def __init__(self, names, files, environment):
         self.names, self.files, self.environment = names, files, environment
@@ -30,7 +30,7 @@ NONE = Gpus([], [], {})
 
 
 def find(numbers, directory="/dev", driver=DRIVER):
-    """The GPUs of these numbers, or all that are there (None). Raises OSError where one that was asked for cannot be used."""
+    """Returns the GPUs of these numbers, or all GPUs (None). Raises OSError if a requested GPU cannot be used."""
     if numbers == []:
         return NONE
     there = sorted(int(name[6:]) for name in os.listdir(directory) if re.fullmatch(r"nvidia\d{1,3}", name))
@@ -50,13 +50,13 @@ def _can_be_used(path):
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         return False
-    # As root we could; programs may be another user.
+    # Root can open the files, but programs may run as another user.
     by_everybody = mode & 0o006 == 0o006 or os.getuid() != 0
     return stat.S_ISCHR(mode) and by_everybody and os.access(path, os.R_OK | os.W_OK)
 
 
 def _visible(numbers, driver):
-    """Names for CUDA, which numbers GPUs in an order of its own: only those of the driver say which file is meant."""
+    """Returns the GPUs' UUIDs for CUDA, which has its own order of GPUs: only the driver's UUIDs identify a device file."""
     found = {}
     try:
         for gpu in os.listdir(f"{driver}/gpus"):
@@ -65,4 +65,4 @@ def _visible(numbers, driver):
             found[int(facts["Device Minor"])] = facts["GPU UUID"]
         return {"CUDA_VISIBLE_DEVICES": ",".join(found[number] for number in numbers)}
     except (OSError, KeyError, ValueError):
-        return {}  # which files can be opened has to do
+        return {}  # the open device files then decide alone

@@ -1,7 +1,7 @@
 """Landlock: which files a program may read and write, no TCP, no signals or abstract sockets to the outside.
 
-By ABI: 1 files; 2 linking and renaming between directories; 3 truncation; 4 TCP; 5 ioctl on devices; 6 signals and
-abstract sockets. What an older kernel does not know is left out here and held by seccomp.
+Features by ABI: 1 files; 2 linking and renaming between directories; 3 truncation; 4 TCP; 5 ioctl on devices; 6 signals and abstract
+sockets. seccomp covers the features that an older kernel lacks.
 """
 
 import ctypes
@@ -18,19 +18,18 @@ OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 
 
 def abi():
-    """The kernel's Landlock version, 0 without Landlock."""
+    """Returns the kernel's Landlock version, 0 without Landlock."""
     return max(0, libc.syscall(ctypes.c_long(CREATE), None, ctypes.c_size_t(0), ctypes.c_uint(1)))
 
 
 def handled(version):
-    """(file rights, network rights, scopes) that a kernel of this version can take away."""
+    """Returns (file rights, network rights, scopes) that a kernel of this version can restrict."""
     files = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}.get(version, (1 << 16) - 1)
     return files, 0b11 if version >= 4 else 0, 0b11 if version >= 6 else 0
 
 
 def restrict(version, readable, writable, devices):
-    """Leaves the calling thread `readable` and `writable` paths (descriptors or names), `devices` with their ioctls, and
-    nothing else, for good."""
+    """Restricts the calling thread for good to `readable` and `writable` paths (descriptors or names), and to `devices` with their ioctls."""
     files, network, scopes = handled(version)
     attributes = struct.pack("<QQQ", files, network, scopes)[: 8 if version < 4 else 16 if version < 6 else 24]
     ruleset = syscall(CREATE, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0), what="landlock_create_ruleset")

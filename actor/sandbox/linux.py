@@ -1,4 +1,4 @@
-"""The few system calls that Python's standard library does not offer, through ctypes. x86_64 and aarch64."""
+"""The few system calls that Python's standard library lacks, through ctypes. x86_64 and aarch64."""
 
 import ctypes
 import os
@@ -36,7 +36,7 @@ _CAPSET = {"x86_64": 126, "aarch64": 91}
 
 
 def check(result, what):
-    """`result`, or OSError with the C library's errno if it is -1. `what` names the call for the reader."""
+    """Returns `result`, or raises OSError with the C library's errno if it is -1. `what` names the call in the error."""
     if result == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -88,17 +88,17 @@ def make_read_only(target):
         points = [line.split()[4].encode().decode("unicode_escape") for line in table]
     for point in points:
         if point == target or point.startswith(target + "/"):
-            # Flags that the mount came with are locked in a user namespace: a remount has to repeat them.
+            # A user namespace locks the flags that the mount had before, so a remount has to repeat them.
             found = os.statvfs(point).f_flag
             kept = found & (MS_NOSUID | MS_NODEV | MS_NOEXEC | 1024 | 2048 | 4096 << 9)
             mount(None, point, None, MS_REMOUNT | MS_BIND | MS_RDONLY | kept)
 
 
 def drop_capabilities():
-    """Gives up every capability in every set, for good: also an exec as uid 0 gets none back."""
+    """Gives up every capability in every set, for good: even an exec as uid 0 does not restore them."""
     number = 0
     while libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) == 0:
-        number += 1  # fails at the first capability that this kernel does not have, or at once without CAP_SETPCAP
+        number += 1  # fails at the first capability that this kernel lacks, or at once without CAP_SETPCAP
     # NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE, each with its lock
     libc.prctl(PR_SET_SECUREBITS, ctypes.c_ulong(0b11101111), 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)

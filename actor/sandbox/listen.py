@@ -1,13 +1,13 @@
-"""A zygote that supervisors connect to: process 1 of a sandbox container, of which a pod has one for each slot.
+"""A zygote to which supervisors connect: process 1 of a sandbox container. A pod has one such container for each slot.
 
-It imports the packages once and then serves one connection after another. Each is served by a fork of it,
-which is what `zygote.py` is elsewhere; so a fork starts in milliseconds and finds nothing that another one changed.
-This process reads not a byte of what comes over the socket. It sees that the supervisor hung up also where the fork
-does not, kills all that is left, empties the scratch directory, and reaps whatever process 1 is given to reap.
+The process imports the packages once and then serves one connection after another. A fork of it serves each connection, as `zygote.py` does
+on one machine. So a fork starts in milliseconds and sees no change that an earlier fork made. The process itself reads no byte from the
+socket. It notices when the supervisor hangs up, even if the fork does not, kills all remaining processes, empties the scratch directory,
+and reaps orphans as process 1.
 
-The socket is there only while nothing runs: it is taken away before a fork starts and comes back when everything of
-the fork is dead and its files are gone. So a program finds nothing to connect to, even where Landlock and seccomp,
-which forbid it to connect, bind, or touch that directory, did not hold.
+The socket exists only while nothing runs: it is removed before a fork starts, and is made again when all the fork's processes are dead and
+its files are gone. So a program finds no socket, even if Landlock and seccomp failed, which forbid it to connect, bind, or touch that
+directory.
 """
 
 import os
@@ -22,18 +22,18 @@ from linux import PR_SET_CHILD_SUBREAPER, prctl
 from protocol import CONTROL
 
 REAP_SECONDS = 1
-# As the supervisor gives it to a zygote that it starts itself. A hash seed that never changes: a program's sets iterate
-# alike whichever zygote it meets.
+# The same environment as the supervisor gives to a zygote that it starts. A fixed hash seed: a program's sets have the same order in every
+# zygote.
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 
 
 def prepare():
-    """Before anything is imported: ends at once when told to, and has nothing of the container's environment."""
+    """Prepares the process before any import: it ends at once on a signal, and has no variable of the container's environment."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(0))  # process 1 has no default; its end ends the container
+        signal.signal(number, lambda *_: os._exit(0))  # process 1 has no default action; when it ends, the container ends
     if dict(os.environ) != ENVIRONMENT:
         os.execve(sys.executable, [sys.executable, "-s", "-B", *sys.argv], ENVIRONMENT)
-    prctl(PR_SET_CHILD_SUBREAPER, 1)  # what process 1 is anyway
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # process 1 is one anyway
 
 
 def serve(path, scratch, serve_fork):
@@ -52,29 +52,29 @@ def serve(path, scratch, serve_fork):
             os._exit(0)
         with connection:
             ended = os.pidfd_open(pid)
-            # poll() reports a hang-up even with an empty event mask. Input on the connection is for the fork alone.
+            # poll() reports a hang-up even with an empty event mask. Only the fork reads the connection's input.
             _wait_for({ended: select.POLLIN, connection.fileno(): 0}, besides=pid)
             os.close(ended)
             _kill_everything()
 
 
 def begin_anew(option):
-    """The same process, as it was started and with this option."""
+    """Starts this process anew with this option added."""
     os.execve(sys.executable, [sys.executable, "-s", "-B", *sys.argv, option], ENVIRONMENT)
 
 
 def _accept(path):
-    """The next connection to `path`, where there is a socket only until then."""
+    """Returns the next connection to `path`. The socket exists only until then."""
     unready = path + ".new"
     for stale in (path, unready):
         if os.path.lexists(stale):
             os.unlink(stale)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(unready)
-        try:  # the volume's group, which the supervisor is in as well; it has another user
+        try:  # the volume's group, to which the supervisor belongs, too; it has another user
             os.chown(unready, -1, os.stat(os.path.dirname(path)).st_gid)
         except PermissionError:
-            pass  # not in that group: only our own user can connect
+            pass  # not in that group: only this user can connect
         os.chmod(unready, 0o660)
         listener.listen(1)
         os.rename(unready, path)
@@ -85,7 +85,7 @@ def _accept(path):
 
 
 def _wait_for(descriptors, besides=0):
-    """Until one of `descriptors` (with the events to wait for) is ready; reaps orphans meanwhile, `besides` not."""
+    """Waits until one of `descriptors` (with the events to wait for) is ready. Reaps orphans meanwhile, except `besides`."""
     poll = select.poll()
     for descriptor, events in descriptors.items():
         poll.register(descriptor, events)
@@ -98,7 +98,7 @@ def _wait_for(descriptors, besides=0):
 
 
 def _kill_everything():
-    """All processes but this one; returns when they are gone. Outside of a container, those below us."""
+    """Kills all other processes (outside of a container: all descendants). Returns when they are gone."""
     while True:
         try:
             for pid in (-1,) if os.getpid() == 1 else _children():
@@ -106,7 +106,7 @@ def _kill_everything():
         except ProcessLookupError:
             pass  # there was none
         try:
-            os.wait()  # and what has lost its parent by that is our child now
+            os.wait()  # orphans of killed processes are now children of this process
         except ChildProcessError:
             return
 

@@ -3,9 +3,10 @@
     python3 actor/sandbox/lock.py Basic > actor/sandbox/requirements.txt
     python3 actor/sandbox/lock.py Paper > actor/sandbox/requirements-paper.txt
 
-Asks pip alone (`pip install --dry-run --report`), so it works with whatever index pip is set up for. It downloads metadata,
-and whole wheels, several GB of them for Paper, where pip or the index is too old for that (PEP 658). Run it again after a change of proto/packages.json, which prompts read too. Run it with Python 3.11
-or newer: pip goes by the markers (`python_version >= "3.11"`) of the Python that it runs in.
+Asks pip alone (`pip install --dry-run --report`), so it works with every index that pip is configured for. It downloads metadata, or whole
+wheels if pip or the index is too old for metadata alone (PEP 658); for Paper that is several GB. Run it again after a change of
+proto/packages.json, which prompts read too. Run it with Python 3.11 or newer: pip evaluates markers (`python_version >= "3.11"`) for the
+Python that runs it.
 """
 
 import json
@@ -15,13 +16,13 @@ import sys
 
 PACKAGES = json.loads((pathlib.Path(__file__).parents[2] / "proto/packages.json").read_text())
 MACHINES = ("x86_64", "aarch64")
-# What each set is locked for. Newer releases of the basic packages need Python 3.11: 3.10 gets the last ones that it can
-# have. The paper's are locked for the Python that the images have.
+# Pythons that each set is locked for. Newer releases of the basic packages need Python 3.11, so 3.10 gets the last releases that support
+# it. The paper's packages are locked for the images' Python.
 PYTHONS = {"Basic": ("3.10", "3.11", "3.12", "3.13", "3.14"), "Paper": ("3.11",)}
 OLDEST_GLIBC = {"x86_64": 5, "aarch64": 17}
 GLIBC = 28
-# What wheels ask for and nothing here needs, 1 GB of it: the compiler of GPU kernels and what only it and extensions in C++
-# use; NCCL of CUDA 12, which xgboost's training on several GPUs would load and which is put over torch's, of CUDA 13.
+# Packages of 1 GB that wheels require but nothing here needs: the compiler of GPU kernels and what only it and C++ extensions use; NCCL of
+# CUDA 12, which only xgboost's training on several GPUs would load and which would overwrite torch's NCCL of CUDA 13.
 LEFT_OUT = {"triton", "cuda-bindings", "cuda-pathfinder", "setuptools", "nvidia-nccl-cu12"}
 
 
@@ -31,7 +32,7 @@ def wanted(packages, version):
 
 
 def resolve(requirements, version, machine):
-    """[(name, version, sha256)] of the wheels that pip picks for this Python on this machine."""
+    """Returns [(name, version, sha256)] of the wheels that pip picks for this Python on this machine."""
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(GLIBC, OLDEST_GLIBC[machine] - 1, -1)]
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--report", "-"]
     command += ["--only-binary=:all:", "--target", "/nonexistent", "--python-version", version, "--implementation", "cp"]
@@ -45,7 +46,7 @@ def resolve(requirements, version, machine):
 
 
 def marker(chosen, pythons):
-    """What a release says of the Pythons that it is for."""
+    """Returns the marker of a release for the Pythons `chosen`, or None if no marker describes them."""
     if chosen == set(pythons):
         return ""
     if chosen == {"3.10"}:

@@ -1,5 +1,5 @@
-"""Makes forks of what has imported the packages cheap. Nearly all that a fork and its end cost is page tables: of what packages
-hold, a hundred megabytes and more, every page of 4 KB is an entry that is copied and freed again, but a huge page of 2 MB is one.
+"""Makes forks of the process that has imported the packages cheap. Page tables are nearly all of the cost of a fork and its end. Packages
+hold a hundred megabytes and more: each page of 4 KB is an entry that is copied and freed again, but a huge page of 2 MB is one entry.
 """
 
 import ctypes
@@ -9,26 +9,26 @@ from linux import libc
 
 HUGE_PAGE_BYTES = 2 << 20
 MADV_DONTNEED, MADV_HUGEPAGE, MADV_COLLAPSE = 4, 14, 25
-# Python's small objects live in arenas of 1 MB, each wherever there is room among the libraries that are being loaded, where
-# few huge pages fit. Those that are there before the first import lie side by side. A little less than what the default
-# packages need (55 MB); an arena that stays empty is given back.
+# Python's small objects live in arenas of 1 MB. Arenas that are allocated during imports lie scattered among the libraries, where few huge
+# pages fit; arenas from before the first import lie side by side. The reserve is a little less than the default packages need (55 MB);
+# empty arenas are given back.
 RESERVED_BYTES = 48 << 20
-OBJECT_BYTES = 480  # of bytes(440), with its header and what it is rounded up to; larger than 512 is not in an arena
-OBJECTS_TO_KEEP_AN_ARENA = 2000  # one of so many: fewer than fit into one arena
+OBJECT_BYTES = 480  # size of bytes(440), with its header and rounded up; objects larger than 512 are not in an arena
+OBJECTS_TO_KEEP_AN_ARENA = 2000  # keep one object of so many, fewer than fit into one arena, to keep each arena
 
 
 def reserve():
-    """Before packages are imported. Returns what has to be kept until they are."""
-    objects = [None] * (RESERVED_BYTES // OBJECT_BYTES)  # whole at once: a list that grows would lie between the arenas
+    """Reserves arenas before packages are imported. Returns an object that must be kept until they are."""
+    objects = [None] * (RESERVED_BYTES // OBJECT_BYTES)  # allocated whole: a growing list would lie between the arenas
     for index in range(len(objects)):
         objects[index] = bytes(440)
     return objects[::OBJECTS_TO_KEEP_AN_ARENA]
 
 
 def settle(proc):
-    """Once they are imported, and what was reserved is let go. `proc`: where /proc is mounted."""
+    """Call this after the imports and after the reserve was dropped. `proc`: where /proc is mounted."""
     gc.collect()
-    gc.freeze()  # else the first collection in a child copies every page
+    gc.freeze()  # otherwise the first collection in a child copies every page
     gc.disable()
     with open(f"{proc}/self/maps") as table:
         mappings = [line.split() for line in table]
@@ -37,11 +37,11 @@ def settle(proc):
         if mode.startswith("rw") and path in ([], ["[heap]"]):
             _use_huge_pages(start, end)
         elif mode == "r-xp" and inode != "0":
-            _advise(start, end - start, MADV_DONTNEED)  # code that imports have run: a fork maps what it runs itself
+            _advise(start, end - start, MADV_DONTNEED)  # code that imports ran: a fork maps the code that it runs itself
 
 
 def _use_huge_pages(start, end):
-    """Moves this process's own memory into huge pages where the kernel can (Linux >= 6.1). Without effect elsewhere."""
+    """Moves this process's own memory into huge pages if the kernel can (Linux >= 6.1). Has no effect elsewhere."""
     for address in range(-(-start // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES, end - HUGE_PAGE_BYTES + 1, HUGE_PAGE_BYTES):
         for advice in (MADV_HUGEPAGE, MADV_COLLAPSE):
             _advise(address, HUGE_PAGE_BYTES, advice)

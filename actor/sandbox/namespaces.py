@@ -1,9 +1,8 @@
-"""The level `namespaces`: a root directory of its own, where only the runtime and the public data exist.
+"""The level `namespaces`: a root directory that contains only the runtime and the public data.
 
-The zygote enters user, mount, process, network, IPC and UTS namespaces once (`enter`) and builds that root
-(`build_root`). Each execution gets process, mount, network, IPC and UTS namespaces of its own on top (`fork`, then
-`isolate` and `furnish` in the child), and a tmpfs that goes with them. No root is needed for any of it; as root, the program
-becomes an unprivileged user besides.
+The zygote enters user, mount, process, network, IPC and UTS namespaces once (`enter`) and builds that root (`build_root`). Each execution
+then gets process, mount, network, IPC and UTS namespaces of its own (`fork`, then `isolate` and `furnish` in the child), and a tmpfs that
+ends with them. None of this needs root; if the actor is root, the program also becomes an unprivileged user.
 """
 
 import os
@@ -12,9 +11,9 @@ from linux import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_N
 from linux import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC
 from linux import make_read_only, mount, pivot_root, setns, umount, unshare
 
-INSIDE_ID = 1000  # who the program is, as it sees itself
-OUTSIDE_ID = 65534  # who it is outside, if we are root: nobody
-# Only the zygote sees what is in here: each child unmounts it first.
+INSIDE_ID = 1000  # the program's user inside its namespace
+OUTSIDE_ID = 65534  # the program's user outside, if the actor is root: nobody
+# Only the zygote sees this directory: each child unmounts it first.
 PRIVATE = "/.zygote"
 SPACE = "/space"  # the execution's tmpfs
 SCRATCH = SPACE + "/scratch"
@@ -25,14 +24,14 @@ DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 def enter():
-    """Puts this process into new namespaces; its next child is process 1 there. Returns whether the program can
-    become another user than ours. Raises OSError where the system does not allow it."""
+    """Puts this process into new namespaces; its next child is process 1 there. Returns whether the program can become another user. Raises
+    OSError if the system does not allow the namespaces."""
     user, group = os.getuid(), os.getgid()
     target = os.getpid()
     entered_read, entered = os.pipe()
     answer_read, answer = os.pipe()
     helper = os.fork()
-    if helper == 0:  # stays outside, because only from there more than one id can be mapped
+    if helper == 0:  # stays outside, because only an outside process may map more than one id
         os.close(entered)
         os.read(entered_read, 1)
         try:
@@ -55,7 +54,7 @@ def enter():
 
 
 def _map_ids(pid, user, group):
-    """Writes the id maps of `pid`'s new user namespace from outside. True if the program gets an id of its own."""
+    """Writes the id maps of `pid`'s new user namespace from outside. Returns True if the program gets a user id of its own."""
     if user == 0:
         try:
             for name in ("uid_map", "gid_map"):
@@ -75,10 +74,10 @@ def _write(path, text):
 
 
 def build_root(runtime, inputs, devices):
-    """Builds the root and goes there. `runtime`: directories of the interpreter and its packages; `inputs`: task ->
-    directory with public data, bound to PRIVATE/inputs/<index> (returned by task); `devices`: files for /dev beside DEVICES."""
+    """Builds the root and enters it. `runtime`: directories of the interpreter and its packages; `inputs`: {task: directory with public
+    data}, bound to PRIVATE/inputs/<index> (returned by task); `devices`: files for /dev in addition to DEVICES."""
     mount(None, "/", None, MS_REC | MS_PRIVATE)
-    base = "/sys"  # a directory that always exists and that nothing is taken from; only covered in our own view
+    base = "/sys"  # a directory that always exists and from which nothing is used; it is covered only in this mount namespace
     mount("tmpfs", base, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m")
     os.chdir(base)
     for path in SYSTEM:
@@ -93,12 +92,12 @@ def build_root(runtime, inputs, devices):
         _bind(path, f"{base}/dev/{os.path.basename(path)}", read_only=False)
     for name, place in (("fd", "/proc/self/fd"), ("shm", SPACE + "/shm")):
         os.symlink(place, f"{base}/dev/{name}")
-    # An environment below /tmp makes it a directory of the read-only root; $TMPDIR is what programs have then.
+    # If the environment is below /tmp, /tmp is a directory of the read-only root; programs then only have $TMPDIR.
     if not os.path.lexists(base + "/tmp"):
         os.symlink(SPACE + "/tmp", base + "/tmp")
     for path in (SPACE + "/tmp", SPACE + "/shm", "/proc", PRIVATE):
         os.makedirs(base + path, mode=0o755)
-    # A mount of its own, so that a child can drop it and all in it with one call.
+    # A separate mount, so that a child can drop it and its content with one call.
     mount("tmpfs", base + PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=1m")
     places = {}
     for index, (task, path) in enumerate(sorted(inputs.items())):
@@ -108,17 +107,17 @@ def build_root(runtime, inputs, devices):
         os.mkdir(f"{base}{PRIVATE}/{name}")
     try:
         mount("proc", base + PRIVATE + "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    except OSError:  # a container that hides parts of /proc: use the view that is there
+    except OSError:  # the container hides parts of /proc: use the /proc that exists
         mount("/proc", base + PRIVATE + "/proc", None, MS_BIND | MS_REC)
     pivot_root(base, base + PRIVATE + "/old")
     os.chdir("/")
     umount(PRIVATE + "/old")
-    make_read_only("/")  # or, without root and Landlock, one program could leave files there for the next
+    make_read_only("/")  # otherwise, without root and Landlock, a program could leave files for the next one
     return places
 
 
 def _outermost(paths):
-    """`paths` without those below another or below /usr."""
+    """Returns `paths` without paths below another one or below /usr."""
     kept = ["/usr"]
     for path in sorted(os.path.abspath(path) for path in paths):
         if not any(path == above or path.startswith(above + "/") for above in kept):
@@ -138,20 +137,19 @@ def _bind(source, target, read_only=True):
 
 
 def fork(own_pid_namespace):
-    """os.fork(), and the child is process 1 of a new PID namespace: when it ends, the kernel kills all others there.
+    """Like os.fork(), but the child is process 1 of a new PID namespace: when it ends, the kernel kills all other processes there.
 
-    As process 1 it is deaf to signals that it sends to itself without a handler for them (`kill(getpid(), 9)` does
-    nothing); those that the processor raises, like SIGSEGV, and ours end it as usual.
-    """
+    Process 1 ignores signals that it sends to itself without a handler (`kill(getpid(), 9)` has no effect). Signals that the processor
+    raises, like SIGSEGV, and signals of the zygote end it as usual."""
     unshare(CLONE_NEWPID)
     pid = os.fork()
     if pid:
-        setns(own_pid_namespace, CLONE_NEWPID)  # children are ours again; without it the next unshare would fail
+        setns(own_pid_namespace, CLONE_NEWPID)  # children are in the own namespace again; without it the next unshare would fail
     return pid
 
 
 def can_mount_proc(own_pid_namespace):
-    """Whether programs can have a /proc with only their own processes in it; tried, in a child."""
+    """Returns whether programs can have a /proc with only their own processes in it. Tries it in a child."""
     pid = fork(own_pid_namespace)
     if pid == 0:
         try:
@@ -164,19 +162,19 @@ def can_mount_proc(own_pid_namespace):
 
 
 def _mount_proc():
-    # Read-only, or without Landlock a program could write its own oom_score_adj.
+    # Read-only, because without Landlock a program could write its own oom_score_adj.
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "subset=pid")
 
 
 def isolate(with_proc):
-    """In the child: namespaces of its own."""
+    """Gives the child namespaces of its own."""
     unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
     if with_proc:
-        _mount_proc()  # only while the zygote's full /proc can still be seen will the kernel allow it
+        _mount_proc()  # the kernel allows this only while the zygote's full /proc is still visible
 
 
 def furnish(input_place, bytes_, files):
-    """In the isolated child: an empty scratch directory with `input` in it, and nothing of the zygote's any more."""
+    """Gives the isolated child an empty scratch directory with `input` in it, and removes everything of the zygote."""
     mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=0755,size={bytes_},nr_inodes={files + 8}")
     for name in ("scratch", "tmp", "shm"):
         os.mkdir(f"{SPACE}/{name}", 0o700)

@@ -1,4 +1,4 @@
-"""Runs a program as `__main__` in a process that is restricted already, and says how it ended."""
+"""Runs a program as `__main__` in a restricted process and reports how it ended."""
 
 import atexit
 import builtins
@@ -17,11 +17,12 @@ import types
 NAME = "program.py"
 REPORT_DESCRIPTOR = 3
 
-selectors.DefaultSelector = selectors.PollSelector  # asyncio takes it; programs have no epoll (seccomp.py)
+selectors.DefaultSelector = selectors.PollSelector  # for asyncio: programs have no epoll (seccomp.py)
 
 
 def environment(scratch, temporary, cpus, one_process):
-    """All of the program's environment. One thread per processor of the slot, or slots disturb each other."""
+    """Returns the program's whole environment. Libraries use one thread per processor of the slot, because more threads would disturb other
+    slots."""
     threads = {name: str(cpus) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "LOKY_MAX_CPU_COUNT")}
     if one_process:
@@ -34,7 +35,7 @@ def environment(scratch, temporary, cpus, one_process):
 
 
 def reseed(seed):
-    """Else every program would continue the zygote's random numbers, all of them the same ones."""
+    """Seeds the random numbers; otherwise every program would continue the zygote's sequence."""
     random.seed(seed)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(seed % 2**32)
@@ -46,7 +47,7 @@ def reseed(seed):
 
 
 class SeedsNumpy:
-    """Where numpy is not warm: seeds it when the program imports it, so that the same program draws the same numbers."""
+    """Seeds numpy when the program imports it, if the zygote has not imported it, so that the same program draws the same numbers."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -68,8 +69,7 @@ class SeedsNumpy:
 
 
 def open_streams():
-    """Fresh text streams over descriptors 0-2. Lines are written as they end, so that a program that is killed has
-    said what it said."""
+    """Opens new text streams over descriptors 0-2. They are line-buffered, so a killed program's output is complete up to its last line."""
     options = {"encoding": "utf-8", "errors": "backslashreplace", "closefd": False}
     sys.stdin = sys.__stdin__ = open(0, "r", **options)
     sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, **options)
@@ -77,8 +77,8 @@ def open_streams():
 
 
 def run(source):
-    """Runs `source` (bytes) and returns its exit status. What the interpreter does at its end is done here, without
-    taking down the modules, which costs more than most programs."""
+    """Runs `source` (bytes) and returns its exit status. Does the interpreter's work at exit here, but does not unload modules, which would
+    take longer than most programs."""
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = main
@@ -91,7 +91,7 @@ def run(source):
         try:
             stream.flush()
         except Exception:
-            status = status or 120  # as CPython does
+            status = status or 120  # the status that CPython uses
     return status or finish
 
 
@@ -112,7 +112,7 @@ def _ended_by(action, source):
 
 
 def _show(error, source):
-    """Prints the traceback as the interpreter would, without our own frames, and reports the type and line."""
+    """Prints the traceback as the interpreter would, without the sandbox's frames, and reports the type and line."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next

@@ -11,12 +11,12 @@
                     E {submission …}, then D bytes     the submission
                     F                                  cleaned up, ready for the next
 
-Covered: the supervisor takes every frame as hostile bytes (frames.ts, sandbox.ts): a length above LARGEST_FRAME, a frame
-out of its order, a number that is none, more bytes than announced end the sandbox and nothing else. No frame names a path
-that the supervisor opens, none is unpickled. A program has no descriptor of this socket while it runs.
-Not covered: a zygote that was taken over could tell lies about exit status, memory and processor time; about the duration, which
-is the supervisor's clock, by no more than the milliseconds between a request and the start; never about the markers' nonce (it
-has to print what it was given).
+Covered: the supervisor treats every frame as hostile bytes (frames.ts, sandbox.ts). A length above LARGEST_FRAME, a frame out of order, an
+invalid number, or more bytes than announced only end the sandbox. The supervisor opens no path from a frame and unpickles none. A program
+has no descriptor of this socket while it runs.
+Not covered: a zygote under a program's control could lie about exit status, memory and processor time. The duration is the supervisor's
+clock, so a lie gains only the milliseconds between a request and the start. It cannot forge markers, because it has to print the nonce that
+it was given.
 """
 
 import json
@@ -24,12 +24,12 @@ import os
 import struct
 import sys
 
-CONTROL = 3  # the descriptor of our end of the socket
+CONTROL = 3  # descriptor of the zygote's end of the socket
 LARGEST_FRAME = 1 << 20
 
 
 def receive(count, descriptor=CONTROL):
-    """Exactly `count` bytes from the supervisor; without a supervisor there is nothing to live for."""
+    """Returns exactly `count` bytes from the supervisor. Without a supervisor the process ends."""
     data = bytearray()
     while len(data) < count:
         part = os.read(descriptor, count - len(data))
@@ -47,7 +47,7 @@ def receive_frame():
 
 
 def announce(kind, length):
-    """The head of a frame whose payload follows without passing through our memory."""
+    """Sends the header of a frame whose payload follows without passing through this process's memory."""
     os.write(CONTROL, struct.pack(">cI", kind, length))
 
 

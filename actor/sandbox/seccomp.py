@@ -23,7 +23,7 @@ from linux import CLONE_NEWUTS, CLONE_THREAD, MACHINE, PR_SET_SECCOMP, check, li
 from system_calls import numbers_of
 
 EPERM, ENOMEM, ENOTTY, ENOSYS, ENOPROTOOPT, EOPNOTSUPP = 1, 12, 25, 38, 92, 95
-ALLOW, SILENT = -1, 0  # beside the numbers of errors; SILENT: it has no effect and says that it had
+ALLOW, SILENT = -1, 0  # in addition to error numbers; SILENT: the call does nothing and reports success
 RETURN_ALLOW, RETURN_KILL, RETURN_ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32_BIT = 0x40000000
@@ -80,18 +80,18 @@ O_ACCMODE, O_TRUNC = 3, 0o1000
 ANY = 0xFFFFFFFF
 OWN_PID = 0x5EC0DE1F  # stands for the program's process id until `install` knows it
 
-# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL; record locks F_GETLK, F_SETLK, F_SETLKW; F_DUPFD_CLOEXEC, F_GETPIPE_SZ. Not
-# among them: leases, for which everybody who opens the file waits 45 s; larger pipes; locks that belong to no process.
+# F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL; record locks F_GETLK, F_SETLK, F_SETLKW; F_DUPFD_CLOEXEC, F_GETPIPE_SZ. Excluded are leases,
+# because another process that opens the file waits up to 45 s; larger pipes; and locks that belong to no process.
 FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)
-# FIONREAD, FIONBIO, FIOCLEX, FIONCLEX; what isatty and get_terminal_size ask: TCGETS, TCGETS2, TIOCGWINSZ, TIOCGPGRP.
+# FIONREAD, FIONBIO, FIOCLEX, FIONCLEX; requests of isatty and get_terminal_size: TCGETS, TCGETS2, TIOCGWINSZ, TIOCGPGRP.
 IOCTL = (0x541B, 0x5421, 0x5451, 0x5450, 0x5401, 0x802C542A, 0x5413, 0x540F)
-# With a GPU, whose driver takes hundreds of requests: not those that type into a terminal (TIOCSTI, TIOCLINUX), direct signals
-# (FIOSETOWN, SIOCSPGRP, FIOASYNC), or change a file's attributes (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY).
+# With a GPU, whose driver has hundreds of requests, all are allowed except those that type into a terminal (TIOCSTI, TIOCLINUX), direct
+# signals (FIOSETOWN, SIOCSPGRP, FIOASYNC), or change a file's attributes (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY).
 IOCTL_NEVER = (0x5412, 0x541C, 0x8901, 0x8902, 0x5452, 0x40086602, 0x401C5820, 0x40806685)
 # PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP, PR_CAPBSET_READ, PR_GET_SECUREBITS,
 # PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_GET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_GET_THP_DISABLE
 PRCTL = (2, 3, 15, 16, 21, 23, 27, 29, 30, 39, 41, 42)
-# SO_TYPE, SO_ERROR, SO_SNDBUF, SO_RCVBUF, SO_ACCEPTCONN, SO_PROTOCOL, SO_DOMAIN; not who is at the other end.
+# SO_TYPE, SO_ERROR, SO_SNDBUF, SO_RCVBUF, SO_ACCEPTCONN, SO_PROTOCOL, SO_DOMAIN; not the peer's identity.
 GETSOCKOPT = (3, 4, 7, 8, 30, 38, 39)
 
 
@@ -107,7 +107,7 @@ def everywhere(with_devices=False):
     no_urgent_bytes = lambda argument: ([(EPERM, argument, MSG_OOB, "ne", 0)], ALLOW)  # noqa: E731
     decisions.update({
         "clone": ([(EPERM, 0, NAMESPACES, "ne", 0), (EPERM, 0, CLONE_THREAD | CLONE_FILES, "eq", CLONE_THREAD)], ALLOW),
-        # The machine's reserved huge pages are in nobody's resident memory.
+        # The machine's reserved huge pages count as no process's resident memory.
         "mmap": ([(ENOMEM, 3, MAP_HUGETLB, "ne", 0)], ALLOW),
         "close_range": ([(EPERM, 2, CLOSE_RANGE_UNSHARE, "ne", 0)], ALLOW),
         # A pair of connected stream sockets reaches nobody, and asyncio and multiprocessing need it. Datagram pairs could
@@ -129,9 +129,9 @@ def alone(with_devices=False):
     decisions = everywhere(with_devices)
     decisions.update({name: EPERM for name in ("fork", "vfork", "execve", "execveat", "setpgid", "setsid", "tkill", "truncate",
                                                "chown", "fchown", "lchown", "fchownat")})
-    # Silently without effect, because shutil.copy fails where these do.
+    # These calls have no effect but report success, because shutil.copy fails if they fail.
     decisions.update({name: SILENT for name in ("chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat")})
-    decisions["fallocate"] = EOPNOTSUPP  # gigabytes at once, between two looks; the C library writes them, then
+    decisions["fallocate"] = EOPNOTSUPP  # it would allocate gigabytes between two looks; the C library then writes the bytes instead
     only_itself = ([(EPERM, 0, ANY, "ne", OWN_PID)], ALLOW)
     decisions.update({name: only_itself for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")})
     cases, otherwise = decisions["clone"]
@@ -150,7 +150,7 @@ LOAD, JUMP, JUMP_EQUAL, JUMP_GREATER_OR_EQUAL, AND, RETURN = 0x20, 0x05, 0x15, 0
 
 
 def assemble(decisions, machine=MACHINE):
-    """The filter's instructions as bytes (struct sock_filter[])."""
+    """Returns the filter's instructions as bytes (struct sock_filter[])."""
     numbers = numbers_of(machine)
     decided = {numbers[name]: decision for name, decision in decisions.items() if name in numbers}
     runs = [(number, decided.get(number, ENOSYS)) for number in range(max(decided) + 2)]
@@ -173,7 +173,7 @@ def _search(runs):
 
 
 def _block(cases, otherwise):
-    """Decides for one call."""
+    """Returns the instructions that decide for one call."""
     block = []
     for decision, argument, mask, relation, value in cases:
         # Only the low half: the kernel itself reads these arguments as 32 bits.
@@ -187,7 +187,7 @@ def _return(decision):
 
 
 def install(code, pid):
-    """Puts the filter over the calling thread, for good. Needs `no_new_privs`."""
+    """Applies the filter to the calling thread, for good. Needs `no_new_privs`."""
     code = code.replace(struct.pack("<I", OWN_PID), struct.pack("<I", pid))
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))

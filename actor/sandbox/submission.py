@@ -1,4 +1,4 @@
-"""Opens what a program left as its submission, without ever being led elsewhere by it."""
+"""Opens a program's submission safely: no link leads to another file."""
 
 import errno
 import os
@@ -8,10 +8,10 @@ NAME = "submission.csv"
 
 
 def open_submission(directory, limit_bytes):
-    """(descriptor, bytes, None), (None, 0, why it is refused), or (None, 0, None) if there is none.
+    """Returns (descriptor, bytes, None), (None, 0, why it is refused), or (None, 0, None) if there is none.
 
-    `directory`: descriptor of the scratch directory, whose every process is dead. The checks are made on the open
-    file: a link is not followed, a FIFO does not block, a second name of somebody else's file is turned away.
+    `directory`: descriptor of the scratch directory, all of whose processes are dead. The checks apply to the open file: a link is not
+    followed, a FIFO does not block, and a hard link to another file is refused.
     """
     try:
         descriptor = os.open(NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory)

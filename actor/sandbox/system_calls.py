@@ -6,7 +6,7 @@ scripts/syscall.tbl; seccomp.test.ts compares them with the C headers where thos
 
 from linux import MACHINE
 
-# From 0.
+# Numbers from 0.
 X86_64 = """
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn ioctl pread64 pwrite64
     readv writev access pipe select sched_yield mremap msync mincore madvise shmget shmat shmctl dup dup2 pause nanosleep getitimer alarm
@@ -34,7 +34,7 @@ X86_64 = """
     copy_file_range preadv2 pwritev2 pkey_mprotect pkey_alloc pkey_free statx io_pgetevents rseq
 """.split()
 
-# From 0.
+# Numbers from 0.
 AARCH64 = """
     io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr
     removexattr lremovexattr fremovexattr getcwd lookup_dcookie eventfd2 epoll_create1 epoll_ctl epoll_pwait dup dup3 fcntl inotify_init1
@@ -56,7 +56,7 @@ AARCH64 = """
     migrate_pages move_pages rt_tgsigqueueinfo perf_event_open accept4 recvmmsg
 """.split()
 
-# From 260, and from 266.
+# Numbers from 260, and from 266.
 AARCH64_260 = """
     wait4 prlimit64 fanotify_init fanotify_mark
 """.split()
@@ -66,7 +66,7 @@ AARCH64_266 = """
     io_pgetevents rseq kexec_file_load
 """.split()
 
-# From 424, on both.
+# Numbers from 424, on both machines.
 BOTH = """
     pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount fsopen fsconfig fsmount fspick pidfd_open clone3
     close_range openat2 pidfd_getfd faccessat2 process_madvise epoll_pwait2 mount_setattr quotactl_fd landlock_create_ruleset landlock_add_rule
@@ -77,7 +77,7 @@ BOTH = """
 
 
 def numbers_of(machine):
-    """{name: number} of the system calls of a machine, as `platform.machine()` calls it."""
+    """Returns {name: number} of a machine's system calls. `machine`: as `platform.machine()` names it."""
     runs = {"x86_64": ((0, X86_64), (424, BOTH)), "aarch64": ((0, AARCH64), (260, AARCH64_260), (266, AARCH64_266), (424, BOTH))}[machine]
     return {name: first + index for first, names in runs for index, name in enumerate(names)}
 

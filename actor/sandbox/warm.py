@@ -1,11 +1,11 @@
-"""What the zygote imports before any program comes, once for all of them: `WARM`, or the names that it is given at its start.
+"""Imports modules in the zygote, once for all programs: `WARM`, or the names that the zygote is given at its start.
 
-The list stays the same for a whole run, and is the same for all its sandboxes: an import can change what a program gets
-(`sklearn.experimental.enable_iterative_imputer` adds a class to a module of scikit-learn) and how long the program takes. So no
-list may come from what programs say or do, and no module of the list may change another module.
-A module that is not installed is left out. So is one that leaves threads behind, since a fork has one thread only: where the
-modules leave threads the zygote begins anew and is `careful`, and tries each module in a fork first.
-Not covered: what an installed package does at its import; whoever chooses the environment trusts it.
+The list is the same for a whole run and for all its sandboxes, because an import can change a program's behaviour
+(`sklearn.experimental.enable_iterative_imputer` adds a class to a module of scikit-learn) and its duration. So the list must not depend on
+what programs print or do, and no module of the list may change another module.
+A module that is not installed is skipped. So is a module that leaves threads behind, because a fork has only one thread: if modules leave
+threads, the zygote starts anew as `careful` and tries each module in a fork first.
+Not covered: what an installed package does at import; whoever chooses the environment trusts it.
 """
 
 import os
@@ -23,14 +23,14 @@ _VERSIONED = ("numpy", "pandas", "sklearn", "scipy", "torch")
 
 
 class ThreadsLeft(Exception):
-    """A process that must not fork: its children would lack these threads, and have the locks that they hold."""
+    """The process must not fork: its children would lack these threads but keep the locks that they hold."""
 
 
 def import_packages(names, one_process, proc, temporary, careful=False):
-    """Imports `names`, in this order. Returns {versions, warm: which of `names` are imported}. `one_process`: programs cannot
-    fork. `proc`: where /proc is mounted. `temporary`: a directory that packages may write to, best the one that programs have.
-    Raises ThreadsLeft; if `careful` only where no module can be blamed."""
-    # No pool of threads may exist when we fork; a child gets its own number of them.
+    """Imports `names`, in this order. Returns {versions, warm: the imported ones of `names`}. `one_process`: programs cannot fork. `proc`:
+    where /proc is mounted. `temporary`: a directory that packages may write to, best the one that programs have. Raises ThreadsLeft; if
+    `careful`, only if no single module is the cause."""
+    # No thread pool may exist before a fork; a child makes pools with its own number of threads.
     os.environ.update(program.environment("/", temporary, 1, one_process), JE_ARROW_MALLOC_CONF="background_thread:false")
     reserved = memory.reserve() if names else None
     for name in names:
@@ -40,9 +40,9 @@ def import_packages(names, one_process, proc, temporary, careful=False):
         try:
             __import__(name)
         except ImportError:
-            continue  # an environment without it: a program that needs it fails by itself
+            continue  # not installed: a program that needs it fails by itself
     if "numpy" in sys.modules:
-        import numpy.random  # it comes when it is first used: in each child, where random numbers are seeded (30 ms)
+        import numpy.random  # numpy imports it lazily; otherwise each child would import it to seed random numbers (30 ms)
     if "torch" in sys.modules:
         _prepare_torch(sys.modules["torch"], one_process)
     del reserved
@@ -61,7 +61,7 @@ def _threads(proc):
 
 
 def _leaves_threads(name, proc):
-    """Whether the process has other threads once it has imported it: tried in a fork."""
+    """Returns whether importing the module leaves other threads. Tries it in a fork."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -72,10 +72,10 @@ def _leaves_threads(name, proc):
 
 
 def _prepare_torch(torch, one_process):
-    """Imported here it costs programs neither its seconds nor, of the address space that they may use, its 3 GiB of libraries."""
-    # Looked up once, in /proc/cpuinfo; programs at `namespaces` have none, and would compute without AVX.
+    """Prepares torch, which the zygote imports so that its 3 GiB of libraries cost programs neither time nor address space."""
+    # torch reads /proc/cpuinfo once. Programs at `namespaces` have no such file and would compute without AVX.
     torch.backends.cpu.get_cpu_capability()
-    # What workers of a DataLoader hand over goes through their pipes, as all else does: torch's own way needs sockets.
+    # Sends tensors of DataLoader workers through their pipes, because torch's default needs sockets.
     from multiprocessing.reduction import ForkingPickler
     for kind in [kind for kind, reduce in ForkingPickler._extra_reducers.items() if reduce.__module__ == "torch.multiprocessing.reductions"]:
         del ForkingPickler._extra_reducers[kind]
@@ -89,8 +89,8 @@ def _refuse_workers(*_):
 
 
 def installed_packages():
-    """Version of each distribution on the path, by its normalized name. Of the names of folders: to read what is in them takes
-    longer than all else that is done at the start, and a folder that cannot be read has nothing that can be imported."""
+    """Returns {normalized name: version} of each distribution on the path, from the names of its folders: reading their files would take
+    longer than the rest of the start. A folder that cannot be read has nothing to import."""
     found = {}
     for folder in reversed(sys.path):
         if not os.path.isdir(folder):

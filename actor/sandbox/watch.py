@@ -1,4 +1,4 @@
-"""What an execution uses, seen from the zygote: memory, processes, processor time, files. limits.py says what is held."""
+"""Measures what an execution uses, from the zygote: memory, processes, processor time, files. limits.py has the limits."""
 
 import os
 import stat
@@ -7,20 +7,21 @@ from limits import FEW_OPEN_FILES, PIPE_BYTES, SOCKET_BYTES
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-DEEPEST = 64  # directories below one another
+DEEPEST = 64  # levels of directories
 ASK_AFTER_FILES = 256
-MOST_OF_LOCKS = 256 << 10  # bytes, some 4,000 locks
+MOST_OF_LOCKS = 256 << 10  # bytes, about 4,000 locks
 
 
 def own_bytes(proc):
-    """(address space, resident) of this process."""
+    """Returns (address space, resident memory) of this process, in bytes."""
     with open(f"{proc}/self/statm", "rb") as file:
         fields = file.read().split()
     return int(fields[0]) * PAGE_BYTES, int(fields[1]) * PAGE_BYTES
 
 
 def inherited_bytes(proc):
-    """Resident memory that a fork of this process starts with: less than its own, as pages of files are not mapped."""
+    """Returns the resident memory that a fork of this process starts with: less than this process's own, because a fork maps no pages of
+    files."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -37,17 +38,17 @@ def inherited_bytes(proc):
 
 
 def resident_bytes(directory):
-    """(resident, of it shared with files or others) of the process behind a /proc/<pid> directory."""
+    """Returns (resident memory, its part that is shared with files or other processes) of the process behind a /proc/<pid> directory."""
     with open(f"{directory}/statm", "rb") as file:
         fields = file.read().split()
     return int(fields[1]) * PAGE_BYTES, int(fields[2]) * PAGE_BYTES
 
 
 class Usage:
-    """Looks at a program, again and again: the process `pid` in the mount `proc`, with all its descendants.
+    """Measures a program repeatedly: the process `pid` in the mount `proc`, with all its descendants.
 
-    The program's own process shares `inherited_bytes` with the zygote, which are not its fault. Orphans are adopted by
-    the program itself, process 1 of its namespace, so that nothing is missed.
+    The program's own process shares `inherited_bytes` with the zygote, which do not count. The program is process 1 of its namespace and
+    adopts orphans, so no process is missed.
     """
 
     def __init__(self, proc, pid, inherited_bytes):
@@ -55,16 +56,15 @@ class Usage:
         self.memory_bytes = self.tasks = self.open_files = 0
         self._pids = []
         self._kernel_bytes = 0
-        self._ticks = {}  # by process, also of those that ended: wait4 may not tell of those that nobody waited for
+        self._ticks = {}  # by process, including ended ones: wait4 may omit processes that nobody waited for
 
     @property
     def cpu_seconds(self):
         return sum(self._ticks.values()) / TICKS_PER_SECOND
 
     def look(self, limit_bytes, thorough=True):
-        """Renews `memory_bytes`, `tasks`, `open_files` and `cpu_seconds`. Memory that processes share is looked for, which takes
-        longer, only where with it they could be above `limit_bytes`. `thorough`: looks at what descriptors are of even where
-        there are as many as before."""
+        """Updates `memory_bytes`, `tasks`, `open_files` and `cpu_seconds`. Measures memory that processes share only if it could put the
+        program above `limit_bytes`, because that takes longer. `thorough`: examines descriptors even if their number has not changed."""
         memory = tasks = shared_bytes = open_files = 0
         waiting, self._pids = [self.pid], []
         while waiting:
@@ -88,7 +88,7 @@ class Usage:
                     with open(f"{directory}/task/{thread}/children", "rb") as file:
                         waiting.extend(int(child) for child in file.read().split())
             except (OSError, IndexError):
-                continue  # it ended while we looked
+                continue  # the process ended meanwhile
         if shared_bytes and memory + shared_bytes > limit_bytes:
             memory += self._shared_by_descendants(limit_bytes - memory)
         if open_files <= FEW_OPEN_FILES:
@@ -98,18 +98,18 @@ class Usage:
         self.memory_bytes, self.tasks, self.open_files = memory + self._kernel_bytes, tasks, open_files
 
     def _shared_by_descendants(self, free_bytes):
-        """What the descendants have in mappings that are shared (anonymous ones and files in memory), in bytes; 0 if it is
-        below `free_bytes` even where each page counts for everybody who has it."""
+        """Returns the bytes of shared mappings (anonymous ones and files in memory) of the descendants, or 0 if they are below `free_bytes`
+        even when each page counts for every process that has it."""
         at_most = sum(self._kilobytes(pid, "status", b"RssShmem:") for pid in self._pids if pid != self.pid)
         if at_most <= free_bytes:
             return 0
-        # A page of several processes divided among them, which takes the kernel longer. The program's own process has its
-        # pages whole in what was counted.
+        # Divides a page among the processes that share it, which takes the kernel longer. The pages of the program's own process were
+        # already counted whole.
         divided = sum(self._kilobytes(pid, "smaps_rollup", b"Pss_Shmem:") for pid in self._pids)
         return max(0, divided - self._kilobytes(self.pid, "status", b"RssShmem:"))
 
     def _kilobytes(self, pid, name, field):
-        """The value of a line `Field: 12 kB` of /proc/<pid>/<name>, in bytes; 0 if the process has ended."""
+        """Returns the value of a line `Field: 12 kB` of /proc/<pid>/<name>, in bytes, or 0 if the process has ended."""
         try:
             with open(f"{self.proc}/{pid}/{name}", "rb") as file:
                 return next((int(line.split()[1]) * 1024 for line in file if line.startswith(field)), 0)
@@ -127,7 +127,7 @@ class Usage:
         self._kernel_bytes = sum(found.values())
 
     def _descriptors(self, pid, look):
-        """(number, look(its entry)) of each open descriptor of a process."""
+        """Yields (number, look(its entry)) of a process's open descriptors."""
         directory = f"{self.proc}/{pid}/fd"
         try:
             for number in os.listdir(directory):
@@ -136,7 +136,7 @@ class Usage:
                 except OSError:
                     continue  # closed meanwhile
         except OSError:
-            return  # it ended
+            return  # the process ended
 
     def deleted_bytes(self, device):
         """Returns the bytes of deleted files on `device` that are still open. Returns None if a deleted file is only mapped: its
@@ -146,7 +146,7 @@ class Usage:
         for pid in self._pids:
             for _, file in self._descriptors(pid, os.stat):
                 if file.st_dev != device:
-                    continue  # pipes and sockets have numbers too, which a program can choose by trying
+                    continue  # pipes and sockets have inode numbers too, and a program could make one with a chosen number by trying
                 opened.add(file.st_ino)
                 if file.st_nlink == 0:
                     found[file.st_ino] = file.st_blocks * 512
@@ -159,11 +159,11 @@ class Usage:
         try:
             with open(f"{self.proc}/{pid}/maps", "rb") as table:
                 for line in table:
-                    # Memory that processes share has such a name as well, and counts as memory.
+                    # Memory that processes share has such a name as well, but counts as memory.
                     if line.endswith(b" (deleted)\n") and not line.endswith(b" /dev/zero (deleted)\n") and int(line.split(None, 5)[4]) not in opened:
                         return True
         except OSError:
-            pass  # it ended
+            pass  # the process ended
         return False
 
     def record_locks(self):
@@ -182,7 +182,7 @@ def files_below(directory, limit_files, is_pointless=lambda: False):
     (called every ASK_AFTER_FILES files) returns True. A tree deeper than DEEPEST, or a directory that cannot be read, counts as over the
     limit. At most one descriptor for each level is open."""
     files = bytes_ = 0
-    levels = [(os.dup(directory), None)]  # (a directory, names of those in it that are still to be looked at)
+    levels = [(os.dup(directory), None)]  # (a directory, names in it that are still to be examined)
     try:
         while levels:
             descriptor, names = levels[-1]
@@ -211,7 +211,7 @@ def files_below(directory, limit_files, is_pointless=lambda: False):
                 except PermissionError:
                     return limit_files + 1, bytes_
                 except OSError:
-                    continue  # deleted meanwhile, or something else in its place
+                    continue  # deleted meanwhile, or replaced
     finally:
         for descriptor, _ in levels:
             os.close(descriptor)
@@ -219,8 +219,8 @@ def files_below(directory, limit_files, is_pointless=lambda: False):
 
 
 def empty(directory):
-    """Removes everything below an open directory. Trees of any depth: a directory that is not empty is moved up and
-    emptied there, so that three descriptors and no recursion are enough (fs.rm and rmtree crash on deep trees)."""
+    """Removes everything below an open directory, of any depth. A directory that is not empty is moved up and emptied there, so three
+    descriptors and no recursion are enough (fs.rm and rmtree crash on deep trees)."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     moved = 0
     while True:

@@ -1,17 +1,16 @@
 """The sandbox: a process with the usual packages imported, which forks one restricted child per execution.
 
-It is a fork of a process that imports the packages and to whose socket the supervisor connects. On one machine the supervisor
-starts that process for all its slots, `zygote.py --fork-server SOCKET …` (forkserver.py); in a pod it is the first process of
+The sandbox is a fork of a process that imports the packages and has the socket to which the supervisor connects. On one machine the
+supervisor starts that process for all its slots, `zygote.py --fork-server SOCKET …` (forkserver.py); in a pod it is the first process of
 each slot's container, `zygote.py --listen SOCKET …` (listen.py).
 
-It holds no secret: no certificate, no answers. A program never passes through its memory (the child reads it from the
-socket itself), neither do output and submission (`splice`, `sendfile`), so that nothing of one execution can be found
-in the heap of the next.
+It holds no secret: no certificate, no answers. A program never passes through its memory (the child reads it from the socket), nor do
+output and submission (`splice`, `sendfile`), so the heap of one execution holds nothing of another.
 
-What passes over the socket is in protocol.py, what a program must not have in restrict.py, how much it may use in limits.py.
-Covered here: one program's memory, descriptors, files, processes, imported modules and random numbers are nothing to the next
-one, as each runs in a fork of a process that no program ever ran in. Not covered: the addresses of what was imported are the
-same in every fork (no new layout for each program), which helps to exploit a fault of an interpreter that programs own anyhow.
+protocol.py describes the socket's messages, restrict.py what a program must not have, limits.py how much it may use.
+Covered here: a program's memory, descriptors, files, processes, imported modules and random numbers do not affect the next program, because
+each runs in a fork of a process that never ran a program. Not covered: imported modules have the same addresses in every fork, which helps
+to exploit a fault of the interpreter; but the program controls its interpreter anyway.
 """
 
 import json
@@ -19,8 +18,7 @@ import os
 import signal
 import sys
 
-# Only while our own files are imported is their directory on the path, and programs find none of them (a program may
-# well have a module `watch`).
+# The sandbox's directory is on the path only while its own files are imported, so that a program may have a module `watch` of its own.
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, _HERE)
 import cgroup  # noqa: E402
@@ -45,7 +43,7 @@ for _name in ("cgroup", "child", "execution", "forkserver", "gpu", "landlock", "
               "restrict", "scratch", "seccomp", "submission", "system_calls", "warm", "watch"):
     del sys.modules[_name]
 
-SMALLEST_MEMORY_BYTES = 64 << 20  # below it a container's limit is a mistake
+SMALLEST_MEMORY_BYTES = 64 << 20  # a container with a lower limit is a mistake
 
 
 class Zygote:
@@ -54,16 +52,16 @@ class Zygote:
         self.config = config
         self.inputs = config["inputs"]
         self.count_processes = False
-        self.user = None  # (uid, gid) that a child becomes; None: it stays who we are
+        self.user = None  # (uid, gid) that a child becomes; None: it keeps this user
         self.proc = "/proc"
         self.child_proc = False
         self.next_child = None
         self.output_buffer = output.make_buffer()
-        self.memory_bytes = None  # that a program may use at most, whatever its limits say
+        self.memory_bytes = None  # most memory of a program, whatever its limits say
         self.landlock_version = min(landlock.abi(), config.get("landlockAbi", 99)) if self.level != "none" else 0
 
     def enter_level(self):
-        """Goes where programs can be restricted by this level. Raises OSError where that does not work."""
+        """Enters an environment in which this level can restrict programs. Raises OSError if that does not work."""
         self.gpus = gpu.find(self.config.get("gpus", []), **self.config.get("gpuPlaces", {}))
         self.devices = self.gpus.files
         if self.level == "namespaces":
@@ -78,7 +76,7 @@ class Zygote:
             self.child_proc = namespaces.can_mount_proc(self.own_pid_namespace)
             if own_id:
                 self.user = (namespaces.INSIDE_ID, namespaces.INSIDE_ID)
-            # RLIMIT_NPROC counts per user namespace since Linux 5.14; before, all that the user runs anywhere.
+            # RLIMIT_NPROC counts per user namespace since Linux 5.14; before, it counts all the user's processes on the machine.
             self.count_processes = tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (5, 14)
             self.space = namespaces.SPACE
             self.readable, self.writable = ["/"], [self.space, "/dev/null"]
@@ -92,8 +90,8 @@ class Zygote:
             os.makedirs(f"{self.space}/{name}", mode=0o700, exist_ok=True)
         self.runtime = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
         if self.level == "landlock":
-            # Of /proc what libraries ask for: which of them are loaded (threadpoolctl, and KMeans with it), how many and
-            # what processors, how much memory. "self" is the child that is restricted.
+            # The files of /proc that libraries read: loaded libraries (threadpoolctl, and so KMeans), processors and memory. "self" is the
+            # child that is restricted.
             own = [f"/proc/self/{name}" for name in ("maps", "status", "stat", "statm")]
             machine = ["/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"]
             devices = [f"/dev/{name}" for name in ("zero", "full", "random", "urandom")]
@@ -109,7 +107,7 @@ class Zygote:
                 os.chown(f"{self.space}/{name}", *self.user)
 
     def _become_first_process(self):
-        """Goes on in a child, process 1 of the new PID namespace; we only wait, and pass on how it ended."""
+        """Continues in a child, process 1 of the new PID namespace. The parent waits and passes on the exit status."""
         pid = os.fork()
         if pid == 0:
             restrict.die_with_parent()
@@ -120,7 +118,7 @@ class Zygote:
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
     def _nobody_reaches(self, paths):
-        """Whether an unprivileged user could read all of `paths`; tried, in a child."""
+        """Returns whether an unprivileged user could read all of `paths`. Tries it in a child."""
         pid = os.fork()
         if pid == 0:
             try:
@@ -131,7 +129,8 @@ class Zygote:
         return os.waitpid(pid, 0)[1] == 0
 
     def stay_below(self, container):
-        """Kills programs before they fill the container: its end would be ours too. Raises OSError if it is too small."""
+        """Sets a memory limit that kills programs before they fill the container, which would kill the zygote too. Raises OSError if the
+        container is too small."""
         if container is None:
             return
         self.memory_bytes, limit = container
@@ -161,7 +160,7 @@ class Zygote:
         try:
             execution = Execution(self, child or Child(self, place), request)
         except OSError as error:
-            # The child may have left part of the program on the socket: nothing can be read from it any more.
+            # The child may have left part of the program on the socket, so nothing more can be read from it.
             send_json(b"H", {"error": str(error)})
             sys.exit(1)
         self.next_child = Child(self, place)
@@ -171,7 +170,7 @@ class Zygote:
         send(b"F")
 
     def clean_up(self):
-        """With namespaces there is nothing to do: the tmpfs is gone with its last descriptor."""
+        """Cleans up. With namespaces nothing is left to do: the tmpfs ends with its last descriptor."""
         if self.level == "namespaces":
             return
         for name in ("scratch", "tmp"):
@@ -183,10 +182,10 @@ class Zygote:
 
 
 def serve_supervisor(packages, container=None):
-    """From the first frame on CONTROL to the end of the connection. `packages`: what has been imported. `container`: our options if
-    we are alone in one."""
+    """Serves one supervisor, from the first frame on CONTROL to the end of the connection. `packages`: the imported packages. `container`:
+    the command line's options, if this process is alone in a container."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # only the supervisor, by SIGKILL or the end of its socket
+        signal.signal(number, signal.SIG_IGN)  # only the supervisor ends it, by SIGKILL or by closing the socket
     kind, payload = receive_frame()
     if kind != b"C":
         sys.exit("the configuration has to come first")
@@ -197,7 +196,7 @@ def serve_supervisor(packages, container=None):
     if config["cpus"]:
         os.sched_setaffinity(0, config["cpus"])
     try:
-        if container:  # before there may be namespaces, from where it cannot be seen
+        if container:  # before entering namespaces, from which the limit is not visible
             zygote.stay_below(cgroup.memory_for_programs(watch.inherited_bytes("/proc")))
         zygote.enter_level()
     except OSError as error:
@@ -234,7 +233,7 @@ def listen_for_supervisors(arguments):
     except warm.ThreadsLeft as error:
         if options.careful:
             sys.exit(str(error))
-        listen.begin_anew("--careful")  # threads cannot be taken out of a process
+        listen.begin_anew("--careful")  # threads cannot be removed from a process
     memory.settle("/proc")
     if options.listen:
         listen.serve(options.listen, options.scratch, lambda: serve_supervisor(packages, options))
@@ -245,7 +244,7 @@ def main():
     try:
         listen_for_supervisors(sys.argv[1:])
     except (BrokenPipeError, ConnectionResetError):
-        os._exit(0)  # without a supervisor there is nothing to live for
+        os._exit(0)  # the supervisor is gone
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-/** All runs of the cluster: who needs what, who waits for what. The controller serves it, of learners it knows. */
+/** All runs of the cluster: their demand and their waits. The controller serves these metrics, from the learners it knows. */
 import type { Dashboard } from "./grafana.ts";
 
-/** Of whichever controller leads, or led until now. */
+/** Metric of the controller that leads, or that led until now. */
 const each = (metric: string, ...labels: string[]) =>
   `max by (${["namespace", "run", ...labels].join(", ")}) (${metric})`;
 

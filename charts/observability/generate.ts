@@ -1,5 +1,5 @@
 /**
- * Makes what Grafana and people read of the metrics: `charts/longrun/dashboards/*.json` from the tables beside this file,
+ * Makes files about the metrics for Grafana and people: `charts/longrun/dashboards/*.json` from the tables beside this file,
  * `charts/longrun/metrics.md` from the code of learner, actor and controller.
  *
  *   node charts/observability/generate.ts           writes the files
@@ -18,7 +18,7 @@ export const CHART = fileURLToPath(new URL("../longrun/", import.meta.url));
 
 export const DASHBOARDS: Record<string, Dashboard> = { training: TRAINING, fleet: FLEET, operator: OPERATOR };
 
-/** By path. */
+/** Returns the files by path. */
 async function files(): Promise<[path: string, text: string][]> {
   const dashboards = Object.entries(DASHBOARDS).map(([name, dashboard]): [string, string] => [
     `${CHART}dashboards/${name}.json`,

@@ -1,5 +1,5 @@
 /**
- * From a table of panels to a Grafana dashboard (schema version 39, Grafana 10.4 and later).
+ * Converts a table of panels to a Grafana dashboard (schema version 39, Grafana 10.4 and later).
  *
  * In a query `{@}` stands for the dashboard's variables, so that `longrun_iteration{@}` is read as
  * `longrun_iteration{namespace="$namespace", run="$run"}`, and `{@, state="queued"}` likewise.
@@ -8,13 +8,13 @@
 export interface Panel {
   title: string;
   /**
-   * Of Grafana: https://github.com/grafana/grafana/blob/main/packages/grafana-data/src/valueFormats/categories.ts. Counts:
-   * `short`. One that Grafana does not have: `suffix:UNIT`, before which it puts a space. `none`: names and what has no unit.
+   * A unit of Grafana: https://github.com/grafana/grafana/blob/main/packages/grafana-data/src/valueFormats/categories.ts. Counts: `short`.
+   * A unit that Grafana lacks: `suffix:UNIT`, with a space before UNIT. `none`: names, and numbers without a unit.
    */
   unit: string;
-  /** For somebody who does not know reinforcement learning: what it is, and what is good. */
+  /** For readers who do not know reinforcement learning: the meaning, and which values are good. */
   description: string;
-  /** Query and legend; of a table, query and column. */
+  /** Query and legend; for a table, query and column. */
   queries: readonly (readonly [query: string, legend: string])[];
   /** `byFirst`: the first query is the x axis of the others. [time] */
   as?: "time" | "number" | "name" | "table" | "byFirst";
@@ -22,7 +22,7 @@ export interface Panel {
   min?: number;
   max?: number;
   logarithmic?: boolean;
-  /** Of 24. [8, of a number 4, of a table 24] */
+  /** Width in 24ths. [8, for a number 4, for a table 24] */
   width?: number;
 }
 
@@ -35,7 +35,7 @@ export interface Dashboard {
   uid: string;
   title: string;
   description: string;
-  /** By name, with the query for its values. `several`: any number of them can be chosen. */
+  /** Variables by name, with the query for their values. `several`: any number of values can be chosen. */
   variables: readonly { name: string; label: string; query: string; several?: boolean }[];
   from: string;
   rows: readonly Row[];
@@ -47,7 +47,7 @@ const COLUMNS = 24;
 const HEIGHTS = { time: 8, byFirst: 8, table: 9, number: 4, name: 4 };
 const WIDTHS = { time: 8, byFirst: 8, table: COLUMNS, number: 4, name: 4 };
 
-/** The query as Grafana has it. */
+/** Returns the query in Grafana's form. */
 export function expand(query: string, variables: Dashboard["variables"]): string {
   const selectors = variables.map(({ name, several }) => `${name}${several ? "=~" : "="}"$${name}"`).join(", ");
   return query.replaceAll("{@", `{${selectors}`);
@@ -102,7 +102,7 @@ export function grafana({ uid, title, description, variables, from, rows }: Dash
 
 const at = (x: number, y: number, w: number, h: number) => ({ x, y, w, h });
 
-/** Each variable is asked for within what those before it say. */
+/** The query for each variable's values depends on the variables before it. */
 function variableOf({ name, label, query, several }: Dashboard["variables"][number], before: Dashboard["variables"]) {
   return {
     ...{ name, label, type: "query", datasource: SOURCE, refresh: 2, sort: 1 },
@@ -114,7 +114,7 @@ function variableOf({ name, label, query, several }: Dashboard["variables"][numb
 function panelOf(panel: Panel, variables: Dashboard["variables"]) {
   const kind = panel.as ?? "time";
   const { title, description } = panel;
-  // Of a range, a number would be the last one of every series that was there at some time in it.
+  // With a range, a number would be the last one of every series that existed at some time in the range.
   const instant = kind === "table" || kind === "number" || kind === "name";
   const targets = panel.queries.map(([query, legend], index) => ({
     ...{ refId: refId(index), datasource: SOURCE, editorMode: "code", expr: expand(query, variables) },
@@ -131,7 +131,7 @@ function panelOf(panel: Panel, variables: Dashboard["variables"]) {
 
 const refId = (index: number): string => String.fromCharCode(65 + index);
 
-/** What differs between kinds of panels. */
+/** Settings that differ between kinds of panels. */
 const LOOKS: Record<NonNullable<Panel["as"]>, (panel: Panel, defaults: object) => object> = {
   time: ({ stacked, logarithmic }, defaults) => ({
     type: "timeseries",
@@ -173,7 +173,7 @@ const LOOKS: Record<NonNullable<Panel["as"]>, (panel: Panel, defaults: object) =
         {
           id: "organize",
           options: {
-            // A query without a column is there for its labels.
+            // A query without a column is only there for its labels.
             excludeByName: Object.fromEntries([
               ["Time", true],
               ...columns.filter(([, column]) => column === "").map(([value]) => [value, true]),

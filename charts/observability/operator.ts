@@ -1,9 +1,9 @@
-/** The controller itself. The names are controller-runtime's and client-go's, so that people know them. */
+/** The controller itself. The names are those of controller-runtime and client-go, which people know. */
 import type { Dashboard } from "./grafana.ts";
 
 const QUEUE = '{name="trainingrun"}';
 const CONTROLLER = '{controller="trainingrun"}';
-/** Metrics of a process, of those that are controllers. */
+/** Returns a process metric, restricted to controllers. */
 const process = (metric: string) => `${metric} and on (job, instance) workqueue_depth${QUEUE}`;
 const quantile = (q: number, metric: string, selector: string) =>
   `histogram_quantile(${q}, sum by (le) (rate(${metric}_bucket${selector}[$__rate_interval])))`;

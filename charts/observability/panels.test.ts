@@ -1,4 +1,4 @@
-/** What can be known of dashboards, alerts and runbooks without Prometheus; `npm run test:observability` has the rest. */
+/** Checks dashboards, alerts and runbooks as far as possible without Prometheus; `npm run test:observability` checks the rest. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -20,7 +20,7 @@ const panels = Object.entries(DASHBOARDS).flatMap(([name, { variables, rows }]) 
   rows.flatMap((row) => row.panels.map((panel) => ({ where: `${name}: ${panel.title}`, variables, panel }))),
 );
 
-/** Names that stand before a selector, a range or an operator; functions and labels do not begin like this. */
+/** Metric names before a selector, a range or an operator; functions and labels do not begin like this. */
 const METRIC = /\b(?:longrun|controller_runtime|workqueue|rest_client|leader_election|process|nodejs)_\w+/g;
 
 test("every metric of a panel, a variable and an alert is served by some part", async () => {
@@ -40,7 +40,7 @@ test("every metric of a panel, a variable and an alert is served by some part", 
   }
 });
 
-/** Names, scores in whatever the task measures, and numbers that have none or must be exact (`short` says 1.23 K). */
+/** Names, scores in the task's own unit, and numbers that must be exact (`short` shows 1.23 K). */
 const WITHOUT_UNIT = [
   ...["training: Doing", "training: Best score", "training: Score by time", "training: Score by iteration"],
   ...[

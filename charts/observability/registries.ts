@@ -1,4 +1,4 @@
-/** Every metric that longrun serves, read from the code of its parts. */
+/** Reads every metric that longrun serves from the code of its parts. */
 import type { Registry } from "prom-client";
 import { ActorMetrics } from "../../actor/metrics.ts";
 import { KubeMetrics } from "../../controller/kube/metrics.ts";
@@ -15,7 +15,7 @@ export interface Metric {
   labels: string[];
 }
 
-/** What prom-client knows of a metric beside what it declares. */
+/** What prom-client stores about a metric besides its declared types. */
 interface Declared {
   name: string;
   help: string;
@@ -44,7 +44,7 @@ const REGISTRIES: Record<Part, () => Registry> = {
 
 export const PARTS = Object.keys(REGISTRIES) as Part[];
 
-/** In the order in which the code declares them. */
+/** Returns the metrics in the order of their declaration. */
 export async function metricsOf(part: Part): Promise<Metric[]> {
   const registry = REGISTRIES[part]();
   const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]));
@@ -54,7 +54,7 @@ export async function metricsOf(part: Part): Promise<Metric[]> {
   }));
 }
 
-/** Of all parts, as PromQL names them: a histogram is three. */
+/** Returns the series names of all parts, as in PromQL: a histogram has three. */
 export async function seriesNames(): Promise<Set<string>> {
   const names = new Set<string>();
   for (const part of PARTS)

@@ -1,4 +1,4 @@
-/** `longrun debug RUN`: one file with what somebody else needs to find out what went wrong. */
+/** `longrun debug RUN`: writes one file with everything that others need to find out what went wrong. */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ControllerError } from "../errors.ts";
@@ -6,14 +6,14 @@ import type { KubeconfigOptions } from "../kube/kubeconfig.ts";
 import { type BundleFile, packBundle } from "./pack.ts";
 
 export interface DebugOptions extends KubeconfigOptions {
-  /** Absent: the context's. */
+  /** Absent: the context's namespace. */
   namespace?: string | undefined;
-  /** The bundle. Absent: `longrun-debug-RUN-TIME.tar.gz` in the working directory. */
+  /** Path of the bundle. Absent: `longrun-debug-RUN-TIME.tar.gz` in the working directory. */
   out?: string | undefined;
 }
 
 /**
- * Of a run folder, or of a TrainingRun on the cluster.
+ * Makes a bundle of a run folder, or of a TrainingRun on the cluster.
  *
  * @param run the folder, or `NAME`, or `NAMESPACE/NAME`
  * @returns the bundle's path

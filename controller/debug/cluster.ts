@@ -1,4 +1,4 @@
-/** What a support bundle has of a run on Kubernetes: its objects, events, logs and metrics, and the controller's. */
+/** Contents of a support bundle for a run on Kubernetes: its objects, events, logs and metrics, and the controller's. */
 import type { KubeConfig } from "@kubernetes/client-node";
 import { stringify } from "yaml";
 import { findCondition } from "../conditions.ts";
@@ -26,7 +26,7 @@ import type { KubeObject, Resource } from "../kube/types.ts";
 import type { BundleFile } from "./pack.ts";
 import { redactObject } from "./redact.ts";
 
-/** No Secret: nothing in one helps. */
+/** Without Secrets: their values would not help. */
 const CHILDREN: readonly Resource[] = [
   DEPLOYMENT,
   JOB,
@@ -37,11 +37,14 @@ const CHILDREN: readonly Resource[] = [
   NETWORK_POLICY,
 ];
 const LOG_LINES = 20_000;
-/** Pods whose logs are taken; a run may have had hundreds. */
+/** Most pods whose logs are collected; a run may have had hundreds. */
 const MOST_PODS = 50;
 const METRICS_PORTS: Record<string, number> = { learner: 9400, actor: 9400, controller: 8080 };
 
-/** What cannot be read is a file that says why, so that a bundle is made with whatever rights there are. @throws ControllerError `input` if there is no such run */
+/**
+ * Returns the files. A part that cannot be read becomes a file with the reason, so any rights are enough for a bundle. @throws
+ * ControllerError `input` if there is no such run
+ */
 export async function clusterFiles(config: KubeConfig, namespace: string, name: string): Promise<BundleFile[]> {
   const client = new ApiClient(config);
   const transport = new Transport(config);
@@ -87,7 +90,7 @@ export async function clusterFiles(config: KubeConfig, namespace: string, name: 
   }
 }
 
-/** Logs of every container, also of the one before the last restart, and the page that Prometheus would read. */
+/** Collects the logs of every container, also from before the last restart, and the metrics page. */
 async function takePod(
   { metadata, spec, status }: Pod,
   take: (path: string, read: () => Promise<string>) => Promise<void>,

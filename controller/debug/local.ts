@@ -1,14 +1,14 @@
-/** What a support bundle has of a run folder: what the run was, how it went, what was logged. */
+/** Contents of a support bundle for a run folder: the manifest, the progress and the logs. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { BundleFile } from "./pack.ts";
 
-/** Newest part of a log that is taken. */
+/** Size of a log's newest part that is collected. */
 const LOG_BYTES = 4 * 2 ** 20;
 const WHOLE = ["trainingrun.yaml", "summary.json", "metrics.jsonl", "fence.json"];
 
-/** Counts alone: programs, what they printed and submitted, and weights stay where they are. */
+/** Only counts: programs, their output and submissions, and weights are left out. */
 const QUERIES: Record<string, string> = {
   samples: "SELECT purpose, state, used, count(*) AS samples FROM samples GROUP BY 1, 2, 3",
   results:
@@ -55,7 +55,7 @@ function counts(path: string): string {
       try {
         return [name, store.prepare(sql).all()];
       } catch (error) {
-        return [name, (error as Error).message]; // damaged, which is worth knowing
+        return [name, (error as Error).message]; // the store is damaged, which is worth knowing
       }
     });
     return JSON.stringify(Object.fromEntries(rows), null, 2);

@@ -1,4 +1,4 @@
-/** Files of a support bundle into one archive, with the machine that makes it; whatever looks like a secret is replaced. */
+/** Packs a support bundle's files, with facts about this machine, into one archive. Replaces everything that looks like a secret. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { arch, cpus, platform, release, tmpdir, totalmem } from "node:os";
@@ -7,12 +7,12 @@ import { ControllerError, describeFileError } from "../errors.ts";
 import { redactText } from "./redact.ts";
 
 export interface BundleFile {
-  /** Within the bundle. */
+  /** Path within the bundle. */
   path: string;
   text: string;
 }
 
-/** @param run what the bundle is named after. @returns its path. @throws ControllerError */
+/** @param run name for the bundle. @returns its path. @throws ControllerError */
 export function packBundle(run: string, files: BundleFile[], out: string | undefined, now: Date): string {
   const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, "");
   const name = `longrun-debug-${basename(resolve(run))}-${time}`;
@@ -34,7 +34,7 @@ export function packBundle(run: string, files: BundleFile[], out: string | undef
   return path;
 }
 
-/** Of the machine that makes the bundle. */
+/** Returns facts about the machine that makes the bundle. */
 function machine(): string {
   const facts = {
     platform: platform(),

@@ -1,4 +1,4 @@
-/** Takes out of a support bundle what nobody outside should read. */
+/** Removes secrets from a support bundle. */
 import type { KubeObject } from "../kube/types.ts";
 
 const HIDDEN = "[redacted]";
@@ -7,17 +7,17 @@ const SECRETS: readonly [pattern: RegExp, replacement: string][] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, HIDDEN],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, HIDDEN], // a JSON web token
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${HIDDEN}`],
-  [/(\burl["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, `$1${HIDDEN}`], // a webhook's, which may be a secret
+  [/(\burl["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, `$1${HIDDEN}`], // a webhook's URL, which may be a secret
   [/:\/\/[^/\s:@"]+:[^/\s@"]+@/g, `://${HIDDEN}@`], // https://user:password@host
   [/((?:password|passwd|secret|token|api[-_]?key|access[-_]?key)["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, `$1${HIDDEN}`],
 ];
 
-/** Keys, tokens and passwords, as far as text tells them from other text. */
+/** Replaces keys, tokens and passwords that can be recognized. */
 export function redactText(text: string): string {
   return SECRETS.reduce((before, [pattern, replacement]) => before.replace(pattern, replacement), text);
 }
 
-/** An object without the values of environment variables, and without what only repeats it. */
+/** Returns the object without values of environment variables, managedFields and last-applied-configuration. */
 export function redactObject<T extends KubeObject>(object: T): T {
   const copy = JSON.parse(JSON.stringify(object), (key, value: unknown) =>
     key === "env" && Array.isArray(value) ? value.map(withoutValue) : value,
@@ -27,5 +27,5 @@ export function redactObject<T extends KubeObject>(object: T): T {
   return copy;
 }
 
-/** Where a value comes from is no secret, what it is may be. */
+/** Keeps a reference to a value, but hides the value itself. */
 const withoutValue = (entry: { value?: unknown }) => (entry.value === undefined ? entry : { ...entry, value: HIDDEN });

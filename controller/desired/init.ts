@@ -7,25 +7,22 @@ import { childMetadata, childName, digestOf, labelsOf, type Run, SPEC_HASH } fro
 import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "./pod.ts";
 import type { Settings } from "./settings.ts";
 
-/** Pods that failed before the Job is given up. */
+/** Pods that may fail before the Job fails. */
 const ATTEMPTS = 3;
 
-/**
- * For namespaces with a quota. The copy of a checkpoint took 69 MB (2026-11-22); what it reads and writes passes through
- * the page cache, which the limit only makes smaller.
- */
+/** For namespaces with a quota. The copy of a checkpoint took 69 MB (2026-11-22); a lower limit only shrinks the page cache. */
 const RESOURCES = { requests: { cpu: "50m", memory: "96Mi" }, limits: { cpu: "1", memory: "512Mi" } };
 
 /**
- * What of `learner.podTemplate` holds for the copy: where its pod may run, because the first pod that mounts a new volume
- * decides where the volume is made (`WaitForFirstConsumer`), and as what. The template's containers and volumes do not.
+ * Fields of `learner.podTemplate` that also apply to the copy: scheduling, because the first pod that mounts a new volume decides where the
+ * volume is created (`WaitForFirstConsumer`), and the user. The template's containers and volumes do not apply.
  */
 const FOLLOWED = [
   ...["affinity", "nodeSelector", "tolerations", "schedulerName", "priorityClassName", "runtimeClassName"],
   ...["imagePullSecrets", "securityContext"],
 ];
 
-/** Returns the pod where, and as whom, the learner's pod runs. */
+/** Returns the pod with the learner's scheduling and user. */
 export function likeLearner(pod: V1PodSpec, { spec: { learner } }: Run): Raw<V1PodSpec> {
   const template = (learner.podTemplate?.spec ?? {}) as Record<string, unknown>;
   const followed = Object.fromEntries(Object.entries(template).filter(([field]) => FOLLOWED.includes(field)));
@@ -33,11 +30,11 @@ export function likeLearner(pod: V1PodSpec, { spec: { learner } }: Run): Raw<V1P
 }
 
 /**
- * A copy, not a mount: the source's claim is held for the minutes of the copy, not for the life of this run, so that the
- * other run can go on, be resumed or be deleted, and the learner's pod needs one volume alone.
+ * Returns a Job that copies, so that the source's claim is held only for the minutes of the copy. The other run can then continue, be
+ * resumed or be deleted, and the learner's pod needs only one volume.
  *
- * @param claimName of this run
- * @param sourceClaim of the run that `initFrom.run` names
+ * @param claimName claim of this run
+ * @param sourceClaim claim of the run that `initFrom.run` names
  */
 export function desiredInit(run: Run, claimName: string, sourceClaim: string, settings: Settings): Job {
   const { metadata, spec } = jobWithoutVolumes(run, settings);
@@ -53,7 +50,7 @@ export function desiredInit(run: Run, claimName: string, sourceClaim: string, se
   };
 }
 
-/** Digest of the Job but for its volumes: where another one is desired, a Job that has not begun is made anew. */
+/** Returns the digest of the Job without its volumes. If the desired digest differs, a Job that has not started is created again. */
 export function initHash(run: Run, settings: Settings): string {
   return digestOf(jobWithoutVolumes(run, settings).spec);
 }

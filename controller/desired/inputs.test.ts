@@ -107,13 +107,13 @@ describe("inputs", () => {
     assert.deepEqual(desiredConfigMap(older), desiredConfigMap(runOf()));
   });
 
-  /** Of the children of runs that go on. A version that makes other digests restarts every learner: it needs a reason. */
+  /** Digests of the children of running runs. A version with other digests restarts every learner, so it needs a reason. */
   test("the digests are those of every version so far", () => {
     assert.deepEqual(before, { learner: "798ede33c4426cbb", actor: "d2327ab30790183a" });
   });
 });
 
-/** A run's images are those of the version that started it: what its pods are started with must be known to them. */
+/** A run keeps the images of the version that started it, so these must know the arguments with which its pods are started. */
 describe("an image of 0.1.0 knows", () => {
   const run = runOf({ actors: { isolation: "Pod", requireIsolation: false } });
   const inputs = { configHash: "c", claimName: "c", replicas: 1, settings: DEFAULT_SETTINGS } as const;

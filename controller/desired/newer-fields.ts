@@ -1,4 +1,4 @@
-/** Defaults of fields that an older CRD drops: an upgrade may reach the controller before the CRD. */
+/** Fills in defaults of fields that an older CRD drops, because an upgrade may reach the controller before the CRD. */
 import type { Run } from "./names.ts";
 
 export const NEWER_DEFAULTS = {

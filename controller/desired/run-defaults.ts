@@ -1,6 +1,6 @@
 /**
- * What runs get that their TrainingRun leaves out, as a cluster's administrator has it: `longrun controller
- * --run-defaults FILE`, a file with a part of a TrainingRun's spec.
+ * Cluster-wide defaults for fields that a TrainingRun leaves out: `longrun controller --run-defaults FILE`. The administrator's file
+ * contains a part of a TrainingRun's spec.
  */
 import { parse, stringify } from "yaml";
 import {
@@ -25,14 +25,14 @@ export interface RunDefaults {
   };
 }
 
-/** Fields that the API server leaves as they are. Of all others it has filled in the default before a controller sees them. */
+/** Fields without a default in the CRD. The API server fills in the others before a controller sees them. */
 const FIELDS = [
   "queueName",
   ...["learner.resources", "learner.podTemplate", "learner.storage.className"],
   ...["actors.resources", "actors.sandboxResources", "actors.runtimeClassName", "actors.podTemplate"],
 ];
 
-/** @throws ManifestError that names what cannot have a default, or breaks a rule that holds for every TrainingRun */
+/** @throws ManifestError that names a field that cannot have a default, or a broken rule of TrainingRuns */
 export function parseRunDefaults(text: string, source: string): RunDefaults {
   const spec: unknown = parse(text) ?? {};
   const other = pathsOf(spec).find((path) => !FIELDS.includes(path));
@@ -48,7 +48,7 @@ export function parseRunDefaults(text: string, source: string): RunDefaults {
   return spec as RunDefaults;
 }
 
-/** Paths down to the fields that can have a default, or to what is none. */
+/** Returns the paths to fields that can have a default, and to values that are no objects. */
 function pathsOf(value: unknown, path = ""): string[] {
   const isMap = value !== null && typeof value === "object" && !Array.isArray(value);
   if (FIELDS.includes(path) || !isMap) return [path];
@@ -56,9 +56,9 @@ function pathsOf(value: unknown, path = ""): string[] {
 }
 
 /**
- * The run, with the defaults where it says nothing. Of `podTemplate` the run's own is laid over the default's, field by
- * field; of `resources` it has its own or the default's. Not here: `learner.storage.className`, since the class of a
- * volume that is there cannot change (`volume.ts`).
+ * Returns the run with defaults for the fields that it leaves out. The run's `podTemplate` is merged over the default field by field;
+ * `resources` are the run's own or the default as a whole. `learner.storage.className` is handled elsewhere (`volume.ts`), because the
+ * class of an existing volume cannot change.
  */
 export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Run {
   if (defaults === undefined) return run;
@@ -86,7 +86,7 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
   };
 }
 
-/** Neither requests nor limits. */
+/** Whether there are neither requests nor limits. */
 export const isEmpty = ({ requests = {}, limits = {} }: Resources) =>
   Object.keys({ ...requests, ...limits }).length === 0;
 

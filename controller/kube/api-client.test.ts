@@ -1,4 +1,4 @@
-/** Every verb against a real API server, and what the way to it can do. */
+/** Tests every verb with a real API server, and faults of the connection. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -109,7 +109,7 @@ test("uid and resourceVersion are preconditions of every write", { skip }, async
   const client = clientOf();
   const first = await client.create(CONFIG_MAP, configMap("twice", "1"));
   await client.delete(CONFIG_MAP, key("twice"), { uid: first.metadata.uid! });
-  // Gone: an apply that means the one before makes no new one.
+  // The object is gone: an apply for its uid must not create a new one.
   const stale = configMap("twice", "2", { uid: first.metadata.uid });
   await assert.rejects(client.apply(CONFIG_MAP, stale), (error) => isConflict(error));
   assert.equal(await client.get(CONFIG_MAP, key("twice")), undefined);
@@ -278,7 +278,7 @@ test("credentials: TLS is checked, a refused token says so, a new one is asked f
   const forbidden = clientOf({}, cluster.url, { token: cluster.tokenOf("stranger") });
   await assert.rejects(forbidden.get(CONFIG_MAP, key("a")), fails(403, "Forbidden"));
 
-  // A plugin whose first token is refused: it is asked again, and the request goes through.
+  // A plugin whose first token is refused: it is called again, and the request succeeds.
   const folder = mkdtempSync(join(tmpdir(), "longrun-token-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const plugin = join(folder, "plugin");

@@ -1,6 +1,6 @@
 /**
- * The API server in seven verbs, as raw JSON. `@kubernetes/client-node` reads the kubeconfig and authenticates; its
- * typed clients are not used, because they turn timestamps into `Date` in lists but not in watch events.
+ * The API server's seven verbs, as raw JSON. `@kubernetes/client-node` reads the kubeconfig and authenticates. Its typed clients are not
+ * used, because they turn timestamps into `Date` in lists but not in watch events.
  */
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,34 +16,34 @@ export const FIELD_MANAGER = "longrun-controller";
 
 export interface RequestObservation {
   method: string;
-  /** Plural name, as in `pods`. */
+  /** Plural name, such as `pods`. */
   resource: string;
-  /** HTTP status, or `<error>` where no answer came. */
+  /** HTTP status, or `<error>` without an answer. */
   code: string;
-  /** From sending to the whole answer; of a watch, to its headers. */
+  /** From sending to the end of the answer; for a watch, to its headers. */
   seconds: number;
   host: string;
 }
 
 export interface ApiClientOptions {
-  /** Requests a second that this client sends on average. Default 50. */
+  /** Average limit of requests per second. Default 50. */
   qps?: number;
-  /** Requests that it sends at once after a rest. Default 100. */
+  /** Requests that may be sent at once after a pause. Default 100. */
   burst?: number;
-  /** For each try of a request, its whole answer included. Default 30. */
+  /** Limit for each try of a request, including its whole answer. Default 30. */
   timeoutSeconds?: number;
-  /** Who the API server says wrote a field. Default `longrun-controller`. */
+  /** Name under which the API server records the fields that this client writes. Default `longrun-controller`. */
   fieldManager?: string;
-  /** How often a request is sent again that the server refused with 429, or 503 and Retry-After. Default 4. */
+  /** How often a request is repeated after status 429, or after 503 with Retry-After. Default 4. */
   maxRetries?: number;
-  /** A longer Retry-After is not waited for here but thrown, and the work queue waits. Default 10. */
+  /** A longer Retry-After is thrown as an error, and the work queue waits. Default 10. */
   maxRetryAfterSeconds?: number;
   onRequest?: (observation: RequestObservation) => void;
-  /** A `Warning:` header of the API server, such as a deprecated version or an unknown field. */
+  /** Called for a `Warning:` header of the API server, for example about a deprecated version or an unknown field. */
   onWarning?: (text: string, request: string) => void;
   /**
-   * Called before everything that is not a GET, when the connection stands and nothing was sent: a throw holds the write
-   * back. `LeaderElector.assertLeading` belongs here, so that a leader that was paused past its lease writes nothing.
+   * Called before every request except GET, when the connection is open and nothing was sent. An error prevents the write. Pass
+   * `LeaderElector.assertLeading`, so that a leader that was paused past its lease writes nothing.
    */
   beforeWrite?: () => void;
 }
@@ -51,7 +51,7 @@ export interface ApiClientOptions {
 export interface Request {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
-  /** For metrics; default: the path. */
+  /** Name for metrics. Default: the path. */
   resource?: string;
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
@@ -74,17 +74,17 @@ export interface WatchOptions {
   labelSelector?: string;
   fieldSelector?: string;
   resourceVersion: string;
-  /** When the server ends the watch. */
+  /** When the server should end the watch. */
   timeoutSeconds: number;
   allowBookmarks?: boolean;
   /** Longest time without a byte before the connection counts as dead. Default: no less than `timeoutSeconds`. */
   silenceSeconds?: number;
-  /** The server has taken the watch; events follow. */
+  /** Called when the server has accepted the watch; events follow. */
   onOpen?: () => void;
   signal?: AbortSignal;
 }
 
-/** Every method throws `ApiError`, or what `beforeWrite` threw. */
+/** Every method throws `ApiError`, or the error of `beforeWrite`. */
 export class ApiClient {
   readonly #transport: Transport;
   readonly #bucket: TokenBucket;
@@ -104,7 +104,7 @@ export class ApiClient {
     this.#maxRetryAfterSeconds = options.maxRetryAfterSeconds ?? 10;
   }
 
-  /** @returns undefined if there is none */
+  /** @returns undefined if the object does not exist */
   async get<T extends KubeObject = KubeObject>(
     resource: Resource,
     key: ObjectKey,
@@ -113,7 +113,7 @@ export class ApiClient {
     return unlessNotFound(this.request<T>({ method: "GET", ...at(resource, key), ...options }));
   }
 
-  /** One page. An item has apiVersion and kind, which the API server leaves out of most lists. */
+  /** Returns one page. Each item gets apiVersion and kind, which the API server omits in most lists. */
   async list<T extends KubeObject = KubeObject>(resource: Resource, options: ListOptions = {}): Promise<ObjectList<T>> {
     const { namespace, signal, ...query } = options;
     const list = await this.request<ObjectList<T>>({
@@ -142,9 +142,9 @@ export class ApiClient {
   }
 
   /**
-   * Server-side apply: the fields given become ours, those that were ours and are not given go.
-   * `metadata.uid` and `metadata.resourceVersion`, where given, are preconditions: 409 if they do not hold.
-   * `force` takes fields over from other managers (default true).
+   * Server-side apply: this manager owns the given fields; fields that it owned and that are missing now are removed. `metadata.uid` and
+   * `metadata.resourceVersion` are preconditions if given: 409 if they do not match. `force` takes fields from other managers (default
+   * true).
    */
   async apply<T extends KubeObject>(
     resource: Resource,
@@ -165,7 +165,7 @@ export class ApiClient {
     });
   }
 
-  /** JSON merge patch; `metadata.resourceVersion` and `metadata.uid` in it are preconditions. */
+  /** JSON merge patch. `metadata.resourceVersion` and `metadata.uid` are preconditions if given. */
   async mergePatch<T extends KubeObject = KubeObject>(
     resource: Resource,
     key: ObjectKey,
@@ -182,7 +182,7 @@ export class ApiClient {
     });
   }
 
-  /** @returns false if there is none; 409 if the one there is has another uid or resourceVersion */
+  /** @returns false if the object does not exist. Status 409 if it has another uid or resourceVersion */
   async delete(
     resource: Resource,
     key: ObjectKey,
@@ -213,8 +213,8 @@ export class ApiClient {
   }
 
   /**
-   * Events after `resourceVersion`, until the server ends the watch (which is no error) or the signal aborts.
-   * Throws `ApiError`: status 410 when the version is too old (list again), status 0 when the connection broke.
+   * Yields events after `resourceVersion` until the server ends the watch (not an error) or the signal aborts. Throws `ApiError`: status
+   * 410 if the version is too old (list again), status 0 if the connection broke.
    */
   async *watch<T extends KubeObject = KubeObject>(
     resource: Resource,
@@ -250,7 +250,7 @@ export class ApiClient {
     for (let attempt = 0; ; attempt++) {
       await this.#bucket.take(request.signal);
       const observe = this.#observer(request.method, request.resource ?? request.path);
-      let held: unknown; // what beforeWrite threw is the caller's own and goes back as it is
+      let held: unknown; // an error of beforeWrite is thrown unchanged
       const reply = await this.#transport
         .send({
           method: request.method,
@@ -289,12 +289,12 @@ export class ApiClient {
     }
   }
 
-  /** Whether half of the burst is left: what can wait leaves the rest to what cannot. */
+  /** Whether at least half of the burst is left. Work that can wait leaves the rest to other work. */
   get hasSpare(): boolean {
     return this.#bucket.level >= 0.5;
   }
 
-  /** Ends every connection; what is in flight fails. */
+  /** Closes every connection; running requests fail. */
   close(): void {
     this.#transport.close();
   }
@@ -375,11 +375,11 @@ function apiError(what: string, reply: TransportReply): ApiError {
   try {
     status = JSON.parse(reply.body) as Status;
   } catch {
-    status = { message: reply.body.slice(0, 200).trim() }; // a proxy on the way answers in its own words
+    status = { message: reply.body.slice(0, 200).trim() }; // a proxy in between has its own format of errors
   }
   const header = reply.headers["retry-after"];
   const retryAfterSeconds = header && /^\d+$/.test(header) ? Number(header) : status.details?.retryAfterSeconds;
-  // A uid that is not the stored one is a failed precondition; server-side apply calls it a change of a fixed field.
+  // A wrong uid is a failed precondition; server-side apply reports it as a change of an immutable field.
   const otherUid = reply.status === 422 && status.details?.causes?.some(({ field }) => field === "metadata.uid");
   return new ApiError(`${what}: ${reply.status} ${status.message ?? ""}`.trim(), {
     status: otherUid ? 409 : reply.status,
@@ -394,7 +394,7 @@ function connectionError(what: string, cause: unknown): ApiError {
   return new ApiError(`${what}: ${message || code}`, { status: 0, reason }, { cause });
 }
 
-/** `299 - "text"`, several separated by commas. */
+/** Parses `299 - "text"`, several separated by commas. */
 function warningsOf(header: string | string[] | undefined): string[] {
   if (header === undefined) return [];
   return [...String(header).matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((match) => match[1]!);

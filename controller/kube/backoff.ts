@@ -1,4 +1,7 @@
-/** Doubles from `firstSeconds` to `maxSeconds` with each failure; up to `jitter` of it is added at random. */
+/**
+ * Waiting times that double from `firstSeconds` to `maxSeconds` with each failure. Each is lengthened at random by a share of at most
+ * `jitter`.
+ */
 export class Backoff {
   readonly #firstSeconds: number;
   readonly #maxSeconds: number;
@@ -17,7 +20,7 @@ export class Backoff {
     return this.#failures;
   }
 
-  /** @returns the seconds to wait after one more failure */
+  /** @returns the seconds to wait after another failure */
   nextSeconds(): number {
     const seconds = Math.min(this.#maxSeconds, this.#firstSeconds * 2 ** Math.min(this.#failures, 30));
     this.#failures += 1;

@@ -1,10 +1,9 @@
-/** A wall clock that is this far ahead of the monotonic one has seen a suspension, or was set. */
+/** If the wall clock is this far ahead of the monotonic clock, the machine was suspended or the wall clock was set. */
 const SUSPENSION_MS = 1000;
 
 /**
- * A clock for leases, in milliseconds since it was made. It never goes back, and it counts the time that the machine was
- * suspended, which Linux's monotonic clock leaves out; a wall clock that is set forward looks the same, and errs on the
- * safe side.
+ * Returns a clock for leases, in milliseconds since its start. It never goes back, and it counts the time in which the machine was
+ * suspended, which Linux's monotonic clock omits. A wall clock that is set forward looks like a suspension, which is safe.
  */
 export function suspensionAwareClock(
   monotonic: () => number = () => performance.now(),

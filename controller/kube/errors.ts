@@ -1,11 +1,11 @@
-/** What the API server or the way to it refused. */
+/** An error of the API server or of the connection to it. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
-  /** HTTP status; 0 where no answer came (see `reason` and `cause`). */
+  /** HTTP status; 0 without an answer (see `reason` and `cause`). */
   readonly status: number;
-  /** The API's word (`Conflict`, `AlreadyExists`, `Expired`), or for status 0 the system's (`ECONNRESET`, `Timeout`). */
+  /** The API's reason (`Conflict`, `AlreadyExists`, `Expired`), or for status 0 the system's (`ECONNRESET`, `Timeout`). */
   readonly reason: string;
-  /** What the server asked to wait before the next try. */
+  /** How long the server asks to wait before the next try. */
   readonly retryAfterSeconds?: number;
 
   constructor(
@@ -20,12 +20,12 @@ export class ApiError extends Error {
   }
 }
 
-/** The resourceVersion is no longer in the API server's window: list again. */
+/** Returns whether the resourceVersion is too old for the API server, so that a new list is needed. */
 export function isExpired(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 410 || error.reason === "Expired" || error.reason === "Gone");
 }
 
-/** Another writer was first, or a precondition (uid, resourceVersion) did not hold. */
+/** Returns whether another writer was first, or a precondition (uid, resourceVersion) failed. */
 export function isConflict(error: unknown): boolean {
   return error instanceof ApiError && error.status === 409 && error.reason !== "AlreadyExists";
 }
@@ -34,7 +34,7 @@ export function isAlreadyExists(error: unknown): boolean {
   return error instanceof ApiError && error.status === 409 && error.reason === "AlreadyExists";
 }
 
-/** A write was held back because this process may no longer be the leader. Nothing was sent. */
+/** A write was prevented because this process may no longer be the leader. Nothing was sent. */
 export class LeaseLostError extends Error {
   override readonly name = "LeaseLostError";
 }

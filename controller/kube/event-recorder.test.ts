@@ -1,4 +1,4 @@
-/** Events as a real API server has them. */
+/** Tests events with a real API server. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, type TestContext, test } from "node:test";
 import { KubeConfig } from "@kubernetes/client-node";
@@ -101,7 +101,7 @@ test("the same event again becomes a series with a count, not a new object, and 
   await recorder.close();
   events = await stored();
   assert.deepEqual([events.length, events[0]!.series?.count], [1, 50]);
-  // The first, that it is a series, the count after 30 s, and the last one.
+  // The first event, the start of the series, the count after 30 s, and the last count.
   assert.equal(faults.writes.length - writesBefore, 4);
   recorder.record(about, { ...SCALED, note: "another" });
   pass(361);

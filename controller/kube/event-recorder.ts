@@ -1,9 +1,9 @@
 /**
- * Events (events.k8s.io/v1) for people who ask `kubectl describe` what was decided. They are told in the background and
- * may be lost, as all events may; nothing waits for them and nothing is decided by them.
+ * Events (events.k8s.io/v1) for `kubectl describe`. They are written in the background and may be lost, like all events. Nothing waits for
+ * them and no decision depends on them.
  *
- * The same event again within `seriesSeconds` makes no new object: the first one becomes a series with a count, written
- * at most once in `seriesUpdateSeconds`.
+ * The same event within `seriesSeconds` makes no new object: the first one becomes a series with a count, written at most once in
+ * `seriesUpdateSeconds`.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -13,17 +13,17 @@ import { EVENT } from "./resources.ts";
 import { TokenBucket } from "./token-bucket.ts";
 import type { KubeObject } from "./types.ts";
 
-/** What the API server takes at most. */
+/** The API server's limit. */
 const MAX_NOTE_BYTES = 1024;
 const MAX_NAME_CHARACTERS = 253;
 
 export interface EventOptions {
   type: "Normal" | "Warning";
-  /** Why, one word in CamelCase, from the table of reasons. */
+  /** The reason, one word in CamelCase, from the table of reasons. */
   reason: string;
-  /** What happened, for a person. Cut at 1024 bytes of UTF-8. */
+  /** What happened, for people. Cut at 1024 bytes of UTF-8. */
   note: string;
-  /** What the controller did or tried, one word in CamelCase. */
+  /** The controller's action or attempt, one word in CamelCase. */
   action: string;
 }
 
@@ -31,18 +31,18 @@ export interface EventRecorderOptions {
   client: ApiClient;
   /** Default `longrun.dev/controller`. */
   reportingController?: string;
-  /** Default: the host's name, which is the pod's. */
+  /** Default: the host name, which is the pod's name. */
   reportingInstance?: string;
-  /** How long the same event counts into one series after it was last seen. Default 360. */
+  /** The same event counts into its series until this long after it was last seen. Default 360. */
   seriesSeconds?: number;
   /** Shortest time between two writes of one series. Default 30. */
   seriesUpdateSeconds?: number;
-  /** Events of one object at once, and seconds until it may have one more; what is over is dropped. Default 25 and 30. */
+  /** Events of one object at once, and seconds until it may have one more; the rest is dropped. Default 25 and 30. */
   burst?: number;
   refillSeconds?: number;
-  /** Events that wait to be written; what is over is dropped. Default 1000. */
+  /** Most events that wait to be written; the rest is dropped. Default 1000. */
   maxWaiting?: number;
-  /** An event was dropped. */
+  /** Called when an event was dropped. */
   onDropped?: (reason: "rate" | "full" | "refused", error?: Error) => void;
   now?: () => number;
 }
@@ -50,7 +50,7 @@ export interface EventRecorderOptions {
 interface Series {
   regarding: KubeObject;
   event: EventOptions;
-  /** Of the object in the API server, once it is there. */
+  /** Name of the object in the API server, once it exists. */
   name?: string;
   namespace: string;
   firstMs: number;
@@ -77,7 +77,7 @@ export class EventRecorder {
     this.#timer = setInterval(() => this.#sweep(), seriesUpdateSeconds * 500).unref();
   }
 
-  /** Never throws and never waits. `regarding` needs apiVersion, kind and metadata with uid. */
+  /** Records an event. Never throws and never waits. `regarding` needs apiVersion, kind and metadata with uid. */
   record(regarding: KubeObject, event: EventOptions): void {
     const { uid = "", namespace = "default" } = regarding.metadata;
     const nowMs = this.#now();
@@ -108,14 +108,14 @@ export class EventRecorder {
     this.#queue(series);
   }
 
-  /** Writes what is still to be written, counts of series included, and stops. */
+  /** Writes all recorded events and counts of series, and stops. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     for (const series of this.#series.values()) if (series.count > series.writtenCount) this.#queue(series);
     await this.flush();
   }
 
-  /** Resolves when what was recorded so far is written or dropped. */
+  /** Resolves when all events so far are written or dropped. */
   async flush(): Promise<void> {
     while (this.#writing) await this.#writing;
   }
@@ -137,7 +137,7 @@ export class EventRecorder {
     return bucket;
   }
 
-  /** Writes counts that have waited long enough, and forgets what is over. */
+  /** Writes counts that have waited long enough, and forgets finished series. */
   #sweep(): void {
     const nowMs = this.#now();
     for (const [id, series] of this.#series) {
@@ -160,7 +160,7 @@ export class EventRecorder {
   }
 
   async #drain(): Promise<void> {
-    await Promise.resolve(); // so that record() does nothing but remember
+    await Promise.resolve(); // keeps record() cheap: the writes start later
     for (let series = this.#waiting.shift(); series; series = this.#waiting.shift()) {
       series.queued = false;
       try {
@@ -184,7 +184,7 @@ export class EventRecorder {
         series.writtenCount = count;
         return;
       } catch (error) {
-        if (!(error instanceof ApiError) || error.status !== 404) throw error; // the server forgets events after an hour
+        if (!(error instanceof ApiError) || error.status !== 404) throw error; // the server deletes events after an hour
       }
     }
     const { apiVersion, kind, metadata } = series.regarding;

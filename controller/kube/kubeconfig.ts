@@ -1,22 +1,22 @@
-/** Which API server a command talks to: the one of the pod that it runs in, or a kubeconfig's, chosen as kubectl chooses. */
+/** Chooses the API server: that of the pod in which the command runs, or that of a kubeconfig, by kubectl's rules. */
 import { existsSync, readFileSync } from "node:fs";
 import { KubeConfig } from "@kubernetes/client-node";
 import { ControllerError } from "../errors.ts";
 
-/** Where a pod finds the namespace that it is in. */
+/** File with the namespace of this process's pod. */
 const NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 export interface KubeconfigOptions {
-  /** A file. Absent: in a pod its service account, elsewhere `KUBECONFIG`, then `~/.kube/config`. */
+  /** Path of a kubeconfig. Absent: in a pod its service account, elsewhere `KUBECONFIG`, then `~/.kube/config`. */
   kubeconfig?: string | undefined;
-  /** Absent: the current one. */
+  /** Absent: the current context. */
   context?: string | undefined;
 }
 
 export interface LoadedConfig {
   config: KubeConfig;
   inPod: boolean;
-  /** The pod's, or the context's. */
+  /** The pod's or the context's namespace. */
   namespace: string;
 }
 
@@ -48,5 +48,5 @@ export function loadConfig({ kubeconfig, context }: KubeconfigOptions): LoadedCo
 }
 
 const REMEDY = "name one with --kubeconfig";
-/** What `loadFromDefault` makes up where it finds nothing; nobody has served the API there for years. */
+/** The address that `loadFromDefault` invents if it finds nothing. */
 const NOBODYS = "http://localhost:8080";

@@ -1,4 +1,4 @@
-/** A candidate for leadership on a clock that the test sets, without an API server. */
+/** A candidate for leadership with a clock that the test sets, without an API server. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ async function until(holds: () => boolean, what: string): Promise<void> {
   }
 }
 
-/** A candidate for a Lease in memory, on a clock that the test sets. */
+/** Returns a candidate for a Lease in memory, with a clock that the test sets. */
 function onOwnClock(t: TestContext, spec: Lease["spec"]) {
   const place = { nowMs: 0, writes: 0, lease: { metadata: { name: "own", resourceVersion: "1" }, spec } as Lease };
   const client = {

@@ -1,4 +1,4 @@
-/** Candidates for one Lease of a real API server; times are a fraction of the defaults. */
+/** Candidates for one Lease on a real API server; times are a fraction of the defaults. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { after, afterEach, before, type TestContext, test } from "node:test";
@@ -16,7 +16,7 @@ import { CONFIG_MAP, type ConfigMap, LEASE, type Lease } from "./resources.ts";
 
 const skip = controlPlaneUnavailable();
 const TIMES = { leaseSeconds: 2, renewSeconds: 1.2, retrySeconds: 0.2 };
-/** For a leader that is to stay one, however slow the machine is. */
+/** For a leader that must stay leader, however slow the machine is. */
 const STAYS = { leaseSeconds: 30, renewSeconds: 29 };
 
 let cluster: ControlPlane;
@@ -45,7 +45,7 @@ function clientOf(server: string, beforeWrite?: () => void): ApiClient {
   return new ApiClient(config, { ...(beforeWrite && { beforeWrite }) });
 }
 
-/** A running candidate and what happened to it. */
+/** A running candidate and its recorded events. */
 function candidate(
   t: TestContext,
   name: string,

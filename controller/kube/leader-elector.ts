@@ -1,11 +1,11 @@
 /**
- * Leader election by a Lease, with the rules of client-go: who holds it renews it every `retrySeconds`; who has not been
- * able to for `renewSeconds` stops; others take it when it has not changed for `leaseSeconds` by their own clock, so
+ * Leader election by a Lease, with client-go's rules. The holder renews the Lease every `retrySeconds`. A holder that could not renew it
+ * for `renewSeconds` stops. Another process takes the Lease when it has not changed for `leaseSeconds` by that process's own clock, so
  * clocks of different machines are never compared.
  *
- * A leader may be paused (SIGSTOP, a suspended machine, a long collection) between a look at its clock and a write. Hence
- * `assertLeading` in `ApiClient.beforeWrite` of the client that writes, called when the connection stands and nothing
- * was sent; and a precondition on every write for what is left of the gap. The elector's own client must not have it.
+ * A leader may be paused (SIGSTOP, a suspended machine, a long garbage collection) between a look at its clock and a write. Therefore the
+ * writing client calls `assertLeading` in `ApiClient.beforeWrite`, when the connection is open and nothing was sent, and every write has a
+ * precondition for the rest of the gap. The elector's own client must not call it.
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,29 +17,29 @@ import { LEASE, type Lease } from "./resources.ts";
 export interface LeaderElectorOptions {
   client: ApiClient;
   namespace: string;
-  /** Of the Lease. */
+  /** Name of the Lease. */
   name: string;
-  /** Unique to the process: a pod's name and something random. */
+  /** Unique to the process: a pod's name with a random part. */
   identity: string;
-  /** How long a Lease stands that is not renewed. Default 15. */
+  /** How long a Lease stays valid without a renewal. Default 15. */
   leaseSeconds?: number;
-  /** The leader stops when it could not renew for this long; below `leaseSeconds`. Default 10. */
+  /** The leader stops if it could not renew for this long; less than `leaseSeconds`. Default 10. */
   renewSeconds?: number;
-  /** Between two tries to take or to renew. Default 2. */
+  /** Time between two tries to take or renew the Lease. Default 2. */
   retrySeconds?: number;
   /**
-   * This process leads until the signal aborts: it was told to stop, or lost the lease. The lease is renewed until the
-   * promise settles and only then given away, so that two never work at once.
+   * Called when this process leads. The signal aborts when the process was told to stop or lost the Lease. The Lease is renewed until the
+   * promise settles and only then released, so two leaders never work at once.
    */
   onLeading: (signal: AbortSignal) => Promise<void> | void;
-  /** The lease was lost while leading: end the process, its caches and timers are another's business now. */
+  /** Called when the Lease was lost while leading. The process must end, because another one now does its work. */
   onLost: (why: string) => void;
-  /** Somebody else leads; called when that changes. */
+  /** Called when another process has become the leader. */
   onNewLeader?: (identity: string) => void;
   onLeadingChanged?: (leading: boolean) => void;
-  /** A try failed; it is repeated. */
+  /** Called when a try failed; it is repeated. */
   onError?: (error: Error) => void;
-  /** Milliseconds; must count the time that the process or the machine was paused. */
+  /** Milliseconds. Must count the time in which the process or the machine was paused. */
   now?: () => number;
 }
 
@@ -49,12 +49,12 @@ export class LeaderElector {
   readonly #renewMs: number;
   readonly #retryMs: number;
   readonly #now: () => number;
-  /** The Lease as last seen, and when by our clock it was last seen to change. */
+  /** The Lease as last read, and the time by the own clock when it was last seen to change. */
   #observed?: Lease;
   #observedMs = 0;
   #leader?: string;
   #leading = false;
-  /** When the last successful renewal was sent: the lease is ours for `leaseSeconds` from then, whatever its answer took. */
+  /** When the last successful renewal was sent. The Lease is ours for `leaseSeconds` from then, however long the answer took. */
   #renewedMs = 0;
 
   constructor(options: LeaderElectorOptions) {
@@ -71,12 +71,12 @@ export class LeaderElector {
     this.#now = options.now ?? suspensionAwareClock();
   }
 
-  /** Whether this process leads and its last renewal is recent enough for nobody else to. */
+  /** Whether this process leads and its last renewal is recent enough that nobody else leads. */
   get isLeading(): boolean {
     return this.#leading && this.#now() - this.#renewedMs < this.#renewMs;
   }
 
-  /** Who leads by the last look; undefined before the first. */
+  /** The leader at the last look; undefined before the first. */
   get leader(): string | undefined {
     return this.#leader;
   }
@@ -92,7 +92,7 @@ export class LeaderElector {
     );
   };
 
-  /** Waits for the lease, leads, and resolves when that is over, lost or told to stop. */
+  /** Waits for the Lease, leads, and resolves when leading has ended: the Lease was lost or the process was told to stop. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !(await this.#holdLease(this.#renewMs))) await this.#pause(signal);
     if (this.#leading) await this.#lead(signal);
@@ -109,7 +109,7 @@ export class LeaderElector {
     const working = (async () => {
       try {
         await onLeading(work.signal);
-        if (!work.signal.aborted) await once(work.signal, "abort"); // what onLeading started and left running
+        if (!work.signal.aborted) await once(work.signal, "abort"); // onLeading may return while its work goes on
       } finally {
         done.abort();
       }
@@ -129,12 +129,12 @@ export class LeaderElector {
     await working;
   }
 
-  /** @returns why the lease is lost, or undefined when the signal ended the renewing */
+  /** Renews the Lease. @returns why it was lost, or undefined when the signal aborted */
   async #renewUntil(signal: AbortSignal): Promise<string | undefined> {
     for (;;) {
       await this.#pause(signal);
       if (signal.aborted) return undefined;
-      // Before the try: a process that was paused past its lease must not renew and go on as if nothing had been.
+      // Check before the try: a process that was paused past its lease must not renew and continue.
       if (!this.isLeading) return this.#lateness();
       await this.#holdLease(this.#renewMs - (this.#now() - this.#renewedMs));
       if (this.#leader && this.#leader !== this.#options.identity) {
@@ -144,14 +144,14 @@ export class LeaderElector {
     }
   }
 
-  /** One try to take or to renew, given up after `limitMs`. @returns whether the lease is ours */
+  /** Tries once to take or renew the Lease, for at most `limitMs`. @returns whether the Lease is ours */
   async #holdLease(limitMs: number): Promise<boolean> {
     const { client, namespace, name, onError } = this.#options;
     const key = { namespace, name };
     const request = { signal: AbortSignal.timeout(Math.max(1, Math.round(limitMs))) };
     try {
       const sentMs = this.#now();
-      // A renewal reads nothing: its version is that of our own last write, and a conflict says that another wrote.
+      // A renewal needs no read: it uses the version of the last own write, and a conflict means that another process wrote.
       if (!this.#leading) this.#observe(await client.get<Lease>(LEASE, key, request), sentMs);
       const current = this.#observed;
       if (!this.#isFree(current)) return false;
@@ -168,7 +168,7 @@ export class LeaderElector {
       onError?.(error as Error);
       const rivalry = isConflict(error) || isAlreadyExists(error);
       if (!rivalry && (error as ApiError).status !== 404) return false;
-      // Somebody wrote or deleted it, or it was we ourselves and the answer was lost: whose it is decides.
+      // Another process wrote or deleted it, or our own answer was lost: the holder's name decides.
       const seen = await client.get<Lease>(LEASE, key, request).catch(() => this.#observed);
       this.#observe(seen, this.#now());
       return false;
@@ -183,7 +183,7 @@ export class LeaderElector {
 
   #specAfter(current: Lease | undefined): NonNullable<Lease["spec"]> {
     const { identity } = this.#options;
-    const time = new Date().toISOString().replace("Z", "000Z"); // MicroTime; for people, never compared
+    const time = new Date().toISOString().replace("Z", "000Z"); // MicroTime, for people; it is never compared
     const before = current?.spec;
     const ours = before?.holderIdentity === identity;
     return {
@@ -204,7 +204,7 @@ export class LeaderElector {
     if (holder && holder !== this.#options.identity) this.#options.onNewLeader?.(holder);
   }
 
-  /** Gives the lease away, so that the next leader need not wait for its end. A failure leaves it to run out. */
+  /** Releases the Lease, so the next leader need not wait until it expires. If that fails, it expires. */
   async #release(): Promise<void> {
     const { client, namespace, name } = this.#options;
     const held = this.isLeading;
@@ -232,7 +232,7 @@ export class LeaderElector {
     return `${this.#options.namespace}/${this.#options.name}`;
   }
 
-  /** Up to a fifth more at random, so that candidates do not come all at once. */
+  /** Adds up to a fifth at random, so that candidates do not all try at once. */
   async #pause(signal: AbortSignal): Promise<void> {
     await sleep(this.#retryMs * (1 + 0.2 * Math.random()), undefined, { signal }).catch(() => {});
   }

@@ -1,11 +1,10 @@
 /**
- * A process that wants to lead and, while it does, writes its identity into the config map `default/written`, all the
- * time, and as the controller does: on condition that nobody wrote since it last saw the object. A test stops and
- * continues it by signals.
+ * A process that tries to lead. While it leads, it keeps writing its identity to the config map `default/written` like the controller: with
+ * the precondition that nobody wrote since it last read the object. A test stops and continues it by signals.
  *
  *     node controller/kube/leader.fixture.ts KUBECONFIG IDENTITY LEASE_SECONDS RENEW_SECONDS RETRY_SECONDS
  *
- * Prints a line for `leading`, each `held back: WHY`, `refused: WHY` and `lost: WHY`; ends with 3 when the lease is lost.
+ * Prints a line for `leading`, each `held back: WHY`, `refused: WHY` and `lost: WHY`. Exits with 3 when the lease is lost.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { KubeConfig } from "@kubernetes/client-node";
@@ -33,7 +32,7 @@ const elector = new LeaderElector({
         const { metadata } = await writer.apply(CONFIG_MAP, written(seen));
         seen = { uid: metadata.uid!, resourceVersion: metadata.resourceVersion! };
       } catch (error) {
-        // Stopped between the look at the lease and the bytes' way to the kernel: the precondition is what is left.
+        // Stopped between the check of the lease and the write: only the precondition is left.
         const what = error instanceof LeaseLostError ? "held back" : isConflict(error) ? "refused" : undefined;
         if (!what) throw error;
         process.stdout.write(`${what}: ${(error as Error).message}\n`);

@@ -1,11 +1,11 @@
 /**
- * Metrics of the machinery under the names that controller-runtime and client-go made known, so that existing
- * dashboards and alerts read them.
+ * Metrics of the Kubernetes client, queue and caches, with the names of controller-runtime and client-go, so that existing dashboards and
+ * alerts can read them.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { RequestObservation } from "./api-client.ts";
 
-/** Of the process. Gauges that prom-client names like counters, which tools for metrics refuse; they say little. */
+/** Gauges of prom-client with names of counters, which metrics tools refuse. They are of little use. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
 const RECONCILE_BUCKETS_SECONDS = [
@@ -15,7 +15,7 @@ const RECONCILE_BUCKETS_SECONDS = [
 const QUEUE_BUCKETS_SECONDS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000];
 const REQUEST_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 
-/** What a queue tells; `observe` is called once by it. */
+/** What a queue reports. The queue calls `observe` once. */
 export interface QueueMetrics {
   observe(queue: { readonly depth: number; runningSeconds(): number[] }): void;
   added(): void;
@@ -41,7 +41,7 @@ export class KubeMetrics {
   readonly #leader: Gauge<"name">;
   readonly #faults: Counter<"resource" | "kind">;
 
-  /** `registry`: where to; by default a new one, with the metrics of the process in it. */
+  /** `registry`: absent: a new one, with the process's metrics. */
   constructor(registry?: Registry) {
     this.registry = registry ?? new Registry();
     if (!registry) collectDefaultMetrics({ register: this.registry });
@@ -134,7 +134,7 @@ export class KubeMetrics {
     });
   }
 
-  /** For one queue and its reconciles; the name is the label `name` and the label `controller`. */
+  /** Returns the metrics of one queue and its reconciles; `name` is the value of the labels `name` and `controller`. */
   queue(name: string): QueueMetrics {
     for (const counter of [this.#adds, this.#retries]) counter.inc({ name }, 0);
     this.#reconcileErrors.inc({ controller: name }, 0);
@@ -153,7 +153,7 @@ export class KubeMetrics {
     };
   }
 
-  /** Give it to `ApiClient` as `onRequest`. */
+  /** Pass it to `ApiClient` as `onRequest`. */
   readonly observeRequest = ({ method, code, seconds, host }: RequestObservation): void => {
     this.#requests.inc({ code, method, host });
     this.#requestSeconds.observe({ verb: method, host }, seconds);
@@ -163,12 +163,12 @@ export class KubeMetrics {
     this.#leader.set({ name }, leading ? 1 : 0);
   }
 
-  /** Faults of this resource are counted from now on: from 0, which is seen. */
+  /** Starts to count faults of this resource, at 0, so that the first fault is visible as an increase. */
   watches(resource: string): void {
     for (const kind of ["list", "watch", "handler"]) this.#faults.inc({ resource, kind }, 0);
   }
 
-  /** Give it to a `Reflector` as `onFault`, with its resource. */
+  /** Pass it to a `Reflector` as `onFault`, with its resource. */
   observeFault(resource: string, kind: "list" | "watch" | "handler"): void {
     this.#faults.inc({ resource, kind });
   }

@@ -1,6 +1,6 @@
 import type { KubeObject } from "./types.ts";
 
-/** Cached objects by one value that each has or has not: a label, or the uid of its controlling owner. */
+/** Index of cached objects by one value that an object may have: a label, or the uid of its controlling owner. */
 export class ObjectIndex<T extends KubeObject> {
   readonly #read: (object: KubeObject) => string | undefined;
   readonly #objects = new Map<string, Map<string, T>>();
@@ -13,7 +13,7 @@ export class ObjectIndex<T extends KubeObject> {
     return [...(this.#objects.get(value)?.values() ?? [])];
   }
 
-  /** Tells of a change: `next` undefined where the object is gone, `previous` undefined where it is new. */
+  /** Records a change: `next` is undefined for a deleted object, `previous` for a new one. */
   update(key: string, next: T | undefined, previous: T | undefined): void {
     const before = previous && this.#read(previous);
     const after = next && this.#read(next);

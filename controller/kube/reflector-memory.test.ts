@@ -1,4 +1,4 @@
-/** What a cached pod costs: 5,000 actor pods, as an API server sends them (test/fixtures/kubernetes), no two the same. */
+/** Measures the memory of a cached pod: 5,000 actor pods, as an API server sends them (test/fixtures/kubernetes), all different. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ const text = JSON.stringify(
 const { metadata } = JSON.parse(text) as Pod;
 const owner = metadata.ownerReferences![0]!;
 
-/** Names, uids, addresses, container ids and versions differ from pod to pod, labels from run to run. */
+/** Names, uids, addresses, container ids and versions differ between pods, labels between runs. */
 function podText(i: number): string {
   const hex = i.toString(16).padStart(8, "0");
   return text
@@ -36,7 +36,7 @@ function podText(i: number): string {
     .replace('"longrun.dev/run":"quickstart"', `"longrun.dev/run":"run-${i % 50}"`);
 }
 
-/** Lists the pods in pages and never tells anything more. */
+/** Lists the pods in pages and sends no events. */
 const client = {
   list: async (_: unknown, options: { continue?: string }) => {
     const from = Number(options.continue ?? 0);

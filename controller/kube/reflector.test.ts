@@ -1,4 +1,4 @@
-/** The cache against a real API server, through proxies that break connections and watches. */
+/** Tests the cache with a real API server, through proxies that break connections and watches. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,7 +17,7 @@ const BOUND_SECONDS = 10;
 let cluster: ControlPlane;
 let faults: ApiProxy;
 let tcp: TcpProxy;
-/** Straight to the API server. */
+/** Connects directly to the API server. */
 let admin: ApiClient;
 
 before(async () => {
@@ -50,7 +50,7 @@ const configMap = (namespace: string, name: string, value: string, metadata: obj
   data: { value },
 });
 
-/** A namespace of the test's own, a running reflector of its config maps, and what it told. */
+/** Returns the test's own namespace, a running reflector of its config maps, and the reported changes. */
 async function start(
   t: TestContext,
   options: Partial<ReflectorOptions<ConfigMap>> & { server: string; seed?: string[] },
@@ -102,7 +102,7 @@ async function start(
       const object = (await admin.get(CONFIG_MAP, key(name)))!;
       await admin.delete(CONFIG_MAP, key(name), { uid: object.metadata.uid! });
     },
-    /** Waits until the cache holds what the API server does, object by object. */
+    /** Waits until the cache equals the API server's state, object by object. */
     async caughtUp() {
       const { items, metadata } = await admin.list<ConfigMap>(CONFIG_MAP, { namespace });
       const stored = state(items);
@@ -128,7 +128,7 @@ async function until(holds: () => boolean, otherwise: () => string): Promise<voi
   }
 }
 
-/** How often the fault proxy was asked to list, since the beginning. */
+/** Returns how often the fault proxy was asked for a list. */
 const lists = (namespace: string) =>
   faults.requests.filter((request) => request.verb === "list" && request.namespace === namespace).length;
 const watches = (namespace: string) =>
@@ -208,7 +208,7 @@ test("410 leads to a new list, which tells what was deleted, replaced and added 
   });
   await synced();
   told.length = 0;
-  // Nothing passes until the 410, so that all of it is missed.
+  // Nothing passes until the 410, so that all events are missed.
   let isOver = false;
   faults.onEvent = (event) => {
     if (isOver) return undefined;
@@ -299,7 +299,7 @@ test("half-open and reset TCP connections: the cache catches up within a bound",
     await create(`c-${i}`);
     await caughtUp();
   }
-  tcp.pieceBytes = 7; // TLS records, and the events in them, arrive crumb by crumb
+  tcp.pieceBytes = 7; // TLS records, and the events in them, arrive in tiny pieces
   tcp.reset();
   await create("ü-less".replace("ü", "u"), { annotations: { text: "äöü€𝄞 ".repeat(50) } });
   await caughtUp();

@@ -1,15 +1,15 @@
 /**
- * A cache of one kind of object that follows the API server: list, watch, and again from where the watch broke.
+ * A cache of one kind of object that follows the API server with a list and watches. A broken watch continues where it ended.
  *
- * - Pages of `pageSize`; managedFields, which are half of a pod, are dropped before anything else sees the object, and
- *   what is equal in two objects is kept once (`share.ts`).
- * - A watch that ends or breaks goes on at the last resourceVersion seen; 410, or a watch that breaks several times
- *   without having told anything, leads to a new list. What a new list lacks is told as deleted. A list is also read
- *   every `relistSeconds`, in case something on the way loses events.
- * - A list older than what was seen already is not believed, for a while: the cache does not travel back in time.
- * - A connection on which nothing comes for `silenceSeconds` counts as dead.
- * - An object with the old name and a new uid is told as deleted, then as added.
- * - `onChange` that throws is logged and counted, and changes nothing else.
+ * - Lists have pages of `pageSize`. managedFields, half of a pod's size, are dropped at once, and equal parts of objects are stored once
+ *   (`share.ts`).
+ * - A watch that ends or breaks continues at the last resourceVersion seen. Status 410, or several broken watches without an event, lead to
+ *   a new list. Objects that a new list lacks are reported as deleted. A list is also read every `relistSeconds`, in case a proxy loses
+ *   events.
+ * - A list that is older than the cache is rejected at first, so the cache does not go back in time.
+ * - A connection without data for `silenceSeconds` counts as broken.
+ * - An object with the same name and a new uid is reported as deleted, then as added.
+ * - An `onChange` that throws is logged and counted, without other effects.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiClient } from "./api-client.ts";
@@ -19,14 +19,14 @@ import { controllerUid, labelValue, ObjectIndex } from "./owner-index.ts";
 import { share } from "./share.ts";
 import { type KubeObject, keyOf, type Resource } from "./types.ts";
 
-/** Watches in a row that broke without an event before the list is read again. */
+/** Consecutive watches that broke without an event before a new list. */
 const BROKEN_WATCHES_BEFORE_LIST = 3;
-/** Lists in a row that are older than what was seen before one is taken for the truth (etcd came back from a backup). */
+/** Consecutive lists older than the cache before one is accepted (etcd was restored from a backup). */
 const STALE_LISTS_BEFORE_BELIEF = 5;
-/** A watch that the server ends sooner than this, without an event, counts as broken. */
+/** A watch that the server ends sooner and without an event counts as broken. */
 const SHORT_WATCH_SECONDS = 1;
 
-/** The part of a pino logger that is used. */
+/** The used part of a pino logger. */
 export interface ReflectorLog {
   debug(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -35,27 +35,27 @@ export interface ReflectorLog {
 export interface ReflectorOptions<T extends KubeObject> {
   client: ApiClient;
   resource: Resource;
-  /** Default: all namespaces. */
+  /** Absent: all namespaces. */
   namespace?: string;
   labelSelector?: string;
-  /** What is kept of an object. managedFields are gone already. */
+  /** Returns the part of an object to keep. managedFields are already dropped. */
   transform?: (object: T) => T;
-  /** Called after the cache holds the change; an object undefined is gone, a previous undefined was not there. */
+  /** Called after the cache has the change; `object` is undefined for a deleted object, `previous` for a new one. */
   onChange: (key: string, object: T | undefined, previous: T | undefined) => void;
-  /** `byLabel` answers for this label. */
+  /** Label for `byLabel`. */
   indexLabel?: string;
-  /** Objects in one answer of a list. Default 500. */
+  /** Objects in one page of a list. Default 500. */
   pageSize?: number;
   /** When the server is asked to end a watch; up to as much again is added at random. Default 300. */
   watchSeconds?: number;
-  /** A watch that ends later than this after the last list is followed by a list. Default 1800. */
+  /** After this time since the last list, the end of a watch leads to a new list. Default 1800. */
   relistSeconds?: number;
   /** Longest silence of a watch. The API server sends a bookmark about once a minute. Default 90. */
   silenceSeconds?: number;
-  /** First wait after a failure, doubling to `maxBackoffSeconds`, half as much again at random. Default 0.5 and 30. */
+  /** First wait after a failure. It doubles up to `maxBackoffSeconds`; up to a half is added at random. Default 0.5 and 30. */
   firstBackoffSeconds?: number;
   maxBackoffSeconds?: number;
-  /** Counts what went wrong: `list`, `watch`, `handler`. */
+  /** Called for each fault: `list`, `watch` or `handler`. */
   onFault?: (kind: "list" | "watch" | "handler") => void;
   log?: ReflectorLog;
 }
@@ -68,7 +68,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
   readonly #owners = new ObjectIndex<T>(controllerUid);
   readonly #synced = Promise.withResolvers<void>();
   readonly #backoff: Backoff;
-  /** What a new object most likely resembles. */
+  /** The newest object, which new objects most likely resemble. */
   #newest?: T;
   #resourceVersion?: string;
   #listOwed = true;
@@ -87,7 +87,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
     if (options.indexLabel) this.#labels = new ObjectIndex(labelValue(options.indexLabel));
   }
 
-  /** Whether a whole list has been read once. */
+  /** Whether a complete list has been read. */
   get hasSynced(): boolean {
     return this.#hasSynced;
   }
@@ -98,14 +98,14 @@ export class Reflector<T extends KubeObject = KubeObject> {
   }
 
   /**
-   * Whether the cache holds what a write answered with this `metadata.resourceVersion` did (or what came after it).
-   * Until then the cache does not know of that write, and nothing may be concluded from what it lacks.
+   * Returns whether the cache contains the write that the server answered with this `metadata.resourceVersion`, or a later state. Until
+   * then the cache does not know that write, and its lack of an object proves nothing.
    */
   hasSeen(resourceVersion: string): boolean {
     return this.#resourceVersion !== undefined && !isOlder(this.#resourceVersion, resourceVersion);
   }
 
-  /** Seconds since the API server was last heard; undefined before the first list. For `/readyz`. */
+  /** Seconds since the last data from the API server; undefined before the first list. For `/readyz`. */
   get silentSeconds(): number | undefined {
     return this.#heardMs === undefined ? undefined : (performance.now() - this.#heardMs) / 1000;
   }
@@ -114,7 +114,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
     return this.#objects.size;
   }
 
-  /** `key`: `namespace/name`. The object is frozen, and parts of it belong to others too. */
+  /** `key`: `namespace/name`. The object is frozen and shares parts with other objects. */
   get(key: string): T | undefined {
     return this.#objects.get(key);
   }
@@ -123,18 +123,18 @@ export class Reflector<T extends KubeObject = KubeObject> {
     return [...this.#objects.values()];
   }
 
-  /** Objects whose `indexLabel` has this value. */
+  /** Returns objects whose `indexLabel` has this value. */
   byLabel(value: string): T[] {
     if (!this.#labels) throw new Error(`Reflector of ${this.resource.plural}: byLabel needs the option indexLabel`);
     return this.#labels.get(value);
   }
 
-  /** Objects whose controlling owner has this uid. */
+  /** Returns objects whose controlling owner has this uid. */
   byOwner(uid: string): T[] {
     return this.#owners.get(uid);
   }
 
-  /** Follows the API server until the signal aborts; failures are retried for ever, with back-off. Run it once. */
+  /** Follows the API server until the signal aborts. Retries failures for ever, with back-off. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
@@ -165,7 +165,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
           signal,
         });
       } catch (error) {
-        // The pages took longer than the server keeps their version: all at once is slow, but cannot fail that way.
+        // The server dropped the list's version before all pages were read. One request for everything is slow but cannot fail like that.
         if (!isExpired(error) || whole) throw error;
         whole = true;
         seen.clear();
@@ -224,7 +224,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
         this.#resourceVersion = object.metadata.resourceVersion!;
       }
     } catch (error) {
-      // The wait was long enough already, and the kind may have been silent rather than the connection: no back-off.
+      // No back-off: the wait was long enough, and perhaps nothing of this kind changed while the connection was healthy.
       if (!(error instanceof ApiError) || error.reason !== "Silence") throw error;
       onFault?.("watch");
       log?.warn({ resource: resource.plural, error: error.message }, "watch broke");
@@ -247,7 +247,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
       listing ? "list failed" : "watch broke",
     );
     if (isExpired(error) || this.#backoff.failures >= BROKEN_WATCHES_BEFORE_LIST) this.#listOwed = true;
-    await sleep(seconds * 1000, undefined, { signal }).catch(() => {}); // aborted: run() sees it
+    await sleep(seconds * 1000, undefined, { signal }).catch(() => {}); // run() checks for an abort
   }
 
   #put(received: T): void {
@@ -263,7 +263,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
     this.#change(key, object, this.#objects.get(key));
   }
 
-  /** With a uid: only if the object that is cached has it. */
+  /** With a uid: removes only an object with that uid. */
   #remove(key: string, uid?: string): void {
     const previous = this.#objects.get(key);
     if (!previous || (uid !== undefined && uid !== previous.metadata.uid)) return;
@@ -288,7 +288,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
   }
 }
 
-/** Versions are counters of etcd: whole numbers of any length (Kubernetes promises as much since 1.35). */
+/** Compares resource versions, whole numbers of any length (counters of etcd; guaranteed since Kubernetes 1.35). */
 function isOlder(version: string, than: string): boolean {
   return version.length === than.length ? version < than : version.length < than.length;
 }

@@ -1,4 +1,4 @@
-/** Every kind that the controller reads or writes, and its path on the API server. */
+/** Every kind that the controller reads or writes, with its path on the API server. */
 import type {
   V1ConfigMap,
   V1Deployment,
@@ -50,7 +50,7 @@ export const REPLICA_SET = namespaced("apps", "v1", "replicasets", "ReplicaSet")
 export const JOB = namespaced("batch", "v1", "jobs", "Job");
 export const NETWORK_POLICY = namespaced("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy");
 export const POD_DISRUPTION_BUDGET = namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
-/** Of Kueue, where it is installed. */
+/** A resource of Kueue, if that is installed. */
 export const WORKLOAD = namespaced("kueue.x-k8s.io", "v1beta2", "workloads", "Workload");
 export const LEASE = namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 export const EVENT = namespaced("events.k8s.io", "v1", "events", "Event");
@@ -69,8 +69,7 @@ export function apiVersionOf({ group, version }: Resource): string {
 }
 
 /**
- * @returns the URL path of a collection (no name) or of one object; of all namespaces where a namespaced resource is
- * given without one
+ * @returns the URL path of a collection (without a name) or of one object; for a namespaced resource without a namespace, of all namespaces
  */
 export function pathOf(resource: Resource, key: Partial<ObjectKey> = {}, subresource?: string): string {
   const parts = [resource.group ? `/apis/${resource.group}` : "/api", resource.version];

@@ -12,7 +12,7 @@ test("whatever it is likened to, the value is the same, frozen, and equal parts 
       assert.equal(JSON.stringify(shared), text);
       assert.ok(Object.isFrozen(shared));
       const again = share(structuredClone(next), shared);
-      // Every part is the very same, so that the whole is; -0 and 0 are equal and print alike.
+      // Every part is the same object, so the whole is, too; -0 and 0 are equal and print alike.
       if (!text.includes("__proto__")) assert.equal(again, shared);
     }),
   );

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Lets `perSecond` calls through on average and `burst` at once; who waits is served in the order of asking. */
+/** Allows `perSecond` calls on average and `burst` calls at once. Waiting callers are served in order. */
 export class TokenBucket {
   readonly #perSecond: number;
   readonly #burst: number;
@@ -17,14 +17,14 @@ export class TokenBucket {
     this.#filledMs = now();
   }
 
-  /** Takes a token, in debt if need be. @returns the seconds after which the taker may go on */
+  /** Takes a token, in advance if none is left. @returns the seconds that the caller must wait */
   reserveSeconds(): number {
     this.#fill();
     this.#tokens -= 1;
     return this.#tokens >= 0 ? 0 : -this.#tokens / this.#perSecond;
   }
 
-  /** @returns whether a token was there; takes none otherwise */
+  /** @returns whether a token was available; if not, takes none */
   tryTake(): boolean {
     this.#fill();
     if (this.#tokens < 1) return false;
@@ -32,24 +32,24 @@ export class TokenBucket {
     return true;
   }
 
-  /** Until a token is there; takes none. */
+  /** Returns the seconds until a token is available. Takes none. */
   secondsUntilNext(): number {
     this.#fill();
     return Math.max(0, 1 - this.#tokens) / this.#perSecond;
   }
 
-  /** What is left of the burst, 0..1; negative where takers wait. */
+  /** Returns the unused share of the burst, 0 to 1; negative if callers wait. */
   get level(): number {
     this.#fill();
     return this.#tokens / this.#burst;
   }
 
-  /** Milliseconds since it was last asked. */
+  /** Returns the milliseconds since the last call. */
   get idleMs(): number {
     return this.#now() - this.#filledMs;
   }
 
-  /** Waits for the turn. Rejects with the signal's reason when it aborts. */
+  /** Waits for a token. Rejects with the signal's reason when it aborts. */
   async take(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     const seconds = this.reserveSeconds();

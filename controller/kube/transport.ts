@@ -1,31 +1,30 @@
 /**
- * HTTP to the API server over kept-alive connections. Credentials, certificates and proxies are the work of
- * `KubeConfig`; its own agent is not used for direct connections, because it keeps none alive and keeps the first
- * certificate it saw for ever.
+ * HTTP to the API server over kept-alive connections. `KubeConfig` handles credentials, certificates and proxies. Its own agent is not used
+ * for direct connections, because it keeps none alive and never reads a renewed certificate.
  */
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
 
-/** How long credentials are used before the kubeconfig is asked again (token files and exec plugins change). */
+/** How long credentials are cached before the kubeconfig is read again (token files and exec plugins change). */
 const CREDENTIALS_SECONDS = 10;
-/** Idle connections go before the API server, which waits 90 s, closes them under a request. */
+/** Idle connections are closed earlier than by the API server, which waits 90 s, so that none is closed during a request. */
 const IDLE_SECONDS = 60;
-/** A host that vanished is noticed by the kernel: first probe after this, then one a second, ten of them. */
+/** TCP keepalive detects a vanished host: first probe after this time, then one a second, ten in all. */
 const TCP_PROBE_SECONDS = 30;
-/** A longer answer is a fault: a page of 500 objects is far below. */
+/** A longer answer is a fault: a page of 500 objects is far smaller. */
 const MAX_BODY_BYTES = 256 * 1024 * 1024;
 
 export interface TransportRequest {
   method: string;
-  /** With query. */
+  /** Path with query. */
   path: string;
   headers?: Record<string, string>;
   body?: string;
-  /** `send`: until the whole answer is there; `open`: until its headers are. */
+  /** `send`: until the whole answer has arrived; `open`: until its headers have. */
   timeoutSeconds: number;
   signal?: AbortSignal;
-  /** Called at the last moment: the connection stands and nothing was sent. A throw sends nothing and is the result. */
+  /** Called when the connection is open and nothing was sent. If it throws, nothing is sent and the error is the result. */
   beforeSend?: () => void;
 }
 
@@ -35,7 +34,7 @@ export interface TransportReply {
   body: string;
 }
 
-/** No answer within the time given. */
+/** The answer did not arrive in time. */
 export class TimeoutError extends Error {
   override readonly name = "TimeoutError";
   readonly code = "Timeout";
@@ -69,7 +68,7 @@ export class Transport {
     this.host = this.#base.host;
   }
 
-  /** Rejects with `TimeoutError`, the signal's reason, what `beforeSend` threw, or a system error. */
+  /** Rejects with `TimeoutError`, the signal's reason, the error of `beforeSend`, or a system error. */
   async send(options: TransportRequest): Promise<TransportReply> {
     const reply = await this.#sendOnce(options);
     if (reply.status !== 401) return reply;
@@ -77,7 +76,7 @@ export class Transport {
     return this.#sendOnce(options);
   }
 
-  /** As `send`, but the answer's body is left to be read. Of a 200, its end and silence are the caller's to watch. */
+  /** Like `send`, but does not read the answer's body. After status 200 the caller must watch for its end and for silence. */
   async open(options: TransportRequest): Promise<IncomingMessage> {
     const { response, stopTimer } = await this.#start(options);
     if (response.statusCode === 200) stopTimer();
@@ -131,7 +130,7 @@ export class Transport {
       },
     } as RequestOptions);
 
-    // Destroying a request whose answer has begun shows up as "aborted" in the answer; the cause is kept here.
+    // Destroying a request whose answer has begun appears as "aborted" in the answer, so keep the cause here.
     let failed: Error | undefined;
     const fail = (error: Error) => {
       failed ??= error;
@@ -172,7 +171,7 @@ export class Transport {
     const read = async (): Promise<Credentials> => {
       const all: RequestOptions = {};
       await this.#config.applyToHTTPSOptions(all);
-      // The certificates are in the agent; to repeat them would make a long pool name out of them for every request.
+      // The agent has the certificates; with them in each request, Node would build a long pool name from them every time.
       const agent = this.#viaProxy ? all.agent : this.#keepAliveAgent(all);
       return { options: { headers: all.headers, auth: all.auth, agent }, readMs: performance.now() };
     };
@@ -184,7 +183,7 @@ export class Transport {
     return this.#credentials;
   }
 
-  /** @returns the agent of this identity; one that has changed opens connections of its own, the old ones run out */
+  /** @returns the agent of this identity; after a change a new agent opens new connections, and the old ones expire */
   #keepAliveAgent({ ca, cert, key, servername, rejectUnauthorized }: RequestOptions): HttpAgent | HttpsAgent {
     const tls = { ca, cert, key, servername, rejectUnauthorized };
     const identity = JSON.stringify([ca, cert, key].map(String).concat(String(servername), String(rejectUnauthorized)));

@@ -1,4 +1,4 @@
-/** What the machinery knows of an object: raw JSON as the API server sent it, timestamps as strings. */
+/** Kubernetes objects as raw JSON from the API server; timestamps are strings. */
 export interface OwnerReference {
   apiVersion: string;
   kind: string;
@@ -12,14 +12,14 @@ export interface ObjectMeta {
   name: string;
   namespace?: string;
   uid?: string;
-  /** Grows with every write to the API server; compared by `Reflector.hasSeen` alone. */
+  /** Grows with every write to the API server; only `Reflector.hasSeen` compares it. */
   resourceVersion?: string;
   generation?: number;
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   ownerReferences?: OwnerReference[];
   finalizers?: string[];
-  /** RFC 3339, seconds. */
+  /** RFC 3339, in seconds. */
   creationTimestamp?: string;
   deletionTimestamp?: string;
 }
@@ -30,7 +30,7 @@ export interface KubeObject {
   metadata: ObjectMeta;
 }
 
-/** One kind of object and where the API server keeps it. Constants are in `resources.ts`. */
+/** One kind of object and its place on the API server. Constants are in `resources.ts`. */
 export interface Resource {
   /** Empty for the core group. */
   group: string;
@@ -56,7 +56,7 @@ export interface ObjectList<T> {
   metadata: ListMeta;
 }
 
-/** `ERROR` never reaches a caller: `ApiClient.watch` throws it. */
+/** Callers never see `ERROR`: `ApiClient.watch` throws it. */
 export interface WatchEvent<T> {
   type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
   object: T;
@@ -64,17 +64,17 @@ export interface WatchEvent<T> {
 
 /**
  * The contract of a reconcile.
- * - `{}`: done; the next event about the key brings it back.
- * - `{ requeueAfterSeconds }`: done for now; look again then, or at the next event if that is earlier.
- * - a throw: not done; again after an exponential back-off, or after the `retryAfterSeconds` of an `ApiError`.
+ * - `{}`: done; the key's next event leads to the next reconcile.
+ * - `{ requeueAfterSeconds }`: done for now; reconcile again after this time, or at the next event if that is earlier.
+ * - an error: not done; reconcile again after an exponential back-off, or after the `retryAfterSeconds` of an `ApiError`.
  */
 export interface ReconcileResult {
   requeueAfterSeconds?: number;
 }
 
 /**
- * A type of `@kubernetes/client-node` as it is in JSON: dates are strings, and names that the generator escaped with an
- * underscore (`_from`, `_continue`) are themselves again.
+ * The JSON form of a type of `@kubernetes/client-node`: dates are strings, and names that the generator escaped with an underscore
+ * (`_from`, `_continue`) have their original form.
  */
 export type Raw<T> = T extends Date
   ? string
@@ -84,10 +84,10 @@ export type Raw<T> = T extends Date
       ? { [Name in keyof T as Name extends `_${infer Plain}` ? Plain : Name]: Raw<T[Name]> }
       : T;
 
-/** An object of the API as raw JSON, with the metadata that every stored object has. */
+/** An API object as raw JSON, with the metadata that every stored object has. */
 export type RawObject<T> = Omit<Raw<T>, "metadata"> & KubeObject;
 
-/** @returns `namespace/name`, or `name` where there is no namespace: the key in caches and queues */
+/** @returns `namespace/name`, or `name` without a namespace: the key in caches and queues */
 export function keyOf(object: { metadata: ObjectKey }): string {
   const { namespace, name } = object.metadata;
   return namespace ? `${namespace}/${name}` : name;

@@ -18,7 +18,7 @@ async function read(
   })().catch((reason) => reason);
   for (const piece of pieces) {
     stream.write(piece);
-    await turn(); // what is written in one turn is read as one piece
+    await turn(); // pieces written in one turn are read as one
   }
   end(stream);
   const error = await reading;

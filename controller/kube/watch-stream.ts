@@ -2,10 +2,10 @@ import type { IncomingMessage } from "node:http";
 import { ApiError } from "./errors.ts";
 
 /**
- * The JSON values of a stream that has one on each line. A line may come in many pieces, a character too.
+ * Yields the JSON values of a stream that has one on each line. A line, and even a character, may arrive in several pieces.
  *
- * Throws `ApiError` with status 0 and reason `Silence` when nothing came for `silenceSeconds` (a half-open connection
- * looks like this), `BrokenStream` when a line is not JSON or the stream ended inside one, or the system's reason.
+ * Throws `ApiError` with status 0 and reason `Silence` if nothing arrived for `silenceSeconds` (as with a half-open connection),
+ * `BrokenStream` if a line is not JSON or the stream ended inside one, or the system's reason.
  */
 export async function* jsonLines(response: IncomingMessage, silenceSeconds: number): AsyncGenerator<unknown> {
   let silent = false;

@@ -5,7 +5,7 @@ import { ApiError } from "./errors.ts";
 import { KubeMetrics } from "./metrics.ts";
 import { type Worker, WorkQueue, type WorkQueueOptions } from "./work-queue.ts";
 
-/** A queue whose workers finish when the test says so, on a clock that the test moves. */
+/** Returns a queue whose workers finish when the test says so, with a clock that the test moves. */
 function start(t: { after: (f: () => void) => void }, options: WorkQueueOptions & { concurrency?: number } = {}) {
   mock.timers.enable({ apis: ["setTimeout"] });
   let nowMs = 0;

@@ -1,6 +1,6 @@
 /**
- * Keys that wait for a worker. A key waits at most once, and is never with two workers: added while a worker has it, it
- * comes back when that worker is done. (The rules of client-go's work queue.)
+ * A queue of keys for workers. A key waits at most once and has at most one worker: a key that is added while a worker has it waits until
+ * that worker is done. (client-go's rules.)
  */
 import { Backoff } from "./backoff.ts";
 import type { QueueMetrics } from "./metrics.ts";
@@ -8,17 +8,17 @@ import { TokenBucket } from "./token-bucket.ts";
 import type { ReconcileResult } from "./types.ts";
 
 export interface WorkQueueOptions {
-  /** First wait of a key that failed; doubles with each failure in a row. Default 0.05. */
+  /** First wait after a key failed; doubles with each consecutive failure. Default 0.05. */
   firstBackoffSeconds?: number;
   /** Longest such wait. Default 60. */
   maxBackoffSeconds?: number;
-  /** Failed keys that may come back a second, all together, and at once. Default 10 and 100. */
+  /** Retries per second for all keys together, and how many may start at once. Default 10 and 100. */
   retriesPerSecond?: number;
   retryBurst?: number;
   metrics?: QueueMetrics;
-  /** A worker threw; the key comes back. */
+  /** Called when a worker threw; the key is retried. */
   onError?: (key: string, error: unknown, retryInSeconds: number) => void;
-  /** Monotonic milliseconds. */
+  /** Monotonic clock, in milliseconds. */
   now?: () => number;
 }
 
@@ -32,11 +32,11 @@ interface Timer {
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #now: () => number;
-  /** Waiting, in order, with the time of adding. */
+  /** Waiting keys in order, with the time of adding. */
   readonly #waiting = new Map<string, number>();
-  /** With a worker, with the time of the start. */
+  /** Keys that a worker has, with the start time. */
   readonly #running = new Map<string, number>();
-  /** Added while with a worker. */
+  /** Keys that were added while a worker had them. */
   readonly #again = new Set<string>();
   readonly #timers = new Map<string, Timer>();
   readonly #backoffs = new Map<string, Backoff>();
@@ -51,12 +51,12 @@ export class WorkQueue {
     options.metrics?.observe(this);
   }
 
-  /** Keys that wait for a worker now; those of timers do not count. */
+  /** Returns the number of waiting keys, without those of timers. */
   get depth(): number {
     return this.#waiting.size + this.#again.size;
   }
 
-  /** Seconds that each running worker has been at it. */
+  /** Returns for each worker how long it has had its key. */
   runningSeconds(): number[] {
     return [...this.#running.values()].map((startedMs) => (this.#now() - startedMs) / 1000);
   }
@@ -71,7 +71,7 @@ export class WorkQueue {
     }
   }
 
-  /** Adds the key after `seconds`, or when it was to come anyway if that is earlier. */
+  /** Adds the key after `seconds`, or at an earlier time for which it is already scheduled. */
   addAfter(key: string, seconds: number): void {
     if (this.#stopped) return;
     if (seconds <= 0) {
@@ -93,7 +93,7 @@ export class WorkQueue {
   }
 
   /**
-   * Adds the key after its back-off, no less than `atLeastSeconds`, and in the turn of all retries together.
+   * Adds the key after its back-off, at least `atLeastSeconds`, within the limit of all retries together.
    * @returns the seconds until then
    */
   addRateLimited(key: string, atLeastSeconds = 0): number {
@@ -112,14 +112,14 @@ export class WorkQueue {
     return seconds;
   }
 
-  /** The key's failures are forgotten. */
+  /** Resets the key's failures. */
   forget(key: string): void {
     this.#backoffs.delete(key);
   }
 
   /**
-   * Hands keys to at most `concurrency` workers at a time until the signal aborts; resolves when the last worker is
-   * done. What still waits then is dropped.
+   * Hands keys to at most `concurrency` workers at a time until the signal aborts. Resolves when the last worker is done. Keys that still
+   * wait are dropped.
    */
   async run(worker: Worker, { concurrency, signal }: { concurrency: number; signal: AbortSignal }): Promise<void> {
     const idle = Promise.withResolvers<void>();

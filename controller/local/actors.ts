@@ -1,4 +1,4 @@
-/** The actor processes of a run: as many as there is work for. */
+/** The actor processes of a run, as many as the queued and running executions need. */
 import type { Actors, Restart } from "../../crds/trainingrun.ts";
 import { type ActorLoad, actorsToDrain, type Demand, desiredActors, Stabiliser } from "../autoscale.ts";
 import { ControllerError } from "../errors.ts";
@@ -7,9 +7,9 @@ import { describeExit, type Exit, type Program, SupervisedProcess } from "./proc
 export interface ActorPoolOptions {
   actors: Actors;
   restart: Restart;
-  /** @param index of the actor, from 0 */
+  /** @param index the actor's index, from 0 */
   program: (name: string, index: number) => Program;
-  /** Seconds that a drained actor may take for what it runs. */
+  /** Seconds that a drained actor may take to finish its programs. */
   drainSeconds: number;
   onRestart: (name: string, exit: Exit, waitSeconds: number) => void;
   onOutput: (name: string, line: string) => void;
@@ -29,7 +29,7 @@ export class ActorPool {
   #demand: Demand = { queued: 0, running: 0 };
   #loads: ActorLoad[] = [];
   #stopped = false;
-  /** An actor that ended by itself (idle, or drained by a learner that is about to end) is not replaced before this. */
+  /** An actor that ended by itself (idle, or drained because its learner is about to end) is not replaced before this time. */
   #replaceAtSeconds = 0;
   #replacing: NodeJS.Timeout | undefined;
 
@@ -42,14 +42,14 @@ export class ActorPool {
     this.failure.catch(() => {});
   }
 
-  /** Starts and drains actors so that there are as many as the demand asks for. */
+  /** Starts and drains actors to match the demand. */
   scale(demand: Demand, loads: ActorLoad[] = []): void {
     this.#demand = demand;
     this.#loads = loads;
     this.#reconcile();
   }
 
-  /** Forgets that actors ended: a learner that is back needs them. */
+  /** Replaces ended actors at once, because a learner that is back needs them. */
   replaceNow(): void {
     this.#replaceAtSeconds = 0;
     this.#reconcile();
@@ -70,7 +70,7 @@ export class ActorPool {
     return (this.#options.now?.() ?? performance.now()) / 1000;
   }
 
-  /** Ends all of them at once: what they run goes back to the queue. */
+  /** Ends all actors at once; their executions return to the queue. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#replacing);

@@ -1,14 +1,14 @@
-/** `HOST:PORT` as the command line takes it. */
+/** Parses `HOST:PORT` of the command line. */
 import { createServer } from "node:net";
 import { ControllerError } from "../errors.ts";
 
 export interface Address {
   host: string;
-  /** 0 is any free one. */
+  /** 0: any free port. */
   port: number;
 }
 
-/** @param option name of the option, for errors */
+/** @param option name of the option, for error messages */
 export function parseAddress(text: string, option: string): Address {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
@@ -24,13 +24,13 @@ export function formatAddress({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** @returns where a process on this machine reaches a server that listens at `host` */
+/** @returns the address for processes of this machine to reach a server that listens at `host` */
 export function dialledHost(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   return host === "::" ? "::1" : host;
 }
 
-/** Finds out before anything is made whether a server could listen there. @throws ControllerError `input` */
+/** Checks whether a server could listen there, before anything is created. @throws ControllerError `input` */
 export async function checkFree(address: Address, option: string): Promise<void> {
   const server = createServer();
   try {

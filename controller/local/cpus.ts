@@ -1,14 +1,14 @@
 /**
- * Which cores programs run on. Durations are a training signal, so on one machine programs and the learner's threads
- * share no core where there are enough.
+ * Chooses the cores for programs. Durations are a training signal, so on one machine programs and the learner's threads share no core if
+ * there are enough cores.
  */
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
 /**
- * @param cores those that this process may use
- * @param learnerThreads `spec.learner.threads`; 0 is all cores, which leaves nothing to keep apart
- * @returns a core list for each of `actors` actors (`1` or `2,3`), or undefined where they cannot be kept apart
+ * @param cores cores that this process may use
+ * @param learnerThreads `spec.learner.threads`; 0 means all cores, so no cores can be kept apart
+ * @returns a core list for each of `actors` actors (`1` or `2,3`), or undefined if there are not enough cores
  */
 export function actorCores(cores: number[], learnerThreads: number, actors: number): string[] | undefined {
   const free = cores.slice(learnerThreads);
@@ -25,12 +25,12 @@ export function usableCores(): number[] {
     const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
     if (list) return parseCoreList(list);
   } catch {
-    // No /proc: the cores are numbered from 0.
+    // Without /proc, number the cores from 0.
   }
   return Array.from({ length: availableParallelism() }, (_, core) => core);
 }
 
-/** `0-2,5` -> 0, 1, 2, 5 */
+/** Parses `0-2,5` to 0, 1, 2, 5. */
 export function parseCoreList(list: string): number[] {
   return list.split(",").flatMap((range) => {
     const [first, last = first] = range.split("-").map(Number);

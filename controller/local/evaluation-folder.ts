@@ -1,4 +1,4 @@
-/** The folder of an evaluation: like a run's, with `policies.json` besides. */
+/** The folder of an evaluation: like a run's, plus `policies.json`. */
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { withEarlierRange } from "../../crds/resolved.ts";
@@ -10,7 +10,7 @@ import { createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-f
 import { readSummary } from "./summary.ts";
 
 const POLICIES = "policies.json";
-/** What its numbers depend on; the rest may be another when it goes on. */
+/** Settings that its numbers depend on; the others may change when the evaluation continues. */
 const SETTINGS = ["seed", "tasks", "model", "prompts", "evaluation"] as const;
 
 export function createEvaluationFolder(directory: string, { run, policies }: EvaluationPlan): void {
@@ -21,10 +21,10 @@ export function createEvaluationFolder(directory: string, { run, policies }: Eva
 }
 
 /**
- * Looks at the folder, and takes it if there is an evaluation in it to go on with (`begun`).
+ * Opens the folder. Takes it if it contains an unfinished evaluation (`begun`).
  *
- * @returns `new`: to be created
- * @throws ControllerError `input` if something else is there, or an evaluation of something else
+ * @returns `new`: the folder must be created
+ * @throws ControllerError `input` if it contains something else, or an evaluation with other settings
  */
 export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "new" | "begun" | "done" {
   if (!existsSync(directory)) return "new";

@@ -21,7 +21,7 @@ spec:
   model: { policy: quickstart, temperature: 0.8 }
   evaluation: { samples: 24 }
 `;
-/** Files below `home`; a name that ends with a slash is a folder. */
+/** Makes files below `home`; a name that ends with a slash is a folder. */
 function lay(...files: (string | [name: string, text: string])[]): void {
   for (const file of files) {
     const [name, text] = typeof file === "string" ? [file, ""] : file;

@@ -1,12 +1,12 @@
-/** Ctrl-C and its relatives: the first asks for an orderly stop, the second ends everything at once. */
+/** Handles Ctrl-C and similar signals: the first asks for an orderly stop, the second ends everything at once. */
 import { ControllerError, EXIT } from "../errors.ts";
 
 const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 export interface Interruption {
-  /** Aborted by the first signal, its reason a ControllerError `interrupted`. */
+  /** The first signal aborts it. Its reason is a ControllerError `interrupted`. */
   signal: AbortSignal;
-  /** Stops listening. */
+  /** Removes the listeners. */
   dispose(): void;
 }
 
@@ -17,7 +17,7 @@ export function listenForInterrupts(
 ): Interruption {
   const controller = new AbortController();
   const listener = (name: NodeJS.Signals): void => {
-    // Whatever lives and what must not stay is dealt with on `exit`.
+    // `exit` handlers end child processes and remove temporary files.
     if (controller.signal.aborted) {
       onSecond();
       process.exit(EXIT.interrupted);

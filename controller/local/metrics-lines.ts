@@ -1,9 +1,9 @@
-/** The finished iterations of a run folder. */
+/** Reads the finished iterations of a run folder. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { IterationLine } from "./terminal.ts";
 
-/** @returns the whole lines of metrics.jsonl, oldest first; none if it is not there yet */
+/** @returns the complete lines of metrics.jsonl, oldest first; none if the file does not exist yet */
 export function readMetrics(directory: string): { text: string; line: IterationLine }[] {
   let content: string;
   try {
@@ -11,7 +11,7 @@ export function readMetrics(directory: string): { text: string; line: IterationL
   } catch {
     return [];
   }
-  // What follows the last line break is still being written.
+  // The text after the last line break is still being written.
   const lines = content.split("\n").slice(0, -1);
   return lines.map((text) => ({ text, line: JSON.parse(text) }));
 }

@@ -19,7 +19,7 @@ after(() => rmSync(directory, { recursive: true, force: true }));
 const restart = { backoffSeconds: 0.02, maxBackoffSeconds: 0.05, stableSeconds: 60, maxFailures: 2 };
 
 let count = 0;
-/** Supervises a script; `starts` is the file that each start of it adds a line to. */
+/** Supervises a script; each start of it appends a line to the file `starts`. */
 function supervise(script: string, supervision: Partial<Supervision> = {}) {
   const name = `child-${count++}`;
   const file = join(directory, `${name}.mjs`);

@@ -1,9 +1,9 @@
 /**
- * A child process that is kept alive: it is started again with exponential backoff when it dies, and given up after
- * too many failures in a row.
+ * A child process that is kept alive: it is restarted with exponential backoff when it dies, and given up after too many consecutive
+ * failures.
  *
- * It never outlives this process. An orderly end stops it (SIGTERM, then SIGKILL to its whole group); an `exit` of any
- * kind kills its group; if this process is killed itself, the IPC channel closes, on which every child exits at once.
+ * It never outlives this process. An orderly end stops it (SIGTERM, then SIGKILL to its whole group). Any `exit` kills its group. If this
+ * process is killed, the IPC channel closes, and every child exits at once.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -13,29 +13,29 @@ import type { Restart } from "../../crds/trainingrun.ts";
 import { harmless } from "../harmless.ts";
 
 export interface Program {
-  /** What messages and the log file call it. */
+  /** Name in messages and of the log file. */
   name: string;
   file: string;
-  /** Asked for at every start, since a restart may need others. One that fails counts as a failed start. */
+  /** Called at every start, because arguments may change. If it fails, the start counts as failed. */
   args: () => string[] | Promise<string[]>;
   env?: NodeJS.ProcessEnv;
   logFile: string;
 }
 
 export interface Exit {
-  /** Undefined if a signal ended it. */
+  /** Undefined if a signal ended the process. */
   status: number | undefined;
   signal: NodeJS.Signals | undefined;
-  /** The last thing that it said, made readable; empty if it said nothing. */
+  /** The last line of its output, in readable form; may be empty. */
   said: string;
 }
 
-/** `ended`: it came to its end and is not started again. `stopped`: we ended it. `gaveUp`: it fails too often. */
+/** `ended`: the process finished and is not restarted. `stopped`: this process ended it. `gaveUp`: it failed too often. */
 export type Fate = { kind: "ended" | "stopped" | "gaveUp"; exit: Exit };
 
 export interface Supervision {
   restart: Restart;
-  /** Whether an exit that nobody asked for is the end (true), or a failure after which it is started again (false). */
+  /** Returns whether an unrequested exit is the regular end (true) or a failure that leads to a restart (false). */
   isEnd: (exit: Exit) => boolean | Promise<boolean>;
   onMessage?: (message: unknown) => void;
   onRestart?: (exit: Exit, waitSeconds: number) => void;
@@ -44,7 +44,7 @@ export interface Supervision {
   now?: () => number;
 }
 
-/** Enough for a stack trace and what stands before it. */
+/** Enough for a stack trace and the lines before it. */
 const LAST_LINES = 60;
 
 const living = new Set<ChildProcess>();
@@ -54,7 +54,7 @@ process.on("exit", () => {
 
 export class SupervisedProcess {
   readonly name: string;
-  /** Settles once it will not be started again. Never rejects. */
+  /** Settles when the process will not be restarted. Never rejects. */
   readonly fate: Promise<Fate>;
   readonly #program: Program;
   readonly #supervision: Supervision;
@@ -67,7 +67,7 @@ export class SupervisedProcess {
     this.#program = program;
     this.#supervision = supervision;
     this.#log = createWriteStream(program.logFile, { flags: "a" });
-    // A full disk must not end the run by way of its logs; the learner reports it when it cannot write its store.
+    // A log on a full disk must not end the run; the learner reports the full disk when it cannot write its store.
     this.#log.on("error", () => {});
     this.fate = this.#keepAlive();
   }
@@ -82,8 +82,8 @@ export class SupervisedProcess {
   }
 
   /**
-   * Asks it to end and starts it no more: SIGTERM, with `atOnce` SIGINT as well (to an actor, the second signal means
-   * that it must not drain; two of a kind can arrive as one), SIGKILL to its group after `graceSeconds`.
+   * Stops the process and does not restart it: SIGTERM, with `atOnce` also SIGINT (the second signal tells an actor not to drain; two equal
+   * signals can arrive as one), SIGKILL to its group after `graceSeconds`.
    */
   async stop(graceSeconds: number, { atOnce = false } = {}): Promise<Fate> {
     this.#stopping.abort();
@@ -99,13 +99,13 @@ export class SupervisedProcess {
     return fate;
   }
 
-  /** SIGKILL to its process group. */
+  /** Sends SIGKILL to the process group. */
   kill(): void {
     this.#stopping.abort();
     killGroup(this.#child);
   }
 
-  /** SIGKILL to its process group, which counts as a failure: it is started again. */
+  /** Sends SIGKILL to the process group. This counts as a failure, so the process is restarted. */
   restartNow(): void {
     killGroup(this.#child);
   }
@@ -129,7 +129,7 @@ export class SupervisedProcess {
     }
   }
 
-  /** Once all that it said is in the log, or cannot be. */
+  /** Reports the end once all output is in the log, or cannot be written. */
   async #end(kind: Fate["kind"], exit: Exit): Promise<Fate> {
     await new Promise<void>((resolve) => this.#log.end(() => resolve()));
     return { kind, exit };
@@ -145,7 +145,7 @@ export class SupervisedProcess {
       return { status: 1, signal: undefined, said: (error as Error).message };
     }
     if (this.#stopping.signal.aborted) return { status: undefined, signal: "SIGTERM", said: "" };
-    // A process group of its own: Ctrl-C reaches this process alone, which then stops the others in order.
+    // A process group of its own: Ctrl-C reaches this process alone, which then stops its children in order.
     const child = spawn(process.execPath, [file, ...args], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       detached: true,
@@ -167,7 +167,7 @@ export class SupervisedProcess {
     return new Promise((resolve) => {
       const end = (status: number | null, signal: NodeJS.Signals | null): void => {
         living.delete(child);
-        // Whatever it started and did not end.
+        // Kill the rest of its group.
         killGroup(child);
         resolve({ status: status ?? undefined, signal: signal ?? undefined, said: lastWords(lines) });
       };
@@ -175,7 +175,7 @@ export class SupervisedProcess {
         onLine(error.message);
         if (child.pid === undefined) end(1, null);
       });
-      // Grandchildren may hold the pipes open, so `close` can be late; `exit` is not, but output may follow it.
+      // Grandchildren may hold the pipes open, so `close` can be late. `exit` is not late, but output may follow it.
       child.once("exit", (status, signal) => {
         const settle = setTimeout(() => end(status, signal), OUTPUT_SETTLE_MILLISECONDS);
         child.once("close", () => {
@@ -187,10 +187,10 @@ export class SupervisedProcess {
   }
 }
 
-/** How long output of a process that ended is waited for. */
+/** How long to wait for output of an ended process. */
 const OUTPUT_SETTLE_MILLISECONDS = 500;
 
-/** @returns seconds to wait after the `failures`-th failure in a row: doubling, up to a bound */
+/** @returns seconds to wait after the `failures`-th consecutive failure: doubling, up to a bound */
 export function backoffSeconds(failures: number, restart: Restart): number {
   return Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (failures - 1));
 }
@@ -201,10 +201,10 @@ export function describeExit({ signal, status, said }: Exit): string {
   return said === "" ? `status ${status}` : `status ${status}: ${said}`;
 }
 
-/** Lines of Node's report of an uncaught error that are not its message. */
+/** Lines around the message in Node's report of an uncaught error. */
 const AROUND_ERROR = /^\s+at |^Node\.js v|^[\s{}^]*$|^\s+\[?\w+\]?: |^(node|file):/;
 
-/** @returns the last line that is for a person, made readable */
+/** @returns the last line that is meant for people, in readable form */
 export function lastWords(lines: string[]): string {
   return (
     lines
@@ -219,7 +219,7 @@ function killGroup(child: ChildProcess | undefined): void {
   try {
     process.kill(-child.pid, "SIGKILL");
   } catch {
-    // The group is gone.
+    // The group has ended.
   }
 }
 
@@ -236,7 +236,7 @@ function splitLines(stream: NodeJS.ReadableStream, onLine: (line: string) => voi
   });
 }
 
-/** A line of pino's JSON as text for a person's terminal, any other line likewise. */
+/** Returns the message of a line of pino's JSON, or any other line itself, without control characters. */
 export function readableLine(line: string): string {
   return harmless(messageOf(line));
 }

@@ -1,4 +1,4 @@
-/** The folder of a run: made whole, held by one process at a time. */
+/** The folder of a run. It is created as a whole, and one process at a time holds it. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { resolvedText } from "../../crds/resolved.ts";
@@ -10,8 +10,8 @@ const LOCK = "lock";
 
 /**
  * @param out the folder itself; absent: `runs/<name>-<UTC time>` below the working directory
- * @returns the path of a new run's folder, which is not made yet
- * @throws ControllerError `input` if something is there already
+ * @returns the path of a new run's folder, which does not exist yet
+ * @throws ControllerError `input` if the path exists
  */
 export function newRunFolder(run: TrainingRun, out: string | undefined, now: Date): string {
   const directory = resolve(out ?? join("runs", `${run.metadata.name}-${compactTime(now)}`));
@@ -23,7 +23,7 @@ export function newRunFolder(run: TrainingRun, out: string | undefined, now: Dat
   throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
 }
 
-/** Makes the folder with its manifest, whole or not at all, and holds it. */
+/** Creates the folder with its manifest, completely or not at all, and holds it. */
 export function createRunFolder(directory: string, run: TrainingRun): void {
   try {
     mkdirSync(join(directory, "logs"), { recursive: true });
@@ -35,7 +35,7 @@ export function createRunFolder(directory: string, run: TrainingRun): void {
   holdRunFolder(directory);
 }
 
-/** Writes the resolved manifest, whole or not at all. */
+/** Writes the resolved manifest, completely or not at all. */
 export function writeManifest(directory: string, run: TrainingRun): void {
   const path = join(directory, MANIFEST);
   const earlier = existsSync(path) ? readFileSync(path, "utf8") : "";
@@ -43,14 +43,14 @@ export function writeManifest(directory: string, run: TrainingRun): void {
   renameSync(`${path}.new`, path);
 }
 
-/** @throws ControllerError `input` if a living process has the folder */
+/** @throws ControllerError `input` if a running process holds the folder */
 export function refuseLiving(directory: string): void {
   const holder = readHolder(join(directory, LOCK));
   if (holder && startTicks(holder.pid) === holder.startTicks)
     throw new ControllerError("input", `${directory}: this run is alive (process ${holder.pid}); stop that one first`);
 }
 
-/** Takes the folder for this process until it ends. @throws ControllerError `input` if a living process has it */
+/** Holds the folder until this process ends. @throws ControllerError `input` if another running process holds it */
 export function holdRunFolder(directory: string): void {
   const lock = join(directory, LOCK);
   refuseLiving(directory);
@@ -72,15 +72,18 @@ function readHolder(lock: string): { pid: number; startTicks: string } | undefin
   try {
     return JSON.parse(readFileSync(lock, "utf8"));
   } catch {
-    // None, or cut off by a crash: nobody holds it.
+    // The file is missing or incomplete after a crash: nobody holds the folder.
     return undefined;
   }
 }
 
-/** A process number is used again, a number with its start time is not. Undefined if there is no such process. */
+/**
+ * Returns the start time of a process, which distinguishes it from a later process with the same number. Undefined if there is no such
+ * process.
+ */
 function startTicks(pid: number): string | undefined {
   try {
-    // Field 22; the second, the name in brackets, may hold spaces.
+    // The start time is field 22; field 2, the name in brackets, may contain spaces.
     return readFileSync(`/proc/${pid}/stat`, "utf8")
       .replace(/^.*\) /s, "")
       .split(" ")[19];

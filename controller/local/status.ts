@@ -1,4 +1,4 @@
-/** Follows a learner's status stream, across its restarts. */
+/** Follows a learner's status stream, also across the learner's restarts. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { clientCredentials } from "../../proto/channel.ts";
 import {
@@ -12,24 +12,23 @@ import {
 export type { StatusReceived };
 
 const RECONNECT_SECONDS = 0.5;
-/** How often a person sees counts move. */
+/** How often displayed counts change. */
 const COUNTS_SECONDS = 0.2;
 
 export function phaseName(status: StatusReceived): PhaseName {
   return messages.Phase[status.phase] as PhaseName;
 }
 
-/** Phases after which no further status comes. A stopped learner can be started again. */
+/** Phases after which no further status follows. A stopped learner can be restarted. */
 const FINAL_PHASES: readonly PhaseName[] = ["SUCCEEDED", "FAILED_RUN"];
 
 export interface Watch {
-  /** Connects no more, and ends the watch with the stream that is open, at most `seconds` from now. */
+  /** Stops reconnecting, and ends the open stream after at most `seconds`. */
   close(seconds: number): Promise<void>;
 }
 
 /**
- * Calls `onStatus` with the newest status and with each change of it, reconnecting until it is closed or the phase is
- * final.
+ * Calls `onStatus` with the newest status and with each change. Reconnects until it is closed or the phase is final.
  *
  * @param tls folder with a certificate of role `controller`
  */
@@ -58,7 +57,7 @@ export function watchStatus(address: string, tls: string, onStatus: (status: Sta
   };
 }
 
-/** @returns the phase of the last status of one stream, which ends when the learner does */
+/** @returns the phase of the stream's last status; the stream ends when the learner does */
 function watchOnce(
   client: LearnerStatusClient,
   onStatus: (status: StatusReceived) => void,

@@ -1,7 +1,7 @@
 import type { Parts } from "../parts.ts";
 import type { Screen } from "./terminal.ts";
 
-/** What a command of this machine has of the process that runs it. */
+/** The process environment of a local command. */
 export interface Surroundings {
   parts: Parts;
   stdout: Screen;

@@ -11,7 +11,7 @@ const file = join(folder, "kubectl-longrun");
 before(() => bundle(file));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Runs the bundle with a Node that says it is of this version. */
+/** Runs the bundle with a Node that reports this version. */
 function run(version: string) {
   const preload = join(folder, "version.cjs");
   const versions = `{ ...process.versions, node: ${JSON.stringify(version)} }`;

@@ -1,5 +1,5 @@
 /**
- * `npm run plugin`: makes `kubectl-longrun`, one file that Node >= 20.19 runs, which kubectl finds on PATH.
+ * `npm run plugin`: makes `kubectl-longrun`, one file for Node >= 20.19, which kubectl finds on PATH.
  *
  *     node controller/plugin/bundle.ts [FILE]      default: dist/kubectl-longrun
  */
@@ -9,14 +9,14 @@ import { build } from "esbuild";
 
 const ROOT = join(import.meta.dirname, "../..");
 
-/** What a file without an extension is to Node, CommonJS or a module, depends on the package.json above it, if any. */
+/** Node decides by the package.json above it, if any, whether a file without an extension is CommonJS or a module. */
 const REQUIRE =
   'var require = typeof require === "function" ? require : process.getBuiltinModule("module").createRequire(process.argv[1]);';
 
-/** The oldest Node that every bundled package supports. */
+/** The oldest Node version that every bundled package supports. */
 const OLDEST_NODE = [20, 19];
 
-/** Before anything is loaded: on an older Node the client fails with a stack trace of its own. */
+/** Checked before anything is loaded, because on an older Node the client fails with a stack trace. */
 const CHECK =
   `var node = process.versions.node.split(".").map(Number); ` +
   `if (node[0] < ${OLDEST_NODE[0]} || (node[0] === ${OLDEST_NODE[0]} && node[1] < ${OLDEST_NODE[1]})) { ` +
@@ -36,7 +36,7 @@ export async function bundle(file: string): Promise<void> {
     format: "cjs",
     alias: { "whatwg-url": join(import.meta.dirname, "whatwg-url.ts") },
     minify: true,
-    // Stack traces and `error.name` keep their words.
+    // Names in stack traces and `error.name` stay readable.
     keepNames: true,
     legalComments: "none",
     banner: { js: `#!/usr/bin/env node\n${CHECK}\n${REQUIRE}` },

@@ -1,4 +1,4 @@
-/** The cluster and the namespace that a command is about, chosen as kubectl chooses them. */
+/** The cluster and namespace of a command, chosen by kubectl's rules. */
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { Run } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
@@ -15,7 +15,7 @@ export interface Cluster {
   config: KubeConfig;
   client: ApiClient;
   namespace: string;
-  /** Ctrl-C: what takes time ends. */
+  /** Aborted by Ctrl-C; ends slow work. */
   signal: AbortSignal;
 }
 
@@ -30,7 +30,7 @@ export function connect({ kubeconfig, context, namespace }: ClusterOptions, sign
   }
 }
 
-/** @throws ControllerError `input` if there is none */
+/** @throws ControllerError `input` if the run does not exist */
 export async function readRun({ client, namespace }: Cluster, name: string): Promise<Run> {
   const run = await client.get<Run>(TRAINING_RUN, { namespace, name }).catch((cause: unknown) => {
     throw cause instanceof ApiError ? new ControllerError("failed", cause.message, { cause }) : cause;

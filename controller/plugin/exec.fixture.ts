@@ -7,7 +7,7 @@ export const STDOUT = 1;
 export const STDERR = 2;
 export const STATUS = 3;
 
-/** Answers the upgrade; what follows are frames. */
+/** Answers the upgrade request; frames follow. */
 export function accept(request: IncomingMessage, socket: Duplex): void {
   const key = `${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
   const headers = {
@@ -20,7 +20,7 @@ export function accept(request: IncomingMessage, socket: Duplex): void {
   socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join("")}\r\n`);
 }
 
-/** A binary message to one channel. */
+/** Returns a binary message for one channel. */
 export function frame(channel: number, data: Buffer | string): Buffer {
   const payload = Buffer.concat([Buffer.of(channel), Buffer.from(data)]);
   const head = Buffer.alloc(10);

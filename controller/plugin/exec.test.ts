@@ -12,7 +12,7 @@ const AT = { namespace: "team", pod: "quick-learner-abc", container: "learner" }
 const MEGABYTE = 2 ** 20;
 
 describe("a command in a container", () => {
-  /** What the API server does once the connection stands. */
+  /** The API server's actions once the connection is open. */
   let serve: (socket: Duplex, request: IncomingMessage) => void;
   let server: Server;
   let config: KubeConfig;

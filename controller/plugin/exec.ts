@@ -1,4 +1,4 @@
-/** Commands in a container, over the API server: what `kubectl exec` does, for output alone. */
+/** Runs commands in a container over the API server, like `kubectl exec`, for output alone. */
 import { PassThrough, type Writable } from "node:stream";
 import { Exec, type V1Status } from "@kubernetes/client-node";
 import { ControllerError } from "../errors.ts";
@@ -10,11 +10,11 @@ export interface Container {
   container: string;
 }
 
-/** Most of what a command says on stderr that an error repeats. */
+/** Most characters of a command's stderr in an error message. */
 const STDERR_CHARACTERS = 500;
 
 /**
- * Runs `command` and sends what it writes to `output`, as fast as that takes it: weights are larger than memory.
+ * Runs `command` and writes its output to `output`, as fast as that accepts it, because weights are larger than memory.
  *
  * @throws ControllerError `failed` if it cannot be run, if the connection breaks, or if its exit status is not 0
  */
@@ -34,7 +34,7 @@ export async function execute(
     said = (said + text).slice(-STDERR_CHARACTERS);
   });
   const ended = Promise.withResolvers<V1Status>();
-  ended.promise.catch(() => {}); // the connection may break before anybody waits
+  ended.promise.catch(() => {}); // the connection may break before the promise is awaited
   const socket = await new Exec(config)
     .exec(namespace, pod, container, command, stdout, stderr, null, false, (status) => ended.resolve(status))
     .catch((error: unknown) => {
@@ -42,7 +42,7 @@ export async function execute(
     });
   socket.onclose = () => ended.reject(failed("the connection ended before the command did"));
   socket.onerror = ({ message }: { message: string }) => ended.reject(failed(message));
-  // The library writes whatever comes: a reader that is slower than the network has to hold the network back.
+  // The library writes whatever arrives, so a slow reader must pause the socket itself.
   const pausable = socket as unknown as { pause(): void; resume(): void };
   output.on("error", () => {});
   stdout.on("data", (chunk: Buffer) => {
@@ -68,7 +68,7 @@ export async function execute(
   }
 }
 
-/** @returns what the command wrote. @throws as `execute` */
+/** @returns the command's output. @throws as `execute` */
 export async function outputOf(
   cluster: Pick<Cluster, "config" | "signal">,
   at: Container,
@@ -83,7 +83,7 @@ export async function outputOf(
   return Buffer.concat(chunks);
 }
 
-/** The library's errors are events of a WebSocket as well as errors. */
+/** The library reports errors as WebSocket events or as errors. */
 function describe(error: unknown): string {
   const { message, error: inner } = error as { message?: string; error?: Error };
   const text = message || inner?.message || String(error);

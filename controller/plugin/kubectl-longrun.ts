@@ -1,4 +1,4 @@
-/** The process of `kubectl longrun`; esbuild makes one file of it and of all that it imports (`bundle.ts`). */
+/** The process of `kubectl longrun`. esbuild bundles it with all imports into one file (`bundle.ts`). */
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
 import { main } from "./main.ts";
 

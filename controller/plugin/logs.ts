@@ -1,4 +1,4 @@
-/** `kubectl longrun logs RUN`: the JSON lines of a run's processes; of several, each behind its pod's name. */
+/** `kubectl longrun logs RUN`: prints the JSON lines of a run's processes, after the pod's name if there are several. */
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
@@ -13,13 +13,13 @@ import { type Cluster, readRun } from "./cluster.ts";
 export interface LogsOptions {
   component: "learner" | "actor";
   follow: boolean;
-  /** Of the container before its last restart. */
+  /** Read the container before its last restart. */
   previous: boolean;
-  /** Newest lines of each; undefined: all. */
+  /** Number of newest lines of each; undefined: all. */
   tail: number | undefined;
 }
 
-/** @throws ControllerError `failed` if the run has no such pod, or none can be read */
+/** @throws ControllerError `failed` if the run has no such pod, or if no log can be read */
 export async function showLogs(
   cluster: Cluster,
   name: string,
@@ -43,7 +43,7 @@ export async function showLogs(
         signal.addEventListener("abort", () => request.abort(), { once: true });
         const lines = createInterface({ input: stream });
         lines.on("line", (line) => screen.write(`${pods.length > 1 ? `${pod} ` : ""}${harmless(line)}\n`));
-        stream.on("error", () => lines.close()); // as when the pod goes, or the user
+        stream.on("error", () => lines.close()); // for example when the pod is deleted or the user stops
         await once(lines, "close");
       } catch (error) {
         faults.push(`${pod}: ${messageOf(error)}`);
@@ -53,7 +53,7 @@ export async function showLogs(
   if (faults.length === pods.length) throw new ControllerError("failed", faults[0]!);
 }
 
-/** The library quotes the API server's whole answer. */
+/** The library's errors contain the API server's whole answer. */
 function messageOf(error: unknown): string {
   const { message = String(error) } = error as Error;
   return /"message":"((?:[^"\\]|\\.)*)"/.exec(message.replaceAll('\\"', '"'))?.[1] ?? message.split("\n")[0]!;

@@ -1,6 +1,6 @@
 /**
- * The run folder on a run's volume: in its learner's pod while there is one, else in a pod of its own that mounts the
- * volume for reading, does nothing, and goes again.
+ * Access to the run folder on a run's volume: in the learner's pod if it exists, else in a temporary pod that mounts the volume for reading
+ * and does nothing.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { podBlocker } from "../blockers.ts";
@@ -12,22 +12,22 @@ import { DEPLOYMENT, type Deployment, POD, type Pod } from "../kube/resources.ts
 import type { Cluster } from "./cluster.ts";
 import type { Container } from "./exec.ts";
 
-/** Where a learner has the run folder. */
+/** Path of the run folder in a learner's container. */
 export const RUN_FOLDER = "/data/run";
 export const REPORT_PORT = METRICS_PORT;
 const READER = "reader";
-/** A reader whose maker was killed ends by itself. */
+/** A reader pod ends by itself if the process that made it was killed. */
 const READER_SECONDS = 3600;
 const POLL_SECONDS = 1;
 
 export interface RunFolderOptions {
   /** Longest wait for the reader's pod. */
   timeoutSeconds: number;
-  /** A line for people: what is waited for. */
+  /** Called with a line for people about each wait. */
   say: (line: string) => void;
 }
 
-/** @returns undefined while no learner runs */
+/** @returns undefined if no learner runs */
 export async function findLearner({ client, namespace }: Cluster, run: Run): Promise<Container | undefined> {
   const { items } = await client.list<Pod>(POD, {
     namespace,
@@ -41,7 +41,7 @@ export async function findLearner({ client, namespace }: Cluster, run: Run): Pro
   return pod && { namespace, pod: pod.metadata.name, container: "learner" };
 }
 
-/** Does `work` where the run folder is mounted at RUN_FOLDER. @throws ControllerError */
+/** Runs `work` with a container that has the run folder at RUN_FOLDER. @throws ControllerError */
 export async function withRunFolder<T>(
   cluster: Cluster,
   run: Run,
@@ -73,7 +73,7 @@ export async function withRunFolder<T>(
   }
 }
 
-/** The learner's image, volume and place among nodes; nothing of its work, its GPU or its certificates. */
+/** Returns a pod with the learner's image, volume and scheduling, but without its command, GPU and certificates. */
 export function readerPod(run: Run, deployment: Deployment): Pod {
   const { spec } = deployment.spec!.template;
   const learner = spec!.containers.find(({ name }) => name === "learner")!;

@@ -1,4 +1,4 @@
-/** Seconds to days, in at most two units. */
+/** Formats seconds as at most two units, from seconds to days. */
 export function span(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const [days, hours, minutes] = [

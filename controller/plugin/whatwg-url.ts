@@ -1,2 +1,2 @@
-/** What node-fetch gets in place of the package whatwg-url: that one loads `punycode`, about which Node warns. */
+/** Replaces the package whatwg-url for node-fetch: that package loads `punycode`, about which Node warns. */
 export const { URL } = globalThis;

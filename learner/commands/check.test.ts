@@ -1,4 +1,4 @@
-/** What `longrun task check` finds in a task of one's own; the twelve of MLE-bench are in test/tasks. */
+/** Tests `longrun task check` with a user's own task; test/tasks checks the twelve tasks of MLE-bench. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Looks at a prepared task folder as a run will use it, and says what is wrong with it and what to do. */
+/** Checks a prepared task folder as a run will use it, and reports problems with their remedies. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { Task as TaskSpec } from "../../crds/trainingrun.ts";
@@ -14,7 +14,7 @@ import { isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/p
 import { openTask, type Task } from "../tasks/task.ts";
 import { labelCopies } from "./label-copies.ts";
 
-/** `error`: no run can use the folder, or its scores would mean nothing. `warning`: a run can use it, knowing this. */
+/** `error`: no run can use the folder, or its scores would be meaningless. `warning`: a run can use it, but its user should know. */
 export interface Finding {
   severity: "error" | "warning";
   problem: string;
@@ -29,10 +29,10 @@ export interface TaskCheck {
   directory: string;
   grader: { metric: string; direction: string; idColumn: string; targetColumns: string[]; isMleBench: boolean } | null;
   files: PublicFile[];
-  /** The grades of the sample submission, and of the answers handed in as they are. */
+  /** Grades of the sample submission, and of the answers themselves. */
   sample: { file: string; graded: Graded } | null;
   answers: { file: string; rows: number; graded: Graded } | null;
-  /** What scores are worth, and which of the submissions that need no model would be raised to `floor`. */
+  /** Rewards of scores, and of submissions that need no model; `floor` raises the lower ones. */
   reward: { worst?: number; best?: number; floor: number; from?: string | undefined; tried: TriedReward[] } | null;
   prompt: { tokens: number; maxTokens: number; exact: boolean; cut: string[] } | null;
   findings: Finding[];
@@ -41,18 +41,18 @@ export interface TaskCheck {
 export interface TriedReward {
   submission: "sample submission" | "constant prediction" | "answers";
   score: number;
-  /** Before it is raised to the floor. */
+  /** The reward before it is raised to the floor. */
   reward: number;
   clamped: boolean;
 }
 
-/** `exact`: whether `limits.encode` is the policy's tokenizer. */
+/** `exact`: whether `limits.encode` uses the policy's tokenizer. */
 type CheckOptions = { spec?: TaskSpec | undefined; rows: number; limits: PromptLimits; exact: boolean };
 
 /** Ids of larger test sets are not compared. */
 const maxComparedBytes = 2 ** 28;
 
-/** Returns every problem as a finding. @throws Error where a disk fails */
+/** Returns every problem as a finding. @throws Error if a disk fails */
 export function checkTask(directory: string, options: CheckOptions): TaskCheck {
   const check: TaskCheck = {
     ...{ task: options.spec?.name ?? "", directory },
@@ -93,7 +93,7 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   if (test?.table && "rows" in test.table && test.table.rows !== undefined && test.table.rows !== rows)
     yield error(
       `${test.name} has ${test.table.rows} rows, ${file} has ${rows}`,
-      "prepare the task again: a program predicts the rows of the one and is graded on those of the other",
+      "prepare the task again: programs predict the rows of the test table, but the answers have other rows",
     );
   yield* leakFindings(task);
   yield* copyFindings(task, check.files);
@@ -165,7 +165,7 @@ function* sampleFindings(
   { file, graded }: { file: string; graded: Graded },
 ): Generator<Finding> {
   if (graded.valid) return;
-  // MLE-bench itself calls such a submission valid, with no number as its score.
+  // MLE-bench itself accepts such a submission, without a number as its score.
   if (mleBench && graded.reason.code === "undefinedScore")
     yield warning(
       `${file} is constant, which ${grader.metric} has no score for`,
@@ -178,7 +178,7 @@ function* sampleFindings(
     );
 }
 
-/** The test set must have the ids of the sample submission. */
+/** Checks that the test set has the ids of the sample submission. */
 function* idFindings(
   { publicDirectory, grader, mleBench }: Task,
   files: readonly PublicFile[],
@@ -246,7 +246,7 @@ function rewardsOf({ grader, rewardRangeFrom, suggestRange }: Task, { sample, an
   return { ...grader.rewardRange, floor: grader.rewardFloor, from: rewardRangeFrom, tried };
 }
 
-/** A range that does not fit the scores makes all rewards the floor: nothing is learned from them. */
+/** Checks the range of rewards: if it does not fit the scores, all rewards are the floor, and nothing is learned. */
 function* rewardFindings(
   { suggestRange }: Task,
   { floor, tried }: NonNullable<TaskCheck["reward"]>,
@@ -271,7 +271,7 @@ function* promptFindings(task: Task, check: TaskCheck, options: CheckOptions): G
   }
 }
 
-/** @returns the refusal of another part, whose message ends with the remedy @throws what is no refusal */
+/** @returns the finding for another part's refusal, whose message ends with the remedy @throws any error that is no refusal */
 function refused(cause: unknown, otherwise: string): Finding {
   if (!(cause instanceof TaskError || cause instanceof RolloutError)) throw cause;
   const [problem, remedy = otherwise] = cause.message.split(/; (?=[^;]*$)/);

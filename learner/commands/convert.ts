@@ -1,4 +1,4 @@
-/** Writes a model folder anew, converted or with an adapter merged in. One tensor is in memory at a time. */
+/** Writes a converted model folder, or one with an adapter merged in. Holds one tensor in memory at a time. */
 import {
   type Adapter,
   adapterNames,
@@ -17,17 +17,16 @@ import {
 } from "../engine/index.ts";
 
 export interface ConvertOptions {
-  /** absent: the dtype of the embedding */
+  /** Absent: the dtype of the embedding. */
   dtype?: SafetensorsDType | undefined;
   shardBytes?: number | undefined;
-  /** changes a tensor's numbers in place before they are written */
+  /** Changes a tensor's numbers in place before they are written. */
   change?(name: string, data: Float32Array): void;
 }
 
 /**
- * Writes the weights of `source` and its other files; config.json comes last, so that an unfinished folder is refused.
- * @returns the number of files of weights @throws ModelError for a number that is not finite or that the dtype cannot
- * hold
+ * Writes the weights of `source` and its other files. config.json is written last, so that an unfinished folder is refused.
+ * @returns the number of weight files @throws ModelError for a number that is not finite or does not fit the dtype
  */
 export function convertFolder(source: string, out: string, options: ConvertOptions): number {
   const weights = new MappedWeights(source);
@@ -49,7 +48,7 @@ export function convertFolder(source: string, out: string, options: ConvertOptio
   return files;
 }
 
-/** The first number that rounds to infinity. */
+/** The smallest number that rounds to infinity. */
 const TOO_LARGE: Record<SafetensorsDType, number> = { F16: 65520, BF16: 2 ** 128 - 2 ** 119, F32: Infinity };
 
 function checkHeld(name: string, data: Float32Array, dtype: SafetensorsDType): void {
@@ -62,7 +61,7 @@ function checkHeld(name: string, data: Float32Array, dtype: SafetensorsDType): v
   );
 }
 
-/** The same with the adapter added to the weights: W + (alpha / rank) B A. @throws ModelError */
+/** Like `convertFolder`, with the adapter added to the weights: W + (alpha / rank) B A. @throws ModelError */
 export function mergeFolder(model: string, adapterFolder: string, out: string, options: ConvertOptions): number {
   const adapter = readAdapter(adapterFolder, readConfig(model));
   return convertFolder(model, out, {
@@ -71,7 +70,7 @@ export function mergeFolder(model: string, adapterFolder: string, out: string, o
   });
 }
 
-/** weight [out, in] of the layer `path` += scale B A, summed in float64. */
+/** Adds scale B A, summed in float64, to the weight [out, in] of the layer `path`. */
 function addAdapter(weight: Float32Array, path: string, { lora, weights }: Adapter): void {
   const names = adapterNames(path);
   const [a, b] = [weights.get(names.a), weights.get(names.b)];

@@ -111,12 +111,12 @@ function gradeExecution(directory: string, values: Values): void {
   printLine(rewardOf(facts, paperRewards, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" });
 }
 
-/** A path that was typed and is wrong earns no reward of a program without a submission. @throws InputError */
+/** A mistyped path must not earn the reward of a program without a submission. @throws InputError */
 function checkSubmission(path: string): void {
   if (!existsSync(path)) throw new InputError(`--submission ${path}: there is no such file; check the path`);
 }
 
-/** @returns the grader of one of the twelve, of a bundled task, or of a task folder with a task.yaml that has one */
+/** @returns the grader of one of the twelve MLE-bench tasks, of a bundled task, or of a task folder whose task.yaml has one */
 function findGrader(task: string): MleBenchTask | Grader {
   const mleBench = mleBenchTask(task);
   if (mleBench) return mleBench;
@@ -138,7 +138,7 @@ function openAnswers(task: string, path: string): Answers | Refusal {
   }
 }
 
-/** The grade of one submission; `rank` for the twelve MLE-bench tasks. */
+/** Grades one submission; `rank` is for the twelve MLE-bench tasks. */
 function gradeFile(path: string, answers: Answers | Refusal, task: string) {
   const graded: Partial<Graded> & Refusal = "reason" in answers ? answers : gradeBytes(path, answers);
   const { valid = false, score = null, scoreRaw = null, reason } = graded;

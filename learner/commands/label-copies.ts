@@ -1,4 +1,4 @@
-/** Features that give the label away: a program that copies one needs no model. */
+/** Finds features that reveal the label: a program that copies one needs no model. */
 import { readFileSync } from "node:fs";
 import { type Column, isNumeric } from "../grading/column.ts";
 import { readFrame } from "../grading/frame.ts";
@@ -7,19 +7,19 @@ import { spearman } from "../grading/regression.ts";
 export interface LabelCopy {
   feature: string;
   label: string;
-  /** `equal`: the same value in every row. `oneToOne`: each value of one stands for one value of the other. */
+  /** `equal`: the same value in every row. `oneToOne`: each value of the feature belongs to one value of the label and vice versa. */
   how: "equal" | "oneToOne";
 }
 
 /** Larger training tables are not compared. */
 const maxComparedBytes = 2 ** 28;
-/** Fewer rows are alike by chance. */
+/** Fewer rows can be equal by chance. */
 const leastRows = 10;
-/** Values that stand in fewer rows on average are one-to-one by chance, as are ids. */
+/** Columns with fewer rows per value on average, such as ids, are one-to-one by chance. */
 const leastRowsAValue = 2;
 
 /**
- * Returns each feature of the test table that equals a label in the training table, or is one-to-one with it. Labels are the columns of the
+ * Returns each feature of the test table that equals a label in the training table, or is one-to-one with it. Labels are columns of the
  * training table that the test table lacks.
  *
  * @param testColumns names of the test table's columns
@@ -52,7 +52,7 @@ function isEqual(feature: Column, label: Column): boolean {
 
 const isConstant = (column: Column) => rowsOf(column).every((row) => column.cell(row) === column.cell(0));
 
-/** Numbers of many values: one rises, or falls, wherever the other does. Few values: a table of pairs. */
+/** Checks many numbers for a monotonic relation, and few values with a table of pairs. */
 function isOneToOne(feature: Column, label: Column): boolean {
   const forward = new Map<string, string>();
   const back = new Map<string, string>();

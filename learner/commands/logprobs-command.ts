@@ -1,7 +1,6 @@
 /**
- * `longrun logprobs`: to each line `{"tokens":[...]}` writes `{"logProbs":[...]}`, the log-prob at temperature 1 of
- * each of the tokens 1..n-1, given those before it. `--adapter` names a PEFT folder. All lines are checked before the
- * first is answered.
+ * `longrun logprobs`: for each line `{"tokens":[...]}` writes `{"logProbs":[...]}`, the log-probs at temperature 1 of the tokens 1..n-1,
+ * each given the tokens before it. `--adapter` names a PEFT folder. All lines are checked before the first is answered.
  */
 import { parseArgs } from "node:util";
 import { FROZEN, localEngine, logProbsOf } from "../engine/index.ts";
@@ -19,9 +18,9 @@ import {
 
 const USAGE =
   "Usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]";
-/** Lines that are evaluated together, before the first of them is written. */
+/** Lines that are evaluated together before the first of them is written. */
 const LINES_AT_ONCE = 64;
-/** Tokens that go through the model together. */
+/** Tokens in one pass of the model. */
 const BATCH_TOKENS = 2048;
 
 async function logProbs(): Promise<void> {

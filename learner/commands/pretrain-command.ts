@@ -1,9 +1,9 @@
-/** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written then). */
+/** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written). */
 import { parseArgs } from "node:util";
 import { defaultPretrain, type PretrainProgress, pretrain } from "../pretrain/pretrain.ts";
 import { InputError, runCommand, wholeNumber } from "./command.ts";
 
-/** Git ignores it: the quickstart's policy is only replaced by who says so. */
+/** Git ignores this folder. The quickstart's policy is only replaced with an explicit --out. */
 const DEFAULT_OUT = "policies/pretrained";
 
 const USAGE = `Usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--steps N] [--threads N]
@@ -51,7 +51,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** One line that is written over on a terminal, now and then a line of its own elsewhere. */
+/** Shows progress: on a terminal one line that is overwritten, elsewhere a line from time to time. */
 function progressLine(out: NodeJS.WriteStream): (progress: PretrainProgress) => void {
   const text = (progress: PretrainProgress) => {
     if (progress.phase !== "train")

@@ -1,4 +1,4 @@
-/** `longrun serve --run`: the weights that a run has come to. */
+/** `longrun serve --run`: finds a run's newest weights. */
 import { readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { policyFolder } from "../../crds/policy.ts";
@@ -8,18 +8,18 @@ import { checkpointFolders } from "../store/checkpoint-folders.ts";
 import { InputError, readText } from "./command.ts";
 
 export interface Weights {
-  /** what clients call them */
+  /** Name for clients. */
   readonly name: string;
-  /** a model folder */
+  /** A model folder. */
   readonly model: string;
-  /** a PEFT folder of a LoRA adapter beside it */
+  /** A PEFT folder of a LoRA adapter for the model. */
   readonly adapter?: string | undefined;
 }
 
 /**
  * Returns the newest checkpoint whose weights can be read: a model folder, or the run's model and an adapter.
  *
- * @param onInvalid is told why a newer one is passed over
+ * @param onInvalid called with the reason why a newer checkpoint is skipped
  * @throws InputError for a folder that is no run's or has no such checkpoint
  */
 export function newestWeights(run: string, onInvalid: (reason: string) => void): Weights {

@@ -1,4 +1,4 @@
-/** `longrun task`: looks at prepared task folders (`USAGE`). Exit status 2 also for a folder that no run can use. */
+/** `longrun task`: checks and makes task folders (`USAGE`). Exit status 2 also for a folder that no run can use. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -105,7 +105,7 @@ interface Found {
   spec: TaskSpec | undefined;
 }
 
-/** Returns the task's folder: `directory`, or the folder below it that `--task` names. */
+/** Returns the task's folder: `directory`, or the folder below it named by `--task`. */
 function find(given: string, id: string | undefined): Found {
   const directory = taskFolder(given);
   if (!existsSync(directory)) throw new InputError(`${directory}: there is no such folder`);

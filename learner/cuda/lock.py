@@ -2,9 +2,9 @@
 
     python3 learner/cuda/lock.py > learner/cuda/requirements.txt
 
-Asks pip alone (`pip install --dry-run --report`), so it works with whatever index pip is set up for; nothing is
-downloaded but metadata. Run it again after a change of WANTED. `onnxruntime-gpu` must be of the release that
-package.json has of `onnxruntime-node`: they are built from the same commit, and the provider is of its libonnxruntime.
+Asks pip alone (`pip install --dry-run --report`), so it works with every index that pip is configured for, and only downloads metadata. Run
+it again after a change of WANTED. `onnxruntime-gpu` must have the release of `onnxruntime-node` in package.json, because both are built
+from the same commit, and the provider belongs to that libonnxruntime.
 """
 
 import json
@@ -21,7 +21,7 @@ WANTED = [
     "nvidia-curand==10.4.0.35",
     "nvidia-nvjitlink==13.5.37",
 ]
-# What the Debian of the images has.
+# The Python of the images' Debian.
 PYTHON = "3.11"
 PLATFORMS = [f"manylinux_{glibc}_x86_64" for glibc in ("2_28", "2_27", "2_17", "2_12")] + ["manylinux2014_x86_64"]
 

@@ -1,20 +1,20 @@
-/** How much memory a run may plan with. */
+/** Determines how much memory a run may plan with. */
 import { execFileSync } from "node:child_process";
 import os from "node:os";
 import { type Device, deviceName } from "./runtime/device.ts";
 
 export interface AvailableMemory {
   bytes: number;
-  /** where the number is from */
+  /** Source of the number. */
   source: string;
 }
 
 export interface Machine {
-  /** of the control group; 0: none */
+  /** Limit of the control group; 0: none. */
   limitBytes: number;
-  /** free, or held by caches that can go */
+  /** Free memory, including caches that can be dropped. */
   freeBytes: number;
-  /** prints the free MiB of a GPU; throws where there is none */
+  /** Returns the free MiB of a GPU; throws if there is none. */
   nvidiaSmi: (args: string[]) => string;
 }
 
@@ -22,7 +22,7 @@ const SMI_TIMEOUT_MILLISECONDS = 10_000;
 
 const thisMachine = (): Machine => ({
   limitBytes: process.constrainedMemory(),
-  freeBytes: os.freemem(), // MemAvailable where there is a /proc/meminfo
+  freeBytes: os.freemem(), // MemAvailable if there is a /proc/meminfo
   nvidiaSmi: (args) =>
     execFileSync("nvidia-smi", args, {
       encoding: "utf8",
@@ -31,14 +31,14 @@ const thisMachine = (): Machine => ({
     }),
 });
 
-/** What is free on this machine, and no more than its container may use. */
+/** Returns the free memory of this machine, at most the container's limit. */
 export function hostMemory({ limitBytes, freeBytes }: Machine = thisMachine()): AvailableMemory {
   return limitBytes > 0 && limitBytes < freeBytes
     ? { bytes: limitBytes, source: "the container's limit" }
     : { bytes: freeBytes, source: "free on this machine" };
 }
 
-/** What is free on the GPU that has the least; undefined where nvidia-smi does not say it of each. */
+/** Returns the free memory of the GPU that has least; undefined if nvidia-smi does not report it for each. */
 export function leastGpuMemory(
   devices: readonly (Device & { kind: "cuda" })[],
   machine: Machine = thisMachine(),
@@ -47,7 +47,7 @@ export function leastGpuMemory(
   return found.reduce((a, b) => (a && b && (b.bytes < a.bytes ? b : a)) || undefined);
 }
 
-/** What is free on a GPU; undefined where nvidia-smi does not say. */
+/** Returns the free memory of a GPU; undefined if nvidia-smi does not report it. */
 export function gpuMemory(
   device: Device & { kind: "cuda" },
   machine: Machine = thisMachine(),
@@ -57,7 +57,7 @@ export function gpuMemory(
     const mebibytes = Number(machine.nvidiaSmi(query).trim());
     if (mebibytes > 0) return { bytes: mebibytes * 2 ** 20, source: `free on ${deviceName(device)}` };
   } catch {
-    // the plan says that it is not known
+    // the plan reports that it is unknown
   }
   return undefined;
 }

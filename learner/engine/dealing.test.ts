@@ -7,7 +7,7 @@ import type { GenerateOptions, Listener, Response } from "./model/generate.ts";
 const RESPONSE: Response = { response: Int32Array.of(7), logProbs: Float32Array.of(-1), finished: true };
 const OPTIONS = { temperature: 1, topP: 1, maxNewTokens: 1, eosIds: [0] };
 
-/** Workers that note the seeds that they were given, and end a row when the test says so. */
+/** Workers that record the seeds that they get, and end a row when the test says so. */
 function workersOf(count: number) {
   const given: number[][] = [];
   const calls: {
@@ -45,7 +45,7 @@ const seeds = (count: number, from = 0) => Array.from({ length: count }, (_, i) 
 
 test("a worker whose rows end gets what waits, and the others do not", async () => {
   const { workers, given, end } = workersOf(2);
-  const dealing = new Dealing(workers, 4); // and one ahead
+  const dealing = new Dealing(workers, 4); // and one row ahead
   const all = dealing.generate("policy", prompts(20), { ...OPTIONS, seeds: seeds(20) });
   assert.deepEqual(given, [
     [0, 1, 2, 3, 4],

@@ -1,6 +1,6 @@
 /**
- * Which worker generates which rows. Rows wait here, not at a worker: whoever has the fewest gets the next ones. Beyond its slots a worker
- * has a few that it can begin the moment that a row ends, without asking.
+ * Distributes rows among workers. Rows wait here, not at a worker: the worker with the fewest rows gets the next ones. A worker has a few
+ * rows beyond its slots, which it can start at once when a row ends.
  */
 
 import type { Role } from "./adaptation.ts";
@@ -20,12 +20,12 @@ interface Call {
   readonly options: GenerateOptions;
   readonly listener: Listener | undefined;
   readonly responses: Response[];
-  /** ends its rows at all workers, when one of them fails or the caller wishes it */
+  /** Ends its rows at all workers, if one of them fails or the caller aborts. */
   readonly ending: AbortController;
   readonly settled: PromiseWithResolvers<Response[]>;
-  /** rows that wait here */
+  /** Number of rows that wait here. */
   waiting: number;
-  /** parts that workers generate */
+  /** Number of parts that workers generate. */
   open: number;
 }
 
@@ -37,19 +37,19 @@ interface Row {
 
 export class Dealing {
   readonly #workers: readonly Calls[];
-  /** rows that each worker has */
+  /** Number of rows of each worker. */
   readonly #rows: number[];
-  /** most rows that a worker has */
+  /** Most rows of a worker. */
   readonly #most: number;
   readonly #slots: number;
   #waiting: Row[] = [];
 
-  /** @param slots of each worker */
+  /** @param slots number of each worker's slots */
   constructor(workers: readonly Calls[], slots: number) {
     this.#workers = workers;
     this.#rows = workers.map(() => 0);
     this.#slots = slots;
-    // a single worker may have all rows: nobody else could take them
+    // a single worker may have all rows, because nobody else could take them
     this.#most = workers.length === 1 ? Number.POSITIVE_INFINITY : slots + Math.max(1, Math.floor(slots * AHEAD));
   }
 
@@ -73,7 +73,7 @@ export class Dealing {
     return call.settled.promise.finally(() => signal?.removeEventListener("abort", abort));
   }
 
-  /** Hands out as many of the rows that wait as workers may have. */
+  /** Gives workers as many of the waiting rows as they may have. */
   #deal(): void {
     const room = this.#rows.reduce((total, rows) => total + Math.max(0, this.#most - rows), 0);
     const next = this.#waiting.splice(0, Math.min(room, this.#waiting.length));
@@ -120,7 +120,7 @@ export class Dealing {
     this.#settle(call);
   }
 
-  /** Ends a call's rows, those that wait too. */
+  /** Ends a call's rows, including waiting ones. */
   #end(call: Call, cause: unknown): void {
     this.#waiting = this.#waiting.filter((row) => row.call !== call);
     call.waiting = 0;
@@ -128,7 +128,7 @@ export class Dealing {
     this.#settle(call);
   }
 
-  /** Answers a call of which no row is left anywhere. */
+  /** Resolves a call that has no row left. */
   #settle(call: Call): void {
     if (call.waiting > 0 || call.open > 0) return;
     if (call.ending.signal.aborted) call.settled.reject(call.ending.signal.reason);

@@ -13,7 +13,7 @@ const SIZE = 3001;
 const runtime = new Runtime({ kind: "cpu" });
 after(() => runtime.release());
 
-/** Of many sizes, 0 and subnormal ones among them. */
+/** Numbers of many sizes, including 0 and subnormal ones. */
 function numbers(seed: number): Float32Array {
   const next = uniforms(seed, "numbers");
   const magnitude = () => 10 ** (-42 + 44 * next());

@@ -75,7 +75,7 @@ async function withTrainer<T>(
   }
 }
 
-/** What steps say and what is left of them; in micro-batches of three. */
+/** Runs steps in micro-batches of three. Returns their results and the state after them. */
 async function train(trainer: Engine, { steps = 4, seed = 1, gradientClip = 0 } = {}) {
   const told = [];
   for (let step = 0; step < steps; step++) {

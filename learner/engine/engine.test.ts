@@ -79,7 +79,7 @@ async function withTrainer<T>(work: (trainer: Trainer) => Promise<T>, options = 
 }
 
 const AGGREGATIONS = ["SeqMeanTokenMean", "TokenMean", "SeqMeanTokenSumNorm"] as const;
-/** Takes no step, so that gradients are of the same weights. */
+/** Takes no step, so that all gradients are for the same weights. */
 const STILL = { learningRate: 0, maxResponseTokens: 12 };
 
 async function gradientOf(

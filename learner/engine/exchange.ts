@@ -1,7 +1,7 @@
 /**
- * What workers with a device of their own give each other in an optimiser step, through this process's memory. Gradients are summed in the
- * workers' order, whoever is done first, so that the same number of workers gives the same bits. Each worker then steps a part of the numbers,
- * whose moments it alone holds (ZeRO, stage 1), and the others take its weights.
+ * Exchanges data between workers with separate devices in an optimiser step, through this process's memory. Gradients are summed in the
+ * workers' order, whichever finishes first, so the same number of workers gives the same bits. Each worker then steps a part of the
+ * numbers, whose moments it alone holds (ZeRO, stage 1), and the others copy the new weights.
  */
 
 import type { Moments } from "./adamw.ts";
@@ -18,17 +18,17 @@ export type Stepping<T> = { readonly worker: T; readonly range: Range };
 
 export class Exchange {
   readonly #pieceNumbers: number;
-  /** as long as the largest model that has taken a step */
+  /** As long as the largest model that has taken a step. */
   #total: Float32Array = new Float32Array(0);
 
-  /** @param pieceNumbers of a gradient, that are on their way at a time: while one worker adds a piece the next adds the one before it */
+  /** @param pieceNumbers numbers of a gradient per piece: while one worker adds a piece the next one adds the piece before it */
   constructor(pieceNumbers = BLOCK_NUMBERS) {
     this.#pieceNumbers = pieceNumbers;
   }
 
   /**
-   * The sum of the gradients that `ran` have computed, in shared memory until the next one. Each of `all` has the sum of its part, and
-   * all that its step needs: where one cannot, no weight has changed.
+   * Computes the sum of the gradients of `ran`, in shared memory until the next call. Each of `all` then has the sum of its part and
+   * everything else for its step; if one fails, no weight has changed.
    */
   async gradient(
     role: Role,
@@ -50,7 +50,7 @@ export class Exchange {
     return total;
   }
 
-  /** After a step: every worker has all of the new weights. */
+  /** Gives every worker all new weights after a step. */
   async weights(role: Role, all: readonly Stepping<Calls>[]): Promise<void> {
     await Promise.all(all.map(({ worker, range }) => worker.shareWeights(role, range)));
     await Promise.all(all.map(({ worker, range }) => worker.takeWeights(role, range)));

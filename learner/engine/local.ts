@@ -1,19 +1,19 @@
-/** An engine in this thread, which it blocks, without the memory of further threads: for a command that does nothing else. */
+/** An engine in this thread, which it blocks, without the memory of further threads: for commands that do nothing else. */
 import type { Remote } from "./calls.ts";
 import type { Engine, EngineOptions } from "./engine.ts";
 import { EngineWorker } from "./engine-worker.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import { Trainer } from "./trainer.ts";
 
-/** @param options of one worker: with an adapter, or on a GPU. @throws EngineError, ModelError for what cannot be used */
+/** @param options of one worker: with an adapter, or on a GPU. @throws EngineError, ModelError for unusable options */
 export const localEngine = (options: EngineOptions): Engine =>
   new Trainer(options, undefined, (own) => promising(new EngineWorker(own)));
 
 /**
- * Of each sequence log p(token i | tokens before) of its tokens 1..n-1 at temperature 1, float32 [n - 1].
+ * Returns for each sequence log p(token i | tokens before) of its tokens 1..n-1 at temperature 1, float32 [n - 1].
  *
  * @param model the folder of the engine's model
- * @throws ModelError `weights` for weights that are not finite, or `generation` where only logits are not
+ * @throws ModelError `weights` for weights that are not finite, or `generation` if only logits are not finite
  */
 export async function logProbsOf(
   engine: Engine,
@@ -27,7 +27,7 @@ export async function logProbsOf(
   throw new MappedWeights(model).notFinite();
 }
 
-/** `target`, whose methods all return promises. */
+/** Returns `target` with methods that return promises. */
 function promising<T extends object>(target: T): Remote<T> {
   return new Proxy(target, {
     get:

@@ -1,8 +1,8 @@
-/** Log-probs of whole sequences, by an engine of one thread that trains nothing. */
+/** Log-probs of whole sequences, by an engine of one thread that does not train. */
 import { type AdapterOptions, FROZEN } from "./engine.ts";
 import { logProbsOf as evaluated, localEngine } from "./local.ts";
 
-/** @returns of each sequence what `logProbsOf` in local.ts does */
+/** @returns the result of `logProbsOf` in local.ts for each sequence */
 export async function logProbsOf(
   model: string,
   sequences: readonly ArrayLike<number>[],

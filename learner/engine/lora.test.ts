@@ -29,7 +29,7 @@ import { parameters } from "./model/weights.ts";
 import { policyStepGraph, valueStepGraph } from "./steps.ts";
 import { Trainer } from "./trainer.ts";
 
-// models, adapters and numbers of PyTorch and peft, made by test/fixtures/reference/make_lora_reference.py
+// models, adapters and numbers from PyTorch and peft, made by test/fixtures/reference/make_lora_reference.py
 
 const FIXTURES = path.join(import.meta.dirname, "../../test/fixtures/lora");
 const CASES = ["all", "some"];
@@ -59,7 +59,7 @@ function open(name: string) {
   return { model, batch, adapter, options, tensors, ...rest };
 }
 
-/** A trainer whose policy is the fixture's adapter. */
+/** Returns a trainer whose policy is the fixture's adapter. */
 function adaptedTrainer(name: string, more = {}): Trainer {
   const { options, adapter } = open(name);
   const trainer = new Trainer({ ...options, ...more });
@@ -242,7 +242,7 @@ test("an adapter that is written here gives peft the same log-probs", async () =
   const folder = path.join(scratch, "written");
   writeAdapterFolder(folder);
   const file = fs.readFileSync(path.join(folder, "adapter_model.safetensors"));
-  // made by test/fixtures/reference/check_adapter_folder.py from this very file
+  // made from this file by test/fixtures/reference/check_adapter_folder.py
   const kept = JSON.parse(fs.readFileSync(path.join(FIXTURES, "written.json"), "utf8"));
   assert.equal(createHash("sha256").update(file).digest("hex"), kept.sha256);
   const sequences = batch.map(({ prompt, response }) => [...prompt, ...response]);

@@ -6,7 +6,7 @@ import { RESPONSE } from "./model/decoder.ts";
 const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
 const KL_LIMIT = 10; // of one token in the loss (verl)
 
-/** Inputs that have a number for each response token, and such that have one for all; float32. */
+/** Makes inputs with one number per response token, and inputs with one number for all; float32. */
 const inputs = <T extends string, S extends string>(g: Graph, tokens: readonly T[], scalars: readonly S[]) =>
   Object.fromEntries([
     ...tokens.map((name) => [name, g.input(name, "float32", [RESPONSE])]),
@@ -14,9 +14,9 @@ const inputs = <T extends string, S extends string>(g: Graph, tokens: readonly T
   ]) as Record<T | S, Value>;
 
 /**
- * What a token's part of a loss is multiplied by includes 1 / normaliser: `policyScale` sample weight * importance, `entropyScale` the
- * entropy coefficient, `klScale` the KL coefficient, 0 where KL is part of the reward. `ratioLow`, `ratioHigh`: 1 - eps and 1 + eps.
- * `dualClip`: c of dual clip; very large: off.
+ * Inputs of the policy's loss. Scales include 1 / normaliser: `policyScale` is sample weight * importance, `entropyScale` the entropy
+ * coefficient, `klScale` the KL coefficient, or 0 if KL is part of the reward. `ratioLow`, `ratioHigh`: 1 - eps and 1 + eps. `dualClip`: c
+ * of dual clip; very large: off.
  */
 export const policyLossInputs = (g: Graph) =>
   inputs(
@@ -25,7 +25,7 @@ export const policyLossInputs = (g: Graph) =>
     ["ratioLow", "ratioHigh", "dualClip"],
   );
 
-/** sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy + klScale * KL; a scalar. */
+/** Returns the scalar sum over tokens of policyScale * max(-A ratio, -A clip(ratio)) - entropyScale * entropy + klScale * KL. */
 export function policyLoss(logProbs: Value, entropies: Value, inputs: ReturnType<typeof policyLossInputs>): Value {
   const { advantages: a } = inputs;
   const ratio = exp(clip(sub(logProbs, inputs.proximalLogProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT));
@@ -35,21 +35,21 @@ export function policyLoss(logProbs: Value, entropies: Value, inputs: ReturnType
   return add(surrogate, sum(mul(klToReference(logProbs, inputs.referenceLogProbs), inputs.klScale)));
 }
 
-/** Per token exp(d) - d - 1 with d = log pi_ref - log pi: the k3 estimate (Schulman 2020; GRPO, eq. 4). */
+/** Returns per token exp(d) - d - 1 with d = log pi_ref - log pi: the k3 estimate (Schulman 2020; GRPO, eq. 4). */
 function klToReference(logProbs: Value, referenceLogProbs: Value): Value {
   const d = clip(sub(referenceLogProbs, logProbs), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
   return clip(sub(sub(exp(d), d), 1), -KL_LIMIT, KL_LIMIT);
 }
 
-/** sum over tokens of -scale * log-prob: cross entropy. */
+/** Returns the sum over tokens of -scale * log-prob: cross entropy. */
 export function crossEntropy(logProbs: Value, scale: Value): Value {
   return neg(sum(mul(logProbs, scale)));
 }
 
-/** `valueScale`: what a token's loss is multiplied by, 1 / normaliser. `valueClip`: how far V may move from its old value. */
+/** `valueScale`: factor of a token's loss, 1 / normaliser. `valueClip`: how far V may move from its old value. */
 export const valueLossInputs = (g: Graph) => inputs(g, ["oldValues", "returns", "valueScale"], ["valueClip"]);
 
-/** sum over tokens of valueScale * 0.5 max((V - R)^2, (clip(V, V_old +- valueClip) - R)^2); a scalar. */
+/** Returns the scalar sum over tokens of valueScale * 0.5 max((V - R)^2, (clip(V, V_old +- valueClip) - R)^2). */
 export function valueLoss(
   values: Value,
   { oldValues, returns, valueScale, valueClip }: ReturnType<typeof valueLossInputs>,

@@ -5,7 +5,7 @@ import { balanced, dealtPrompts, type MicroBatch, microBatches, tokenScale } fro
 const sequences = (lengths: [number, number][]) =>
   lengths.map(([prompt, response]) => ({ prompt: new Int32Array(prompt), response: new Int32Array(response) }));
 
-/** every sequence is a row */
+/** Every sequence is a row. */
 const APART = { rowTokens: 0, attentionLength: 100 };
 const flat = (groups: readonly MicroBatch[]) => groups.map((group) => group.flat());
 
@@ -144,7 +144,7 @@ test("a row has no more tokens than rowTokens, and no more sequences than go tog
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, rowTokens: 9 + 25 }), [[[1, 0], [3, 2], [4]]]);
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, sequences: 2 }), [[[1, 3]], [[0, 2]], [[4]]]);
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, sequences: 3 }), [[[1, 3, 0]], [[4], [2]]]);
-  // more than go through together, as a long sequence
+  // more than fit into one pass, like a long sequence
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, tokens: 20 }), [[[1, 3, 0, 2]], [[4]]]);
 });
 
@@ -165,6 +165,6 @@ test("a prompt is shared where that saves more than attention over the others' r
   // 9 + 10 tokens and twice that: 29 (1 + 29 / n) is less than 2 x 19 (1 + 19 / n) from n = 14 on
   assert.deepEqual(microBatches(of(10, 10), { ...PLENTY, attentionLength: 13 }), [[[0], [1]]]);
   assert.deepEqual(microBatches(of(10, 10), { ...PLENTY, attentionLength: 14 }), [[[0, 1]]]);
-  // there is nothing to save: the last token of a prompt is a response's own
+  // nothing can be saved: the last token of a prompt belongs to the response
   assert.deepEqual(microBatches(of(1, 10), PLENTY), [[[0], [1]]]);
 });

@@ -10,14 +10,14 @@ import { readConfig } from "./model/folder.ts";
 import { readSafetensors } from "./model/safetensors.ts";
 import { Trainer } from "./trainer.ts";
 
-// PyTorch's numbers, made by test/fixtures/reference/make_ppo_reference.py and, with adapters of peft, make_lora_reference.py
+// numbers from PyTorch, made by test/fixtures/reference/make_ppo_reference.py and, with peft's adapters, make_lora_reference.py
 
 const FIXTURES = path.join(import.meta.dirname, "../../test/fixtures");
 const CASES = ["ppo/tied", "ppo/untied", "ppo/kl", "ppo/qwen3", "ppo/llama", "lora/all", "lora/some"];
 const WORST_RELATIVE_ERROR = 1e-4;
-/** absolute, of a weight after one step of the optimiser */
+/** Absolute error of a weight after one optimiser step. */
 const WORST_STEP_ERROR = 1e-6;
-/** absolute, of each loss of 20 steps */
+/** Absolute error of each loss of 20 steps. */
 const WORST_LOSS_ERROR = 1e-3;
 
 interface Reference {
@@ -142,7 +142,7 @@ for (const name of CASES) {
       }
     };
     check("policy", trainer.policy.weights, step);
-    // the critic begins as the policy ended
+    // the critic starts from the trained policy
     for (const { name: part } of trainer.policy.weights.shapes)
       trainer.policy.weights.set(part, tensors.get(`policy.after.${part}`)!.data);
     check("critic", (await withCritic(trainer, tensors)).weights, valueStep);
@@ -171,7 +171,7 @@ for (const name of CASES) {
       assert.equal(theirs.length, 20);
       const difference = worst(ours, theirs);
       assert.ok(difference <= WORST_LOSS_ERROR, `${difference}: ${ours}`);
-      // the same samples at the first step and at the sixteenth
+      // the first and the sixteenth step have the same samples
       assert.deepEqual(reference.batches[0], reference.batches[15]);
       assert.ok(theirs[0] - theirs[15] > 20 * WORST_LOSS_ERROR, "it did learn");
     }

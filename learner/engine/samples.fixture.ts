@@ -3,7 +3,10 @@
 import type { PolicySample, ValueSample } from "./engine.ts";
 import { uniforms } from "./model/random.ts";
 
-/** Prompts of 1 to 24 tokens, about half of them the one before, and responses of 1 to 12, with numbers of the size that training has. */
+/**
+ * Returns prompts of 1 to 24 tokens, about half of them equal to the previous one, and responses of 1 to 12, with numbers of the size that
+ * training has.
+ */
 export function randomSamples(vocabSize: number, count: number, seed = 1): (PolicySample & ValueSample)[] {
   const next = uniforms(seed, "samples");
   const tokens = (length: number) => Int32Array.from({ length }, () => Math.floor(next() * vocabSize));

@@ -217,7 +217,7 @@ test("bfloat16: log-probs and gradients are those of float32 but for rounding, a
 
 const TOKENS = 120;
 
-/** Of two sequences of 60 and 60 tokens. */
+/** Two sequences of 60 and 60 tokens. */
 function lossFeeds(config: ModelConfig, proximalLogProbs: Float32Array) {
   const ids = Int32Array.from(noise(TOKENS, config.vocabSize / 2, 5), (x) => Math.floor(x + config.vocabSize / 2));
   const rows = [0, 1].map((row) => {

@@ -1,4 +1,4 @@
-/** The sessions of a model's graphs. Each is made when it is first needed, and kept. */
+/** The sessions of a model's graphs. Each is made on first use and kept. */
 
 import type { Adaptation } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
@@ -14,11 +14,11 @@ import type { StepOptions } from "./steps.ts";
 type StepGraph = (model: Adaptation, options?: StepOptions) => Graph;
 type Feeds = Readonly<Record<string, Tensor>>;
 
-/** What a graph says of it: TF32 is a matter of the session. */
+/** Returns the format for graphs: TF32 is an option of the session instead. */
 export const graphCompute = (compute: EngineOptions["compute"] = "float32") =>
   compute === "tf32" ? "float32" : compute;
 
-/** @throws EngineError `compute` for what the device cannot compute in */
+/** @throws EngineError `compute` for a format that the device cannot compute in */
 export function checkCompute({ compute = "float32", device }: Pick<EngineOptions, "compute" | "device">): void {
   if (compute === "float32" || device?.kind === "cuda") return;
   const why = `ONNX Runtime multiplies ${compute} matrices on CUDA alone`;
@@ -28,15 +28,15 @@ export function checkCompute({ compute = "float32", device }: Pick<EngineOptions
 export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Omit<EngineOptions, "model">;
-  /** what all graphs are built with */
+  /** Options of all graphs. */
   readonly #graphs: Pick<StepOptions, "compute" | "blocks">;
   readonly #create: OnDevice["createSession"];
   readonly #activationBytes: number;
   readonly #made = new Map<string, Session>();
-  /** step graphs without checkpointing, which say what memory they need */
+  /** Step graphs without checkpointing, to determine the memory that they need. */
   readonly #plain = new Map<StepGraph, Graph>();
 
-  /** @param onDevice where tensors stay there */
+  /** @param onDevice the place of tensors that stay on the device */
   constructor(model: Adaptation, options: Omit<EngineOptions, "model">, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
@@ -45,12 +45,12 @@ export class Sessions {
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
   }
 
-  /** Of a graph that only evaluates. */
+  /** Returns the session of a graph that only evaluates. */
   async get(name: string, build: StepGraph): Promise<Session> {
     return this.#get(name, () => build(this.#model, this.#graphs));
   }
 
-  /** Of a step on this micro-batch, with checkpointing where that is asked for, or where memory asks for it. */
+  /** Returns the session of a step on this micro-batch, with checkpointing if it is configured or if memory requires it. */
   async ofStep(build: StepGraph, feeds: Feeds): Promise<Session> {
     const { activationCheckpointing: mode = "Auto" } = this.#options;
     const checkpointing = mode === "Always" || (mode === "Auto" && this.#bytes(build, feeds) > this.#activationBytes);
@@ -66,7 +66,7 @@ export class Sessions {
     return session;
   }
 
-  /** What the values of a step without checkpointing take at most. */
+  /** Returns the most memory that the values of a step without checkpointing take. */
   #bytes(build: StepGraph, feeds: Feeds): number {
     const graph = this.#plain.get(build) ?? build(this.#model, this.#graphs);
     this.#plain.set(build, graph);

@@ -1,4 +1,4 @@
-/** Several workers with memory of their own each, as several GPUs have, on the CPU: the same calls, against one worker. */
+/** Compares several workers with separate memory, like several GPUs, with one worker, on the CPU. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
@@ -21,7 +21,7 @@ const CONFIG: ModelConfig = {
   ...{ vocabSize: 53, maxPositions: 128, initializerRange: 0.3 },
 };
 const LORA = { rank: 3, alpha: 6, targets: ["q_proj", "v_proj", "down_proj"], seed: 5 } as const;
-/** A step moves a weight by its learning rate even where the gradient is all rounding, so that this bounds how far results can be apart. */
+/** A step moves a weight by its learning rate even if the gradient is only rounding, so this bounds the difference between results. */
 const LEARNING_RATE = 0.001;
 const ADAM: Adam = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
 const STEP: Step = {
@@ -42,7 +42,7 @@ before(() => {
 });
 after(() => fs.rmSync(folder, { recursive: true }));
 
-/** Starts workers in this thread. @param delay milliseconds that worker `i` sleeps before a call of this method, each time */
+/** Starts workers in this thread. @param delay milliseconds that worker `i` sleeps before each call of this method */
 const inThisThread = (delay: (worker: number, method: string) => number): StartWorker => {
   let started = 0;
   return (options) => {
@@ -57,7 +57,7 @@ const inThisThread = (delay: (worker: number, method: string) => number): StartW
             if (milliseconds > 0) await setTimeout(milliseconds);
             return (own[method] as (...parameters: unknown[]) => unknown)(...parameters);
           };
-          // one after the other, as a worker's thread serves them, but for generation
+          // one after the other, as in a worker's thread, except for generation
           if (method === "generate") return before.then(call);
           const done = before.then(call);
           before = done.catch(() => {});
@@ -82,7 +82,7 @@ async function withWorkers<T>(
   }
 }
 
-/** A step of the critic and one of the policy on each batch: losses and norms, and weights and moments as a checkpoint has them. */
+/** Takes a step of the critic and one of the policy on each batch. Returns losses and norms, and weights and moments as in a checkpoint. */
 async function train(trainer: Trainer, batches = [0, 1, 2], samples = 9) {
   const told: number[] = [];
   for (const seed of batches) {
@@ -93,7 +93,7 @@ async function train(trainer: Trainer, batches = [0, 1, 2], samples = 9) {
     ])
       told.push(...Object.values(result).map(Number));
   }
-  const digest = await trainer.digest(); // brings weights and moments here
+  const digest = await trainer.digest(); // copies weights and moments to this thread
   const states = [trainer.policy, trainer.critic!].flatMap(({ weights, moments }) => [
     weights.data.slice(),
     moments!.first.slice(),
@@ -104,7 +104,7 @@ async function train(trainer: Trainer, batches = [0, 1, 2], samples = 9) {
 
 type Trained = Awaited<ReturnType<typeof train>>;
 
-/** The largest difference, of numbers above 1 relative to them. */
+/** Returns the largest difference, relative for numbers above 1. */
 function difference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   assert.equal(a.length, b.length);
   return Array.from(a).reduce((most, x, i) => Math.max(most, Math.abs(x - b[i]!) / Math.max(1, Math.abs(b[i]!))), 0);

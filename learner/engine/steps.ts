@@ -1,4 +1,4 @@
-/** The graphs that evaluate and train: weights, sequences and loss inputs in; loss, per-token numbers and gradients out. */
+/** The graphs that evaluate and train. Inputs: weights, sequences and loss inputs. Outputs: loss, per-token numbers and gradients. */
 
 import type { Adaptation, Role } from "./adaptation.ts";
 import { gradients } from "./graph/gradients.ts";
@@ -9,19 +9,21 @@ import { decoder, decoderInputs, RESPONSE } from "./model/decoder.ts";
 import { tokenLogProbs } from "./model/token-log-probs.ts";
 import { valueHead, valueHeadParameters } from "./model/value-head.ts";
 
-/** The output that holds a parameter's gradient, with those before. */
+/** Prefix of the output with the sum of a parameter's gradients so far. */
 export const GRADIENT_PREFIX = "gradient of ";
-/** The output that holds the bfloat16 gradient, of this micro-batch alone, of a parameter that is fed in bfloat16 (model/halved.ts). */
+/** Prefix of the output with the bfloat16 gradient, of this micro-batch alone, of a parameter that is fed in bfloat16 (model/halved.ts). */
 export const HALF_GRADIENT_PREFIX = "bfloat16 gradient of ";
-/** The input that a float32 gradient is added to: the sum of those before. It may be the output's tensor, as nothing else reads it. */
+/**
+ * Prefix of the input to which a float32 gradient is added: the sum so far. It may be the output's tensor, because nothing else reads it.
+ */
 export const SUM_PREFIX = "sum of ";
 
 export interface StepOptions {
-  /** layers are computed again in the backward pass, not kept for it; default false */
+  /** Whether layers are computed again in the backward pass instead of being kept; default false. */
   checkpointing?: boolean;
-  /** what matrix products are computed in; weights and gradients are float32 in any case. Default float32 */
+  /** Format of matrix products; weights and gradients are always float32. Default float32. */
   compute?: Compute;
-  /** of attention, as in the feeds (../model/decoder.ts); default: for short sequences */
+  /** Blocks of attention, as in the feeds (../model/decoder.ts); default: for short sequences. */
   blocks?: number | undefined;
 }
 
@@ -56,7 +58,7 @@ function outputGradients(g: Graph, loss: Value, trained: ReadonlyMap<string, Val
   }
 }
 
-/** -> logProbs, and entropies of the policy */
+/** Outputs: logProbs, and the policy's entropies. */
 export function evaluateGraph(model: Adaptation, role: Role, options: EvaluationOptions = {}): Graph {
   const g = new Graph("evaluate", options);
   const { logProbs, entropies } = policyTrunk(g, model, role, { requiresGrad: false, ...options });
@@ -65,14 +67,14 @@ export function evaluateGraph(model: Adaptation, role: Role, options: Evaluation
   return g;
 }
 
-/** -> values */
+/** Outputs: values. */
 export function valueGraph(model: Adaptation, options: EvaluationOptions = {}): Graph {
   const g = new Graph("values", options);
   g.output("values", criticTrunk(g, model, { requiresGrad: false, ...options }).values);
   return g;
 }
 
-/** sums of gradients -> loss, tokens: logProbs, then entropies, which leave a GPU in one copy; sums with this one */
+/** Inputs: sums of gradients. Outputs: loss; tokens: logProbs, then entropies, which leave a GPU in one copy; the new sums. */
 export function policyStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("policy_step", options);
   const { trained, logProbs, entropies } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
@@ -81,7 +83,7 @@ export function policyStepGraph(model: Adaptation, options: StepOptions = {}): G
   return g;
 }
 
-/** sums of gradients -> loss, sums with this one */
+/** Inputs: sums of gradients. Outputs: loss, the new sums. */
 export function pretrainStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("pretrain_step", options);
   const { trained, logProbs } = policyTrunk(g, model, "policy", { requiresGrad: true, ...options });
@@ -89,7 +91,7 @@ export function pretrainStepGraph(model: Adaptation, options: StepOptions = {}):
   return g;
 }
 
-/** sums of gradients -> loss, values, sums with this one */
+/** Inputs: sums of gradients. Outputs: loss, values, the new sums. */
 export function valueStepGraph(model: Adaptation, options: StepOptions = {}): Graph {
   const g = new Graph("value_step", options);
   const { trained, values } = criticTrunk(g, model, { requiresGrad: true, ...options });

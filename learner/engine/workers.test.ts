@@ -15,7 +15,7 @@ const STEP: Step = {
 const SHAPES = [{ name: "w", shape: [16] }];
 const FEEDS = [{ ids: tensor(Int32Array.of(1)) }];
 
-/** Two workers that give these gradients; what is asked of them after that. @param take called for each part of a step */
+/** Makes two workers that return these gradients and record later calls. @param take called for each part of a step */
 function workersWith(gradients: Float32Array[], take = () => {}) {
   const asked: string[] = [];
   const memory = new HostMemory();

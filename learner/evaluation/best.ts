@@ -2,10 +2,10 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sample } from "../store/types.ts";
 
-/** A valid sample, kept for a person. `reportedScore`: on the answers' other half, with `rewardSplit: Half`. */
+/** A valid sample with its program, for people. `reportedScore`: on the answers' other half, with `rewardSplit: Half`. */
 export type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
 
-/** @returns undefined if the sample is not valid, or its submission is not kept any more */
+/** @returns undefined if the sample is not valid, or its submission was deleted */
 export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string) {
   const { id, iteration, program, plan, result, grade } = sample;
   if (result === undefined || grade?.score === undefined || program === undefined || submission === undefined)
@@ -16,8 +16,8 @@ export function bestSampleOf(sample: Sample, submission: Buffer | undefined, met
 }
 
 /**
- * Writes `{program.py,submission.csv,output.txt,score.json}` into a folder beside the old one, which it then replaces,
- * so that a reader never sees a program with another program's score.
+ * Writes `{program.py,submission.csv,output.txt,score.json}` into a new folder, which then replaces the old one, so that a reader never
+ * sees a program with another program's score.
  */
 export async function writeBest(directory: string, best: BestSample): Promise<void> {
   const next = `${directory}.next`;

@@ -1,6 +1,6 @@
 /**
- * The bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993): what a number could as well have been, from
- * drawing what was measured again with replacement. Seeded: the same values give the same bounds.
+ * The bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993): estimates the uncertainty of a number by resampling the
+ * measured values with replacement. Seeded: the same values give the same bounds.
  */
 import { uniforms } from "../engine/index.ts";
 import type { Interval } from "../metrics/summary.ts";
@@ -8,12 +8,12 @@ import type { Interval } from "../metrics/summary.ts";
 export const CONFIDENCE = 0.95;
 const DRAWS = 2000;
 
-/** Numbers by name; null where there is nothing to compute one from. */
+/** Numbers by name; null if there are no values to compute one from. */
 type Numbers<Name extends string> = Record<Name, number | null>;
 
 /**
- * Percentile intervals of statistics of `units`, which are drawn as a whole, since what is in one is not independent. A
- * draw in which a statistic is null is left out; a statistic that is null in all of them has no interval.
+ * Returns percentile intervals of statistics of `units`. Each unit is drawn as a whole, because values within it are not independent. Draws
+ * in which a statistic is null are left out; a statistic that is null in all draws has no interval.
  */
 export function percentileIntervals<Unit, Name extends string>(
   units: readonly Unit[],
@@ -25,8 +25,8 @@ export function percentileIntervals<Unit, Name extends string>(
 }
 
 /**
- * The same of the statistics of `treated` minus those of `control`. Where there are as many of both, the i-th of one and the
- * i-th of the other are drawn together: they share what they were made with. Otherwise they are drawn independently.
+ * Returns intervals of the statistics of `treated` minus those of `control`. If both have as many units, the i-th units of both are drawn
+ * together, because they share their conditions. Otherwise they are drawn independently.
  */
 export function differenceIntervals<Unit, Name extends string>(
   treated: readonly Unit[],
@@ -44,7 +44,7 @@ export function differenceIntervals<Unit, Name extends string>(
   }, draws);
 }
 
-/** Of each statistic; null where one of the two is. */
+/** Returns the difference of each statistic; null if one of the two is null. */
 export function difference<Name extends string>(a: Numbers<Name>, b: Numbers<Name>): Numbers<Name> {
   const names = Object.keys(a) as Name[];
   const entries = names.map((name) => [name, a[name] === null || b[name] === null ? null : a[name] - b[name]]);
@@ -55,7 +55,7 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Of a mean: the sample's standard deviation (Bessel) over the root of its size; undefined for a single value. */
+/** Returns a mean's standard error: the sample's standard deviation (Bessel) over the root of its size; undefined for a single value. */
 export function standardError(values: readonly number[]): number | undefined {
   if (values.length < 2) return undefined;
   const center = mean(values);
@@ -77,7 +77,7 @@ function intervalsOf<Name extends string>(draw: () => Numbers<Name>, draws = DRA
   return Object.fromEntries(intervals) as Record<Name, Interval | null>;
 }
 
-/** With linear interpolation, as numpy.quantile does it. */
+/** Returns a quantile with linear interpolation, like numpy.quantile. */
 function quantile(sorted: readonly number[], share: number): number {
   const at = share * (sorted.length - 1);
   const below = sorted[Math.floor(at)]!;

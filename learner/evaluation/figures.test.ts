@@ -18,7 +18,7 @@ test("figures: means, the best by direction", () => {
   const programs = [valid(3), valid(1), failed({ durationSeconds: undefined })];
   const scale = { direction: "Lower", rewardRange: { worst: 2, best: 0 } } as const;
   const { intervals, ...figures } = summarize(programs, scale, { ...AT, iteration: 7, lost: 2 });
-  // 3 is beyond the worst, 1 half way to the best.
+  // 3 is beyond the worst score, 1 is half way to the best.
   assert.deepEqual(figures, {
     ...{ iteration: 7, lost: 2, samples: 3, validFraction: 2 / 3, meanScore: 2, bestScore: 1 },
     ...{ meanNormalizedScore: 0.25, meanReward: -14 / 3, meanDurationSeconds: 1.5 },

@@ -2,8 +2,8 @@ import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Protocol } from "../metrics/summary.ts";
 
 /**
- * How many programs of each kind are asked for: README.md, "What is asked", explains the protocols. Where
- * `evaluation.improve` is not given, improvements are asked for if the run trains with improve prompts.
+ * Returns how many programs of each kind are requested; README.md, "What is asked", explains the protocols. Without `evaluation.improve`,
+ * improvements are requested if the run trains with improve prompts.
  */
 export function armsOf({ evaluation, prompts }: Pick<TrainingRunSpec, "evaluation" | "prompts">) {
   const { samples, improve = prompts.improveProbability > 0 } = evaluation;

@@ -1,4 +1,4 @@
-/** `longrun evaluate --table`: evaluations of several runs (seeds) by task, as the paper's Tables 1, 2 and 4 print them. Pure. */
+/** `longrun evaluate --table`: shows evaluations of several runs (seeds) by task, like the paper's Tables 1, 2 and 4. Pure. */
 import { mleBenchTasks } from "../grading/mlebench-tasks.ts";
 import type { Evaluation, EvaluationSettings, Figures, When } from "../metrics/summary.ts";
 import { mean, standardError } from "./bootstrap.ts";
@@ -10,7 +10,7 @@ export interface Evaluated {
 }
 
 interface Column {
-  /** In CSV. */
+  /** Column name in CSV. */
   key: string;
   head: string;
   figures: (evaluation: Evaluation) => Figures | undefined;
@@ -26,7 +26,7 @@ export type Table = ReturnType<typeof tableOf>;
 
 const PLACES: Record<When, string> = { before: "before", after: "after RL", model: "model" };
 
-/** Returns a row for each statistic and task. @throws Error in one line if the evaluations cannot stand in one table */
+/** Returns a row for each statistic and task. @throws Error in one line if the evaluations are not comparable */
 export function tableOf(found: readonly Evaluated[]) {
   const [first] = found;
   if (!first) throw new Error("no run is given");
@@ -47,7 +47,7 @@ export function tableOf(found: readonly Evaluated[]) {
   return { columns, rows, settings: first.evaluation.settings, runs: found.length };
 }
 
-/** Numbers that were measured in different ways do not belong in one table. */
+/** @throws Error if two evaluations were measured in different ways */
 function refuseUnlike(a: Evaluated, b: Evaluated): void {
   const [x, y] = [a.evaluation.settings, b.evaluation.settings];
   for (const field of ["protocol", "samples", "temperature", "rewardSplit"] as const)
@@ -61,7 +61,7 @@ function refuseUnlike(a: Evaluated, b: Evaluated): void {
     );
 }
 
-/** Before, after from scratch, after with improve prompts, after with the better of the two; only those that there are. */
+/** Returns the columns that have values: before, after from scratch, after with improve prompts, after with the better of the two. */
 function columnsOf(found: readonly Evaluated[]): Column[] {
   return WHENS.flatMap((when): Column[] => {
     const summaries = found.flatMap(({ evaluation }) => evaluation[when] ?? []);
@@ -78,14 +78,14 @@ function columnsOf(found: readonly Evaluated[]): Column[] {
   });
 }
 
-/** Mean over the runs that have a value, and its standard error, null for fewer than two. */
+/** Returns the mean over the runs that have a value, and its standard error, null for fewer than two. */
 function cellOf(values: readonly (number | null)[]) {
   const known = values.filter((value) => value !== null);
   const error = standardError(known) ?? null;
   return { mean: known.length > 0 ? mean(known) : null, standardError: error, runs: known.length };
 }
 
-/** The paper's order, then the others. */
+/** Order of tasks: the paper's, then the others. */
 const placeOf = (task: string): number => [...Object.keys(mleBenchTasks()), task].indexOf(task);
 
 export function tableMarkdown(table: Table): string {
@@ -113,7 +113,7 @@ function shown({ mean: value, standardError: error, runs }: ReturnType<typeof ce
   return `${value.toFixed(3)}${error === null ? "" : ` +/- ${error.toFixed(3)}`}${some}`;
 }
 
-/** A row for each task and statistic; numbers as they are. */
+/** Returns a CSV row for each task and statistic; numbers are not rounded. */
 export function tableCsv({ columns, rows }: Table): string {
   const head = columns.flatMap(({ key }) => [`${key}`, `${key}_standard_error`, `${key}_runs`]);
   const lines = rows.map(({ task, direction, metric, runs, statistic, cells }) => [

@@ -1,43 +1,43 @@
-/** The type of a column as pandas infers it: int64 (or uint64), float64, bool, or text; missing cells are NaN. */
+/** Infers a column's type as pandas does: int64 (or uint64), float64, bool, or text. Missing cells are NaN. */
 import { missingTokens } from "./python-text.ts";
 
-/** Where the cells of the rows are: cell i of row r is `stream[ends[s - 1] .. ends[s])` with s = `rowStarts[r] + i`. */
+/** Positions of the rows' cells: cell i of row r is `stream[ends[s - 1] .. ends[s])` with s = `rowStarts[r] + i`. */
 export interface Cells {
-  /** The cells' bytes without delimiters and quotes, one after the other. */
+  /** The cells' bytes without delimiters and quotes, concatenated. */
   stream: Buffer;
   ends: Uint32Array;
-  /** One more than there are rows. */
+  /** One entry more than there are rows. */
   rowStarts: Uint32Array;
 }
 
 interface ColumnBase {
   name: string;
   rows: number;
-  /** The cell as it is written. */
+  /** Returns the cell's original text. */
   cell: (row: number) => string;
 }
 
 export interface NumericColumn extends ColumnBase {
-  /** `bool` has 1 for True. A column with a missing cell is never `int`. */
+  /** In `bool`, 1 is True. A column with a missing cell is never `int`. */
   kind: "int" | "float" | "bool";
-  /** NaN where the cell is missing. */
+  /** NaN for a missing cell. */
   values: Float64Array;
-  /** Of an `int` column with values beyond 2^53. */
+  /** For an `int` column with values beyond 2^53. */
   exact?: bigint[];
 }
 
 export interface TextColumn extends ColumnBase {
-  /** `mixed`: True and False with missing cells, or blocks of rows with types that do not agree. */
+  /** `mixed`: True and False with missing cells, or blocks of rows whose types do not agree. */
   kind: "text" | "mixed";
-  /** True where pandas has NaN in place of a text. */
+  /** Returns true if pandas has NaN instead of a text. */
   isMissing: (row: number) => boolean;
-  /** The first row whose cell is no number. */
+  /** The first row whose cell is not a number. */
   firstText: number;
 }
 
 export type Column = NumericColumn | TextColumn;
 
-/** The text of cell i, which pandas ends at a NUL byte. */
+/** Returns the text of cell i; pandas ends it at a NUL byte. */
 export function cellText(stream: Buffer, ends: Uint32Array, i: number): string {
   const start = i === 0 ? 0 : ends[i - 1]!;
   let end = start;
@@ -51,7 +51,7 @@ export function isNumeric(column: Column): column is NumericColumn {
 
 type Kind = Column["kind"] | "textWithoutMissing";
 
-/** @param at place of the column in the rows @param blockRows rows that a type is inferred over at once */
+/** @param at index of the column @param blockRows number of rows over which one type is inferred */
 export function inferColumn(name: string, cells: Cells, at: number, blockRows: number): Column {
   const reader = new CellReader(cells, at);
   const rows = cells.rowStarts.length - 1;
@@ -72,17 +72,17 @@ export function inferColumn(name: string, cells: Cells, at: number, blockRows: n
   return column;
 }
 
-/** The type of values of several types; `none` of none. */
+/** Returns the common type of several types; `none` if there is none. */
 export function joined<Type extends string>(kinds: ReadonlySet<Type>, none: Type): Type | "float" | "mixed" {
   const [first = none] = kinds;
   if (kinds.size <= 1) return first;
   return [...kinds].every((kind) => kind === "int" || kind === "float") ? "float" : "mixed";
 }
 
-// What a cell is. An integer is a float too, and a missing cell is anything.
+// Kinds of cells. An integer is also a float, and a missing cell fits every type.
 const [INT, FLOAT, MISSING, BOOLEAN, TEXT] = [0, 1, 2, 3, 4];
 
-/** `firstText`: -1 if there is none. `beyondSafe`: some value is beyond what a double holds exactly. */
+/** `firstText`: -1 if there is none. `beyondSafe`: a double cannot hold some value exactly. */
 function inferBlock(reader: CellReader, values: Float64Array, start: number, end: number) {
   const counts = [0, 0, 0, 0, 0];
   let [overflowAt, firstNoInt, firstText] = [-1, -1, -1];
@@ -93,7 +93,7 @@ function inferBlock(reader: CellReader, values: Float64Array, start: number, end
     if (type === INT) {
       if (overflowAt < 0 && reader.isBeyondInt64) overflowAt = row;
       if (Math.abs(reader.value) > Number.MAX_SAFE_INTEGER) beyondSafe = true;
-      // An integer of more than 308 digits is no float either.
+      // An integer of more than 308 digits is not a float either.
       if (reader.value === Infinity) type = TEXT;
     } else if (type !== MISSING && firstNoInt < 0) firstNoInt = row;
     counts[type]!++;
@@ -111,13 +111,13 @@ function inferBlock(reader: CellReader, values: Float64Array, start: number, end
   return { kind, firstText: firstText < 0 ? overflowAt : firstText, beyondSafe };
 }
 
-/** What pandas makes of an integer beyond int64 before any cell that is no integer; undefined: it tries floats. */
+/** Returns pandas' type for an integer beyond int64 that precedes any cell that is not an integer. Undefined: pandas tries floats. */
 function inferUint64(reader: CellReader, start: number, end: number): Kind | undefined {
   let [large, negative, missing] = [false, false, false];
   for (let row = start; row < end; row++) {
     const type = reader.read(row);
     if (type === MISSING) missing = true;
-    // pandas looks no further than the sign.
+    // pandas only looks at the sign.
     else if (reader.isNegative) negative = true;
     else if (type !== INT) return undefined;
     else if (reader.isBeyondUint64) return "text";
@@ -127,14 +127,14 @@ function inferUint64(reader: CellReader, start: number, end: number): Kind | und
   return negative ? "text" : "int";
 }
 
-/** Powers of ten that are exact in a double. */
+/** Powers of ten that a double holds exactly. */
 const exactPowers = Float64Array.from({ length: 23 }, (_, i) => 10 ** i);
 
-/** Reads the cells of one column as pandas' converters do. */
+/** Reads one column's cells like pandas' converters. */
 class CellReader {
-  /** Of the cell that was read last; NaN unless it is INT, FLOAT or BOOLEAN. */
+  /** Value of the last cell; NaN unless the cell is INT, FLOAT or BOOLEAN. */
   value = Number.NaN;
-  /** Whether its sign is a minus, whatever follows. */
+  /** Whether the last cell begins with a minus. */
   isNegative = false;
   isBeyondInt64 = false;
   isBeyondUint64 = false;
@@ -153,13 +153,13 @@ class CellReader {
     return cellText(stream, ends, i);
   }
 
-  /** @returns what the cell is; its value is `value` */
+  /** @returns the kind of the cell; `value` has its value */
   read(row: number): number {
     const { stream, ends, rowStarts } = this.#cells;
     const i = rowStarts[row]! + this.#at;
     this.value = Number.NaN;
     this.isNegative = false;
-    // A row that is too short ends with missing cells.
+    // A short row ends with missing cells.
     if (i >= rowStarts[row + 1]!) return MISSING;
     const end = ends[i]!;
     let at = i === 0 ? 0 : ends[i - 1]!;
@@ -207,14 +207,14 @@ class CellReader {
     if (at < end && stream[at] !== 0) return this.#readWord(row);
     let value = mantissa;
     if (mantissa <= Number.MAX_SAFE_INTEGER && exponent >= -22 && exponent <= 22)
-      // Both are exact, so that the result is rounded once.
+      // Both factors are exact, so the result is rounded once.
       value = exponent < 0 ? mantissa / exactPowers[-exponent]! : mantissa * exactPowers[exponent]!;
     else value = Math.abs(Number(stream.toString("latin1", start, numberEnd)));
     if (isInt) {
       this.isBeyondInt64 = this.isBeyondUint64 = value > 1e20;
       if (value >= 2 ** 63 && value <= 1e20) this.#compareWithInt64(stream.subarray(intStart, intEnd), negative);
     }
-    // pandas 2.2 takes a number that overflows for text, but not a negative one.
+    // pandas 2.2 treats a number that overflows as text, unless it is negative.
     if (!isInt && value === Infinity && !negative) return TEXT;
     this.value = negative ? -value : value;
     return isInt ? INT : FLOAT;

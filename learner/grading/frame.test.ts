@@ -11,11 +11,11 @@ function frameOf(text: string | Buffer, more: Partial<FrameLimits> = {}): Frame 
   return frame;
 }
 
-/** Cells of each column. */
+/** Returns the cells of each column. */
 const cells = (frame: Frame) =>
   frame.names.map((_, place) => Array.from({ length: frame.rows }, (_, row) => frame.columnAt(place).cell(row)));
 
-/** What pandas 2.2 reads of the text: its columns' names and cells. */
+/** How pandas 2.2 reads the text: column names and cells. */
 const tables: [string, string, string[], string[][]][] = [
   ["plain", "a,b\n1,2\n3,4\n", ["a", "b"], [["1", "3"], ["2", "4"]]], // biome-ignore format: a row a case
   ["no last line feed", "a\n1\n2", ["a"], [["1", "2"]]],
@@ -68,7 +68,7 @@ test("what pandas does not read", async (t) => {
   );
 });
 
-/** Cells of a column, its type, and the values where they are numbers. */
+/** A column's cells, its type, and its values if they are numbers. */
 const types: [string[], string, number[]?][] = [
   [["1", "005", " 7\t", "+3", "-0"], "int", [1, 5, 7, 3, -0]],
   [["1", ""], "float", [1, Number.NaN]],

@@ -8,22 +8,22 @@ import { type Refusal, refuse } from "./reasons.ts";
 
 export interface FrameLimits {
   bytes: number;
-  /** Without the header; reading ends with the first row beyond. */
+  /** Most rows to read, without the header. */
   rows: number;
-  /** A column has one type throughout; otherwise its blocks are typed one by one, as pandas does to save memory. */
+  /** Infer one type for each whole column. Otherwise blocks of rows are typed separately, as pandas does to save memory. */
   wholeColumns?: boolean;
 }
 
 const maxColumns = 10_000;
 
 /**
- * A table: rows of text, whose columns get a type when they are asked for.
+ * Returns a table of text whose columns are typed on demand.
  *
- * @param names of all columns, made distinct as pandas does it (`x`, `x.1`; `Unnamed: 0` without a name)
- * @param leading columns without a name in front, where the first row is longer than the header: pandas' index
+ * @param names names of all columns, made distinct as in pandas (`x`, `x.1`; `Unnamed: 0` without a name)
+ * @param leading columns without a name in front, if the first row is longer than the header: pandas' index
  */
 function tableOf(names: readonly string[], leading: number, cells: Cells, wholeColumns = false) {
-  // pandas infers a type over a power of two of rows below 2^20 divided by the columns.
+  // pandas infers a type over a number of rows that is a power of two below 2^20 divided by the number of columns.
   const power = 2 ** (Math.ceil(Math.log2(Math.floor(2 ** 20 / (leading + names.length)))) - 1);
   const blockRows = wholeColumns ? Infinity : Math.max(1, power);
   const columns: Column[] = [];
@@ -39,7 +39,7 @@ export type Frame = ReturnType<typeof tableOf>;
 
 const [lf, cr, comma, quote, space, tab] = [10, 13, 44, 34, 32, 9];
 
-/** Reads CSV text. Whatever the bytes, it never throws; time and memory are bounded by `limits`. */
+/** Reads CSV text. Never throws, whatever the bytes are; `limits` bound time and memory. */
 export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
   if (bytes.length > limits.bytes) return refuse("fileTooLarge", { found: bytes.length, expected: limits.bytes });
   if (!isUtf8(bytes)) return refuse("notUtf8");
@@ -49,7 +49,7 @@ export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
   rows.forget();
   let starts = new Uint32Array(Math.min(limits.rows, bytes.length >> 2) + 2);
   let count = 0;
-  // The first row may be longer than the header, no later one may be longer than the first.
+  // The first row may be longer than the header, but no later row may be longer than the first.
   let width = header.length;
   while (rows.next()) {
     count++;
@@ -68,10 +68,10 @@ function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
   return new Uint32Array(values.buffer.transfer(values.byteLength * 2));
 }
 
-/** pandas' tokenizer as a reader of one row after the other. */
+/** pandas' tokenizer, one row at a time. */
 class RowReader {
   fields = 0;
-  /** Cells of all rows since `forget`. */
+  /** Number of cells in all rows since `forget`. */
   cells = 0;
   refusal: Refusal | undefined;
   readonly #bytes: Buffer;
@@ -80,7 +80,7 @@ class RowReader {
   #length = 0;
   #ends: Uint32Array<ArrayBuffer>;
   #row = 0;
-  /** pandas reads the header and the first row, and then the rest. */
+  /** Where pandas' current read began: it reads the header and the first row, then the rest. */
   #callStart = 0;
 
   constructor(bytes: Buffer) {
@@ -90,7 +90,7 @@ class RowReader {
     if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) this.#at = this.#callStart = 3;
   }
 
-  /** Drops the cells so far (the header's). */
+  /** Drops the cells so far (the header). */
   forget(): void {
     this.cells = 0;
     this.#length = 0;
@@ -104,11 +104,11 @@ class RowReader {
     return cellText(this.#stream, this.#ends, i);
   }
 
-  /** Reads a row. @returns false at the end, or where there is a `refusal` */
+  /** Reads a row. @returns false at the end, or after a `refusal` */
   next(): boolean {
     const [bytes, stream, size] = [this.#bytes, this.#stream, this.#bytes.length];
     let at = this.#at;
-    // Most rows start with a character that is no blank.
+    // Most rows start with a character that is not blank.
     if (at >= size || bytes[at]! <= space) at = this.#skipBlankLines();
     if (at >= size || this.refusal) return false;
     const before = this.cells;
@@ -118,7 +118,7 @@ class RowReader {
       if (bytes[at] === quote) {
         at++;
         for (;;) {
-          // In quotes: up to the next one, and on if that is doubled.
+          // In quotes: skip to the next quote, and continue if it is doubled.
           const end = bytes.indexOf(quote, at);
           if (end < 0) {
             this.refusal = refuse("unclosedQuote", { row: this.#row - 1 });
@@ -134,7 +134,7 @@ class RowReader {
       let c = 0;
       for (; at < size; at++) {
         c = bytes[at]!;
-        // Quotes after the first character are text. All three are at most the comma, which most characters are not.
+        // Quotes after the first character are text. All three delimiters are at most the comma, unlike most characters.
         if (c <= comma && (c === comma || c === lf || c === cr)) break;
         stream[length++] = c;
       }
@@ -159,7 +159,7 @@ class RowReader {
     return true;
   }
 
-  /** Lines that are empty or hold blanks alone are no rows. @returns where the next row starts */
+  /** Skips lines that are empty or contain only blanks. @returns the start of the next row */
   #skipBlankLines(): number {
     const bytes = this.#bytes;
     let at = this.#at;
@@ -168,10 +168,10 @@ class RowReader {
       while (bytes[end] === space || bytes[end] === tab) end++;
       if (end >= bytes.length) return end;
       if (bytes[end] === lf) at = end + 1;
-      // pandas swallows a comma after the carriage return of an empty line.
+      // pandas drops a comma after the carriage return of an empty line.
       else if (bytes[end] === cr) at = end + (bytes[end + 1] === lf || bytes[end + 1] === comma ? 2 : 1);
       else {
-        // pandas goes back from the blanks to the last line feed, however many rows that are, and never gets on.
+        // pandas goes back from the blanks to the last line feed, across any number of rows, and then loops for ever.
         if (end > at && bytes[at - 1] !== lf && at !== this.#callStart)
           this.refusal = refuse("carriageReturn", { row: this.#row });
         return at;
@@ -180,7 +180,7 @@ class RowReader {
   }
 }
 
-/** The header's names made distinct: a second `x` becomes `x.1`, and a column without a name `Unnamed: 0`. */
+/** Makes the header's names distinct: a second `x` becomes `x.1`, and a column without a name `Unnamed: 0`. */
 function headerNames(rows: RowReader): string[] {
   const names = Array.from({ length: rows.fields }, (_, i) => rows.cell(i));
   const [named, unnamed] = [[] as number[], [] as number[]];

@@ -148,7 +148,7 @@ test("what the other metrics take from their columns", async (t) => {
     ["0, 1 or 2", of("F1"), "id,y\n0,1\n1,0\n", "id,y\n0,1.0\n1,2\n", /y in row 2 is 2, it has to be 0 or 1/],
     ["floats as labels", of("F1"), "id,y\n0,1\n1,0\n", "id,y\n0,1.0\n1,1\n", 2 / 3],
     ["kappa", of("QuadraticWeightedKappa"), "id,y\n0,1\n1,2\n", "id,y\n0,1\n1,2.5\n", /y in row 2 is 2.5; labels are/],
-    // cat 2/3, dog 0, cow 1, and each label that only the submission has counts with 0.
+    // cat 2/3, dog 0, cow 1, and 0 for each label that only the submission has.
     ["unknown labels", of("F1Macro"), labels, "id,y\n0,cat\n1,owl\n2,NA\n3,cow\n", (2 / 3 + 1) / 5],
     ["words", of("WordJaccard"), "id,y\n0,A b\n1,c\n", 'id,y\n0,a\n1,"c d"\n', 0.5],
     ["no words", of("WordJaccard"), "id,y\n0,A b\n1,\n", "id,y\n0,a\n1,\n", /WordJaccard is not a finite number/],

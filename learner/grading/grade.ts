@@ -10,37 +10,37 @@ import type { MleBenchTask } from "./mlebench-tasks.ts";
 import { type Reason, type Refusal, reasonOf, refuse } from "./reasons.ts";
 import { missingColumn, type Rules } from "./rules.ts";
 
-/** What a grader says about a submission. It is a value: no submission makes a grader throw. */
+/** A grader's verdict on a submission. It is a value: no submission makes a grader throw. */
 export interface Graded {
   valid: boolean;
-  /** In the task's own unit, as it is reported; there if valid. With `rewardSplit: Half`, of the half that makes the reward. */
+  /** The reported score in the task's own unit, for valid submissions. With `rewardSplit: Half`, the score on the reward's half. */
   score?: number;
-  /** The score before it was rounded. */
+  /** The score before rounding. */
   scoreRaw?: number;
-  /** With `rewardSplit: Half`: the score on the other half, which no reward ever sees. */
+  /** With `rewardSplit: Half`: the score on the other half, which affects no reward. */
   reportedScore?: number;
   reason: Reason;
   guards: Guard[];
 }
 
-/** The answers of a task, ready to compare submissions with. Made once by `readAnswers`. */
+/** A task's answers, prepared for comparison with submissions. Made once by `readAnswers`. */
 export interface Answers {
   grader: Grader | MleBenchTask;
   rules: Rules;
   rows: number;
-  /** Absent where rows are matched by their position. */
+  /** Absent if rows are matched by position. */
   match: ReturnType<typeof matcherOf> | undefined;
-  /** [target][row]; labels that are text are numbered. */
+  /** [target][row]; text labels are replaced by numbers. */
   truth: Values[];
   read: ReturnType<Rules["reader"]>;
   /** Like `truth`; absent if the task has no readable sample submission. */
   sample?: Values[];
-  /** Rows that make the reward, and the others; absent with `rewardSplit: Full`. */
+  /** Rows that determine the reward, and the other rows; absent with `rewardSplit: Full`. */
   halves?: { reward: Uint32Array; reported: Uint32Array };
   maxBytes: number;
 }
 
-/** @throws Error in one line if the answers themselves do not fit the grader */
+/** @throws Error in one line if the answers do not fit the grader */
 export function readAnswers(
   bytes: Buffer,
   grader: Grader | MleBenchTask,
@@ -70,17 +70,17 @@ export function readAnswers(
   return answers;
 }
 
-/** The target columns of the rows that make the reward [target][row]. */
+/** Returns the target columns [target][row] of the rows that determine the reward. */
 export function rewardTruth({ truth, halves }: Answers): readonly Values[] {
   return truth.map((column) => inOrder(column, halves?.reward));
 }
 
-/** Every other row, from the first on: a half that is as good as any, because the rows of a test set are shuffled. */
+/** Returns every other row, from `first` on. The half is fair because the rows of a test set are shuffled. */
 function everyOther(rows: number, first: number): Uint32Array {
   return Uint32Array.from({ length: Math.ceil((rows - first) / 2) }, (_, i) => first + 2 * i);
 }
 
-/** Grades a submission. Whatever the bytes, it never throws, and its time and memory are bounded. */
+/** Grades a submission. Never throws, whatever the bytes are; time and memory are bounded. */
 export function gradeSubmission(submission: Buffer, answers: Answers): Graded {
   const { grader, rules, truth, halves, sample } = answers;
   const refused = ({ reason }: Refusal): Graded => ({ valid: false, reason, guards: [] });
@@ -102,7 +102,7 @@ export function gradeSubmission(submission: Buffer, answers: Answers): Graded {
   };
 }
 
-/** The target columns in the order of the answers' rows, if the submission passes the grader's checks. */
+/** Returns the target columns in the order of the answers' rows, if the submission passes the grader's checks. */
 function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   const { grader, rules, rows, truth, maxBytes } = answers;
   const frame = readFrame(submission, { bytes: maxBytes, rows, wholeColumns: rules.wholeColumns });
@@ -120,7 +120,7 @@ function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   return rules.checkRows(predicted) ?? predicted;
 }
 
-/** The given rows of a column. */
+/** Returns a column's values in the order of `rows`. */
 function inOrder(values: Values, rows: Alignment): Values {
   if (!rows) return values;
   if (!(values instanceof Float64Array)) return Array.from(rows, (row) => values[row]!);

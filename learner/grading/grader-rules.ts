@@ -1,4 +1,4 @@
-/** The rules of tasks that name a metric: the bundled ones and a user's own. */
+/** The rules of tasks that name a metric: bundled tasks and a user's own. */
 import type { Grader } from "../../crds/trainingrun.ts";
 import { type Column, isNumeric } from "./column.ts";
 import { floatsAboveMinusOne, integerLabels, numbers, texts, within, wrongSum } from "./inputs.ts";
@@ -6,12 +6,12 @@ import { type Metric, metrics, scoreColumns, type Values } from "./metrics.ts";
 import { type Refusal, reasonOf } from "./reasons.ts";
 import { missingColumn, type Rules, wrongRows } from "./rules.ts";
 
-/** Sums of probabilities are checked this exactly (numpy.isclose with atol 1e-6). */
+/** Tolerance for sums of probabilities (numpy.isclose with atol 1e-6). */
 const sumTolerance = 1.1e-5;
 
 /**
- * Needed are the columns, each id of the answers once, finite numbers (or labels, or texts), the grader's bounds and,
- * where the metric wants them, probabilities in 0..1. Further columns are ignored.
+ * A submission needs the columns, each id of the answers once, finite numbers (or labels, or texts) within the grader's bounds and, if the
+ * metric takes probabilities, values in 0..1. Further columns are ignored.
  */
 export function graderRules(grader: Grader): Rules {
   const { metric, idColumn, targetColumns } = grader;
@@ -19,7 +19,7 @@ export function graderRules(grader: Grader): Rules {
   return {
     ids: "List", // an id may be the text NA
     wholeColumns: true,
-    // Probabilities of 20 digits where the answers say 0 or 1, and room for a few columns more.
+    // Allows probabilities of 20 digits where the answers say 0 or 1, plus a few columns.
     maxBytes: (answersBytes) => Math.min(2 ** 30, Math.max(2 ** 20, 32 * answersBytes)),
     checkAnswers: (frame) => {
       if (targetColumns.length < least)
@@ -59,7 +59,7 @@ function withinBounds(values: Float64Array, column: string, { metric, bounds }: 
   return within(values, column, (value) => !(value < least || value > most), range);
 }
 
-/** @throws Error if an id is missing or stands twice */
+/** @throws Error if an id is missing or occurs twice */
 function checkIds(ids: Column): void {
   const all = Array.from({ length: ids.rows }, (_, row) => (isNumeric(ids) ? ids.values[row]! : ids.cell(row)));
   const missing = all.findIndex(Number.isNaN);
@@ -67,14 +67,14 @@ function checkIds(ids: Column): void {
   if (new Set(all).size !== all.length) throw new Error(`column ${ids.name} has repeated values`);
 }
 
-/** Numbers from 0 for the labels of the answers. */
+/** Returns numbers from 0 for the answers' labels. */
 function numberLabels(columns: readonly Column[]): ReadonlyMap<string, number> {
   const labels = new Set<string>();
   for (const column of columns) for (let row = 0; row < column.rows; row++) labels.add(column.cell(row).trim());
   return new Map([...labels].map((label, number) => [label, number]));
 }
 
-/** Labels by number; each that the answers do not have gets a number of its own below 0, which is never right. */
+/** Returns labels as numbers. A label that the answers lack gets its own number below 0, which is never right. */
 function numberedLabels(column: Column, known: ReadonlyMap<string, number>): Float64Array {
   const others = new Map<string, number>();
   return Float64Array.from({ length: column.rows }, (_, row) => {

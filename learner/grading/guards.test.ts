@@ -6,12 +6,12 @@ import type { MetricName } from "./metrics.ts";
 
 const numbers = (rows: number, value: (row: number) => number) =>
   Float64Array.from({ length: rows }, (_, row) => value(row));
-/** Draws that look random and are the same in every run, 0 to 1. */
+/** Returns pseudo-random numbers from 0 to 1 that are the same in every run. */
 const draw = (row: number, salt = 0) => Math.abs(Math.sin(12.9898 * (row + 1) + 78.233 * salt) * 43758.5453) % 1;
 const texts = (rows: number, text: (row: number) => string) => Array.from({ length: rows }, (_, row) => text(row));
 
 type Column = Float64Array | readonly string[];
-/** Flags of a submission with one target column, whose score is not perfect. */
+/** Returns the flags of a submission with one target column and an imperfect score. */
 const flags = (metric: MetricName, truth: Column, predicted: Column, sample?: Column): Guard[] =>
   guardsOf(0.3, metric, [predicted], [truth], sample && [sample]);
 const changed = (column: Float64Array, rows: number, value: number): Float64Array =>
@@ -243,7 +243,7 @@ describe("guards", () => {
     const truth = [0, 1, 2].map((c) => numbers(300, (row) => Number(Math.floor(3 * draw(row)) === c)));
     const third = [0, 1, 2].map(() => numbers(300, () => 1 / 3));
     assert.deepEqual(guardsOf(1, "LogLoss", third, truth, undefined), ["constant"]);
-    // Each column changes in 2 of 300 rows, together 6.
+    // Each column changes in 2 of 300 rows, 6 rows together.
     const six = third.map((column, c) => column.map((value, row) => (Math.floor(row / 2) === c ? 0.9 : value)));
     assert.deepEqual(guardsOf(1, "LogLoss", six, truth, undefined), []);
   });

@@ -1,24 +1,24 @@
-/** Flags submissions that are valid although no model earned them: they are counted, so that a policy of such is noticed. */
+/** Flags valid submissions that no model produced. They are counted, so that a policy that relies on them is noticed. */
 import { type MetricName, metrics, type Values } from "./metrics.ts";
 
 export const guardNames = ["sampleSubmission", "constant", "perfect"] as const;
 
 /**
- * `sampleSubmission`: a copy of the sample submission. `constant`: every row has the same prediction. Both also where a few
- * rows differ, or all by next to nothing. `perfect`: the metric's best score, so the answers were found, not predicted.
+ * `sampleSubmission`: a copy of the sample submission. `constant`: every row has the same prediction. Both also apply if a few rows differ,
+ * or if all differ by next to nothing. `perfect`: the metric's best score, so the answers were found, not predicted.
  */
 export type Guard = (typeof guardNames)[number];
 
-/** Rows that may differ in a copy: this share of all rows, and at least one; */
+/** Rows that may differ in a copy: at most this share of all rows, but at least one; */
 const DIFFERENT_SHARE = 0.01;
-/** but no more than this share of the rows in which the answers differ from their most frequent row. */
+/** and at most this share of the rows whose answer differs from the most frequent answer. */
 const ANSWERED_SHARE = 0.1;
-/** Values are alike that differ by less than this share of the answers' spread, where the metric is one of distances. */
+/** For metrics of distance, values count as equal if they differ by less than this share of the answers' spread. */
 const TOLERANCE = 1e-3;
-/** Metrics of labels, texts and orders have no distance: two values are equal or not. */
+/** Metrics of labels, texts and orders have no distance: two values are either equal or not. */
 const DISTANCES: readonly MetricName[] = ["MAE", "RMSE", "RMSLE", "MAPE", "R2", "LogLoss", "Brier"];
 
-/** @param predicted, truth [target][row] @param sample the sample submission's, if there is one */
+/** @param predicted, truth [target][row] @param sample the sample submission's columns, if there is one */
 export function guardsOf(
   score: number,
   metric: MetricName,
@@ -56,8 +56,8 @@ function factsOf(truth: readonly Values[]) {
 }
 
 /**
- * `fewRows` may differ in a copy: where answers hardly vary honest predictions hardly do either, and fewer may differ.
- * `tolerances` of the target columns are 0 for texts.
+ * Returns `fewRows`, the number of rows that may differ in a copy, and each target column's tolerance, 0 for texts. If answers
+ * hardly vary, honest predictions hardly vary either, so fewer rows may differ.
  */
 function newFacts(truth: readonly Values[]) {
   const rows = truth[0]!.length;

@@ -1,16 +1,16 @@
-/** Which row of a submission answers which row of the test set. */
+/** Matches a submission's rows with the test set's rows. */
 import { type Column, isNumeric, type NumericColumn } from "./column.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
-/** The row of the submission for each row of the answers; undefined where row i is answered by row i throughout. */
+/** For each row of the answers, the row of the submission. Undefined if row i matches row i everywhere. */
 export type Alignment = Uint32Array | undefined;
 
 /**
- * Matches submissions with the ids of the answers. MLE-bench sorts both sides and compares, so the ids must be the same with
- * the same multiplicities; among equal ids the first row answers the first. Numbers are equal as numbers (`5`, `5.0`, `005`,
- * `5 `, and True is 1), texts as texts, and a number never equals a text.
+ * Matches submissions with the answers' ids. MLE-bench sorts both sides and compares them, so the ids must be the same with the same
+ * multiplicities; equal ids are matched in order. Numbers are compared as numbers (`5`, `5.0`, `005`, `5 `, and True is 1), texts as texts,
+ * and a number never equals a text.
  *
- * @param missingIsEqual NaN equals nothing, unless lists of texts are compared, where it is the same object
+ * @param missingIsEqual NaN equals nothing, except in lists of texts, where it is the same object
  */
 export function matcherOf(answers: Column, missingIsEqual: boolean): (ids: Column) => Alignment | Refusal {
   const { name, rows } = answers;
@@ -24,7 +24,7 @@ export function matcherOf(answers: Column, missingIsEqual: boolean): (ids: Colum
     }
     if (isNumeric(ids) !== isNumeric(answers)) return refuse("idUnknown", { column: name, row: 1, value: ids.cell(0) });
     if (sameInOrder(ids, answers)) return undefined;
-    // Whole numbers are compared exactly with each other, and as doubles with others.
+    // Two whole numbers are compared exactly, others as doubles.
     if (ids.kind === "int" && answers.kind === "int" && (ids.exact || answers.exact))
       return align(ids, groupRows(answers, exactKey), exactKey);
     groups ??= groupRows(answers, plainKey);
@@ -34,7 +34,7 @@ export function matcherOf(answers: Column, missingIsEqual: boolean): (ids: Colum
 
 type Key = number | bigint | string;
 
-/** Rows of the answers by key. */
+/** The answers' rows by key. */
 interface Groups {
   groupOf: Map<Key, number>;
   /** The rows of group g are `rows[starts[g] .. starts[g + 1])`, in order. */
@@ -89,7 +89,7 @@ function sameInOrder(ids: Column, answers: Column): boolean {
   return true;
 }
 
-// A text that is missing has a key that no text has.
+// The key of a missing text; no text has it.
 const missingKey = -1n;
 
 function plainKey(column: Column, row: number): Key {

@@ -1,16 +1,16 @@
-/** What a metric takes from a column: numbers, labels or texts, read as the reference's libraries read them. */
+/** Converts a column to a metric's input: numbers, labels or texts, read as the reference's libraries read them. */
 import { type Column, isNumeric, type TextColumn } from "./column.ts";
 import type { Values } from "./metrics.ts";
 import { pythonFloat, pythonRepr } from "./python-text.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
-/** Finite numbers of a column that pandas read as numbers; True is 1. */
+/** Returns finite numbers from a column that pandas reads as numbers; True is 1. */
 export function numbers(column: Column): Float64Array | Refusal {
   if (!isNumeric(column)) return wrongType(column);
   return column.kind === "float" ? finite(column.values, column) : column.values;
 }
 
-/** As `numbers`, but a column of text counts where Python's `float` reads every cell (scikit-learn's check_array). */
+/** Like `numbers`, but also accepts a column of text in which Python's `float` reads every cell (scikit-learn's check_array). */
 export function floats(column: Column): Float64Array | Refusal {
   if (column.kind !== "text") return numbers(column);
   const values = new Float64Array(column.rows);
@@ -22,13 +22,13 @@ export function floats(column: Column): Float64Array | Refusal {
   return finite(values, column);
 }
 
-/** As `floats`, above -1, so that log(1 + value) is finite. */
+/** Like `floats`, but only values above -1, so that log(1 + value) is finite. */
 export function floatsAboveMinusOne(column: Column): Float64Array | Refusal {
   const values = floats(column);
   return "reason" in values ? values : within(values, column.name, (value) => value > -1, "above -1");
 }
 
-/** @returns the values, or why the first that is out of range is refused */
+/** @returns the values, or why the first value out of range is refused */
 export function within(
   values: Float64Array,
   column: string,
@@ -41,7 +41,7 @@ export function within(
   return refuse("outOfRange", { column, row: row + 1, value: values[row]!, expected });
 }
 
-/** The first row whose values do not add up as they should; missing ones are left out, as pandas does it. */
+/** Returns a refusal of the first row whose values have a wrong sum. Missing values are skipped, as in pandas. */
 export function wrongSum(columns: readonly Float64Array[], isRight: (sum: number) => boolean): Refusal | undefined {
   for (let row = 0; row < (columns[0]?.length ?? 0); row++) {
     let sum = 0;
@@ -51,7 +51,7 @@ export function wrongSum(columns: readonly Float64Array[], isRight: (sum: number
   return undefined;
 }
 
-/** Labels that are whole numbers; `3.0` is 3. */
+/** Returns labels that are whole numbers; `3.0` is 3. */
 export function integerLabels(column: Column): Float64Array | Refusal {
   const values = numbers(column);
   if ("reason" in values || column.kind !== "float") return values;
@@ -62,8 +62,8 @@ export function integerLabels(column: Column): Float64Array | Refusal {
 }
 
 /**
- * As `integerLabels`. In a column with labels beyond int64, scikit-learn 1.6 leaves those out of the kappa that no double
- * equals, which would let a submission drop the rows that it is unsure of; they are refused here.
+ * Like `integerLabels`. If a column has labels beyond int64, scikit-learn 1.6 leaves those out of the kappa that no double equals. A
+ * submission could then drop uncertain rows, so such labels are refused here.
  */
 export function kappaLabels(column: Column): Float64Array | Refusal {
   const values = integerLabels(column);
@@ -74,8 +74,8 @@ export function kappaLabels(column: Column): Float64Array | Refusal {
 }
 
 /**
- * As `integerLabels`; a column of text is no error for scikit-learn 1.6's accuracy, but every label is wrong (NaN), unless
- * both sides have at most two labels.
+ * Like `integerLabels`. A column of text is no error in scikit-learn 1.6's accuracy, but every label is wrong (NaN), unless both sides have
+ * at most two labels.
  */
 export function labelsOrTexts(column: Column, truth?: Values): Float64Array | Refusal {
   if (column.kind !== "text" || truth === undefined) return integerLabels(column);
@@ -88,10 +88,10 @@ export function labelsOrTexts(column: Column, truth?: Values): Float64Array | Re
   return new Float64Array(column.rows).fill(Number.NaN);
 }
 
-/** The words of a longer text could take gigabytes. */
+/** Longest text, because the words of a longer one could take gigabytes. */
 const maxTextCharacters = 2 ** 20;
 
-/** Texts as `fillna("").astype(str)` has them: a missing cell is empty, and numbers are as Python writes them. */
+/** Returns texts like `fillna("").astype(str)`: a missing cell is empty, and numbers are written as in Python. */
 export function texts(column: Column): string[] | Refusal {
   const { rows, cell, name } = column;
   const all = (text: (row: number) => string) => Array.from({ length: rows }, (_, row) => text(row));
@@ -107,7 +107,7 @@ export function texts(column: Column): string[] | Refusal {
     case "float":
       return all((row) => (Number.isNaN(column.values[row]) ? "" : pythonRepr(column.values[row]!)));
     default: {
-      // True and False, some of them missing.
+      // The column has True, False and missing cells.
       const names: Record<string, string> = { true: "True", false: "False" };
       return all((row) => names[cell(row).toLowerCase()] ?? "");
     }
@@ -121,7 +121,7 @@ function finite(values: Float64Array, { name }: Column): Float64Array | Refusal 
   return values;
 }
 
-/** @param row of the cell that makes the column text */
+/** @param row row of the cell that makes the column text */
 export function wrongType(column: TextColumn, row = column.firstText): Refusal {
   if (column.kind === "mixed") return refuse("mixedTypes", { column: column.name });
   return refuse("notNumeric", { column: column.name, row: row + 1, value: column.cell(row) });

@@ -8,11 +8,11 @@ interface Reference {
   name: string;
   truth: number[][];
   predicted: number[][];
-  /** null where scikit-learn or scipy has no score. */
+  /** null if scikit-learn or scipy has no score. */
   score: number | null;
 }
 
-/** Made by make_metric_reference.py beside the file. */
+/** Made by make_metric_reference.py in the same folder. */
 const references: Reference[] = JSON.parse(
   readFileSync(new URL("../../test/fixtures/grading/metrics.json", import.meta.url), "utf8"),
 );

@@ -44,7 +44,7 @@ const table: [string, keyof typeof metrics, number[][], number[][], number][] = 
   ["R2, constant truth missed", "R2", [[2, 2, 2]], [[1, 2, 3]], 0],
   ["R2, constant prediction", "R2", [[1, 2, 3]], [[2, 2, 2]], 0],
   ["R2 of one row", "R2", [[1]], [[1]], Number.NaN],
-  // Of scipy 1.15.
+  // Computed by scipy 1.15.
   ["Pearson, subnormal", "Pearson", [similar], [[0, 5e-324, 0, 5e-324, 5e-324, 0]], 0.5],
   ["Pearson, a few digits", "Pearson", [similar], [[0, 1e-320, 0, 3e-320, 2e-320, 1e-320]], 0.8327348327348327],
   ["Pearson, overflow", "Pearson", [similar], [[0, 1e308, 0, 1.7e308, 1e308, 5e307]], Number.NaN],

@@ -1,24 +1,24 @@
-/** The metrics that a grader can name: what each takes from its columns, and which scores are better. */
+/** The metrics that a grader can name: their inputs and which scores are better. */
 import type { Grader } from "../../crds/trainingrun.ts";
 import * as labels from "./labels.ts";
 import * as probabilities from "./probabilities.ts";
 import * as regression from "./regression.ts";
 import { meanAveragePrecision, wordJaccard } from "./text-metrics.ts";
 
-/** The values of a target column by row. */
+/** A target column's values by row. */
 export type Values = Float64Array | readonly string[];
 export type MetricName = Grader["metric"];
 
-/** What a grader says beside the metric. */
+/** Options of a grader in addition to the metric. */
 type Options = Pick<Grader, "k">;
 
 export interface Metric {
   direction: "Higher" | "Lower";
-  /** `labels` may be names; `binary` labels are 0 and 1, `integers` whole numbers. */
+  /** `labels` may be names; `binary` labels are 0 and 1; `integers` are whole numbers. */
   input: "numbers" | "aboveMinusOne" | "labels" | "binary" | "integers" | "texts";
-  /** Predictions must lie in 0..1, and with several columns every row must add up to 1. */
+  /** Predictions must lie in 0..1; with several columns, every row must add up to 1. */
   probabilities?: boolean;
-  /** Least number of target columns, where the columns are the classes; default 1. */
+  /** Least number of target columns if the columns are classes; default 1. */
   columns?: number;
   /**
    * @param truth, predicted [target column][row] @returns the score in the metric's own unit, NaN where it is undefined
@@ -26,13 +26,13 @@ export interface Metric {
   score(truth: readonly Values[], predicted: readonly Values[], options: Options): number;
 }
 
-/** Mean over the columns of a metric of one column (scikit-learn's `uniform_average`). */
+/** Mean over the columns of a metric for one column (scikit-learn's `uniform_average`). */
 const columnMean =
   <Column>(metric: (truth: Column, predicted: Column) => number) =>
   (truth: readonly Column[], predicted: readonly Column[]) =>
     truth.reduce((sum, column, c) => sum + metric(column, predicted[c]!), 0) / truth.length;
 
-/** Items that a ranking counts, where the grader does not say. */
+/** Items that a ranking counts by default. */
 const defaultK = 5;
 
 export const metrics: Record<MetricName, Metric> = {
@@ -70,7 +70,7 @@ export const metrics: Record<MetricName, Metric> = {
   },
 };
 
-/** The score of columns [target][row] that are what the metric takes. NaN where it is undefined. */
+/** Returns the score of columns [target][row] in the metric's input form. NaN if it is undefined. */
 export function scoreColumns(
   metric: MetricName,
   truth: readonly Values[],

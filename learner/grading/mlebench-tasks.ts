@@ -2,23 +2,23 @@ import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import type { Grader } from "../../crds/trainingrun.ts";
 
-/** One of the twelve tasks as mlebench.yaml describes it. */
+/** One of the twelve tasks of mlebench.yaml. */
 export interface MleBenchTask {
-  /** What is to be predicted, for prompts. */
+  /** The task in a sentence or two, for prompts. */
   statement: string;
   metric: Grader["metric"];
   direction: Grader["direction"];
-  /** Files below prepared/public that programs need, besides the sample submission; a folder's name ends with a slash. */
+  /** Files below prepared/public that programs need, without the sample submission; a folder's name ends with a slash. */
   files: string[];
-  /** Fields of public files that give the labels away, by file. */
+  /** Fields of public files that reveal the labels. */
   leaks?: { file: string; field: string; why: string }[];
-  /** Below prepared/private. */
+  /** Path below prepared/private. */
   answers: string;
-  /** Below prepared/public. */
+  /** Path below prepared/public. */
   sample: string;
   idColumn: string;
   targetColumns: string[];
-  /** What is checked before a score is computed, in this order: names of `checks` in mlebench.ts. */
+  /** Checks before a score is computed, in this order: names of `checks` in mlebench.ts. */
   checks: string[];
   ids: "Sorted" | "List" | "Position";
   rounding: "Numpy" | "Exact";
@@ -26,7 +26,7 @@ export interface MleBenchTask {
   leaderboard: Leaderboard;
 }
 
-/** Of the competition: scores that earn a medal, and the median of all teams. */
+/** The competition's scores: for each medal, and the median of all teams. */
 export interface Leaderboard {
   teams: number;
   gold: number;
@@ -44,15 +44,15 @@ export function mleBenchTasks(): Record<string, MleBenchTask> {
   return tasks;
 }
 
-/** The task of that id, undefined if it is none of the twelve. */
+/** Returns the task with that id; undefined for another id. */
 export function mleBenchTask(id: string): MleBenchTask | undefined {
   return Object.hasOwn(mleBenchTasks(), id) ? mleBenchTasks()[id] : undefined;
 }
 
-/** The best medal that a score of five decimals reaches, and whether it is strictly better than the median team's. */
+/** Returns the best medal for a score of five decimals, and whether the score is strictly better than the median team's. */
 export function rankOf(score: number | undefined, leaderboard: Leaderboard) {
   const { gold, silver, bronze, median, best, worst } = leaderboard;
-  // The leaderboard is sorted, so its ends say which way is better.
+  // The leaderboard is sorted, so its ends show the direction.
   const lowerIsBetter = best < worst;
   const reaches = (threshold: number) =>
     score !== undefined && (lowerIsBetter ? score <= threshold : score >= threshold);

@@ -22,7 +22,7 @@ interface Case {
   tags: string[];
 }
 
-/** What MLE-bench's own graders answered; README.md beside the file says under which libraries. */
+/** Answers of MLE-bench's own graders; README.md in the same folder names the libraries. */
 const fixture = JSON.parse(
   brotliDecompressSync(
     readFileSync(new URL("../../test/fixtures/grading/mle-bench.json.br", import.meta.url)),
@@ -55,7 +55,7 @@ function gradeCase(one: Case): Graded {
   return gradeSubmission(bytes, answersOf(one));
 }
 
-/** The pairing of equal ids is left to an unstable sort, or the libraries' generations disagree. */
+/** Skips cases in which an unstable sort pairs equal ids, or versions of the libraries disagree. */
 const skipped = ({ agrees, tags }: Case) =>
   !agrees || tags.includes("unstable_sort") || tags.includes("ill_conditioned");
 
@@ -73,10 +73,10 @@ test("the cases that MLE-bench's graders have answered", async (t) => {
           continue;
         }
         assert.ok(Math.abs(scoreRaw! - Number(one.scoreRaw)) <= 1e-9, `${why} ${scoreRaw}, not ${one.scoreRaw}`);
-        // Ties of the fifth decimal are common among these, and the last bit decides them.
+        // Ties in the fifth decimal are common here, and the last bit decides them.
         if (["RocAuc", "Accuracy"].includes(mleBenchTask(task)!.metric))
           assert.equal(scoreRaw, Number(one.scoreRaw), why);
-        // A rounded score can differ where the raw one does in its last bit.
+        // A rounded score can differ if the raw one differs in its last bit.
         assert.ok(score === one.score || scoreRaw !== one.scoreRaw, `${why} ${score}, not ${one.score}`);
       }
     });
@@ -168,7 +168,7 @@ test("the table of tasks has the leaderboards' thresholds and directions", () =>
   }
 });
 
-/** Valid cases with the rows as text lines, small enough to shuffle. */
+/** Valid cases with rows as text lines, small enough to shuffle. */
 const plain = fixture.cases.filter((one) => {
   const text = fixture.files[one.submission];
   return one.outcome === "score" && !skipped(one) && typeof text === "string" && !text.includes('"') && /\n/.test(text);
@@ -248,7 +248,7 @@ test("no bytes make a grader throw", () => {
   );
   const text = fc.array(piece, { maxLength: 60 }).map((pieces) => Buffer.from(pieces.join("")));
   const raw = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes));
-  // A valid submission with a byte put in or taken away gets further than junk does.
+  // A valid submission with an inserted or removed byte gets further than random bytes.
   const bitten = fc.tuple(anyPlain, fc.nat(), fc.uint8Array({ maxLength: 3 })).map(([one, at, bytes]) => {
     const file = fileOf(one.submission)!;
     return Buffer.concat([file.subarray(0, at % file.length), bytes, file.subarray((at % file.length) + (at % 2))]);

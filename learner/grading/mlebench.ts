@@ -1,6 +1,6 @@
 /**
- * The rules of the twelve MLE-bench tasks, as openai/mle-bench (commit 783b15a) grades under pandas 2.2, scikit-learn 1.6
- * and scipy 1.15. Which checks a task has, and in which order, is data (`mlebench.yaml`).
+ * The rules of the twelve MLE-bench tasks, as openai/mle-bench (commit 783b15a) grades with pandas 2.2, scikit-learn 1.6 and scipy 1.15.
+ * `mlebench.yaml` has each task's checks in order.
  */
 import { type Column, isNumeric } from "./column.ts";
 import type { Frame } from "./frame.ts";
@@ -60,7 +60,7 @@ const closeToOne = (sum: number) => Math.abs(sum - 1) <= 1e-6 + 1e-5;
 const roundsToOne = (sum: number) => Math.abs(sum * 1e6 - 1e6) <= 0.5;
 
 const targets = (frame: Frame, task: MleBenchTask) => task.targetColumns.map((name) => frame.column(name)!);
-/** All columns but the first, whatever their names. */
+/** All columns except the first, whatever their names. */
 const allButFirst = (frame: Frame) => frame.names.slice(1).map((_, i) => frame.columnAt(i + 1));
 
 const checks: Record<string, (frame: Frame, task: MleBenchTask, rows: number) => Refusal | undefined> = {
@@ -80,7 +80,7 @@ const checks: Record<string, (frame: Frame, task: MleBenchTask, rows: number) =>
     return wrongRows(frame, rows);
   },
   numeric: (frame, task) => notNumbers(targets(frame, task)),
-  /** A missing value passes here; the metric refuses it. */
+  /** A missing value passes; the metric refuses it. */
   zeroToOneOrMissing: (frame, task) => outOfRange(targets(frame, task), (p) => p < 0 || p > 1),
   zeroToOne: (frame, task) => outOfRange(targets(frame, task), (p) => !(p >= 0 && p <= 1)),
   positionalZeroToOne: (frame) => outOfRange(allButFirst(frame), (p) => !(p >= 0 && p <= 1)),

@@ -1,11 +1,11 @@
-/** Metrics of probabilities and of scores that rank, as scikit-learn 1.x defines them; NaN where they are undefined. */
+/** Metrics of probabilities and of ranking scores, as defined by scikit-learn 1.x. NaN if they are undefined. */
 import { mean, sum } from "./sums.ts";
 
 type Columns = readonly Float64Array[];
 
 /**
- * Logarithmic loss: -mean log p[true class], p clipped to [2^-52, 1 - 2^-52] as scikit-learn does (36.04 at worst). One
- * column: the chance of class 1. Several: one column a class, the truth one-hot.
+ * Logarithmic loss: -mean log p[true class], with p clipped to [2^-52, 1 - 2^-52] as in scikit-learn (at most 36.04). One column: the
+ * probability of class 1. Several: one column per class, the truth one-hot.
  */
 export function logLoss(truth: Columns, predicted: Columns): number {
   const log = (p: number) => Math.log(Math.min(Math.max(p, Number.EPSILON), 1 - Number.EPSILON));
@@ -20,8 +20,8 @@ export function logLoss(truth: Columns, predicted: Columns): number {
 }
 
 /**
- * Area under the ROC curve: the chance that a row of class 1 ranks above one of class 0, ties half. NaN with one class.
- * Summed as scikit-learn sums it, trapezoid by trapezoid, so that a score on a tie of the fifth decimal is rounded alike.
+ * Area under the ROC curve: the probability that a row of class 1 ranks above one of class 0; ties count half. NaN with one class. Summed
+ * like scikit-learn, trapezoid by trapezoid, so that a tie in the fifth decimal is rounded alike.
  */
 export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
   let ones = 0;
@@ -37,7 +37,9 @@ export function rocAuc(truth: Float64Array, predicted: Float64Array): number {
   return sum(areas);
 }
 
-/** How many rows of class 0 and of class 1 have at least a score: nothing first, then score by score from the highest. */
+/**
+ * Returns the ROC curve's points: the number of rows of class 0 and of class 1 with at least a given score, from the highest score down.
+ */
 function rocPoints(truth: Float64Array, predicted: Float64Array, ones: number) {
   const positives = new Float64Array(ones);
   const negatives = new Float64Array(truth.length - ones);
@@ -60,7 +62,7 @@ function rocPoints(truth: Float64Array, predicted: Float64Array, ones: number) {
   return { falses: falses.subarray(0, points), trues: trues.subarray(0, points) };
 }
 
-/** Leaves out points half-way between their neighbours (`drop_intermediate`); the first three that it looks at are scores. */
+/** Removes points half-way between their neighbours (`drop_intermediate`). */
 function withoutMiddles({ falses, trues }: ReturnType<typeof rocPoints>) {
   let kept = 0;
   let [beforeFalses, beforeTrues] = [0, 0];
@@ -78,7 +80,7 @@ function withoutMiddles({ falses, trues }: ReturnType<typeof rocPoints>) {
   return { falses: falses.subarray(0, kept), trues: trues.subarray(0, kept) };
 }
 
-/** Mean area under the ROC curve over ordered pairs of classes, among a pair's rows (Hand and Till 2001). One-hot truth. */
+/** Mean area under the ROC curve over ordered pairs of classes, within a pair's rows (Hand and Till 2001). The truth is one-hot. */
 export function rocAucOneVsOne(truth: Columns, predicted: Columns): number {
   const areas: number[] = [];
   for (let a = 0; a < truth.length; a++)
@@ -90,7 +92,7 @@ export function rocAucOneVsOne(truth: Columns, predicted: Columns): number {
   return areas.reduce((sum, area) => sum + area, 0) / areas.length;
 }
 
-/** Brier score, mean over the rows of sum (y - p)^2 over the classes; of two classes half of it, as for one column. */
+/** Brier score, the mean over rows of sum (y - p)^2 over classes; for two classes half of it, as for one column. */
 export function brier(truth: Columns, predicted: Columns): number {
   const errors = new Float64Array(truth[0]!.length);
   for (const [c, column] of truth.entries())

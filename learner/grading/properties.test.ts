@@ -1,4 +1,4 @@
-/** What holds for a task of one's own whatever its metric: order means nothing, ids count once, no bytes throw. */
+/** Properties of a user's own task with any metric: row order has no effect, ids count once, no bytes make a grader throw. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -16,7 +16,7 @@ const graderOf = (metric: MetricName): Grader => ({
 
 type Rows = { truth: string[]; predicted: string[] }[];
 
-/** Cells of one row, as the metric takes them. */
+/** Returns the cells of one row, in the metric's input form. */
 function cells(metric: MetricName): fc.Arbitrary<Rows[number]> {
   const both = (cell: fc.Arbitrary<string>) =>
     fc.tuple(cell, cell).map(([truth, predicted]) => ({ truth: [truth], predicted: [predicted] }));
@@ -46,7 +46,7 @@ function cells(metric: MetricName): fc.Arbitrary<Rows[number]> {
 
 const rowsOf = (metric: MetricName): fc.Arbitrary<Rows> => fc.array(cells(metric), { minLength: 3, maxLength: 12 });
 const csv = (rows: readonly string[][]) => Buffer.from(rows.map((row) => `${row.join(",")}\n`).join(""));
-/** Of `side`, ids first. */
+/** Returns the table of `side`, ids first. */
 const table = (metric: MetricName, rows: Rows, side: keyof Rows[number]) => [
   ["id", ...columnsOf(metric)],
   ...rows.map((row, i) => [`r${i}`, ...row[side]]),

@@ -1,15 +1,15 @@
-/** Texts and numbers as Python writes and reads them. */
+/** Converts texts and numbers as Python does. */
 
-/** What pandas 2.2 reads as a missing value. */
+/** Cells that pandas 2.2 reads as missing values. */
 export const missingTokens: ReadonlySet<string> = new Set([
   ...["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"],
   ...["N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"],
 ]);
 
-/** The white space of Python's `str.split` and `str.strip`: with U+001C-1F and U+0085, without U+FEFF. */
+/** White space of Python's `str.split` and `str.strip`: includes U+001C-1F and U+0085, excludes U+FEFF. */
 const whiteSpace = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const separators = new RegExp(`[${whiteSpace}]+`, "u");
-/** What `float` strips at both ends: not U+001C-1F. */
+/** White space that `float` strips at both ends: excludes U+001C-1F. */
 const floatSpace = new RegExp(`[${whiteSpace.replace("\\x1c-\\x20", " ")}]`, "u");
 
 export function pythonSplit(text: string): string[] {
@@ -18,10 +18,10 @@ export function pythonSplit(text: string): string[] {
 
 const floatText = /^[+-]?(\d(_?\d)*(\.(\d(_?\d)*)?)?|\.\d(_?\d)*)(e[+-]?\d(_?\d)*)?$/i;
 
-/** Texts that are longer are no numbers here, so that no text takes long. */
+/** Longer texts do not count as numbers, which bounds the time. */
 const maxFloatCharacters = 10_000;
 
-/** `float(text)`; undefined where Python raises ValueError. */
+/** Returns `float(text)`, or undefined if Python raises ValueError. */
 export function pythonFloat(text: string): number | undefined {
   let [start, end] = [0, text.length];
   while (start < end && floatSpace.test(text[start]!)) start++;
@@ -35,7 +35,7 @@ export function pythonFloat(text: string): number | undefined {
   return word[1] === "-" ? -Infinity : Infinity;
 }
 
-/** The value of a decimal digit of any script: Unicode has them in runs of ten. */
+/** Returns the value of a decimal digit in any script: Unicode has them in runs of ten. */
 function decimalDigit(digit: string): string {
   const code = digit.codePointAt(0)!;
   let zero = code;
@@ -43,7 +43,7 @@ function decimalDigit(digit: string): string {
   return String((code - zero) % 10);
 }
 
-/** `repr(value)` of a float: `7.0`, `1e-05`, `1e+16`. */
+/** Returns `repr(value)` of a float: `7.0`, `1e-05`, `1e+16`. */
 export function pythonRepr(value: number): string {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value < 0 ? "-inf" : "inf";

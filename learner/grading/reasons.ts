@@ -1,11 +1,11 @@
-/** Why a submission has no score. A code is stable; its message says which column, row and value, in one line. */
+/** Why a submission has no score. A code is stable; its message names the column, row and value in one line. */
 
-/** Details of a reason; which are given depends on the code. Rows count from 1, the header left out. */
+/** Details of a reason, depending on its code. Rows count from 1, without the header. */
 interface ReasonFacts {
   column?: string;
   row?: number;
   value?: string | number;
-  /** What there is, and what there should be. */
+  /** The actual and the expected value. */
   found?: string | number;
   expected?: string | number;
 }
@@ -53,7 +53,7 @@ export interface Reason {
   message: string;
 }
 
-/** A reason for no score. It is a value: what a submission holds never makes a grader throw. */
+/** The reason for a missing score. It is a value: no submission makes a grader throw. */
 export interface Refusal {
   reason: Reason;
 }
@@ -66,7 +66,7 @@ export function reasonOf(code: ReasonCode, facts: ReasonFacts = {}): Reason {
   return { code, message: (reasonMessages[code] as (facts: ReasonFacts) => string)(facts) };
 }
 
-/** Text of a submission on one line, without control characters, cut where it is long. */
+/** Returns a submission's text on one line, without control characters, cut if it is long. */
 function text(value: string | number | undefined): string {
   const line = String(value).slice(0, 1000).replace(/\p{C}/gu, " ");
   return line.length > 80 ? `${line.slice(0, 77)}...` : line;

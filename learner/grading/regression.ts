@@ -1,7 +1,7 @@
-/** Metrics of numbers, as scikit-learn 1.x and scipy define them; NaN where they are undefined. */
+/** Metrics of numbers, as defined by scikit-learn 1.x and scipy. NaN if they are undefined. */
 import { mean, sum, sumOfSquares } from "./sums.ts";
 
-// Loops over typed arrays throughout: with a callback for each row they take ten times as long.
+// All loops run over typed arrays, because a callback for each row takes ten times as long.
 
 function differences(truth: Float64Array, predicted: Float64Array): Float64Array {
   const errors = new Float64Array(truth.length);
@@ -20,19 +20,19 @@ export function rootMeanSquaredError(truth: Float64Array, predicted: Float64Arra
   return Math.sqrt(sumOfSquares(differences(truth, predicted)) / truth.length);
 }
 
-/** Root mean squared error of log(1 + value); values have to be above -1. */
+/** Root mean squared error of log(1 + value). Values must be above -1. */
 export function rmsle(truth: Float64Array, predicted: Float64Array): number {
   const errors = new Float64Array(truth.length);
   for (let i = 0; i < errors.length; i++) {
     const [y, p] = [truth[i]!, predicted[i]!];
-    // log(1 + y) - log(1 + p) as one logarithm, which is as exact where the two are close, and half the work.
+    // Computes log(1 + y) - log(1 + p) as one logarithm: as exact for close values, and half the work.
     const ratio = (y - p) / (1 + p);
     errors[i] = Math.abs(ratio) < 0.5 ? Math.log1p(ratio) : Math.log1p(y) - Math.log1p(p);
   }
   return Math.sqrt(sumOfSquares(errors) / truth.length);
 }
 
-/** Coefficient of determination: 1 - sum (y - p)^2 / sum (y - mean y)^2; of a constant truth 1 if met exactly, else 0. */
+/** Coefficient of determination: 1 - sum (y - p)^2 / sum (y - mean y)^2; for a constant truth 1 if all predictions are exact, else 0. */
 export function r2(truth: Float64Array, predicted: Float64Array): number {
   if (truth.length < 2) return Number.NaN;
   const residual = sumOfSquares(differences(truth, predicted));
@@ -55,7 +55,7 @@ export function mape(truth: Float64Array, predicted: Float64Array): number {
   return mean(errors);
 }
 
-/** Pearson's correlation, step by step as scipy computes it; NaN where a side is constant or there are fewer than two rows. */
+/** Pearson's correlation, computed in scipy's steps. NaN if a side is constant or has fewer than two rows. */
 export function pearson(truth: Float64Array, predicted: Float64Array): number {
   if (truth.length < 2 || isConstant(truth) || isConstant(predicted)) return Number.NaN;
   const [x, y] = [less(truth, mean(truth)), less(predicted, mean(predicted))];
@@ -65,7 +65,7 @@ export function pearson(truth: Float64Array, predicted: Float64Array): number {
   return truth.length === 2 ? Math.round(r) : Math.max(-1, Math.min(1, r));
 }
 
-/** The norm of the values, scaled before they are squared, so that squares neither overflow nor vanish. */
+/** Returns the norm of the values. They are scaled before they are squared, so that squares neither overflow nor underflow. */
 function normOf(values: Float64Array): number {
   let largest = 0;
   for (let i = 0; i < values.length; i++) {
@@ -79,7 +79,7 @@ function normOf(values: Float64Array): number {
 
 const isConstant = (values: Float64Array) => values.every((value) => value === values[0]);
 
-/** Spearman's rank correlation: Pearson's of the ranks, equal values sharing the mean of theirs. */
+/** Spearman's rank correlation: Pearson's correlation of the ranks; equal values share their mean rank. */
 export function spearman(truth: Float64Array, predicted: Float64Array): number {
   return pearson(ranks(truth), ranks(predicted));
 }

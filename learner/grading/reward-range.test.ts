@@ -19,7 +19,7 @@ const csv = (columns: Record<string, (number | string)[]>): Buffer => {
 const estimate = (grader: Grader, columns: Record<string, (number | string)[]>, sample?: Buffer, half = false) =>
   estimateRewardRange(readAnswers(csv(columns), grader, { sample, ...(half && { split: "Half" }) }), sample);
 
-/** Worst computed by hand: the least loss, or the highest score, of one constant. */
+/** `worst` was computed by hand: the least loss, or the highest score, of one constant. */
 const cases: [Grader, Record<string, (number | string)[]>, worst: number, best: number][] = [
   [graderOf("RMSE"), { y: [0, 10] }, 5, 0],
   [graderOf("MAE"), { y: [0, 0, 30] }, 10, 0],

@@ -1,26 +1,26 @@
-/** A range of scores for a task that states none, so that rewards of one metric's unit (dollars, years) still tell programs apart. */
+/** Estimates a range of scores for a task without one, so that rewards distinguish programs whatever the metric's unit (dollars, years). */
 import type { Grader, RewardRange } from "../../crds/trainingrun.ts";
 import { type Answers, gradeSubmission, rewardTruth } from "./grade.ts";
 import { metrics, type Values } from "./metrics.ts";
 
 export interface EstimatedRange {
   range: RewardRange;
-  /** One line: what each end is the score of. */
+  /** One line: the source of each end's score. */
   from: string;
 }
 
-/** The most frequent values of a column that are tried as its constant prediction. */
+/** How many of a column's most frequent values are tried as its constant prediction. */
 const triedValues = 20;
-/** Quantiles that are tried too: between them lies the best constant of a metric such as MAPE. */
+/** How many quantiles are tried too: the best constant for a metric such as MAPE is close to one of them. */
 const triedQuantiles = 20;
 
 /**
- * Estimates `rewardRange` from the answers. `worst` is the score of the best constant prediction: whatever a program learns
- * from the features earns more than 0. Where the metric has no score for a constant (a correlation), `worst` is the score of
- * the sample submission, else 0. `best` is the score of the answers themselves, as far as `bounds` lets a program predict them.
+ * Estimates `rewardRange` from the answers. `worst` is the score of the best constant prediction, so a program that learns anything from
+ * the features earns more than 0. If the metric has no score for a constant (a correlation), `worst` is the sample submission's score, else
+ * 0. `best` is the score of the answers themselves, as far as `bounds` allows them.
  *
  * @param sample the sample submission's bytes, if there is one
- * @returns undefined where the answers leave no range: one constant predicts all of them
+ * @returns undefined if one constant predicts all answers, so there is no range
  */
 export function estimateRewardRange(answers: Answers, sample?: Buffer): EstimatedRange | undefined {
   const grader = answers.grader as Grader;
@@ -49,7 +49,7 @@ export function estimateRewardRange(answers: Answers, sample?: Buffer): Estimate
   };
 }
 
-/** Constant predictions [candidate][target][row]: each target's mean, quantiles and most frequent values. */
+/** Returns constant predictions [candidate][target][row]: each target's mean, quantiles and most frequent values. */
 function constantsOf(truth: readonly Values[], grader: Grader): Values[][] {
   const { input } = metrics[grader.metric];
   const isDistance = input === "numbers" || input === "aboveMinusOne";
@@ -73,7 +73,7 @@ function statisticsOf(column: Float64Array): number[] {
   const sorted = column.toSorted();
   const mean = (of: (value: number) => number) => column.reduce((sum, value) => sum + of(value), 0) / column.length;
   const quantile = (_: unknown, i: number) => sorted[Math.round((i / triedQuantiles) * (sorted.length - 1))]!;
-  const logMean = Math.expm1(mean(Math.log1p)); // RMSLE's best; NaN where a value is below -1
+  const logMean = Math.expm1(mean(Math.log1p)); // best constant for RMSLE; NaN if a value is below -1
   const quantiles = Array.from({ length: triedQuantiles + 1 }, quantile);
   return [mean((value) => value), ...quantiles, ...(Number.isFinite(logMean) ? [logMean] : [])];
 }

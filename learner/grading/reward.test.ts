@@ -295,7 +295,7 @@ test("the bundled ranges: what fast and slow programs reach lies in 0..1, a cons
 });
 
 test("the worst score of each of the twelve is worth more than any program without a valid submission", () => {
-  // Of log loss and RMSLE; the others are at least -1.
+  // For log loss and RMSLE; the scores of other metrics are at least -1.
   const worst: Record<string, number> = { LogLoss: -Math.log(Number.EPSILON), RMSLE: Math.log(Number.MAX_VALUE) };
   for (const [id, task] of Object.entries(mleBenchTasks())) {
     const score = worst[task.metric] ?? -1;

@@ -3,35 +3,35 @@ import type { Outcome } from "../../proto/execution.ts";
 import type { Graded } from "./grade.ts";
 
 export interface RewardFacts {
-  /** Why the solution was never executed; absent if it was. */
+  /** Why the solution was never executed. Absent: it was executed. */
   fault?: string | undefined;
   outcome?: Outcome | undefined;
   exitStatus?: number | undefined;
   /** Markers that the instrumenter put into the program. */
   insertedMarkers: readonly string[];
-  /** Markers that came out with the right nonce. */
+  /** Markers that the program printed with the right nonce. */
   seenMarkers: readonly string[];
-  /** Marker lines with a wrong nonce, or of markers that were never inserted. */
+  /** Marker lines with a wrong nonce, or with markers that were never inserted. */
   forgedMarkers: number;
   graded?: Graded | undefined;
 }
 
 type RewardConstants = Pick<Algorithm, "failureReward" | "markerReward">;
 
-/** The paper's (section 4.1): the defaults of `algorithm`. */
+/** The paper's constants (section 4.1), also the defaults of `algorithm`. */
 export const paperRewards: RewardConstants = { failureReward: -10, markerReward: 0.1 };
 
 export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> & Pick<Task, "guardedRewardCap">;
 
 export interface Reward extends Omit<Graded, "reason"> {
   reward: number;
-  /** `valid`, the solution's fault, the outcome, `noSubmission`, or what is wrong with the submission. */
+  /** `valid`, the solution's fault, the outcome, `noSubmission`, or the submission's fault. */
   reason: string;
-  /** Markers that earned credit. Of a valid submission none do: its score takes the place of the credit. */
+  /** Markers that earned credit. A valid submission earns none: its score replaces the credit. */
   creditedMarkers: string[];
-  /** The score was so bad that the reward was raised to the grader's `rewardFloor`. */
+  /** The reward was raised to the grader's `rewardFloor`, because the score was too bad. */
   clamped: boolean;
-  /** A guard flagged the submission and the reward was lowered to the task's `guardedRewardCap`. */
+  /** A guard flagged the submission, so the reward was lowered to the task's `guardedRewardCap`. */
   capped: boolean;
 }
 
@@ -39,9 +39,9 @@ export interface Reward extends Omit<Graded, "reason"> {
 const markerCount = 7;
 
 /**
- * The reward of one sample, paper sections 3.2 and 4.1: `failureReward` and `markerReward` for each marker that was reached,
- * or in place of both what the score of a valid submission is worth. Only a program with exit status 0 is graded.
- * @returns undefined for `lost`: an infrastructure failure has no reward and takes no part in training
+ * Computes one sample's reward, paper sections 3.2 and 4.1: `failureReward` plus `markerReward` for each reached marker, or, for a valid
+ * submission, the reward of its score. Only a program with exit status 0 is graded.
+ * @returns undefined for `lost`: an infrastructure failure has no reward and is not trained on
  */
 export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: RewardRules): Reward | undefined {
   if (facts.outcome === "lost") return undefined;
@@ -72,23 +72,23 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
   };
 }
 
-/** Each inserted marker counts once. One forgery costs all marker credit, so that trying is never worth it. */
+/** Returns the markers with credit. Each inserted marker counts once. One forgery costs all credit, so that trying is never worth it. */
 function creditedMarkers(facts: RewardFacts): string[] {
   if (facts.forgedMarkers > 0) return [];
   return [...new Set(facts.insertedMarkers)].filter((marker) => facts.seenMarkers.includes(marker));
 }
 
-/** A score as a reward: through `rewardRange` (`worst` -> 0, `best` -> 1, linear beyond), or with its sign alone. */
+/** Converts a score to a reward: through `rewardRange` (`worst` -> 0, `best` -> 1, linear beyond), or by its sign alone. */
 export function scoreReward(score: number, rules: Pick<RewardRules, "direction" | "rewardRange">): number {
   const range = rules.rewardRange;
   if (range) {
-    const reward = (score - range.worst) / (range.best - range.worst); // of a score near the largest number: infinite
+    const reward = (score - range.worst) / (range.best - range.worst); // infinite for a score near the largest number
     return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, reward));
   }
   return rules.direction === "Higher" ? score : -score;
 }
 
-/** Says in one line which fields to change, unless every valid reward is above every invalid one. */
+/** Returns one line that names fields to change, if an invalid reward could be as high as a valid one. */
 export function rewardOrderFault(constants: RewardConstants, grader: Grader): string | undefined {
   const bestInvalid = constants.failureReward + Math.max(0, markerCount * constants.markerReward);
   if (bestInvalid < grader.rewardFloor) return undefined;

@@ -1,4 +1,4 @@
-/** Scores are reported with five decimals, rounded as the reference's type rounds them. */
+/** Rounds scores to five decimals, as the reference's types do. */
 
 /** `round(numpy.float64, 5)`: x * 1e5 rounded half to even, divided by 1e5. */
 export function roundNumpy(value: number): number {
@@ -10,15 +10,15 @@ export function roundNumpy(value: number): number {
   return rounded / 1e5;
 }
 
-/** `round(float, 5)`: the exact decimal value of the double, half to even. */
+/** `round(float, 5)`: rounds the double's exact decimal value half to even. */
 export function roundExact(value: number): number {
-  // From 2^36 on a double has no bit below the fifth decimal's place that counts, and toFixed's digits are exact below 1e21.
+  // From 2^36 on a double has no bits below the fifth decimal, and toFixed's digits are exact below 1e21.
   if (!Number.isFinite(value) || Math.abs(value) >= 2 ** 53) return value;
   const text = value.toFixed(5);
-  // toFixed rounds the exact value, but a tie away from zero. Only a multiple of 2^-6 can be one: 5e-6 = 1 / (2^6 * 3125).
+  // toFixed rounds the exact value, but a tie away from zero. Only a multiple of 2^-6 can be a tie: 5e-6 = 1 / (2^6 * 3125).
   const scaled = Math.abs(value) * 64;
   if (!Number.isInteger(scaled)) return Number(text);
-  // Exactly n / 64, so n * 1e5 / 64 = n * 3125 / 2 is a tie where n is odd.
+  // The value is exactly n / 64, so n * 1e5 / 64 = n * 3125 / 2 is a tie if n is odd.
   const numerator = BigInt(scaled) * 3125n;
   if (numerator % 2n === 0n) return Number(text);
   const floor = numerator / 2n;

@@ -4,24 +4,24 @@ import type { Values } from "./metrics.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
-/** What graders do in their own ways: that of MLE-bench's task, and a task's own (`grader` of a TrainingRun). */
+/** The rules that differ among graders: those of MLE-bench's tasks, and those of a TrainingRun's `grader`. */
 export interface Rules {
   ids: MleBenchTask["ids"];
-  /** Columns have one type throughout, see `FrameLimits`. */
+  /** Each column has one type throughout, see `FrameLimits`. */
   wholeColumns: boolean;
   maxBytes: (answersBytes: number) => number;
   /** @throws Error in one line if the answers do not fit the grader */
   checkAnswers: (frame: Frame) => void;
-  /** What a submission must have before its rows are matched. @param rows of the answers */
+  /** Checks a submission before its rows are matched. @param rows number of the answers' rows */
   check: (frame: Frame, rows: number) => Refusal | undefined;
   /**
-   * @param answers the target columns of the answers
-   * @returns what the metric takes from a column: of the answers, or of a submission where `truth` is given
+   * @param answers the answers' target columns
+   * @returns a function that converts a column to the metric's input: of the answers, or, if `truth` is given, of a submission
    */
   reader: (answers: readonly Column[]) => (column: Column, truth?: Values) => Values | Refusal;
   /** @param predicted the target columns in the order of the answers' rows */
   checkRows: (predicted: readonly Values[]) => Refusal | undefined;
-  /** @returns the score of columns [target][row], NaN where it is undefined */
+  /** @returns the score of columns [target][row]; NaN if it is undefined */
   score: (truth: readonly Values[], predicted: readonly Values[]) => number | Refusal;
   round: (score: number) => number;
 }

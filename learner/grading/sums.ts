@@ -1,10 +1,10 @@
-/** Sums as numpy makes them (pairwise, `numpy/_core/src/umath/loops_utils.h.src`), so that their error does not grow. */
+/** Sums like numpy's (pairwise, `numpy/_core/src/umath/loops_utils.h.src`), whose rounding errors stay small. */
 
 const blockLength = 128;
-/** numpy's reductions take so many elements at once, and add up what these come to one after the other. */
+/** numpy's reductions take this many elements at once and add the partial sums in order. */
 const bufferLength = 8192;
 
-/** Sum of the values, bit for bit numpy's. */
+/** Returns the sum of the values, equal to numpy's bit for bit. */
 export function sum(values: Float64Array): number {
   let total = 0;
   for (let from = 0; from < values.length; from += bufferLength)
@@ -12,10 +12,10 @@ export function sum(values: Float64Array): number {
   return total;
 }
 
-/** Where numpy divides so many values: near the middle, at a multiple of 8. */
+/** Returns where numpy divides this many values: near the middle, at a multiple of 8. */
 const halfOf = (length: number) => (length >> 1) - ((length >> 1) % 8);
 
-/** Of `values[from .. from + length)`; its rounding error grows with the logarithm of the length. */
+/** Returns the sum of `values[from .. from + length)`. Its rounding error grows with the logarithm of the length. */
 function pairwiseSum(values: Float64Array, from: number, length: number): number {
   if (length < 8) {
     let sum = 0;
@@ -43,7 +43,7 @@ function pairwiseSum(values: Float64Array, from: number, length: number): number
   return sum;
 }
 
-/** Sum of the squares of `values[from .. from + length)`, in the order of numpy's dot product. */
+/** Returns the sum of squares of `values[from .. from + length)`, in the order of numpy's dot product. */
 export function sumOfSquares(values: Float64Array, from = 0, length = values.length): number {
   if (length > blockLength) {
     const half = halfOf(length);

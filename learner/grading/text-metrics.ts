@@ -1,23 +1,23 @@
-/** Metrics of texts: overlap of words (tweet-sentiment-extraction), and lists of items with blanks between them. */
+/** Metrics of texts: word overlap (tweet-sentiment-extraction), and lists of items separated by blanks. */
 import { pythonSplit } from "./python-text.ts";
 import { mean } from "./sums.ts";
 
 const wordsOf = (text: string) => new Set(pythonSplit(text.toLowerCase()));
 
-/** The first row where neither text has a word, so that its overlap would be 0 / 0; -1 if there is none. */
+/** Returns the first row in which neither text has a word, so that its overlap would be 0 / 0; -1 if there is none. */
 export function firstWordless(truth: readonly string[], predicted: readonly string[]): number {
   return truth.findIndex((text, row) => pythonSplit(text).length === 0 && pythonSplit(predicted[row]!).length === 0);
 }
 
-/** Mean Jaccard index of the two sets of lower-case words in a row; NaN where a row has no word at all. */
+/** Mean Jaccard index of the sets of lower-case words in a row. NaN if a row has no word at all. */
 export function wordJaccard(truth: readonly string[], predicted: readonly string[]): number {
   const overlap = (a: Set<string>, b: Set<string>) => a.intersection(b).size / a.union(b).size;
   return mean(Float64Array.from(truth, (text, row) => overlap(wordsOf(text), wordsOf(predicted[row]!))));
 }
 
 /**
- * Mean average precision at k. An item that is named again does not count; a row without relevant items has 0.
- * @param truth relevant items in any order @param predicted the most likely first
+ * Mean average precision at k. A repeated item does not count; a row without relevant items has 0.
+ * @param truth relevant items in any order @param predicted the most likely item first
  */
 export function meanAveragePrecision(truth: readonly string[], predicted: readonly string[], k: number): number {
   return mean(

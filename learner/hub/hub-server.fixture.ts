@@ -1,7 +1,7 @@
 /**
- * A server of the part of the Hugging Face hub's API that a fetch uses, and of its storage at another origin, as of
- * November 2026: `/api/models/ID/revision/REV`, `/api/models/ID/tree/REV` in pages, `/ID/resolve/REV/FILE`, which redirects
- * large files to a signed address.
+ * A server with the part of the Hugging Face hub's API that a fetch uses, and with its storage at another origin, as of November 2026:
+ * `/api/models/ID/revision/REV`, `/api/models/ID/tree/REV` in pages, `/ID/resolve/REV/FILE`, which redirects large files to a signed
+ * address.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,11 +10,11 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
 export const COMMIT = "0123456789abcdef0123456789abcdef01234567";
-/** The hub keeps files from this size on outside of git; the real one decides by patterns of names. */
+/** The hub stores files of at least this size outside of git; the real hub decides by patterns of names. */
 const LARGE_BYTES = 5000;
 const PAGE = 4;
 
-/** What the server does in place of an answer; returns false where it has nothing to do with the request. */
+/** The server's action instead of an answer; returns false if the fault does not apply to the request. */
 export type Fault = (request: IncomingMessage, response: ServerResponse, body: Buffer) => boolean;
 
 export interface Asked {
@@ -25,12 +25,12 @@ export interface Asked {
 
 export class HubServer implements AsyncDisposable {
   files = new Map<string, Buffer>();
-  /** Requests to the hub and to its storage. */
+  /** Recorded requests to the hub and to its storage. */
   readonly asked: Asked[] = [];
   readonly stored: Asked[] = [];
-  /** Tried in order with each request; the hub's have a path that begins with `/api/` or the repository. */
+  /** Tried in order for each request; the hub's requests have a path that begins with `/api/` or the repository. */
   faults: Fault[] = [];
-  /** Whoever sends no such token is refused. */
+  /** Requests without this token are refused. */
   token: string | undefined;
   gated = false;
   revisions: Record<string, string> = { main: COMMIT, "refs/pr/1": "f".repeat(40) };
@@ -106,7 +106,7 @@ export class HubServer implements AsyncDisposable {
       response.writeHead(302, { location, "x-linked-etag": sha256(body), "x-repo-commit": commit }).end();
   }
 
-  /** Folders and files, `PAGE` at a time. */
+  /** Lists folders and files, `PAGE` at a time. */
   #tree(request: IncomingMessage, response: ServerResponse, url: URL): void {
     const entries = [
       { type: "directory", oid: "d".repeat(40), size: 0, path: "original" },

@@ -1,4 +1,4 @@
-/** Shows how far a fetch is: one line that changes on a terminal, a line now and then elsewhere. */
+/** Shows a fetch's progress: on a terminal one line that changes, elsewhere a line from time to time. */
 import { size } from "../engine/index.ts";
 
 const TERMINAL_SECONDS = 0.5;
@@ -23,7 +23,7 @@ export class Progress {
     this.#what = what;
   }
 
-  /** Bytes that came over the network, those that were thrown away too. */
+  /** Bytes that came over the network, including discarded ones. */
   get come(): number {
     return this.#come;
   }
@@ -51,7 +51,7 @@ export class Progress {
     return `${this.#what}: ${size(this.#done)} of ${size(this.#total)} (${share} %), ${size(Math.round(rate))}/s, ${duration(left)} left`;
   }
 
-  /** A line of its own, above the one that changes. */
+  /** Prints a line of its own above the one that changes. */
   say(text: string): void {
     this.#output.write(`${this.#output.isTTY ? "\r\x1b[K" : ""}${text}\n`);
   }

@@ -1,4 +1,4 @@
-/** A fault of metrics, logs or their files. `code` is stable; the message says what to do. */
+/** A fault of metrics, logs or their files. `code` is stable; the message contains the remedy. */
 export class MetricsError extends Error {
   readonly code: "listen" | "log-level" | "metrics-file";
 
@@ -9,7 +9,7 @@ export class MetricsError extends Error {
   }
 }
 
-/** Why a file of metrics could not be written. @param what the metrics, the event file */
+/** Returns the error for a metrics file that could not be written. @param what the metrics, the event file */
 export function writeFault(path: string, what: string, cause: unknown): MetricsError {
   const { code, message } = cause as NodeJS.ErrnoException;
   const why = code === "ENOSPC" ? "the disk is full; free some space and resume the run" : message;

@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 
-/** Returns undefined if there is no such file. */
+/** Returns undefined if the file does not exist. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   return readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
@@ -8,7 +8,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   });
 }
 
-/** Writes a file whole or not at all, and to the disk. */
+/** Writes a file to the disk, completely or not at all. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text, { flush: true });
   await rename(`${path}.new`, path);

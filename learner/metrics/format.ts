@@ -1,9 +1,9 @@
-/** Numbers and times for people. Null and undefined become a dash: not measured, which is not zero. */
+/** Formats numbers and times for people. Null and undefined (not measured) become a dash, unlike zero. */
 export const NONE = "–";
 
 type Measured = number | null | undefined;
 
-/** About four digits. */
+/** Formats a number with about four digits. */
 export function number(value: Measured): string {
   return isNumber(value) ? digits(value).replaceAll("-", "−") : NONE;
 }
@@ -26,14 +26,14 @@ export function percent(value: Measured): string {
   return `${hundred > 0 && hundred < 9.95 ? hundred.toFixed(1) : hundred.toFixed(0)} %`;
 }
 
-/** Of a program: milliseconds to minutes. */
+/** Formats a program's time, from milliseconds to minutes. */
 export function duration(seconds: Measured): string {
   if (!isNumber(seconds)) return NONE;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   return seconds < 60 ? `${seconds.toFixed(seconds < 10 ? 2 : 1)} s` : span(seconds);
 }
 
-/** Of a run: seconds to days. */
+/** Formats a run's time, from seconds to days. */
 export function span(seconds: Measured): string {
   if (!isNumber(seconds)) return NONE;
   const whole = Math.round(seconds);
@@ -43,7 +43,7 @@ export function span(seconds: Measured): string {
   return minutes > 0 ? `${minutes} min ${whole % 60} s` : `${whole} s`;
 }
 
-/** A difference with its sign; `unit` formats its size. */
+/** Formats a difference with its sign; `unit` formats its size. */
 export function change(from: Measured, to: Measured, unit: (value: number) => string): string {
   if (!isNumber(from) || !isNumber(to)) return NONE;
   const difference = to - from;

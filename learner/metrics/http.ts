@@ -1,4 +1,4 @@
-/** `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever supervises the process, and pages for people. Read-only. */
+/** `/metrics` for Prometheus, `/healthz` and `/readyz` for supervisors, and pages for people. Read-only. */
 import { once } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
@@ -8,27 +8,27 @@ import { MetricsError } from "./errors.ts";
 
 export interface Probe {
   ok: boolean;
-  /** One line: the phase, or what is wrong. */
+  /** One line: the phase, or the problem. */
   message: string;
 }
 
 type Probes = Readonly<Record<"live" | "ready", () => Probe>>;
 
 /**
- * By path, e.g. `/report`: what it answers now. Pages show more than numbers, so they are for this machine alone: on
- * Kubernetes that is who may port-forward to the pod, wherever the port itself is open to.
+ * Page by path, e.g. `/report`. Pages contain more than numbers, so only this machine may read them: on Kubernetes, users who may
+ * port-forward to the pod, wherever the port itself is open to.
  */
 export type Pages = Readonly<Record<string, (query: URLSearchParams) => Promise<Page>>>;
 
 export interface Page {
-  /** With `content-type`. */
+  /** Headers, including `content-type`. */
   headers: OutgoingHttpHeaders;
   body: string;
 }
 
 export type MetricsServer = Awaited<ReturnType<typeof serveMetrics>>;
 
-/** `listen` is HOST:PORT; port 0 takes any free one. Throws `MetricsError` if it cannot be listened on. */
+/** Serves at `listen`, HOST:PORT; port 0 takes any free one. Throws `MetricsError` if the address cannot be used. */
 export async function serveMetrics(listen: string, registry: Registry, probes: Probes, pages: Pages = {}) {
   const { host, port } = parseListen(listen);
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -67,7 +67,7 @@ export async function serveMetrics(listen: string, registry: Registry, probes: P
 
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
-/** Why this request gets no page. */
+/** Returns why this request gets no page, or undefined. */
 function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
   if (!LOOPBACK.test(socket.remoteAddress ?? ""))
     return "only from this machine, or by kubectl port-forward to the pod";
@@ -75,8 +75,8 @@ function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
 }
 
 /**
- * Returns what is wrong with the host that a request names, if it is neither an address nor localhost: a page of somebody's that names
- * this port by a host name of its own would be of one origin with it.
+ * Returns what is wrong with the host in a request, unless it is an address or localhost. A foreign web page whose host name points to this
+ * port would otherwise have the same origin.
  */
 export function foreignHost({ headers }: Pick<IncomingMessage, "headers">): string | undefined {
   const host = (headers.host ?? "").replace(/:\d+$/, "");
@@ -84,7 +84,7 @@ export function foreignHost({ headers }: Pick<IncomingMessage, "headers">): stri
   return isAddress || host === "localhost" ? undefined : `${JSON.stringify(host)} is not this server: use localhost`;
 }
 
-/** A socket that listens on :: sees IPv4 as ::ffff:127.0.0.1. */
+/** A socket that listens on :: sees IPv4 addresses as ::ffff:127.0.0.1. */
 const LOOPBACK = /^(::1$|(::ffff:)?127\.)/;
 
 function send(response: ServerResponse, status: number, headers: OutgoingHttpHeaders, body: string): void {

@@ -1,6 +1,6 @@
 /**
- * `metrics.jsonl`: one line an iteration. A line is on disk before `append` resolves; a line that a crash tore, and
- * lines of iterations that a resumed run trains again, are cut off when the file is opened.
+ * `metrics.jsonl`: one line per iteration. A line is on disk before `append` resolves. Opening the file cuts off a line that a crash left
+ * incomplete, and lines of iterations that a resumed run trains again.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { writeFault } from "./errors.ts";
@@ -21,7 +21,7 @@ export class MetricsFile {
     this.last = last;
   }
 
-  /** Opens or makes the file and keeps the lines up to and including `resumedIteration` (0 keeps none). */
+  /** Opens or makes the file. Keeps the lines up to and including `resumedIteration` (0 keeps none). */
   static async open(path: string, resumedIteration: number): Promise<MetricsFile> {
     try {
       const found = (await readIfThere(path)) ?? "";
@@ -35,7 +35,7 @@ export class MetricsFile {
     }
   }
 
-  /** Adds a line. If the disk refuses it, the file is left as it was before. */
+  /** Appends a line. If the write fails, the file stays as it was. */
   async append(line: IterationMetrics): Promise<void> {
     const text = `${JSON.stringify(line)}\n`;
     try {
@@ -54,7 +54,7 @@ export class MetricsFile {
   }
 }
 
-/** The whole lines of a file that may be being written; of an iteration that stands there twice, the later. */
+/** Returns the complete lines of a file that may still be written; if an iteration occurs twice, the later line. */
 export async function readMetrics(path: string): Promise<IterationMetrics[]> {
   return wholeLines((await readIfThere(path)) ?? "").map(({ line }) => line);
 }

@@ -1,4 +1,4 @@
-/** What changes between two lines of `metrics.jsonl`, read when Prometheus scrapes. */
+/** Values that change between two lines of `metrics.jsonl`, read when Prometheus scrapes. */
 import { statfsSync } from "node:fs";
 import { Gauge, type Registry } from "prom-client";
 import { messages, type StatusMessage } from "../../proto/service.ts";
@@ -8,7 +8,7 @@ export interface LiveSources {
   status: { readonly current: StatusMessage; readonly secondsSinceProgress: number };
   /** The newest checkpoint; `committedAt` in Unix milliseconds. */
   checkpoint: () => { iteration: number; committedAt: number } | undefined;
-  /** Of the run, Unix milliseconds: how old its checkpoint is before there is one. */
+  /** Start of the run in Unix milliseconds: counts as the checkpoint's time before there is one. */
   startedAt: number;
   directory: string;
   tlsDirectory: string;
@@ -19,12 +19,12 @@ const PHASES = Object.entries(messages.Phase)
   .filter(([, value]) => typeof value === "number")
   .map(([name, value]) => ({ name: camelCase(name.replace("FAILED_RUN", "FAILED")), value: Number(value) }));
 
-/** After these nothing comes on any more. */
+/** Final phases, in which nothing changes any more. */
 const FINAL = ["succeeded", "failed", "stopped"];
 /** Label values of `longrun_waiting`: `Status.blocked` of longrun.proto. */
 const WAITING = ["NoActors", "NoFreeSlots", "Executing", "Draining"];
 
-/** Adds the gauges to the registry; they read the sources from now on. Call once. */
+/** Adds the gauges to the registry; they read the sources from now on. Call it once. */
 export function observeLive(registry: Registry, sources: LiveSources): void {
   const { status, checkpoint, startedAt, directory, tlsDirectory } = sources;
   const gauge = (name: string, help: string, labelNames: string[], collect: (gauge: Gauge) => void) =>

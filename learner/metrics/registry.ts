@@ -1,9 +1,9 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 
-/** Gauges of the process that prom-client names like counters, which tools for metrics refuse; they say little. */
+/** Gauges of prom-client with names of counters, which metrics tools refuse. They are of little use. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
-/** Returns a registry with the numbers of this process. */
+/** Returns a registry with this process's metrics. */
 export function registryOfProcess(): Registry {
   const register = new Registry();
   collectDefaultMetrics({ register });

@@ -2,12 +2,12 @@ export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** Null for none. */
+/** Returns null for no values. */
 export function mean(values: readonly number[]): number | null {
   return share(sum(values), values.length);
 }
 
-/** Null of nothing. */
+/** Returns null for a whole of 0. */
 export function share(part: number, whole: number): number | null {
   return whole > 0 ? part / whole : null;
 }

@@ -1,6 +1,6 @@
 /**
- * The event files as TensorBoard itself reads them, also while a learner goes back to an iteration and on from there. Needs a
- * Python with the package `tensorboard`: python3, or what TENSORBOARD_PYTHON names.
+ * Reads the event files with TensorBoard itself, also while a learner goes back to an iteration and continues. Needs a Python with the
+ * package `tensorboard`: python3, or TENSORBOARD_PYTHON.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -19,7 +19,7 @@ const skip = there
   ? false
   : `${PYTHON} has no tensorboard: pip install tensorboard, or name another in TENSORBOARD_PYTHON`;
 
-/** For each line on stdin: reads what is new, and prints every scalar as `{tag: [[step, wall time, value], …]}`. */
+/** For each line on stdin: reads new events, and prints every scalar as `{tag: [[step, wall time, value], …]}`. */
 const READ = `
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator, SCALARS

@@ -16,7 +16,7 @@ interface Decoded {
   scalars: Map<string, number>;
 }
 
-/** Field number and content of each field of a protobuf message: a number, or bytes. */
+/** Yields field number and content of each field of a protobuf message: a number, or bytes. */
 function* fieldsOf(bytes: Buffer): Generator<[number, number | Buffer]> {
   let at = 0;
   const varint = () => {
@@ -66,7 +66,7 @@ function decodeEvent(bytes: Buffer): Decoded {
 
 const filesIn = (directory: string) => readdirSync(directory).sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
 
-/** The events of all files in their order, the checksums checked. */
+/** Returns the events of all files in order, and checks the checksums. */
 function eventsIn(directory: string): Decoded[] {
   const events: Decoded[] = [];
   for (const name of filesIn(directory)) {
@@ -140,7 +140,7 @@ describe("TensorBoard", () => {
 
   test("no field of a line is forgotten", () => {
     const known: string[] = [...Object.values(SECTIONS).flat(), ...RECORDS];
-    // What names the line, and what is no number.
+    // Fields that identify the line, and fields that are no numbers.
     const others = ["iteration", "lineage", "wallTime", "tasks", "durationHistogram"];
     others.push("noSignal", "importanceDeviates", "mostlyClamped");
     assert.deepEqual(
@@ -189,7 +189,7 @@ describe("TensorBoard", () => {
       await write(directory, [], lines.slice(0, 3));
       const path = join(directory, filesIn(directory)[0]!);
       writeFileSync(path, damage(readFileSync(path)));
-      // The store has a line more than was written.
+      // The store has one line more than was written.
       await write(directory, lines.slice(0, 4), lines.slice(4));
       assert.deepEqual(stepsIn(directory), [1, 2, 3, 4, 5]);
     });

@@ -1,7 +1,7 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import type { TokenizerFiles } from "../engine/index.ts";
 
-/** They have the first ids. The first pads, the last ends a response. */
+/** They have the first ids. The first one pads, the last one ends a response. */
 const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
 
 const CHAT_TEMPLATE =
@@ -9,11 +9,10 @@ const CHAT_TEMPLATE =
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
 /**
- * Learns a byte-level BPE vocabulary (Sennrich et al. 2016, over bytes as in GPT-2): the most frequent pair of
- * neighbours becomes a token, of equal counts that of the lower ids, until there are `vocabSize` or no pair occurs
- * twice.
- * @param vocabSize tokens in all: special tokens, the 256 bytes, and merges
- * @param pattern what is never merged across: a word with the white space before it, so that common code is one token
+ * Learns a byte-level BPE vocabulary (Sennrich et al. 2016, over bytes as in GPT-2): the most frequent pair of neighbours becomes a token
+ * (of equally frequent pairs, the one with the lower ids), until there are `vocabSize` tokens or no pair occurs twice.
+ * @param vocabSize all tokens: special tokens, the 256 bytes, and merges
+ * @param pattern units that merges never cross: a word with the white space before it, so that common code is one token
  */
 export function trainBpe(
   texts: Iterable<string>,
@@ -44,8 +43,8 @@ interface Word {
 }
 
 /**
- * The pieces that texts are cut into, as bytes, by the very pre-tokenizer that will encode. Special tokens are cut out:
- * merged from bytes, their names would stand for two ids.
+ * Cuts texts into pieces of bytes, with the same pre-tokenizer as the encoder. Special tokens are cut out, because their names would
+ * otherwise have two ids.
  */
 function countWords(texts: Iterable<string>, tokenizer: HuggingFaceTokenizer, tokens: readonly string[]): Word[] {
   const special = new RegExp(SPECIAL_TOKENS.map((token) => token.replace(/\W/g, "\\$&")).join("|"));
@@ -59,13 +58,13 @@ function countWords(texts: Iterable<string>, tokenizer: HuggingFaceTokenizer, to
   return [...counts].map(([piece, count]) => ({ ids: Array.from(piece, (byte) => ids.get(byte)!), count }));
 }
 
-/** Appends tokens until there are `vocabSize` and returns the pairs they were merged from, in order. */
+/** Appends tokens until there are `vocabSize`. Returns the merged pairs, in order. */
 function learnMerges(words: Word[], tokens: string[], vocabSize: number): [string, string][] {
   const merges: [string, string][] = [];
   const ids = new Map(tokens.map((token, id) => [token, id]));
   const keyOf = (left: number, right: number) => left * vocabSize + right;
   const counts = new Map<number, number>();
-  const holders = new Map<number, Set<Word>>(); // only words that hold a merged pair are looked at again
+  const holders = new Map<number, Set<Word>>(); // only words that contain a merged pair are examined again
   const count = (word: Word, sign: 1 | -1) => {
     for (let i = 1; i < word.ids.length; i++) {
       const key = keyOf(word.ids[i - 1], word.ids[i]);
@@ -112,7 +111,7 @@ function merged(ids: number[], left: number, right: number, id: number): number[
   return result;
 }
 
-/** The character of each byte: printable ones for themselves, the others from U+0100 on (GPT-2's bytes_to_unicode). */
+/** Returns the character of each byte: printable ones unchanged, the others from U+0100 on (GPT-2's bytes_to_unicode). */
 function byteCharacters(): string[] {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {

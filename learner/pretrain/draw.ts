@@ -1,4 +1,4 @@
-/** Draws from lists, with a stream of uniform numbers in [0, 1) such as `uniforms()` of learner/engine/model/random.ts gives. */
+/** Draws from lists with a stream of uniform numbers in [0, 1), such as `uniforms()` of learner/engine/model/random.ts. */
 export class Draw {
   readonly #next: () => number;
 
@@ -10,7 +10,7 @@ export class Draw {
     return this.#next() < probability;
   }
 
-  /** A number between `low` and `high` whose logarithm is uniform. */
+  /** Returns a number between `low` and `high` whose logarithm is uniformly distributed. */
   logUniform(low: number, high: number): number {
     return low * (high / low) ** this.#next();
   }
@@ -19,12 +19,12 @@ export class Draw {
     return items[Math.floor(this.#next() * items.length)];
   }
 
-  /** One of the items with this probability, else undefined. */
+  /** Returns one of the items with this probability, else undefined. */
   maybe<T>(probability: number, items: readonly T[]): T | undefined {
     return this.chance(probability) ? this.pick(items) : undefined;
   }
 
-  /** One of the values, each as likely as its weight says. */
+  /** Returns one of the values, in proportion to the weights. */
   weighted<const T>(...choices: readonly (readonly [weight: number, value: T])[]): T {
     let rest = this.#next() * choices.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, value] of choices) {

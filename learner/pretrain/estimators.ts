@@ -1,6 +1,6 @@
 import type { Draw } from "./draw.ts";
 
-/** A regressor as a line of Python, with the imports that it needs and the words that a plan uses for it. */
+/** A regressor as a line of Python, with its imports and a plan's words for it. */
 export interface Estimator {
   phrase: string;
   code: string;
@@ -9,10 +9,10 @@ export interface Estimator {
 
 export type Family = (draw: Draw) => Estimator;
 
-/** Arguments of a call in Python; one that is undefined stands for the library's default. */
+/** Arguments of a call in Python; undefined means the library's default. */
 export type Arguments = Record<string, string | number | undefined>;
 
-/** `Class(first=1, second=2)`. */
+/** Returns `Class(first=1, second=2)`. */
 export function call(name: string, values: Arguments): string {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
   return `${name}(${given.map(([key, value]) => `${key}=${value}`).join(", ")})`;
@@ -24,7 +24,7 @@ function estimator(phrase: string, path: string, values: Arguments = {}): Estima
   return { phrase, code: call(name, values), imports: [`from sklearn.${module} import ${name}`] };
 }
 
-/** In a pipeline after `steps`, expressions of classes of sklearn.preprocessing. */
+/** Returns a pipeline of `steps`, expressions of classes of sklearn.preprocessing, and an estimator. */
 function after(steps: readonly string[], inner: Estimator, phrase: string): Estimator {
   const classes = steps.map((step) => `from sklearn.preprocessing import ${step.slice(0, step.indexOf("("))}`);
   return {
@@ -139,7 +139,7 @@ const stochasticGradient: Family = (draw) =>
     random_state: seed(draw),
   });
 
-/** Two models under one of sklearn.ensemble; `ending` draws its last arguments. */
+/** Combines two models in a class of sklearn.ensemble; `ending` draws its last arguments. */
 function both(name: string, members: Choices, phrase: string, ending: (draw: Draw) => string): Family {
   return (draw) => {
     const [a, b] = [draw.weighted(...members)(draw), draw.weighted(...members)(draw)];
@@ -153,7 +153,7 @@ function both(name: string, members: Choices, phrase: string, ending: (draw: Dra
 
 const averageOf = (members: Choices) => both("VotingRegressor", members, "the average", () => "");
 
-/** A third model is fitted on the cross-validated predictions of two: five times the fits. */
+/** Fits a third model to the cross-validated predictions of two, which takes five times the fits. */
 const stackOf = (members: Choices) =>
   both("StackingRegressor", members, "a stack", (draw) => `, cv=${draw.pick([2, 3, 5])}`);
 
@@ -175,7 +175,7 @@ const sparseMembers: Choices = [
   [1, neighbors],
 ];
 
-/** How often each family is written for a table: cheap and middling ones often, strong ones less, so that there is a ladder to climb. */
+/** How often each family is written for a table: cheap and middling ones often, strong ones less, so that a policy can improve. */
 export const tabularFamilies: Choices = [
   [5, baseline],
   [17, linear],
@@ -195,7 +195,7 @@ export const tabularFamilies: Choices = [
   [1, stackOf(tabularMembers)],
 ];
 
-/** The same for a sparse matrix of word counts, on which tree models are slow and some do not work at all. */
+/** The same for a sparse matrix of word counts, on which tree models are slow or fail. */
 export const sparseFamilies: Choices = [
   [3, baseline],
   [7, linear],

@@ -1,13 +1,13 @@
 import type { Draw } from "./draw.ts";
 import type { TaskShape } from "./shapes.ts";
 
-/** Returns the lines of a program changed, or undefined where the mistake has no place to happen. */
+/** Returns the program's lines with the mistake, or undefined if the mistake does not apply to them. */
 type Apply = (lines: readonly string[], draw: Draw) => string[] | undefined;
 
-/** One thing that goes wrong when people write such programs. Most make a program fail; a few make its result worse. */
+/** A typical mistake in such programs. Most make a program fail; a few make its result worse. */
 type Mistake = readonly [weight: number, name: string, apply: Apply];
 
-/** Replaces one match of `pattern`, wherever it is, with `replacement`, or with one of them. */
+/** Replaces a random match of `pattern` with `replacement`, or with one of several. */
 function replace(pattern: RegExp, replacement: string | readonly string[]): Apply {
   return (lines, draw) => {
     const text = typeof replacement === "string" ? replacement : draw.pick(replacement);
@@ -28,7 +28,7 @@ function remove(pattern: RegExp): Apply {
   };
 }
 
-/** Each as likely as the others. */
+/** Chooses among equally likely mistakes. */
 function oneOf(...all: readonly Apply[]): Apply {
   return (lines, draw) => draw.pick(all)(lines, draw);
 }
@@ -42,7 +42,7 @@ function everywhere(change: (line: string) => string): Apply {
 
 const forgetDummies = everywhere((line) => line.replace(/pd\.get_dummies\((.*?\]\))\)(\.reindex\(.*\))?$/, "$1"));
 
-/** Takes the loop over the categories out, and the loop around it where it has no other line. */
+/** Removes the loop over the categories, and the loop around it if it has no other line. */
 const forgetEncoding: Apply = (lines, draw) => {
   const start = lines.findIndex((line) => /^ *for c in \[/.test(line));
   if (start < 0) return forgetDummies(lines, draw);
@@ -135,7 +135,7 @@ export function mistakesOf({ target }: TaskShape): readonly Mistake[] {
   ];
 }
 
-/** Makes one mistake that has a place in the program; each mistake as often as its weight says. */
+/** Makes one mistake that applies to the program, chosen by the mistakes' weights. */
 export function makeMistake(lines: readonly string[], shape: TaskShape, draw: Draw): { name: string; lines: string[] } {
   const choices = mistakesOf(shape).map((mistake) => [mistake[0], mistake] as const);
   for (;;) {

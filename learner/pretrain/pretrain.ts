@@ -22,12 +22,12 @@ export const defaultPretrain = {
   steps: 2400,
   batchSize: 16,
   learningRate: 2.5e-3,
-  /** Threads of one operator; the same seed and number of threads give the same bytes. */
+  /** Threads of one operator. The same seed and number of threads give the same bytes. */
   threads: 1,
 };
 
 export interface PretrainOptions extends Readonly<typeof defaultPretrain> {
-  /** Folder that gets the model; replaced whole. */
+  /** Folder for the model; it is replaced as a whole. */
   out: string;
   signal?: AbortSignal;
   onProgress?: (line: PretrainProgress) => void;
@@ -37,7 +37,7 @@ export type PretrainProgress =
   | { phase: "corpus" | "tokenizer" | "save" }
   | { phase: "train"; step: number; steps: number; loss: number; tokensPerSecond: number; secondsLeft: number };
 
-/** 1.05 million weights: what gets furthest in minutes on one core. */
+/** 1.05 million weights, the size that learns most in minutes on one core. */
 const architecture = {
   modelType: "qwen2",
   hiddenSize: 128,
@@ -56,13 +56,13 @@ const architecture = {
 
 const vocabSize = 2048;
 const warmupSteps = 100;
-/** The rate falls to this share of its height along half a cosine. */
+/** The learning rate falls to this share of its peak along half a cosine. */
 const lastRate = 0.05;
-/** Batches hold sequences of similar length: sorted within this many batches, so that little is padded. */
+/** Batches have sequences of similar length: sequences are sorted within this many batches, so that little is padded. */
 const poolBatches = 20;
 const adam = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.01 };
 
-/** Corpus, tokenizer, supervised training on the response tokens, model folder. */
+/** Makes the corpus and tokenizer, trains on the response tokens, and writes the model folder. */
 export async function pretrain(options: PretrainOptions): Promise<{ loss: number; steps: number; seconds: number }> {
   const { onProgress = () => {} } = options;
   const started = performance.now();
@@ -96,7 +96,7 @@ export async function pretrain(options: PretrainOptions): Promise<{ loss: number
 }
 
 function tokenize(corpus: readonly CorpusText[], tokenizer: Tokenizer): Sequence[] {
-  const prompts = new Map<string, Int32Array>(); // the prompt of a task from scratch is always the same
+  const prompts = new Map<string, Int32Array>(); // all scratch prompts of a task are the same
   const encodeChat = (text: CorpusText) => {
     if (text.kind === "improve") return tokenizer.encodeChat(text.messages);
     if (!prompts.has(text.task)) prompts.set(text.task, tokenizer.encodeChat(text.messages));
@@ -147,13 +147,13 @@ async function train(start: string, out: string, sequences: readonly Sequence[],
   }
 }
 
-/** Linear warm-up, then half a cosine. @param step from 0 */
+/** Returns the learning rate: linear warm-up, then half a cosine. @param step from 0 */
 function rate(step: number, steps: number): number {
   const cosine = (1 + Math.cos(Math.PI * (step / steps))) / 2;
   return Math.min(1, (step + 1) / warmupSteps) * (lastRate + (1 - lastRate) * cosine);
 }
 
-/** Endless: epoch after epoch, each in another order. */
+/** Yields batches without end: epoch after epoch, each in another order. */
 function* batches(sequences: readonly Sequence[], size: number, seed: number): Generator<Sequence[]> {
   const lengthOf = (index: number) => sequences[index].prompt.length + sequences[index].response.length;
   for (let epoch = 0; ; epoch++) {

@@ -10,7 +10,7 @@ import {
 } from "./estimators.ts";
 import type { TaskShape } from "./shapes.ts";
 
-/** The choices that make a program. Two programs differ by any of them; an improved program keeps some. */
+/** The choices that make a program. Two programs differ in at least one; an improved program keeps some. */
 export interface Design {
   features: Features;
   family: Family;
@@ -19,7 +19,7 @@ export interface Design {
   report: Report;
 }
 
-/** How the columns become a matrix. `frame` runs for both frames as `d`; `matrix` makes X and X_test. */
+/** How columns become a matrix. `frame` runs for both frames as `d`; `matrix` makes X and X_test. */
 interface Features {
   sentence: string;
   imports: readonly string[];
@@ -47,7 +47,7 @@ export function drawDesign(shape: TaskShape, draw: Draw): Design {
   };
 }
 
-/** The design with one of its choices drawn anew, whether that is for the better or not. */
+/** Returns the design with one choice drawn again, for better or worse. */
 export function redrawPart(design: Design, shape: TaskShape, draw: Draw): Design {
   const targets = shape.text === undefined ? 2 : 0;
   const part = draw.weighted([3, "model"], [3, "family"], [3, "features"], [targets, "target"], [1, "report"]);
@@ -59,7 +59,7 @@ export function redrawPart(design: Design, shape: TaskShape, draw: Draw): Design
     return { ...design, family, model: family(draw) };
   }
   const fresh = drawDesign(shape, draw);
-  // A model for a sparse matrix may not be one for a table.
+  // A model for a sparse matrix may not work for a table.
   return fresh.features.families === design.features.families ? { ...design, features: fresh.features } : fresh;
 }
 
@@ -72,11 +72,11 @@ function drawFeatures(shape: TaskShape, draw: Draw): Features {
 
 const list = (names: readonly string[]): string => `[${names.map((name) => `"${name}"`).join(", ")}]`;
 
-/** `a, b and c`. */
+/** Returns e.g. `a, b and c`. */
 const enumeration = (derived: TaskShape["derived"]): string =>
   new Intl.ListFormat("en-GB").format(derived.map(({ phrase }) => phrase));
 
-/** `items` in their order, each kept or not, at least one. */
+/** Returns a random part of `items` in order, at least one. */
 function some<T>(items: readonly T[], probability: number, draw: Draw): T[] {
   const kept = items.filter(() => draw.chance(probability));
   return kept.length > 0 ? kept : [draw.pick(items)];
@@ -200,7 +200,7 @@ function textFeatures(column: string, draw: Draw): Features {
   }
 }
 
-/** Writes a plan and the lines of a program. The same design gives different words, never a different computation. */
+/** Writes a plan and the lines of a program. The same design gives different words, but never a different computation. */
 export function writeDraft(design: Design, shape: TaskShape, draw: Draw) {
   const { features, model, logTarget, report } = design;
   const target = logTarget ? `log ${shape.target}` : `the ${shape.target}`;
@@ -240,7 +240,7 @@ export function writeDraft(design: Design, shape: TaskShape, draw: Draw) {
   return { plan, lines: [...[...new Set(imports)].sort(importOrder), ...body] };
 }
 
-/** numpy, pandas, then scikit-learn: in the order in which people write them. */
+/** numpy, pandas, then scikit-learn: the usual order. */
 function importOrder(a: string, b: string): number {
   const rank = (line: string) => (line.startsWith("import") ? 0 : 1);
   return rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0);

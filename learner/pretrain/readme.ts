@@ -3,7 +3,7 @@ import { mean } from "../metrics/statistics.ts";
 import { type CorpusText, defaultCorpus } from "./corpus.ts";
 import { shapes } from "./shapes.ts";
 
-/** What the policy was made from, for corpus.json. Nothing in it depends on when or where it was made. */
+/** Returns the facts about the policy's training data for corpus.json, independent of time and machine. */
 export function corpusFacts(
   corpus: readonly CorpusText[],
   sequences: readonly Sequence[],
@@ -34,7 +34,7 @@ export function corpusFacts(
   };
 }
 
-/** The README.md of a policy folder: what this model is and what it is not. */
+/** Returns the README.md of a policy folder: what this model is and what it is not. */
 export function readme(facts: ReturnType<typeof corpusFacts>): string {
   return `# Starting policy of the laptop quickstart
 

@@ -1,4 +1,4 @@
-/** The names in the files of a task: no row, no label and no score of a task is ever read here. */
+/** The names in a task's files. Rows, labels and scores of a task are never read here. */
 export interface TaskShape {
   name: string;
   /** The header of train.csv. */
@@ -6,13 +6,13 @@ export interface TaskShape {
   target: string;
   numeric: readonly string[];
   categorical: readonly string[];
-  /** The column that holds free text, in tasks about text. */
+  /** The column with free text, in tasks about text. */
   text?: string;
-  /** Ranks of categories that anyone would know, as a Python expression that maps a value to its rank. */
+  /** Commonly known ranks of categories, as a Python expression that maps a value to its rank. */
   ranks?: Readonly<Record<string, string>>;
-  /** Derived columns: how a plan calls them, and their Python expression over the frame `d`. */
+  /** Derived columns: a plan's words for them, and their Python expression over the frame `d`. */
   derived: readonly { phrase: string; column: string; expression: string }[];
-  /** Values between which the generator invents the losses that it shows as terminal output. */
+  /** Range of the losses that the generator invents for terminal output. */
   lossRange: readonly [low: number, high: number];
 }
 

@@ -1,9 +1,9 @@
-/** Rewards that were raised to the grader's rewardFloor: scores that bad are not told apart. */
+/** Rewards that were raised to the grader's rewardFloor. All scores below it earn the same. */
 import { count } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
 
-/** Lines that an earlier longrun wrote have no such count. */
+/** Returns the count; lines of an earlier longrun have none. */
 export const clampedOf = (line: Partial<Pick<IterationMetrics, "clampedRewards">>): number => line.clampedRewards ?? 0;
 
 /** Returns one paragraph for the report; empty if no reward was raised. */

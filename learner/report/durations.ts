@@ -1,9 +1,9 @@
-/** What the run's durations mean: launched against trained, and what the weighting makes of it (learner-rl: eq. 3). */
+/** Explains a run's durations: launched against trained, and the effect of the weighting (eq. 3). */
 import { duration, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { share, sum } from "../metrics/statistics.ts";
 
-/** The histograms of all lines added up, without the empty bins at both ends; empty if no program ran. */
+/** Returns the sum of all lines' histograms, without empty bins at both ends; empty if no program ran. */
 export function addedHistogram(lines: readonly IterationMetrics[]) {
   const edges = lines[0]?.durationHistogram.edgesSeconds ?? [];
   const added = (of: "launched" | "trained") =>
@@ -23,10 +23,10 @@ export function addedHistogram(lines: readonly IterationMetrics[]) {
   });
 }
 
-/** Below this relative difference of the means, launched and trained count as equal. */
+/** If the means differ by a smaller share, launched and trained count as equal. */
 const TOLERANCE = 0.1;
 
-/** One paragraph for the report; empty if no program ran. */
+/** Returns one paragraph for the report; empty if no program ran. */
 export function durationSentence(lines: readonly IterationMetrics[], weighting: string, collection: string): string {
   const [launched, trained] = [runMean(lines, "launched"), runMean(lines, "trained")];
   if (launched === null || trained === null) return "";
@@ -48,14 +48,14 @@ export function durationSentence(lines: readonly IterationMetrics[], weighting: 
 
 const PREFERS_SLOW =
   "Weighting by duration therefore does not repair a loss. It prefers slow programs, by choice: one that runs twice as long counts nearly twice as much";
-/** What a durationWeighting means where no slow work is lost. */
+/** The effect of a durationWeighting if no slow work is lost. */
 const WITHOUT_LOSS: Readonly<Record<string, string>> = {
   Off: "Every program counts the same, fast or slow.",
   Completion: "Completion weights are near 1 then: fast and slow programs count the same.",
   Capped: `${PREFERS_SLOW}, up to the cap.`,
 };
 
-/** Mean over all programs of the run, null for none; lines carry means and counts. */
+/** Returns the mean over all programs of the run, null for none. Lines contain means and counts. */
 function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | null {
   const meanOf = (line: IterationMetrics) => line[`${of}MeanDurationSeconds`];
   const programsOf = (line: IterationMetrics) => sum(line.durationHistogram[of]);

@@ -1,9 +1,9 @@
-/** What the engine did with the run's time, in words. */
+/** Describes how the engine spent the run's time. */
 import { engineUse } from "../../proto/engine-seconds.ts";
 import { percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 
-/** Returns one paragraph for the report; the empty text if no line knows what the engine did. */
+/** Returns one paragraph for the report; empty if no line has the numbers. */
 export function engineSentence(lines: readonly Pick<IterationMetrics, "engineSeconds">[]): string {
   const measured = lines.flatMap(({ engineSeconds }) => engineSeconds ?? []);
   const use = engineUse(measured);

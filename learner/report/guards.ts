@@ -1,4 +1,4 @@
-/** What the guards flagged: valid submissions that no model has earned (learner/grading/guards.ts). */
+/** Reports valid submissions that guards flagged, because no model produced them (learner/grading/guards.ts). */
 import type { Guard } from "../grading/guards.ts";
 import { count, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
@@ -12,10 +12,10 @@ const GUARD_WORDS: Readonly<Record<Guard, string>> = {
 
 export const guardWords = (guard: unknown): string => GUARD_WORDS[guard as Guard] ?? String(guard);
 
-/** Lines that an earlier longrun wrote have no such counts. */
+/** Returns the count; lines of an earlier longrun have none. */
 export const flaggedOf = (line: Partial<Pick<IterationMetrics, "flagged">>): number => line.flagged ?? 0;
 
-/** One paragraph for the report; empty if nothing was flagged. */
+/** Returns one paragraph for the report; empty if nothing was flagged. */
 export function guardSentence(lines: readonly IterationMetrics[]): string {
   const total = (of: (line: IterationMetrics) => number) => sum(lines.map(of));
   const flagged = total(flaggedOf);

@@ -1,4 +1,4 @@
-/** Exit codes: 0 done, 1 failed, 2 bad input. */
+/** Exit status: 0 done, 1 failed, 2 bad input. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";

@@ -1,4 +1,4 @@
-/** Python source as HTML with its keywords, strings, numbers and comments marked. Broken source comes out as it is. */
+/** Renders Python source as HTML with marked keywords, strings, numbers and comments. Invalid source is shown unchanged. */
 import { parser } from "@lezer/python";
 import { type Html, html } from "./html.ts";
 
@@ -22,7 +22,7 @@ export function highlightPython(source: string): Html {
         mark(from, to, kind);
         return false;
       }
-      // In this grammar a keyword is a node that is named after itself.
+      // In this grammar a keyword is a node with the keyword's name.
       const isKeyword = !type.isError && /^[a-z]+$/.test(name) && source.slice(from, to) === name;
       if (isKeyword && from >= position) mark(from, to, "keyword");
     },

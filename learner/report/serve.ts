@@ -1,4 +1,4 @@
-/** `/report` of the learner: report.html with a line of what happens now above it, loaded again while the run goes on. */
+/** `/report` of the learner: report.html below a line about the current state, reloaded during the run. */
 import { join } from "node:path";
 import type { StatusMessage } from "../../proto/service.ts";
 import { readIfThere } from "../metrics/files.ts";
@@ -6,13 +6,13 @@ import type { Page } from "../metrics/http.ts";
 import { isFinal, Phase } from "../server/status.ts";
 import { CONTENT_SECURITY_POLICY, type Html, html, trusted } from "./html.ts";
 
-/** How often it is loaded again where the address does not say `?refresh=SECONDS`; 0 is never. */
+/** Default interval of reloads; `?refresh=SECONDS` of the address replaces it, 0 means never. */
 export const REFRESH_SECONDS = 10;
 const LONGEST_REFRESH_SECONDS = 3600;
 
 const HEADERS = {
   "content-type": "text/html; charset=utf-8",
-  // Unlike the policy that stands in the page, a header can put it into a sandbox and out of others' frames.
+  // Unlike the policy in the page, a header can sandbox the page and keep it out of others' frames.
   "content-security-policy": `${CONTENT_SECURITY_POLICY}; frame-ancestors 'none'; sandbox`,
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
@@ -34,7 +34,7 @@ const DOING: Record<number, string> = {
   [Phase.STOPPED]: "stopped",
 };
 
-/** @param status of the learner, as it tells the controller */
+/** @param status the learner's status for the controller */
 export async function reportPage(
   runDirectory: string,
   status: StatusMessage,
@@ -44,10 +44,10 @@ export async function reportPage(
   const refreshSeconds = isFinal(status) ? 0 : refreshOf(query);
   const written = (await readIfThere(join(runDirectory, "report.html"))) ?? NOT_YET;
   const strip = liveLine(status, refreshSeconds, now);
-  // The first one in the page: text that stands in it is escaped.
+  // The first `<body>` is the page's own: text in the page is escaped.
   const body = written.replace("<body>", () => `<body>\n${strip.html}`);
   return {
-    // A header, because a browser ignores the same wish in the HTML of a page in a sandbox.
+    // Sent as a header, because browsers ignore a refresh in the HTML of a sandboxed page.
     headers: { ...HEADERS, ...(refreshSeconds > 0 && { refresh: String(refreshSeconds) }) },
     body,
   };

@@ -4,8 +4,8 @@ import { compile, type TopLevelSpec } from "vega-lite";
 import { html } from "./html.ts";
 import { theme } from "./theme.ts";
 
-// Without a canvas Vega takes every character to be 0.8 em wide, which pushes axes apart; digits and lower case of the
-// usual sans-serif fonts are close to 0.56 em.
+// Without a canvas Vega assumes that every character is 0.8 em wide, which pushes axes apart; digits and lower-case letters of common
+// sans-serif fonts are about 0.56 em wide.
 // `textMetrics` is public but has no type.
 const { textMetrics } = vega as unknown as {
   textMetrics: { width: (item: { fontSize?: number }, text: unknown) => number };
@@ -20,7 +20,7 @@ export async function renderSvg(spec: TopLevelSpec, description: string): Promis
   try {
     const svg = await view.toSVG();
     const label = html`${description}`.html;
-    // The size comes from the style sheet; the view box keeps the proportions.
+    // The style sheet sets the size; the view box keeps the proportions.
     return svg.replace(/^<svg[^>]*?viewBox="([^"]+)"[^>]*>/, `<svg viewBox="$1" role="img" aria-label="${label}">`);
   } finally {
     view.finalize();

@@ -1,4 +1,4 @@
-/** How plots look. Colours are CSS variables of report.css, so that one SVG serves light and dark pages. */
+/** The style of plots. Colours are CSS variables of report.css, so one SVG serves light and dark pages. */
 import type { Config } from "vega-lite";
 
 export const PALETTE = ["blue", "orange", "green", "red", "purple", "brown", "pink", "teal", "yellow"] as const;

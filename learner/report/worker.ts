@@ -1,4 +1,4 @@
-/** Writes a report for each message, the folder of a run; answers with undefined, or why there is none. */
+/** Writes a report for each message, which is a run folder. Answers with undefined, or with the reason for a missing report. */
 import { parentPort } from "node:worker_threads";
 import { writeReport } from "./write.ts";
 

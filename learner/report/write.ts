@@ -2,10 +2,10 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ReportError, readRunFolder } from "./run-folder.ts";
 
-/** Writes `report.html` of a run folder, whole or not at all, and gives its path. */
+/** Writes `report.html` to a run folder, completely or not at all, and returns its path. */
 export async function writeReport(runDirectory: string): Promise<string> {
   const run = await readRunFolder(runDirectory);
-  // Vega takes most of a second to load: a wrong folder is refused before.
+  // Loaded only now, because Vega takes most of a second and a wrong folder is refused before.
   const { renderPage } = await import("./page.ts");
   const page = await renderPage(run);
   const path = join(runDirectory, "report.html");

@@ -1,17 +1,17 @@
 /**
- * Keeps `report.html` up to date while a run goes on. The page is made in a worker thread, which loads Vega on the
- * first request; requests during a write become one more write after it. A report that fails never fails the run.
+ * Keeps `report.html` up to date during a run. A worker thread makes the page; it loads Vega on the first request. Requests during a write
+ * lead to one more write. A failed report never fails the run.
  */
 import { setTimeout } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
 interface ReportWriterOptions {
   runDirectory: string;
-  /** Told of a report that could not be written, one line. */
+  /** Called with one line if a report could not be written. */
   onError: (message: string) => void;
 }
 
-/** From one report's end to the next one's start at least, so that plots do not eat the run's time. */
+/** Shortest time from one report's end to the next one's start, so that plots do not slow the run down. */
 const INTERVAL_MILLISECONDS = 10_000;
 
 export class ReportWriter {
@@ -26,7 +26,7 @@ export class ReportWriter {
     this.#options = options;
   }
 
-  /** Asks for a report of what the run folder holds now; returns at once. */
+  /** Requests a report of the run folder's current content; returns at once. */
   request(): void {
     this.#wanted = true;
     this.#writing ??= this.#writeWanted().finally(() => {
@@ -59,7 +59,7 @@ export class ReportWriter {
     this.#lastEnded = performance.now();
   }
 
-  /** @returns why there is no report */
+  /** Asks the worker for a report. @returns why there is none, or undefined */
   #ask(): Promise<string | undefined> {
     this.#worker ??= new Worker(new URL("./worker.ts", import.meta.url));
     const worker = this.#worker;
@@ -70,7 +70,7 @@ export class ReportWriter {
     };
     worker.removeAllListeners();
     worker.once("message", resolve).on("error", ended).on("exit", ended);
-    // Only a report in the making keeps the process alive.
+    // Only a report in progress keeps the process alive.
     worker.ref();
     worker.postMessage(this.#options.runDirectory);
     return promise.finally(() => worker.unref());

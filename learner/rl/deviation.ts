@@ -1,19 +1,19 @@
 import { UpdateError } from "./errors.ts";
 
-/** Limits of `importanceMaxDeviation`, the largest |exp(proximal - behaviour) - 1| of any on-policy token. */
+/** Limits for `importanceMaxDeviation`, the largest |exp(proximal - behaviour) - 1| of any on-policy token. */
 export interface DeviationLimits {
-  /** Above it the log and the terminal warn, once an iteration. */
+  /** Above it, log and terminal warn once per iteration. */
   warning: number;
-  /** Above it the run ends before anything is trained. */
+  /** Above it, the run ends before it trains on anything. */
   error: number;
 }
 
-/** On a CPU, in float32. Measured: at most 1.4e-5 with the bundled policy (README.md). */
+/** For a CPU with float32. Measured: at most 1.4e-5 with the bundled policy (README.md). */
 export const CPU_DEVIATION_LIMITS: DeviationLimits = { warning: 0.01, error: 0.1 };
 
 /**
- * On a GPU, with every `learner.compute`: generation is bfloat16 with each, training rounds as it says. Measured with bfloat16's rounding: 0.2 for one
- * of 7,339 tokens. The warning begins where a token is twice as probable in training, the error where it is eleven times.
+ * For a GPU, with every `learner.compute`: generation is always bfloat16, training rounds as configured. Measured with bfloat16's rounding:
+ * 0.2 for one of 7,339 tokens. The warning begins if a token is twice as probable in training, the error at eleven times.
  */
 export const GPU_DEVIATION_LIMITS: DeviationLimits = { warning: 1, error: 10 };
 
@@ -22,10 +22,10 @@ export function deviationLimits(device: { kind: string }): DeviationLimits {
 }
 
 /**
- * Whether the deviation is above the warning's limit.
+ * Returns whether the deviation is above the warning's limit.
  *
- * @param deviation null where there is no on-policy token; NaN, of a policy that is broken, is left to the steps, which skip it
- * @throws UpdateError `deviation` if it is above the error's
+ * @param deviation null if there is no on-policy token. NaN, from a broken policy, is not reported here: the steps skip it
+ * @throws UpdateError `deviation` if it is above the error's limit
  */
 export function checkDeviation(deviation: number | null, limits: DeviationLimits): boolean {
   if (deviation === null || !(deviation > limits.warning)) return false;

@@ -1,4 +1,4 @@
-/** Why an update was not made. `code` is stable: `deviation`. */
+/** Why an update was refused. `code` is stable: `deviation`. */
 export class UpdateError extends Error {
   readonly code: "deviation";
 

@@ -40,7 +40,7 @@ test("only group baselines take several samples of a prompt", () => {
   );
 });
 
-// Numbers of verl's own functions, made by test/fixtures/reference/make_advantage_reference.py
+// numbers from verl's own functions, made by test/fixtures/reference/make_advantage_reference.py
 
 interface Reference {
   groups: {

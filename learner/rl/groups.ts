@@ -2,32 +2,32 @@ import type { Algorithm } from "../../crds/trainingrun.ts";
 import { spread } from "./advantages.ts";
 
 /**
- * Group baselines compare the samples of one prompt. Sources: GRPO, Shao et al. 2024; without the standard deviation Dr.
- * GRPO, Liu et al. 2025; RLOO, Ahmadian et al. 2024. The numbers are those of verl's compute_grpo_outcome_advantage and
- * compute_rloo_outcome_advantage, except that a sample alone in its group has advantage 0, where verl takes its score.
+ * Group baselines, which compare the samples of one prompt. Sources: GRPO, Shao et al. 2024; without the standard deviation Dr. GRPO, Liu
+ * et al. 2025; RLOO, Ahmadian et al. 2024. The numbers equal verl's compute_grpo_outcome_advantage and compute_rloo_outcome_advantage,
+ * except that a single sample in its group has advantage 0, where verl uses its score.
  */
 
-/** Added to a group's standard deviation (verl). */
+/** Added to a group's standard deviation (as in verl). */
 const STD_EPSILON = 1e-6;
 
-/** Fewer samples of a prompt have no baseline. */
+/** A group with fewer samples has no baseline. */
 export const SMALLEST_GROUP = 2;
 
-/** Samples that are dispatched together with one prompt: `groupSize` where the baseline is the group's, otherwise 1. */
+/** Returns how many samples are dispatched together for one prompt: `groupSize` if the baseline is the group's, otherwise 1. */
 export function samplesPerPrompt({ baseline, groupSize }: Pick<Algorithm, "baseline" | "groupSize">): number {
   return baseline === "GRPO" || baseline === "RLOO" ? groupSize : 1;
 }
 
-/** Indices of the samples of each group, in the order of their first ones. */
+/** Returns the indices of each group's samples, ordered by each group's first sample. */
 export function groupsOf(names: readonly string[]): number[][] {
   return [...Map.groupBy(names.keys(), (i) => names[i]).values()];
 }
 
 /**
- * GRPO: A_i = (R_i - mean) / (std + 1e-6), over the group, Bessel's variance; without `scaleByGroupStd` A_i = R_i - mean.
+ * GRPO: A_i = (R_i - mean) / (std + 1e-6) over the group, with Bessel's variance. Without `scaleByGroupStd` A_i = R_i - mean.
  *
- * @param returns one number a sample: its reward, less the KL penalty where that is part of it
- * @param groups indices of the samples of each group
+ * @param returns one number per sample: its reward, less the KL penalty if that is part of the reward
+ * @param groups indices of each group's samples
  */
 export function grpoAdvantages(returns: readonly number[], groups: number[][], scaleByGroupStd: boolean): number[] {
   return perGroup(returns, groups, (own) => {
@@ -37,7 +37,7 @@ export function grpoAdvantages(returns: readonly number[], groups: number[][], s
   });
 }
 
-/** RLOO: A_i = R_i - the mean of the group's other returns. Parameters as of `grpoAdvantages`. */
+/** RLOO: A_i = R_i - the mean of the group's other returns. Parameters as in `grpoAdvantages`. */
 export function rlooAdvantages(returns: readonly number[], groups: number[][]): number[] {
   return perGroup(returns, groups, (own) => {
     const sum = own.reduce((total, value) => total + value, 0);
@@ -55,7 +55,7 @@ function perGroup(returns: readonly number[], groups: number[][], advantagesOf: 
   return advantages;
 }
 
-/** Share of the groups whose members all have the same reward, from which nothing is learned. */
+/** Returns the share of groups whose samples all have the same reward and so teach nothing. */
 export function zeroSpreadShare(rewards: readonly number[], groups: number[][]): number {
   return groups.filter((members) => members.every((i) => rewards[i] === rewards[members[0]])).length / groups.length;
 }

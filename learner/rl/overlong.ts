@@ -1,9 +1,9 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
 
 /**
- * What `algorithm.overlongPenalty` takes from a sample's reward: DAPO's soft overlong punishment (arXiv 2503.14476, eq. 13) times
- * `factor`. It grows linearly over the last `bufferTokens` below `maxResponseTokens`, from 0 to `factor`, and a response that was
- * cut has all of it. 0 where the field is absent.
+ * Returns the amount that `algorithm.overlongPenalty` subtracts from a sample's reward: DAPO's soft overlong punishment (arXiv 2503.14476,
+ * eq. 13) times `factor`. It grows linearly from 0 to `factor` over the last `bufferTokens` below `maxResponseTokens`; a response that was
+ * cut gets all of it. 0 if the field is absent.
  */
 export function overlongPenalty(
   { response, truncated }: { response: { readonly length: number }; truncated?: boolean | undefined },

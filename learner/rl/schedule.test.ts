@@ -44,7 +44,7 @@ for (const { type, minimumRatio, warmup, steps, factors: theirs } of schedules) 
   test(`${type}, warm-up ${warmup}, minimum ${minimumRatio}: transformers' factors, the warm-up one step ahead`, () => {
     const decayed = factors(steps, { type, warmupIterations: warmup, minimumRatio });
     close(decayed.slice(warmup), theirs.slice(warmup));
-    // Theirs rises from 0 at step 0 to 1 at step w: w + 1 points; ours leaves out the 0.
+    // Their warm-up rises from 0 at step 0 to 1 at step w, which is w + 1 points; ours omits the 0.
     close(
       factors(steps, { type, warmupIterations: Math.max(warmup - 1, 0), minimumRatio }).slice(0, warmup),
       theirs.slice(1, warmup + 1),

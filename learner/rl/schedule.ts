@@ -1,14 +1,14 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
 
 /**
- * Learning rates of an iteration: a function of its number, so that a resumed or replayed run needs no state for them. The
- * shapes are those of transformers' get_linear_schedule_with_warmup and get_cosine_with_min_lr_schedule_with_warmup,
- * except that the first iteration is not trained with a rate of 0.
+ * Learning rates of an iteration, as a function of its number, so that a resumed or replayed run needs no state for them. The shapes equal
+ * transformers' get_linear_schedule_with_warmup and get_cosine_with_min_lr_schedule_with_warmup, except that the first iteration's rate is
+ * not 0.
  */
 
 /**
  * @param iteration from 1
- * @param iterations of the run (`stopping.iterations`): where the decay ends unless `decayIterations` says otherwise
+ * @param iterations of the run (`stopping.iterations`): the end of the decay unless `decayIterations` is given
  */
 export function learningRates(
   iteration: number,
@@ -17,14 +17,14 @@ export function learningRates(
 ): { policy: number; critic: number } {
   const { learningRateSchedule: schedule, criticWarmupIterations } = o;
   const end = schedule.decayIterations ?? iterations;
-  // The policy's schedule begins with its first update.
+  // The policy's schedule begins with the policy's first update.
   const policy = scheduleFactor(iteration - criticWarmupIterations, end - criticWarmupIterations, schedule);
   const critic = scheduleFactor(iteration, end, schedule);
   return { policy: o.learningRate * policy, critic: o.criticLearningRate * critic };
 }
 
 /**
- * What the learning rate is multiplied by in the k-th of n updates (k from 1), w of them warm-up, m the minimum ratio:
+ * Returns the factor of the learning rate in the k-th of n updates (k from 1), with w updates of warm-up and the minimum ratio m:
  *
  * | | |
  * | --- | --- |

@@ -1,12 +1,12 @@
-/** Columns as a prompt lists them: a run such as `f_00`, `f_01`, ... of one type takes the place of one. */
+/** Describes columns for a prompt: a run of one type such as `f_00`, `f_01`, ... takes one entry. */
 import type { ColumnFacts } from "../tasks/profile.ts";
 
-/** Fewer columns than these are written one by one. */
+/** Shorter runs of columns are listed one by one. */
 const shortestRun = 4;
 
 type Named = { readonly name: string } & Partial<Pick<ColumnFacts, "type" | "missing">>;
 
-/** `id int`, `text text (12 missing)`, `margin1..margin64 float`; names alone where there are no types. */
+/** Returns e.g. `id int`, `text text (12 missing)`, `margin1..margin64 float`; names alone without types. */
 export function describeColumns(columns: readonly Named[]): string[] {
   const described: string[] = [];
   for (let at = 0; at < columns.length; ) {
@@ -22,7 +22,9 @@ export function describeColumns(columns: readonly Named[]): string[] {
   return described;
 }
 
-/** `f_06` after `f_05`, `margin10` after `margin9`; of the same type and with as many missing cells. */
+/**
+ * Returns whether `b` continues a run: `f_06` after `f_05`, `margin10` after `margin9`, of the same type and with as many missing cells.
+ */
 function follows(a: Named, b: Named): boolean {
   const number = /^(.*?)(\d+)$/.exec(a.name);
   if (!number || a.type !== b.type || a.missing !== b.missing) return false;

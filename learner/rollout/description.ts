@@ -1,12 +1,12 @@
-/** The parts of a task's description, a competition's page say, so that a prompt can leave out what matters least. */
+/** Classifies the parts of a task's description, such as a competition's page, so that a prompt can leave out unimportant ones. */
 
-/** What a section is about; `Contest`: prizes, dates, sponsors and rules, which no program needs. */
+/** The subject of a section; `Contest`: prizes, dates, sponsors and rules, which no program needs. */
 export type Part = "Contest" | "Background" | "Evaluation" | "Data";
 
 /** A paragraph, list, table or block of code. */
 export interface Block {
   part: Part;
-  /** The headings above it, outermost first, as they are written. */
+  /** The headings above the block, outermost first, unchanged. */
   headings: readonly string[];
   text: string;
 }
@@ -20,7 +20,7 @@ const parts: [Part, RegExp][] = [
   ["Data", /\bdata(set)?\b|\bfiles?\b|\bcolumns?\b|\bfields?\b|guidelines|score meanings|what am i predicting/i],
 ];
 
-/** Splits Markdown. A section is what its heading says, otherwise what the section around it is. */
+/** Splits Markdown into blocks. A section's heading decides its part, otherwise the section around it. */
 export function blocksOf(markdown: string): Block[] {
   const blocks: Block[] = [];
   let open: { level: number; heading: string; part: Part }[] = [];
@@ -50,12 +50,12 @@ export function blocksOf(markdown: string): Block[] {
 }
 
 function partOf(heading: string, around: Part | undefined): Part {
-  // Whatever stands below "Prizes" is about prizes.
+  // Everything below "Prizes" is about prizes.
   if (around === "Contest") return around;
   return parts.find(([, pattern]) => pattern.test(heading))?.[0] ?? around ?? "Background";
 }
 
-/** The blocks below their headings; a heading with nothing left below it is gone. */
+/** Returns the blocks below their headings. A heading without remaining blocks is dropped. */
 export function markdownOf(blocks: readonly Block[]): string {
   const written: string[] = [];
   let above: readonly string[] = [];
@@ -68,7 +68,7 @@ export function markdownOf(blocks: readonly Block[]): string {
   return written.join("\n\n");
 }
 
-/** Links keep their text, images and addresses go. */
+/** Removes images and links' addresses, and keeps links' text. */
 export function withoutAddresses(markdown: string): string {
   return markdown
     .replace(/!\[[^\]]*\]\([^)\s]*(\([^)]*\)[^)]*)*\)/g, "")
@@ -76,7 +76,7 @@ export function withoutAddresses(markdown: string): string {
     .replace(/<?https?:\/\/[^\s>)]+>?/g, "");
 }
 
-/** The first paragraph that is not a heading, on one line. */
+/** Returns the first paragraph that is not a heading, on one line. */
 export function firstParagraph(markdown: string): string {
   const paragraphs = markdown.split(/\n\s*\n/).map((paragraph) => paragraph.replace(/^#.*$/gm, "").trim());
   return (paragraphs.find((paragraph) => paragraph !== "") ?? "").replace(/\s+/g, " ");

@@ -1,6 +1,6 @@
-/** A fault of a rollout's input, in one line that says what to change. */
+/** A fault of a rollout's input, in one line with the remedy. */
 export class RolloutError extends Error {
-  /** `prompt`: none fits the limits; `task`: its files cannot be shown; `instrumenter`: its limits exceed the model's. */
+  /** `prompt`: no prompt fits the limits; `task`: its files cannot be shown; `instrumenter`: its limits exceed the model's. */
   readonly code: "prompt" | "task" | "instrumenter";
 
   constructor(code: RolloutError["code"], message: string, cause?: unknown) {

@@ -1,11 +1,11 @@
 import type { EncodeChat } from "./prompts.ts";
 
-/** Tokens that a chat template adds to a message, about. */
+/** Approximate number of tokens that a chat template adds to a message. */
 const perMessage = 6;
-/** Characters of a word that a token holds at least, in tokenizers of 100,000 tokens and more. */
+/** Least characters of a word per token, for tokenizers of 100,000 tokens and more. */
 const perToken = 6;
 
-/** About as many tokens as Qwen2.5's tokenizer makes, where no tokenizer is at hand; their ids mean nothing. */
+/** Returns about as many tokens as Qwen2.5's tokenizer would, for use without a tokenizer; the ids mean nothing. */
 export const estimateChat: EncodeChat = (messages) => {
   let tokens = perMessage;
   for (const { content } of messages) {

@@ -1,4 +1,4 @@
-/** Estimators by what they are called in reports, the ones that contain others first. */
+/** Estimators by their names in reports; names that contain others come first. */
 const families: readonly [name: string, pattern: RegExp][] = [
   ["stack", /\bStacking(Regressor|Classifier)\s*\(/],
   ["average", /\bVoting(Regressor|Classifier)\s*\(/],
@@ -28,7 +28,7 @@ const families: readonly [name: string, pattern: RegExp][] = [
   ["constant", /\bDummy(Regressor|Classifier)\s*\(/],
 ];
 
-/** How text became numbers; goes before the estimator's name. */
+/** How text became numbers; precedes the estimator's name. */
 const texts: readonly [name: string, pattern: RegExp][] = [
   ["LSA", /\bTruncatedSVD\s*\(/],
   ["words+chars", /\b(make_union|FeatureUnion)\s*\(/],
@@ -38,8 +38,8 @@ const texts: readonly [name: string, pattern: RegExp][] = [
 ];
 
 /**
- * The model family of a program, from its text alone: `ridge`, `tf-idf ridge`; `other` if it builds no estimator that is
- * known here. Several count as the first of the table. Reports show with it a policy that collapses onto one family.
+ * Returns the model family of a program, from its text alone: `ridge`, `tf-idf ridge`; `other` if it builds no known estimator. If it
+ * builds several, the first of the table counts. Reports use it to show whether a policy collapses onto one family.
  */
 export function family(program: string): string {
   const code = program.replace(/^\s*(from|import)\b.*$/gm, "").replace(/#.*$/gm, "");

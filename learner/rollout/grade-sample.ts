@@ -8,8 +8,8 @@ import { parseSolution } from "./solution.ts";
 type GradedFacts = Pick<Sample, "state" | "solution" | "insertedMarkers" | "result">;
 
 /**
- * Grade and reward of a sample that is finished or was never executed.
- * @param submission the bytes that the actor handed in; absent if there are none
+ * Returns grade and reward of a sample that is finished or was never executed.
+ * @param submission the bytes from the actor; absent if there are none
  */
 export function gradeSample(
   sample: GradedFacts,
@@ -32,7 +32,7 @@ function factsOf(sample: GradedFacts, submission: Uint8Array | undefined, task: 
   const { outcome, exitStatus, forgedMarkers, submissionRefused: found } = result;
   const graded = () => {
     if (submission) return task.grade(Buffer.from(submission.buffer, submission.byteOffset, submission.length));
-    // There was one and the actor would not read it: a link, a folder, too large.
+    // A submission exists but the actor did not read it: a link, a folder, or too large.
     return found === "" ? undefined : { valid: false, reason: reasonOf("submissionRefused", { found }), guards: [] };
   };
   return {

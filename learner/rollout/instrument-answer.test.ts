@@ -26,7 +26,7 @@ def predict(data, name="test"):
 print("done")
 `;
 
-/** The program with lines put in before those that begin with a key. */
+/** Returns the program with lines inserted before those that begin with a key. */
 function answered(insertions: Record<string, string>, of = program): string {
   const lines = of.replace(/\n$/, "").split("\n");
   for (const key of Object.keys(insertions)) assert.ok(key === "" || lines.some((line) => line.startsWith(key)), key);
@@ -43,7 +43,7 @@ const block = (code: string, before = "Here it is:\n\n") => `${before}\`\`\`pyth
 const shown = (marker: string, ...names: string[]) =>
   `print(${[`"@@NONCE@@:${marker}"`, ...names, "flush=True"].join(", ")})`;
 
-/** Answers whose one inserted line comes out as the line that is expected. */
+/** Answers whose one inserted line becomes the expected line. */
 const good: Record<string, [answer: string, inserted: string]> = {
   "as the prompt asks": [answered({ "model = ": 'print("loaded data")' }), shown("loaded data")],
   "single quotes": [answered({ "model = ": "print('loaded data')" }), shown("loaded data")],
@@ -109,7 +109,7 @@ for (const [name, [answer, inserted]] of Object.entries(good))
     assert.deepEqual(verifyInstrumented(of, read.program), read.markers);
   });
 
-/** A marker that prints x, and whether the program with it is taken. `>` is where it stands. */
+/** A marker that prints x, and whether the program with it is accepted. `>` shows the marker's place. */
 const BOUND: Record<string, [taken: boolean, program: string]> = {
   "in the branch that binds it": [true, "if a:\n    x = 1\n    >\n"],
   "after a branch": [false, "if a:\n    x = 1\n>\n"],

@@ -3,15 +3,15 @@ import { lines, markerStatement, verifyInstrumented } from "./instrument.ts";
 import { valuesAreBound } from "./instrument-bound.ts";
 import { firstCodeBlock } from "./solution.ts";
 
-/** Why a language model's answer is not used; see the table in README.md. */
+/** Why a language model's answer is not used; README.md has a table. */
 export type AnswerFault = "noCodeBlock" | "changed" | "expression" | "misplaced" | "unboundValue" | "noMarkers";
 
 /**
- * Reads a language model's answer to Appendix C.3: the program again, with prints of markers in it, `print("loaded data")`
- * or `print("training loss:", loss)`. What is executed is made from the program's own lines; the answer only says where
- * markers go. White space at line ends and blank lines may differ, nothing else.
+ * Reads a language model's answer to Appendix C.3: the program with inserted prints of markers, `print("loaded data")` or `print("training
+ * loss:", loss)`. The executed program is made from the original lines; the answer only says where markers go. White space at line ends and
+ * blank lines may differ, nothing else.
  *
- * A marker must not fail where the program would not have: its value must be bound or spelled out before.
+ * A marker must not fail where the program would not: its value must be bound or spelled out before.
  */
 export function readAnswer(
   program: string,
@@ -58,7 +58,7 @@ const markerPrint = new RegExp(
 const name = String.raw`[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*`;
 const flush = String.raw`(?:,\s*flush\s*=\s*True\s*)?`;
 
-/** A line that prints a marker; `names` is undefined if it prints more than plain names or attributes with it. */
+/** Parses a line that prints a marker; `names` is undefined if it prints anything but plain names or attributes with it. */
 function readPrint(line: string): { indentation: string; marker: Marker; names: string[] | undefined } | undefined {
   const found = markerPrint.exec(line)?.groups;
   if (found === undefined) return undefined;

@@ -1,16 +1,16 @@
-/** Which names certainly are bound where a marker prints them: a marker must not fail where the program would not have. */
+/** Determines which names are certainly bound where a marker prints them, because a marker must not fail where the program would not. */
 import type { SyntaxNode } from "@lezer/common";
 import { insertedLine, lines } from "./instrument.ts";
 import { childrenOf, parametersOf, parseProgram, type Statement, separatorOf, variablesOf } from "./instrument-tree.ts";
 
 /**
- * Whether every value that a marker of `text` prints is bound on each way that leads there. What a branch, a handler or a
- * loop binds counts after it only if all branches of an `if` bind it, or the loop is over `range(3)`.
+ * Returns whether every value that a marker of `text` prints is bound on every path to the marker. Names that a branch, handler or loop
+ * binds count after it only if all branches of an `if` bind them, or if the loop is over `range(3)`.
  */
 export function valuesAreBound(text: string): boolean {
   const { statements } = parseProgram(text)!;
   const anywhere = new Set(namesIn(statements, text, deletedBy));
-  /** @param bound so far; afterwards with what these bind. @param outer what a function here sees of what is around it */
+  /** @param bound names so far; afterwards includes the statements' own. @param outer names around a function that are visible in it */
   const visit = (statements: readonly Statement[], bound: Set<string>, outer?: Set<string>): boolean =>
     statements.every((statement) => {
       const { node, kind, bodies } = statement;
@@ -33,7 +33,7 @@ export function valuesAreBound(text: string): boolean {
   return visit(statements, new Set());
 }
 
-/** @param ways what is bound at the end of each of its bodies */
+/** @param ways names that are bound at the end of each body */
 function boundAfter({ node, kind, bodies }: Statement, ways: readonly Set<string>[], text: string): Iterable<string> {
   const source = text.slice(node.from, node.to);
   const [first, ...others] = ways;
@@ -47,16 +47,16 @@ function boundAfter({ node, kind, bodies }: Statement, ways: readonly Set<string
     : [];
 }
 
-/** A name that is bound, or an attribute of one that the program has spelled out `before`. */
+/** Returns whether the path is a bound name, or an attribute of one that the program has spelled out `before`. */
 function isBound(path: string, bound: ReadonlySet<string>, before: string): boolean {
   if (!bound.has(path.split(".")[0]!)) return false;
   if (!path.includes(".")) return true;
-  // and does not call: `print(loss.item)` says nothing
+  // and does not call: `print(loss.item)` is useless
   const spelled = new RegExp(String.raw`(?<![\w.])${path.replaceAll(".", String.raw`\.`)}(?![\w(])`);
   return lines(before).some((line) => !insertedLine.test(line.text) && spelled.test(line.text));
 }
 
-/** Names that an assignment or a `for` binds; not attributes or elements, which bind no name. */
+/** Returns names that an assignment or a `for` binds; attributes and elements bind no name. */
 function boundBy(node: SyntaxNode, text: string): string[] {
   const end = separatorOf(node)?.from;
   if (end === undefined) return [];
@@ -74,13 +74,13 @@ function deletedBy(node: SyntaxNode, text: string): string[] {
   return node.name === "DeleteStatement" ? variablesOf(node, text) : [];
 }
 
-/** Names that are a function's own wherever in it they are read, so that one around it is not seen. */
+/** Returns names that belong to a function wherever it reads them, so that outer names are hidden. */
 function localsOf({ bodies }: Statement, text: string): Set<string> {
   const statements = bodies.flatMap((body) => body.statements);
   const own = new Set(
     namesIn(statements, text, (node) => [
       ...boundBy(node, text),
-      // of `with a as b` and handlers also what is only read: they are looked at too strictly, which does no harm
+      // for `with a as b` and handlers this includes names that are only read; that is stricter than needed, but safe
       ...(/^(Import|With|Try)Statement$|Definition$/.test(node.name) ? variablesOf(node, text) : []),
     ]),
   );
@@ -91,7 +91,7 @@ function localsOf({ bodies }: Statement, text: string): Set<string> {
   return own;
 }
 
-/** What `of` finds in statements and in their suites, but for those of functions and classes in them. */
+/** Returns what `of` finds in statements and their suites, except in functions and classes. */
 function namesIn(
   statements: readonly Statement[],
   text: string,

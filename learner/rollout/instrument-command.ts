@@ -1,8 +1,8 @@
 /**
  * Instruments one program: `node learner/rollout/instrument-command.ts [--instrumenter Syntax|None] < program.py`.
  *
- * Prints one JSON object `{"program","markers","instrumenter","verificationFailures"}`; the program holds `@@NONCE@@`
- * where the nonce goes. Exit codes: 0 done, also where nothing could be inserted; 2 bad input.
+ * Prints one JSON object `{"program","markers","instrumenter","verificationFailures"}`; the program contains `@@NONCE@@` in place of the
+ * nonce. Exit status: 0 done, even if nothing could be inserted; 2 bad input.
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";

@@ -2,36 +2,36 @@ import type { SyntaxNode } from "@lezer/common";
 import { fromTest, isModel, makesModel, type Names } from "./instrument-names.ts";
 import { assignmentOf, type Call, callsOf, type Statement, visit } from "./instrument-tree.ts";
 
-/** What a statement does that a marker reports. */
+/** An action of a statement that a marker reports. */
 export type Event = "load" | "define" | "train" | "predict";
 
 export interface StatementEvents {
-  /** What a marker can report after it, or inside its suites. */
+  /** Events that a marker can report after the statement, or inside its suites. */
   events: Set<Event>;
-  /** The same and what functions that it calls report themselves. */
+  /** The same, plus events that the functions it calls report themselves. */
   happens: Set<Event>;
-  /** It predicts something, of the test set or not. */
+  /** The statement predicts something, for the test set or not. */
   predicts: boolean;
   readsImage: boolean;
 }
 
-/** What calling a function of the program does. */
+/** The effects of calling a function of the program. */
 export interface FunctionSummary {
   events: Set<Event>;
-  /** Of `events`: what happens where nothing can be put after it, as in `return model.fit(X, y)`. */
+  /** Events after which no line can be inserted, as in `return model.fit(X, y)`. */
   unmarked: Set<Event>;
   predicts: boolean;
 }
 
 export interface Loss {
   marker: "training loss" | "testing loss";
-  /** The name that holds it, if it is one plain name. */
+  /** The name that holds the loss, if it is one plain name. */
   value?: string;
 }
 
 const readers =
   /^(read_(csv|json|parquet|table|excel|feather|pickle|fwf|hdf|sql|xml|stata|orc|ndjson)|scan_(csv|parquet)|loadtxt|genfromtxt|load_dataset|fromfile|DictReader|ImageFolder)$/;
-/** Reads one image: in a function, once for every image. */
+/** Functions that read one image; inside a function they run once for every image. */
 const imageReaders = /^(imread|read_image)$/;
 const solvers = /^(lstsq|solve|polyfit|minimize|curve_fit|least_squares)$/;
 const fits = /^(fit|partial_fit|fit_predict)$/;
@@ -41,12 +41,12 @@ const products = /^(dot|matmul|polyval)$/;
 const losses =
   /(^|_)(mae|mse|rmse|rmsle|mape|r2|auc|loss|accuracy|acc|f1|error|score|nll|kappa|criterion|metric|entropy)(_|$|\d)|^(criterion|cross_val_score|pearsonr|spearmanr|loss_fn)$/i;
 const reductions = /^(mean|sqrt|sum|average|median|item|float|norm)$/;
-/** Predictions of a training set by models that have not seen the row. */
+/** Predictions of a training set by models that did not see the row. */
 const outOfFold = /(^|_)oof(_|$|\d)/i;
 const trainWords = /(^|_|X|y)(train|training|trn|tr)(_|$|\d)/i;
 const heldOutWords = /(^|_|X|y)(validation|valid|val|va|testing|test|te|holdout|hold|oof|dev|cv|eval)(_|$|\d)/i;
 
-/** What a statement does itself, the suites of a compound statement left out. */
+/** Returns the events of a statement itself, without the suites of a compound statement. */
 export function eventsOf(
   { node, kind }: Statement,
   text: string,
@@ -87,7 +87,7 @@ export function eventsOf(
   return { events, predicts, happens, readsImage };
 }
 
-/** `[predict(row) for row in test]` */
+/** Matches `[predict(row) for row in test]`. */
 function inComprehensionOverTest(node: SyntaxNode, text: string, names: Names): boolean {
   for (let at: SyntaxNode | null = node; at && !/Statement$|^Body$/.test(at.name); at = at.parent)
     if (/Comprehension/.test(at.name) && fromTest(at, text, names)) return true;
@@ -105,14 +105,14 @@ function isTraining(call: Call, text: string, names: Names): boolean {
   const { name, receivers, arguments: list } = call;
   if (crossValidation.test(name)) return true;
   if (solvers.test(name)) return receivers.length > 0;
-  // xgb.train(params, data) and trainer.train() train; a torch model.train() only says that training is about to begin.
+  // xgb.train(params, data) and trainer.train() train; model.train() of torch only switches to training mode.
   if (name === "train") return receivers.length > 0 && (list.trim() !== "" || /trainer/i.test(receivers[0]!));
   // scaler.step(optimizer) too
   if (name === "step") return /opt/i.test(receivers[0] ?? "") || /opt/i.test(list);
   return fits.test(name) && call.node.firstChild?.name === "MemberExpression" && isModel(call, text, names);
 }
 
-/** The loss or score that a statement plainly computes on training or on held-out data. */
+/** Returns the loss or score that a statement visibly computes on training or held-out data. */
 export function lossOf({ node, kind, bodies }: Statement, text: string): Loss | undefined {
   if (bodies.length > 0 || /^(Import|Return|Assert|Raise)/.test(kind)) return undefined;
   const assigned = assignmentOf(node, text);
@@ -124,7 +124,7 @@ export function lossOf({ node, kind, bodies }: Statement, text: string): Loss | 
     // `val_rmse = np.sqrt(np.mean((p - y_val) ** 2))`
     (target && losses.test(target) ? calls.find(({ name }) => reductions.test(name)) : undefined);
   if (!call) return undefined;
-  // The name it is given decides, then what it is computed from, then what is printed beside it.
+  // The target's name decides, then the computation's inputs, then the text printed beside it.
   const computedFrom = () => sideOf(call.arguments.replace(/(["'])(?:\\.|(?!\1).)*\1/g, ""));
   const isLoss = /^(train_)?loss$/i.test(target ?? "") && /criterion|loss|entropy/i.test(call.name);
   const marker =
@@ -135,7 +135,7 @@ export function lossOf({ node, kind, bodies }: Statement, text: string): Loss | 
   return marker && { marker, ...(target && kind === "AssignStatement" && { value: target }) };
 }
 
-/** Which data a piece of code speaks of, undefined if of neither or of both. */
+/** Returns which data a piece of code mentions; undefined for neither or both. */
 function sideOf(code: string): Loss["marker"] | undefined {
   const words = code.match(/[A-Za-z_]\w*/g) ?? [];
   if (words.some((word) => outOfFold.test(word))) return "testing loss";

@@ -1,12 +1,12 @@
 import type { SyntaxNode } from "@lezer/common";
 import { assignmentOf, type Call, callsOf, type Statement, variablesOf, visit } from "./instrument-tree.ts";
 
-/** What is known of a program's names. */
+/** Knowledge about a program's names. */
 export interface Names {
-  /** Whether a name holds something made from the test set; a name that is not in here is judged by how it reads. */
+  /** Whether a name holds something made from the test set. A name that is missing here is judged by its spelling. */
   test: Map<string, boolean>;
   kinds: Map<string, "model" | "transformer">;
-  /** Classes of the program that are models, as `class Net(nn.Module)`. */
+  /** Classes of the program that are models, such as `class Net(nn.Module)`. */
   modelClasses: Set<string>;
 }
 
@@ -19,17 +19,17 @@ const transformerNames =
 const pipelines = /^(make_pipeline|make_imb_pipeline|Pipeline)$/;
 const imageModels =
   /^(create_model|resnet|resnext|vgg|densenet|efficientnet|mobilenet|alexnet|inception|vit|swin|convnext)/;
-/** The same where they were imported by name: `resnet50`, `vit_b_16`. */
+/** Image models that were imported by name: `resnet50`, `vit_b_16`. */
 const importedImageModels =
   /^(resnet|resnext|vgg|densenet|efficientnet|mobilenet|alexnet|inception|vit|swin|convnext)\w*\d\w*$/;
 const splits = /^(train_test_split|random_split)$/;
 const splitters = /fold|kf|cv|split|sss/i;
-/** Names of columns, which the test set only lends. */
+/** Names of column lists, which may be read from the test set without holding its data. */
 const readsColumns = /(^|_)(cols?|columns?|feats?|features?|fields|keys|names|classes)(_|$|\d)/i;
 const readsTest = /test|tst|(^|_|X)te(_|\d|$)/i;
 const readsTrain = /train|valid|(^|_|X)(tr|trn|val|va|dev|oof|holdout|hold)(_|\d|$)/i;
 
-/** Reads a statement into `names`: what the names that it binds hold from now on. */
+/** Updates `names` with the contents of the names that a statement binds. */
 export function learnNames({ node, kind }: Statement, text: string, names: Names): void {
   if (kind === "ClassDefinition") {
     const [[name], bases] = [variablesOf(node, text), node.getChild("ArgList")];
@@ -39,7 +39,7 @@ export function learnNames({ node, kind }: Statement, text: string, names: Names
   const assigned = assignmentOf(node, text);
   if (!assigned) return;
   const { targets, values } = assigned;
-  // `a, b = c, d` is two assignments; elsewhere what all targets come from is one expression.
+  // `a, b = c, d` is two assignments; otherwise all targets come from one expression.
   if (targets.length > 1 && targets.length === values.length)
     for (const [index, target] of targets.entries()) learnTargets([target], values[index]!, kind, text, names);
   else learnTargets(targets, values[0]!, kind, text, names);
@@ -47,7 +47,7 @@ export function learnNames({ node, kind }: Statement, text: string, names: Names
 
 function learnTargets(targets: string[], value: SyntaxNode, kind: string, text: string, names: Names): void {
   const calls = callsOf(value, text);
-  // Parts of the training set, also when they are called X_test.
+  // Parts of the training set, even if they are called X_test.
   const heldOut = calls.some(
     ({ name, receivers }) =>
       splits.test(name) || (name === "split" && receivers.some((receiver) => splitters.test(receiver))),
@@ -62,7 +62,7 @@ function learnTargets(targets: string[], value: SyntaxNode, kind: string, text: 
   }
 }
 
-/** True if an expression is made from the test set: by the names in it, or by a string that names the file. */
+/** Returns whether an expression is made from the test set: by its names, or by a string with the file's name. */
 export function fromTest(node: SyntaxNode, text: string, names: Names): boolean {
   let found = false;
   visit(node, (part) => {
@@ -74,7 +74,7 @@ export function fromTest(node: SyntaxNode, text: string, names: Names): boolean 
   return found;
 }
 
-/** True if a call makes something that can be trained and predicts. */
+/** Returns whether a call makes something that can be trained and predicts. */
 export function makesModel({ name, receivers, arguments: list }: Call, names: Names): boolean {
   if (pipelines.test(name)) return holdsModel(list, names);
   if (name === "from_pretrained") return /Model|For[A-Z]/.test(receivers[0] ?? "");
@@ -87,7 +87,7 @@ function isModelClass(name: string, names: Names): boolean {
   return names.modelClasses.has(name) || (/^[A-Z]/.test(name) && estimators.test(name) && !transformers.test(name));
 }
 
-/** True if what a `fit` is called on is a model: by its constructor, by its name's kind, else by how the name reads. */
+/** Returns whether the receiver of a `fit` is a model: by its constructor, by its name's kind, or by the name's spelling. */
 export function isModel(call: Call, text: string, names: Names): boolean {
   const [receiver = ""] = call.receivers;
   const inner = call.node.firstChild && callsOf(call.node.firstChild, text).at(0);
@@ -97,7 +97,7 @@ export function isModel(call: Call, text: string, names: Names): boolean {
   return kind ? kind === "model" : !transformerNames.test(receiver);
 }
 
-/** A pipeline is a model if a step of it is: an estimator, a name that holds one, or a last step that is not known. */
+/** Returns whether a step of a pipeline is a model: an estimator, a name that holds one, or an unknown last step. */
 function holdsModel(steps: string, names: Names): boolean {
   const words = steps.replace(/(["'])(?:\\.|(?!\1).)*\1/g, "").match(/\b[A-Za-z_]\w*\b(?!\s*=)/g) ?? [];
   if (words.some((word) => names.kinds.get(word) === "model" || isModelClass(word, names))) return true;

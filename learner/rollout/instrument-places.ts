@@ -10,12 +10,12 @@ import {
 import { fromTest, learnNames, type Names } from "./instrument-names.ts";
 import { type Body, type Program, parametersOf, type Statement, variablesOf } from "./instrument-tree.ts";
 
-/** A marker to be put on a line of its own after `offset`, the end of a line. */
+/** A marker for a line of its own after `offset`, the end of a line. */
 interface Place {
   offset: number;
   indentation: string;
   marker: Marker;
-  /** A name whose value is printed with it. */
+  /** A name whose value is printed with the marker. */
   value?: string;
 }
 
@@ -26,7 +26,7 @@ const markerOf: Record<Event, Marker> = {
   predict: "predicted test labels",
 };
 
-/** What an event comes before. */
+/** For each event, the events that follow it. */
 const later: Record<Event, Event[]> = {
   load: ["define", "train", "predict"],
   define: ["train"],
@@ -34,22 +34,22 @@ const later: Record<Event, Event[]> = {
   predict: [],
 };
 
-/** As many losses as are worth a line each. */
+/** Most losses that get a marker. */
 const maxLosses = 8;
 
 /** Loaders, batches, rows, and a `range` with a step. */
 const fineGrained = /load|batch|iter(rows|tuples)|(^|_)dl(_|\b)|range\([^()]*(\([^()]*\)[^()]*)*,[^,]*,/i;
 
-/** A statement with what happens in it, its suites included. */
+/** A statement with its events, including those in its suites. */
 interface Step extends StatementEvents {
   statement: Statement;
-  /** A loop that is passed through very often. */
+  /** A loop with very many passes. */
   isFine: boolean;
   loss: Loss | undefined;
   bodies: { steps: Step[]; inline: boolean }[];
 }
 
-/** Where the markers go in a program. */
+/** Returns where the markers go in a program. */
 export function markerPlaces(program: Program): Place[] {
   return new Placement(program).places();
 }
@@ -65,7 +65,7 @@ class Placement {
 
   places(): Place[] {
     const { statements } = this.#program;
-    // Names first, so that a function sees globals that are set below it.
+    // Collects all names first, so that a function sees globals that are set below it.
     const names: Names = { test: new Map(), kinds: new Map(), modelClasses: new Set() };
     this.#learn(statements, names);
     this.#functionsIn(statements, names);
@@ -75,7 +75,7 @@ class Placement {
     return this.#places;
   }
 
-  /** Learns kinds from all of the program; what is made from the test set from one scope, as `x` is many things. */
+  /** Learns kinds from the whole program, but test-set membership from one scope only, because a name like `x` has several meanings. */
   #learn(statements: Statement[], names: Names): void {
     for (const statement of statements) {
       learnNames(statement, this.#program.text, names);
@@ -84,7 +84,7 @@ class Placement {
     }
   }
 
-  /** What is known in a function: the names of the scopes around it, unless they are its parameters or it sets them. */
+  /** Returns the names known in a function: those of the scopes around it, except its parameters and the names that it sets. */
   #namesIn({ node, bodies }: Statement, around: Names): Names {
     const { text } = this.#program;
     const names = { ...around, test: new Map(around.test) };
@@ -93,7 +93,7 @@ class Placement {
     return names;
   }
 
-  /** Places the markers of every function, inner ones first, and notes what a call of it does. */
+  /** Places the markers of every function, inner ones first, and records the effects of calling it. */
   #functionsIn(statements: Statement[], around: Names): void {
     for (const statement of statements) {
       const { kind, node, bodies } = statement;
@@ -113,7 +113,7 @@ class Placement {
     }
   }
 
-  /** An image that is read in a function is one of many: then the data are loaded where the function has been called. */
+  /** Reading an image in a function is no load: the function reads one of many, and the data are loaded where it was called. */
   #step(statement: Statement, names: Names, inFunction = false): Step {
     const { text } = this.#program;
     const own = eventsOf(statement, text, names, this.#functions);
@@ -131,7 +131,7 @@ class Placement {
     };
   }
 
-  /** After the last import at the top that comes before the first thing that is done with what was imported. */
+  /** Places the marker after the last top-level import that precedes the first use of an import. */
   #placeImports(steps: Step[]): void {
     const first = steps.findIndex(({ happens, statement }) => happens.size > 0 && !isImport(statement));
     const isMade = ({ statement }: Step) => isImport(statement);
@@ -147,13 +147,13 @@ class Placement {
     this.#placeEvent(steps, "predict", 0);
   }
 
-  /** Puts an event's marker after the one statement of a suite that completes it, or inside that statement's suites. */
+  /** Places an event's marker after the one statement of a suite that completes it, or inside that statement's suites. */
   #placeEvent(steps: Step[], event: Event, loops: number): void {
     for (const step of chooseStep(steps, event)) {
       const { statement, bodies } = step;
       const inside = bodies.filter((body) => holds(body, event));
       const loop = isLoop(statement);
-      // After the loop: not once per batch of every epoch. After one line with a suite on it only if it surely ran.
+      // Place it after the loop, not once per batch of every epoch; after a one-line suite only if the suite certainly ran.
       if (inside.length === 0 || (loop && (loops > 0 || step.isFine)) || bodies.some(({ inline }) => inline)) {
         if (isSure(step, event)) this.#put(statement, markerOf[event]);
       } else for (const body of inside) this.#placeEvent(body.steps, event, loops + (loop ? 1 : 0));
@@ -181,8 +181,8 @@ class Placement {
 }
 
 /**
- * The statements of a suite after which an event is complete: the last one before a `later` event, of `train` the first.
- * Those that surely happen are preferred; where there are none, every one that may happen is taken.
+ * Returns the statements of a suite after which an event is complete: the last one before a `later` event, for `train` the first one.
+ * Statements that certainly cause the event are preferred; if there are none, all that may cause it are returned.
  */
 function chooseStep(steps: Step[], event: Event): Step[] {
   const limit = steps.findIndex(({ happens }) => later[event].some((other) => happens.has(other)));
@@ -194,7 +194,7 @@ function chooseStep(steps: Step[], event: Event): Step[] {
   return chosen ? [chosen] : from;
 }
 
-/** False where nothing can be put after it: `return`, `raise`, a statement that shares its line with a header. */
+/** Returns false if no line can follow: `return`, `raise`, or a statement on its header's line. */
 function canHold({ statement, bodies }: Step): boolean {
   return (
     bodies.length > 0 ||
@@ -204,7 +204,7 @@ function canHold({ statement, bodies }: Step): boolean {
 
 const holds = ({ steps }: { steps: Step[] }, event: Event) => steps.some(({ events }) => events.has(event));
 
-/** True if the event happens whenever the statement completes (a loop is taken to run). */
+/** Returns whether the event happens whenever the statement completes (loops are assumed to run). */
 function isSure({ statement, bodies }: Step, event: Event): boolean {
   const inside = (body: { steps: Step[] }) => body.steps.some((step) => step.events.has(event) && isSure(step, event));
   if (!bodies.some((body) => holds(body, event))) return true;
@@ -223,7 +223,9 @@ function lossesIn(steps: Step[]): Set<Marker> {
   );
 }
 
-/** A loop over batches, rows of the test set or who knows what: a marker in it would be printed very often. */
+/**
+ * Returns whether a loop is over batches, rows of the test set or something unknown, so that a marker in it would be printed very often.
+ */
 function isFine({ kind, node }: Statement, text: string, names: Names): boolean {
   if (kind === "WhileStatement") return true;
   const over = kind === "ForStatement" ? node.getChild("in")?.nextSibling : undefined;
@@ -240,7 +242,7 @@ function isMainGuard({ node }: Statement): boolean {
   return compared?.firstChild?.name === "VariableName" && compared.lastChild?.name === "String";
 }
 
-/** An import, or a statement that is there to import: `try: import lightgbm`, `except ImportError: ...`. */
+/** Returns whether the statement imports: an import, or a `try: import lightgbm`, `except ImportError: ...`. */
 function isImport({ kind, bodies }: Statement): boolean {
   if (bodies.length === 0) return kind === "ImportStatement";
   return /^(Try|If|With)Statement$/.test(kind) && isImport(bodies[0]!.statements[0]!);

@@ -8,7 +8,7 @@ const program = "import pandas as pd\ntrain = pd.read_csv('input/train.csv')\nx 
 const marked = program.replace("x = ", 'print("loaded data")\nx = ');
 const block = (code: string) => `\`\`\`python\n${code}\`\`\`\n`;
 
-/** A policy whose tokens are characters, and whose answers are given: by program, or one for all. */
+/** Returns a policy whose tokens are characters, with given answers: one per program, or one for all. */
 function scripted(answer: string | ((prompt: string) => string), limits: Partial<StaticPolicy> = {}) {
   const prompts: string[] = [];
   const policy: StaticPolicy = {

@@ -9,12 +9,12 @@ import { mapInTurns } from "./turns.ts";
 /** Why the static policy did not instrument a program. */
 export type StaticPolicyFault = AnswerFault | "promptTooLong" | "cutOff";
 
-/** What is no refusal of an answer: it was never whole, or holds no marker. */
+/** Faults that are no refusal of an answer: it was incomplete, or has no marker. */
 const NOT_REFUSED: readonly StaticPolicyFault[] = ["promptTooLong", "cutOff", "noMarkers"];
 
-/** A frozen copy of the starting policy (paper, section 3.2), and its own limits. */
+/** A frozen copy of the starting policy (paper, section 3.2), with its own limits. */
 export interface StaticPolicy {
-  /** Greedy answers, one for each prompt, in order. */
+  /** Returns greedy answers, one for each prompt, in order. */
   generate(prompts: Int32Array[], maxNewTokens: number): Promise<{ response: Int32Array; finished: boolean }[]>;
   encode: EncodeChat;
   decode: (tokens: Int32Array) => string;
@@ -23,11 +23,11 @@ export interface StaticPolicy {
 }
 
 export interface InstrumentedByPolicy extends Instrumented {
-  /** Why something else than the static policy inserted the markers. */
+  /** Why something other than the static policy inserted the markers. */
   fault?: StaticPolicyFault;
 }
 
-/** @throws RolloutError `instrumenter` if a prompt and an answer of the instrumenter could be more than the model takes */
+/** @throws RolloutError `instrumenter` if a prompt with its answer could exceed the model's positions */
 export function checkInstrumenter(
   model: Pick<TrainingRunSpec["model"], `instrumenter${"" | "MaxPromptTokens" | "MaxResponseTokens"}`>,
   maxPositions: number,
@@ -41,7 +41,7 @@ export function checkInstrumenter(
   );
 }
 
-/** Of a program that is to be instrumented, and of the answer. */
+/** Returns the limits for a program to be instrumented and for the answer. */
 export const instrumenterLengths = (
   model: Pick<TrainingRunSpec["model"], `instrumenterMax${"Prompt" | "Response"}Tokens`>,
 ): { promptTokens: number; responseTokens: number } => ({
@@ -49,9 +49,9 @@ export const instrumenterLengths = (
   responseTokens: model.instrumenterMaxResponseTokens,
 });
 
-/** The prompt of Appendix C.3. */
+/** Returns the prompt of Appendix C.3. */
 export function instrumentMessages(program: string): Message[] {
-  // a fence that the program does not hold
+  // a fence that does not occur in the program
   const longest = Math.max(2, ...[...program.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   const content = `Please insert print statements in the given python script. The print statements are supposed to \
@@ -83,8 +83,8 @@ ${fence}`;
 }
 
 /**
- * Inserts markers into each program as `instrumenter` says. If the static policy exceeds its limits or changes the program,
- * the rules of `Syntax` insert them. If these cannot either, the program stays as it is.
+ * Inserts markers into each program with `instrumenter`. If the static policy exceeds its limits or changes the program, the rules of
+ * `Syntax` insert them. If these cannot either, the program stays unchanged.
  */
 export async function instrumentAll(
   programs: readonly string[],
@@ -93,7 +93,7 @@ export async function instrumentAll(
 ): Promise<InstrumentedByPolicy[]> {
   if (instrumenter !== "StaticPolicy") return mapInTurns(programs, (program) => instrument(program, instrumenter));
   const prompts = await mapInTurns(programs, (program) => policy.encode(instrumentMessages(program)));
-  // a program that holds the placeholder is executed as it is, whoever instruments
+  // a program that contains the placeholder is never instrumented
   const asked = programs
     .map((_, index) => index)
     .filter((i) => prompts[i].length <= policy.maxPromptTokens && !programs[i].includes(NONCE_PLACEHOLDER));

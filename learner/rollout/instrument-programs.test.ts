@@ -5,8 +5,8 @@ import { MARKERS } from "../../proto/markers.ts";
 import { instrument, verifyInstrumented } from "./instrument.ts";
 
 /**
- * Programs as they are written for the paper's tasks and others, one after the other under `==== name`; a line
- * `>>> marker` or `>>> marker = name` stands where a marker must be inserted, and nowhere else.
+ * Programs written for the paper's tasks and others, each below `==== name`. A line `>>> marker` or `>>> marker = name` shows where a
+ * marker must be inserted; no others may be.
  */
 const FOLDER = new URL("../../test/fixtures/instrument/", import.meta.url);
 const placed = /^(\s*)>>> ([a-z ]+?)(?: = (\w+))?$/;

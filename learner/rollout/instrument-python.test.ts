@@ -5,8 +5,8 @@ import fc from "fast-check";
 import { instrument, verifyInstrumented } from "./instrument.ts";
 
 /**
- * Random programs from a small grammar, judged by Python itself: both texts parse, and without the inserted prints the
- * two syntax trees are the same. One Python process for all of them.
+ * Random programs from a small grammar, judged by Python itself: both texts parse, and without the inserted prints the two syntax trees are
+ * the same. One Python process handles all of them.
  */
 const judge = `
 import ast, json, sys, warnings
@@ -54,7 +54,7 @@ const simple = fc.constantFrom(
   "print = None",
 );
 
-/** Lines of statements; suites indented by `unit`. */
+/** Generates lines of statements; suites are indented by `unit`. */
 const { block } = fc.letrec<{ block: string[]; statement: string[] }>((tie) => ({
   block: fc.array(tie("statement"), { minLength: 1, maxLength: 4 }).map((statements) => statements.flat()),
   statement: fc.oneof(
@@ -95,7 +95,7 @@ const { block } = fc.letrec<{ block: string[]; statement: string[] }>((tie) => (
 const program = fc
   .tuple(block, fc.constantFrom("    ", "\t", "  "), fc.constantFrom("\n", "\r\n"), fc.boolean(), fc.boolean())
   .map(([lines, unit, lineBreak, mark, end]) => {
-    // The lines of a statement that go on after a line break keep their own indentation, except those of a suite.
+    // Continuation lines of a statement keep their own indentation, except in suites.
     const text = lines.map((line) => indent(line, unit)).join("\n") + (end ? "\n" : "");
     return (mark ? "\uFEFF" : "") + text.replaceAll("\n", lineBreak);
   });

@@ -1,14 +1,14 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
 
-/** A statement of a program and where a line can be put after it. */
+/** A statement of a program, and where a line can be inserted after it. */
 export interface Statement {
   node: SyntaxNode;
   /** The grammar's name, e.g. `AssignStatement`, `ForStatement`, `FunctionDefinition`. */
   kind: string;
-  /** White space before it, and before a line that is put after it. */
+  /** White space before the statement, and before a line that is inserted after it. */
   indentation: string;
-  /** Offset of the end of its last line, the line break left out; undefined if nothing can be put there. */
+  /** Offset of the end of its last line, without the line break; undefined if nothing can be inserted there. */
   end: number | undefined;
   /** Suites of a compound statement: branches, loop body, handlers, function body. */
   bodies: Body[];
@@ -16,18 +16,18 @@ export interface Statement {
 
 export interface Body {
   statements: Statement[];
-  /** On the header's own line, as in `if x: y = 1`: nothing can be put after its statements. */
+  /** The suite is on the header's line, as in `if x: y = 1`: nothing can be inserted after its statements. */
   inline: boolean;
 }
 
 export interface Program {
   text: string;
   statements: Statement[];
-  /** Offsets of the lines that are one expression statement, indentation left out. */
+  /** Offsets of lines that consist of one expression statement, without indentation. */
   expressionLines: Set<number>;
 }
 
-/** The statements of a Python program; undefined if it has a syntax error. */
+/** Returns the statements of a Python program; undefined if it has a syntax error. */
 export function parseProgram(text: string): Program | undefined {
   const root = parser.parse(forGrammar(text)).topNode;
   const expressionLines = new Set<number>();
@@ -47,8 +47,8 @@ export function parseProgram(text: string): Program | undefined {
 }
 
 /**
- * The program with what the grammar does not know replaced, offsets as they were: the byte order mark, `print` as a plain
- * name (a keyword of Python 2), numbers such as `1.` and a bare `yield`. Only ever parsed, never executed.
+ * Returns the program with constructs replaced that the grammar does not know, at unchanged offsets: the byte order mark, `print` as a
+ * plain name (a keyword of Python 2), numbers such as `1.` and a bare `yield`. The result is only parsed, never executed.
  */
 function forGrammar(text: string): string {
   return text
@@ -59,7 +59,7 @@ function forGrammar(text: string): string {
     .replace(/^([ \t]*)yield(?=[ \t]*(?:#|[\r\n]|$))/gm, "$1break");
 }
 
-/** True if the statements of every suite begin at the same indentation, which Python demands and the grammar does not. */
+/** Returns whether the statements of every suite have the same indentation, which Python requires and the grammar does not check. */
 function isEven(statements: Statement[], inline = false): boolean {
   const [first] = statements;
   return statements.every(
@@ -72,7 +72,7 @@ function statementsOf(parent: SyntaxNode, text: string): Statement[] {
   const found: Statement[] = [];
   for (const node of childrenOf(parent)) {
     if (node.name === "StatementGroup") {
-      // `a; b`: what goes after either of them goes after both. The group itself reaches over the line break.
+      // `a; b`: a line after either of them follows both. The group's node includes the line break.
       const parts = childrenOf(node).filter(isStatement);
       for (const part of parts) found.push(statement(part, { from: node.from, to: parts.at(-1)!.to }, text));
     } else if (isStatement(node)) found.push(statement(node, node, text));
@@ -88,7 +88,7 @@ export function childrenOf(node: SyntaxNode): SyntaxNode[] {
   return children;
 }
 
-/** @param line what has the line for itself: the statement, or the group that it is in */
+/** @param line the node that has the line to itself: the statement, or its group */
 function statement(node: SyntaxNode, line: { from: number; to: number }, text: string): Statement {
   const isDecorated = node.name === "DecoratedStatement";
   const defined = (isDecorated && (node.getChild("FunctionDefinition") ?? node.getChild("ClassDefinition"))) || node;
@@ -113,7 +113,7 @@ function bodiesOf(node: SyntaxNode, text: string): Body[] {
     });
 }
 
-/** Where a compound statement ends: with the last line of its last suite (its node reaches over blank lines). */
+/** Returns where a compound statement ends: at the last line of its last suite (its node includes blank lines). */
 function lastEnd(bodies: Body[], text: string): number | undefined {
   const last = bodies.at(-1)!;
   const statement = last.statements.at(-1);
@@ -125,7 +125,7 @@ function lineStart(text: string, offset: number): number {
   return Math.max(text.lastIndexOf("\n", offset - 1), text.lastIndexOf("\r", offset - 1)) + 1;
 }
 
-/** End of the line if nothing but `;` and a comment follows `offset` on it. */
+/** Returns the end of the line if only `;` and a comment follow `offset` on it. */
 function lineEnd(text: string, offset: number): number | undefined {
   const rest = /^[^\r\n]*/.exec(text.slice(offset))![0];
   return /^[ \t\f;]*(#.*)?$/.test(rest) ? offset + rest.length : undefined;
@@ -134,15 +134,15 @@ function lineEnd(text: string, offset: number): number | undefined {
 /** A call in a statement. */
 export interface Call {
   node: SyntaxNode;
-  /** Last name of what is called: `fit` of `model.fit(X)`. */
+  /** Last name of the called path: `fit` of `model.fit(X)`. */
   name: string;
-  /** Names before it, the nearest first: `["model"]`; calls and subscripts in between are looked through. */
+  /** Names before it, the nearest first: `["model"]`; calls and subscripts in between are skipped. */
   receivers: string[];
   /** Text between the parentheses. */
   arguments: string;
 }
 
-/** Calls that a statement or expression makes itself: not in the suites of a compound statement, nor in lambdas. */
+/** Returns the calls that a statement or expression makes itself: not those in suites of a compound statement or in lambdas. */
 export function callsOf(node: SyntaxNode, text: string): Call[] {
   const calls: Call[] = [];
   visit(node, (part) => {
@@ -155,13 +155,13 @@ export function callsOf(node: SyntaxNode, text: string): Call[] {
   return calls;
 }
 
-/** What stands between the targets of an assignment or a `for` and what they are bound to. */
+/** Returns the node between the targets of an assignment or a `for` and their values. */
 export function separatorOf(node: SyntaxNode): SyntaxNode | undefined {
   const name = { AssignStatement: "AssignOp", UpdateStatement: "UpdateOp", ForStatement: "in" }[node.name];
   return name === undefined ? undefined : node.getChildren(name).at(-1);
 }
 
-/** The names that a statement binds and the expressions that they come from; a `for` binds from what it goes through. */
+/** Returns the names that a statement binds and the expressions of their values; a `for` binds names from its iterable. */
 export function assignmentOf(node: SyntaxNode, text: string): { targets: string[]; values: SyntaxNode[] } | undefined {
   const separator = separatorOf(node);
   if (!separator) return undefined;
@@ -177,7 +177,7 @@ export function assignmentOf(node: SyntaxNode, text: string): { targets: string[
   return { targets, values };
 }
 
-/** Visits a node and all below it that are executed with it. */
+/** Visits a node and all nodes below it that are executed with it. */
 export function visit(node: SyntaxNode, enter: (node: SyntaxNode) => void): void {
   enter(node);
   for (let child = node.firstChild; child; child = child.nextSibling)
@@ -185,7 +185,7 @@ export function visit(node: SyntaxNode, enter: (node: SyntaxNode) => void): void
       visit(child, enter);
 }
 
-/** Names that stand directly in a node: those that a `def`, `del`, `global` or import names. */
+/** Returns names that are direct children of a node: those in a `def`, `del`, `global` or import. */
 export function variablesOf(node: SyntaxNode, text: string): string[] {
   return node.getChildren("VariableName").map(({ from, to }) => text.slice(from, to));
 }
@@ -195,7 +195,7 @@ export function parametersOf(definition: SyntaxNode, text: string): string[] {
   return list ? variablesOf(list, text) : [];
 }
 
-/** `a.b[0]().c` as the names that it goes through, the last one first: `["c", "b", "a"]`. */
+/** Returns the names in `a.b[0]().c`, the last one first: `["c", "b", "a"]`. */
 function pathOf(node: SyntaxNode | null | undefined, text: string): string[] {
   switch (node?.name) {
     case "VariableName":

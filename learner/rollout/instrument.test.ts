@@ -6,7 +6,7 @@ import { instrument, verifyInstrumented, withNonce } from "./instrument.ts";
 const shown = (marker: string, value?: string, print = "print") =>
   `${print}("@@NONCE@@:${marker}"${value ? `, ${value}` : ""}, flush=True)`;
 
-/** A program in which `>>> marker` or `>>> marker = name` stands where a line must be inserted. */
+/** Splits a program in which `>>> marker` or `>>> marker = name` shows where a line must be inserted. */
 function cut(marked: string): { program: string; expected: string; markers: Marker[] } {
   const lines = marked.replace(/^\n/, "").split("\n");
   const inserted = lines.filter((line) => /^\s*>>> /.test(line));

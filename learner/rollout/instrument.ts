@@ -2,29 +2,29 @@ import { MARKERS, type Marker } from "../../proto/markers.ts";
 import { markerPlaces } from "./instrument-places.ts";
 import { type Program, parseProgram } from "./instrument-tree.ts";
 
-/** What inserts markers, see README.md. */
+/** Methods to insert markers, see README.md. */
 export type Instrumenter = "StaticPolicy" | "Syntax" | "None";
 
-/** Stands where each attempt's nonce goes. */
+/** Placeholder for each attempt's nonce. */
 export const NONCE_PLACEHOLDER = "@@NONCE@@";
 
 export interface Instrumented {
-  /** With markers, `NONCE_PLACEHOLDER` in place of the nonce. */
+  /** The program with markers, with `NONCE_PLACEHOLDER` in place of the nonce. */
   program: string;
   /** Markers that the program can print, each once, in the order of `MARKERS`. */
   markers: Marker[];
-  /** What inserted them; `None` if there are none. */
+  /** The method that inserted them; `None` if there are none. */
   instrumenter: Instrumenter;
-  /** Insertions that were thrown away because verification refused them. */
+  /** Insertions that were discarded because verification refused them. */
   verificationFailures: number;
 }
 
 /**
- * Inserts progress markers into a program (paper section 3.2) and verifies that nothing else changed. A program that
- * cannot be parsed, or that holds the placeholder itself, is executed as it is.
+ * Inserts progress markers into a program (paper section 3.2) and verifies that nothing else changed. A program that cannot be parsed, or
+ * that contains the placeholder itself, is executed unchanged.
  *
- * A marker is a line of its own, `print("@@NONCE@@:loaded data", flush=True)`, for a loss with the name that holds it.
- * Where the program uses the name `print` for anything but a call, the marker calls the builtin.
+ * A marker is a line of its own, `print("@@NONCE@@:loaded data", flush=True)`, for a loss with the name that holds it. If the program uses
+ * the name `print` for anything but calls, the marker calls the builtin.
  */
 export function instrument(program: string, instrumenter: Instrumenter = "Syntax"): Instrumented {
   const plain: Instrumented = { program, markers: [], instrumenter: "None", verificationFailures: 0 };
@@ -37,7 +37,7 @@ export function instrument(program: string, instrumenter: Instrumenter = "Syntax
   return { program: instrumented, markers, instrumenter: "Syntax", verificationFailures: 0 };
 }
 
-/** Puts an attempt's nonce in the place of the placeholder. A program without markers comes back unchanged. */
+/** Replaces the placeholder with an attempt's nonce. A program without markers is returned unchanged. */
 export function withNonce(instrumented: Pick<Instrumented, "program" | "instrumenter">, nonce: string): string {
   return instrumented.instrumenter === "None"
     ? instrumented.program
@@ -46,7 +46,7 @@ export function withNonce(instrumented: Pick<Instrumented, "program" | "instrume
 
 function insertBySyntax(parsed: Program): string {
   const program = parsed.text;
-  // On one offset the deeper line comes first: it still belongs to the suite that ends there.
+  // At equal offsets the deeper line comes first, because it belongs to the suite that ends there.
   const places = markerPlaces(parsed).sort(
     (a, b) =>
       a.offset - b.offset ||
@@ -63,26 +63,26 @@ function insertBySyntax(parsed: Program): string {
   return text + program.slice(copied);
 }
 
-/** The line break at `offset`; at the end of the program, the one that it uses elsewhere. */
+/** Returns the line break at `offset`; at the end of the program, the one that is used elsewhere. */
 function lineBreakAt(program: string, offset: number): string {
   return /^(\r\n|\n|\r)/.exec(program.slice(offset, offset + 2))?.[0] ?? /\r\n|\n|\r/.exec(program)?.[0] ?? "\n";
 }
 
-/** A marker's line as it is inserted: its marker, then the names and attributes that it prints, each after a comma. */
+/** Returns a marker's inserted line: the marker, then the names and attributes that it prints, each after a comma. */
 export const insertedLine =
   /^[ \t\f]*(?:__import__\("builtins"\)\.)?print\("@@NONCE@@:([a-z ]+)"((?:, [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)*), flush=True\)$/;
 
-/** The statement that prints a marker in `program`, with the values of `names`. */
+/** Returns the statement that prints a marker in `program`, with the values of `names`. */
 export function markerStatement(program: string, marker: Marker, names: readonly string[] = []): string {
-  // where the name occurs other than as something that is called; strings and comments do no harm here
+  // the name occurs in another way than as a called function; matches in strings and comments do no harm
   const isRebound = /(def|as|import|global|nonlocal)\s+print\b|\bprint\b\s*(?![\s(])/.test(program);
   const print = isRebound ? '__import__("builtins").print' : "print";
   return `${print}(${[`"${NONCE_PLACEHOLDER}:${marker}"`, ...names, "flush=True"].join(", ")})`;
 }
 
 /**
- * Returns the inserted markers of an instrumented program if it parses, is the original line for line without them, and
- * each is a statement of its own that only prints a marker and plain names or attributes, after imports from `__future__`.
+ * Returns the inserted markers of an instrumented program if it parses, equals the original line by line without them, and each is a
+ * statement of its own that only prints a marker and plain names or attributes, after imports from `__future__`.
  */
 export function verifyInstrumented(original: string, instrumented: string): Marker[] | undefined {
   const from = lines(original);
@@ -107,12 +107,12 @@ export function verifyInstrumented(original: string, instrumented: string): Mark
   return MARKERS.filter((marker) => found.has(marker));
 }
 
-/** Lines and the line breaks that end them. */
+/** Splits text into lines and their line breaks. */
 export function lines(text: string): { text: string; lineBreak: string }[] {
   const parts = text.split(/(\r\n|\n|\r)/);
   const found = [];
   for (let i = 0; i < parts.length; i += 2) found.push({ text: parts[i]!, lineBreak: parts[i + 1] ?? "" });
-  // The empty rest behind a final line break is no line.
+  // A final line break is not followed by a line.
   if (found.at(-1)!.text === "") found.pop();
   return found;
 }

@@ -33,7 +33,7 @@ const task: PromptTask = {
 
 const quickstart = new URL("../../manifests/quickstart/trainingrun.yaml", import.meta.url);
 
-/** A token per character. */
+/** One token per character. */
 const encode: EncodeChat = (messages) => new Int32Array(messages.reduce((sum, { content }) => sum + content.length, 0));
 const length = (shown: PromptTask) => encode(scratchMessages(shown, "Paper")).length;
 

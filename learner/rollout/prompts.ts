@@ -7,18 +7,18 @@ import { clipRecord, type Shortened, shortenings } from "./shorten.ts";
 import { formatSolution } from "./solution.ts";
 
 /**
- * Token ids [time] of messages in the model's chat template, with the opening of the assistant's turn. Messages hold text
- * that programs wrote: none of it may become a token that opens or closes a turn.
+ * Returns token ids [time] of messages in the model's chat template, with the opening of the assistant's turn. Messages contain text of
+ * programs, none of which may become a token that opens or closes a turn.
  */
 export type EncodeChat = (messages: Message[]) => Int32Array;
 
-/** `Paper`: Appendix C.1 and C.2. `Short`: the same contents in 40-60 tokens, for a model of a few million weights. */
+/** `Paper`: Appendix C.1 and C.2. `Short`: the same content in 40 to 60 tokens, for a model of a few million weights. */
 export type PromptStyle = "Paper" | "Short";
 
 export interface ShownSolution {
   plan: string;
   program: string;
-  /** The terminal output of its execution, marker lines as the program wrote them. */
+  /** The terminal output of the execution, with marker lines as the program wrote them. */
   output: string;
 }
 
@@ -32,7 +32,7 @@ export interface Prompt {
   kind: "scratch" | "improve";
   messages: Message[];
   tokens: Int32Array;
-  /** What was left out so that it fits, in the order in which it went; for a metric and the log. */
+  /** What was left out to fit, in order; for a metric and the log. */
   cut: string[];
 }
 
@@ -49,7 +49,7 @@ const paperImprove =
   `(wrapped in ${fence}) which implements this solution. If you reuse parts of the example code, include those ` +
   "sections again in your final solution.";
 
-/** The prompt that solves a task from scratch, nothing left out. */
+/** Returns the prompt to solve a task from scratch, with nothing left out. */
 export function scratchMessages(task: PromptTask, style: PromptStyle): Message[] {
   return style === "Paper" ? asked(paperSystem, paperScratch(task)) : asked(shortSystem, shortScratch(task));
 }
@@ -59,7 +59,7 @@ const asked = (system: string, user: string): Message[] => [
   { role: "user", content: user },
 ];
 
-/** The prompt that improves a previous solution (section 3.3, Appendix C.2), with the end of its terminal output. */
+/** Returns the prompt to improve a previous solution (section 3.3, Appendix C.2), with the end of its terminal output. */
 export function improveMessages(previous: ShownSolution, style: PromptStyle, outputTailBytes: number): Message[] {
   const solution = formatSolution(previous.plan, previous.program);
   const output = outputTail(previous.output, outputTailBytes);
@@ -76,8 +76,8 @@ export function improveMessages(previous: ShownSolution, style: PromptStyle, out
 }
 
 /**
- * A scratch prompt of at most `maxPromptTokens`: `shortenings` are taken in their order, and no more than it needs.
- * @throws RolloutError `prompt` if what is never cut does not fit.
+ * Returns a scratch prompt of at most `maxPromptTokens`, with as few `shortenings` as possible, in their order.
+ * @throws RolloutError `prompt` if the parts that are never cut do not fit.
  */
 export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
   const steps: Shortened[] = limits.style === "Paper" ? [...shortenings(task)] : [];
@@ -86,7 +86,7 @@ export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
     return { messages, tokens: limits.encode(messages) };
   };
   const fits = ({ tokens }: { tokens: Int32Array }) => tokens.length <= limits.maxPromptTokens;
-  // Each step makes the prompt shorter: the fewest that do are found by halving.
+  // Each step shortens the prompt, so bisection finds the least number of steps.
   let [least, most] = [0, fits(encoded(0)) ? 0 : steps.length];
   while (least < most) {
     const taken = Math.floor((least + most) / 2);
@@ -104,8 +104,8 @@ export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
 }
 
 /**
- * An improve prompt of at most `maxPromptTokens`; the terminal output is cut by halves until it fits. Undefined if the
- * previous solution does not fit whole.
+ * Returns an improve prompt of at most `maxPromptTokens`; the terminal output is halved until it fits. Undefined if the whole previous
+ * solution does not fit.
  */
 export function improvePrompt(
   previous: ShownSolution,
@@ -121,7 +121,7 @@ export function improvePrompt(
   }
 }
 
-/** The last whole lines of at most `bytes` bytes of UTF-8, without the nonce before a marker. */
+/** Returns the last whole lines within `bytes` bytes of UTF-8, without the nonce before a marker. */
 export function outputTail(output: string, bytes: number): string {
   const lines = output
     .replace(/^[0-9a-f]{32}:/gm, "")
@@ -188,11 +188,11 @@ function describeProfile({ file, columns, profiledRows, complete, test }: DataPr
   return lines.join("\n");
 }
 
-/** More fields of a row are left out between its first and its last ones; their names are in the sample submission. */
+/** Longer rows omit fields in the middle; the sample submission has their names. */
 const formatFields = 12;
 const formatFieldCharacters = 80;
 
-/** @param line 0 is the header */
+/** @param line 0: the header */
 function formatRow(row: string, line: number): string {
   const fields = clipRecord(row, formatFieldCharacters, row.length).split(",");
   if (fields.length <= formatFields) return fields.join(",");
@@ -208,7 +208,7 @@ function shortScratch(task: PromptTask): string {
   return lines.join("\n");
 }
 
-/** In the paper's prompts; a metric that is not here goes by its name. */
+/** Names in the paper's prompts; other metrics have their own name. */
 const metricWords: Readonly<Record<string, string>> = {
   RocAuc: "the area under the ROC curve",
   LogLoss: "the logarithmic loss (probabilities are not rescaled)",

@@ -3,11 +3,11 @@ import type { PromptTask } from "./prompt-task.ts";
 
 export interface Shortened {
   task: PromptTask;
-  /** What this step took away. */
+  /** What this step removed. */
   cut: string;
 }
 
-/** Characters that a field of a record and a whole record keep, step by step. */
+/** Characters to keep of a record's field and of a whole record, step by step. */
 const clips = [
   { field: 200, record: 1000 },
   { field: 80, record: 400 },
@@ -15,8 +15,8 @@ const clips = [
 ] as const;
 
 /**
- * Ever shorter tasks: step by step what a scratch prompt loses until it fits (`learner/tasks/README.md` has the order).
- * The statement is never cut: where the task has none of its own it is the description's first paragraph.
+ * Yields ever shorter tasks: the steps by which a scratch prompt is cut until it fits (`learner/tasks/README.md` has the order). The
+ * statement is never cut; a task without one uses the description's first paragraph.
  */
 export function* shortenings(whole: PromptTask): Generator<Shortened> {
   let task = whole;
@@ -79,7 +79,7 @@ export function* shortenings(whole: PromptTask): Generator<Shortened> {
 
 const lastHeading = ({ headings }: Block): string => headings.at(-1) ?? "";
 
-/** A record of JSON or of a table with its fields cut to `field` characters and the whole to `record`. */
+/** Cuts the fields of a JSON or table record to `field` characters and the whole record to `record`. */
 export function clipRecord(text: string, field: number, record: number): string {
   return clip(/^\s*[[{]/.test(text) ? clipJson(text, field) : clipFields(text, field), record);
 }
@@ -88,12 +88,12 @@ function clipJson(text: string, field: number): string {
   try {
     return JSON.stringify(JSON.parse(text), (_, value: unknown) => {
       if (typeof value === "string") return clip(value, field);
-      // A list takes as much room as a text does.
+      // A list may take as much room as a text.
       const shown = Math.max(1, Math.floor(field / 20));
       return Array.isArray(value) && value.length > shown ? [...value.slice(0, shown), "..."] : value;
     });
   } catch {
-    return clip(text, field * 10); // a record that was cut where the head ended
+    return clip(text, field * 10); // a record that was cut at the end of the read part
   }
 }
 
@@ -104,7 +104,7 @@ function clipFields(text: string, field: number): string {
     .join(",");
 }
 
-/** Cut between characters, never within a surrogate pair. */
+/** Cuts between characters, never within a surrogate pair. */
 export function clip(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const end = /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "") ? characters - 1 : characters;

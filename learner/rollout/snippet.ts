@@ -8,24 +8,24 @@ import { RolloutError } from "./errors.ts";
 import type { DataProfile, PromptTask } from "./prompt-task.ts";
 import { clip } from "./shorten.ts";
 
-/** As much of a file as is read for its first records. */
+/** Bytes that are read of a file for its first records. */
 const headBytes = 1 << 16;
-/** A record of more characters is shown up to here; one of JSON has room for what `shorten.ts` then takes out of it. */
+/** Longest record. A JSON record leaves room for what `shorten.ts` then removes. */
 const recordCharacters = 1000;
 const jsonCharacters = 8000;
 
 type SnippetSource = Pick<Task, "name" | "publicDirectory" | "description" | "grader" | "mleBench">;
 
-/** What programs are told that they can import. */
+/** Returns the packages that prompts list as importable. */
 export function packagesOf({ prompts, actors }: TrainingRun["spec"]): readonly string[] {
   return prompts.packages ?? PACKAGES[actors.packages ?? "Basic"];
 }
 
 /**
- * Returns what prompts say of a task, from its public folder alone, with the first `rows` records of each table, JSON or
- * text file.
- * @param packages what programs can import
- * @param listed the public folder's files, where they have been looked at before
+ * Returns the content of prompts about a task, from its public folder alone, with the first `rows` records of each table, JSON or text
+ * file.
+ * @param packages packages that programs can import
+ * @param listed the public folder's files, if they are known
  * @throws RolloutError `task` if the public folder cannot be read
  */
 export function readPromptTask(
@@ -64,7 +64,7 @@ export function readPromptTask(
   }
 }
 
-/** Of the first table whose name begins with `train`, compared with the first that begins with `test`. */
+/** Compares the first table whose name begins with `train` with the first one that begins with `test`. */
 function dataProfile(files: readonly PublicFile[]): DataProfile | undefined {
   const tables = files.flatMap(({ name, table }) => (table && "columns" in table ? [{ file: name, ...table }] : []));
   const train = tables.find(({ file }) => file.startsWith("train"));
@@ -79,13 +79,13 @@ function dataProfile(files: readonly PublicFile[]): DataProfile | undefined {
   };
 }
 
-/** Names of the columns of `a` that `b` has not. */
+/** Returns the names of columns of `a` that `b` lacks. */
 function lacking(a: TableFacts, b: TableFacts): string[] {
   const names = new Set(b.columns.map(({ name }) => name));
   return a.columns.map(({ name }) => name).filter((name) => !names.has(name));
 }
 
-/** The first records of one file; nothing of a file that is not text. */
+/** Returns the first records of one file; nothing for a file that is not text. */
 export function fileSnippet(file: string, head: string, rows: number): PromptTask["snippet"] {
   const first = (records: string[]) => records.slice(0, rows).map((record) => clip(record, recordCharacters));
   const extension = /\.[a-z0-9]+$/.exec(file.toLowerCase())?.[0];
@@ -105,14 +105,14 @@ export function fileSnippet(file: string, head: string, rows: number): PromptTas
   }
 }
 
-/** Lines; the last one of a full head may be cut off and is left out. */
+/** Returns lines, without the last line of a full head, which may be incomplete. */
 function wholeLines(head: string): string[] {
   const lines = head.split(/\r?\n/);
   if (Buffer.byteLength(head) >= headBytes || lines.at(-1) === "") lines.pop();
   return lines;
 }
 
-/** Records of a CSV table as text: a line break between quotes does not end a record. */
+/** Returns the records of a CSV table as text: a line break between quotes does not end a record. */
 function tableRecords(head: string): string[] {
   const records: string[] = [];
   let open: string | undefined;
@@ -125,7 +125,7 @@ function tableRecords(head: string): string[] {
   return records;
 }
 
-/** The elements of a JSON array, or the one value that the file is. */
+/** Returns the elements of a JSON array, or the file's single value. */
 function jsonRecords(head: string): string[] {
   const text = head.trimStart();
   if (!text.startsWith("[")) return [text];
@@ -144,7 +144,7 @@ function jsonRecords(head: string): string[] {
   return records;
 }
 
-/** JSON that was written over several lines, on one. */
+/** Returns multi-line JSON on one line. */
 function oneLine(record: string): string {
   if (!record.includes("\n")) return clip(record, recordCharacters);
   try {

@@ -1,7 +1,7 @@
-/** Why a policy text is not executed. Such a sample earns the failure reward (-10, paper section 4.1). */
+/** Why a policy's text is not executed. Such a sample earns the failure reward (-10, paper section 4.1). */
 export type SolutionFault = "noPlan" | "noCodeBlock" | "unclosedCodeBlock" | "emptyCodeBlock" | "severalCodeBlocks";
 
-/** What a policy text comes to: a plan with one program, or the reason why it is not executed. */
+/** A parsed policy text: a plan with one program, or the reason why it is not executed. */
 export type ParsedSolution = { plan: string; program: string } | { fault: SolutionFault };
 
 interface CodeBlock {
@@ -12,9 +12,8 @@ interface CodeBlock {
 }
 
 /**
- * Reads `plan, then a single markdown code block` (Appendix C.1) from what the policy wrote. The plan is the text before
- * the first block. Of several blocks the first is taken if no other holds code. A text that was cut off by the response
- * limit ends in an unclosed block.
+ * Parses `plan, then a single markdown code block` (Appendix C.1) from the policy's text. The plan is the text before the first block. The
+ * first of several blocks is used if no other contains code. A text that the response limit cut off ends in an unclosed block.
  */
 export function parseSolution(text: string): ParsedSolution {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
@@ -29,18 +28,18 @@ export function parseSolution(text: string): ParsedSolution {
   return { plan, program: `${first.code}\n` };
 }
 
-/** The text that `parseSolution` reads back: how the corpus and the improve prompt write a solution. */
+/** Returns the text that `parseSolution` can read: the form of solutions in the corpus and in improve prompts. */
 export function formatSolution(plan: string, program: string): string {
   return `${plan}\n\`\`\`python\n${program.replace(/\n+$/, "")}\n\`\`\``;
 }
 
-/** The first closed code block that holds code, without its fences. */
+/** Returns the first closed code block with code, without its fences. */
 export function firstCodeBlock(text: string): string | undefined {
   return codeBlocks(text.replaceAll("\r\n", "\n").split("\n")).find(({ code, closed }) => closed && holdsCode(code))
     ?.code;
 }
 
-/** Fences follow CommonMark: up to three spaces and three or more backticks, closed by at least as many alone. */
+/** Finds code blocks. Fences follow CommonMark: up to three spaces and three or more backticks, closed by at least as many alone. */
 function codeBlocks(lines: string[]): CodeBlock[] {
   const blocks: CodeBlock[] = [];
   for (let line = 0; line < lines.length; line++) {

@@ -1,10 +1,10 @@
-/** Work of the main thread, which serves actors and metrics meanwhile. */
+/** Divides work of the main thread, which also serves actors and metrics. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** Work this long is done without a look at what else waits, milliseconds. */
+/** Longest work without a pause for other tasks, in milliseconds. */
 const TURN_MILLISECONDS = 10;
 
-/** `items.map(work)`, one after the other, but no longer than a turn and one item's work at a time. */
+/** Returns `items.map(work)`, computed in order, with pauses: at most a turn plus one item's work at a time. */
 export async function mapInTurns<Item, Result>(
   items: readonly Item[],
   work: (item: Item, index: number) => Result,

@@ -8,14 +8,16 @@ import type { ServedModel } from "./model.ts";
 import type { GenerationRequest } from "./request.ts";
 import { shapesOf, usageOf } from "./shapes.ts";
 
-/** Choices that run or wait for a slot. */
+/** Number of choices that run or wait for a slot. */
 export interface Load {
   open: number;
 }
 
 /**
- * @param since when the request came, performance.now()
- * @throws whatever ended a choice, once all have ended; nothing where the client has hung up
+ * Generates and writes the answer.
+ *
+ * @param since when the request arrived, by performance.now()
+ * @throws the error that ended a choice, once all have ended; nothing if the client has hung up
  */
 export async function answer(
   engine: Generating,
@@ -50,7 +52,7 @@ export async function answer(
       metrics.choices.inc({ end: choices[index]!.finishReason! });
     } catch (cause) {
       metrics.choices.inc({ end: cause instanceof HungUp ? "abandoned" : "failed" });
-      ended.abort(cause); // one choice alone is no answer
+      ended.abort(cause); // an incomplete set of choices is no answer
       throw cause;
     } finally {
       load.open--;
@@ -75,7 +77,7 @@ class HungUp extends Error {}
 const EVENTS = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-store",
-  "x-accel-buffering": "no", // nginx would collect them
+  "x-accel-buffering": "no", // otherwise nginx would buffer the events
 };
 
 function send(response: ServerResponse, event: object): void {
@@ -91,7 +93,7 @@ export function sendJson(response: ServerResponse, status: number, body: object)
     .end(text);
 }
 
-/** Ends the answer with an error: as its status, or as the last event of a stream that has begun. */
+/** Ends the answer with an error: as its status, or as the last event of a started stream. */
 export function sendError(response: ServerResponse, error: RequestError): void {
   if (response.headersSent) {
     response.end(`data: ${JSON.stringify(error.body())}\n\n`);

@@ -1,36 +1,36 @@
-/** One choice of an answer: a row of the engine, whose tokens become text. */
+/** Generates one choice of an answer: a row of the engine, whose tokens become text. */
 import { type ResponsePart, type RunningEngine, seedFor } from "../engine/index.ts";
 import type { ServedModel } from "./model.ts";
 import type { GenerationRequest } from "./request.ts";
 import { TokenText } from "./text.ts";
 
-/** What a server uses of the engine. */
+/** The part of the engine that a server uses. */
 export type Generating = Pick<RunningEngine, "generate" | "failure">;
 
 export interface ChoiceToken {
   readonly id: number;
   readonly logProb: number;
-  /** where its text begins in that of the choice, Unicode characters */
+  /** Where its text begins in the choice's text, in Unicode characters. */
   readonly offset: number;
 }
 
-/** What is new of a choice: all of it, where the request is no stream. */
+/** New parts of a choice; the whole choice if the request is no stream. */
 export interface Delta {
   readonly text: string;
-  /** tokens drawn since the last delta; the text of some may come with a later one */
+  /** Number of tokens drawn since the last delta; the text of some may follow in a later delta. */
   readonly count: number;
-  /** these tokens, where the request asks for log-probs */
+  /** These tokens, if the request asks for log-probs. */
   readonly tokens: readonly ChoiceToken[];
-  /** why the choice has ended: by a stop word or an EOS token, or at its most tokens; null: it has not */
+  /** Why the choice ended: at a stop word or EOS token, or at its token limit; null: it has not ended. */
   readonly finishReason: "stop" | "length" | null;
 }
 
 /**
- * Generates choice `index`, in the order prompt by prompt. A seeded choice depends on its prompt and its place among the choices of that
- * prompt alone.
+ * Generates choice `index`; choices are ordered by prompt. A seeded choice only depends on its prompt and its index among the prompt's
+ * choices.
  *
- * @param signal ends it: the promise rejects with the signal's reason
- * @param tell is called with each delta; the last one has a `finishReason`
+ * @param signal ends the choice: the promise rejects with the signal's reason
+ * @param tell called with each delta; the last one has a `finishReason`
  */
 export async function generateChoice(
   engine: Generating,
@@ -45,7 +45,7 @@ export async function generateChoice(
   const text = new TokenText(model.tokenizer, stop);
   const stopped = new AbortController();
   const take = ({ response, logProbs: drawn, finished, ended }: ResponsePart): void => {
-    if (text.stopped || signal.aborted) return; // the engine has not yet heard of it
+    if (text.stopped || signal.aborted) return; // the engine has not stopped the row yet
     const tokens: ChoiceToken[] = [];
     let [added, count]: [string, number] = ["", 0];
     const unread: number[] = [];
@@ -53,7 +53,7 @@ export async function generateChoice(
       count++;
       if (logProbs) tokens.push({ id, logProb: drawn[i]!, offset: text.characters });
       if (!model.eosIds.includes(id)) unread.push(id);
-      // one by one only where it matters: most of the work is the decoder's, and it takes as long for several
+      // one token at a time only if necessary: decoding dominates, and takes as long for several tokens at once
       if (logProbs || stop.length > 0) added += text.add(unread.splice(0));
       if (text.stopped) break;
     }
@@ -68,7 +68,7 @@ export async function generateChoice(
       {
         ...{ seeds: [seedFor(seed, "choice", index % n)], temperature, topP },
         maxNewTokens: maxTokens ?? model.maxPositions - prompt.length,
-        // a stop word ends the row as soon as it is there
+        // a stop word ends the row at once
         streams: stream || stop.length > 0,
         signal: AbortSignal.any([signal, stopped.signal]),
       },

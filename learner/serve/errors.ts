@@ -1,13 +1,13 @@
-/** What a client sent, or a part of it. */
+/** The content of a request, or a part of it. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** An answer that refuses a request, in the shape of OpenAI's API: `{"error":{"message","type","param","code"}}`. */
 export class RequestError extends Error {
-  /** of HTTP */
+  /** HTTP status. */
   readonly status: number;
-  /** the request's field that is wrong */
+  /** The request's wrong field. */
   readonly param: string | null;
-  /** what clients tell errors of one status apart by */
+  /** Lets clients distinguish errors with the same status. */
   readonly code: string | null;
 
   constructor(
@@ -21,7 +21,7 @@ export class RequestError extends Error {
     this.code = code;
   }
 
-  /** Returns the body of the answer, and what a stream says when it cannot go on. */
+  /** Returns the body of the answer, also used as the last event of a stream that fails. */
   body() {
     const { message, status, param, code } = this;
     const type = status >= 500 ? "server_error" : status === 429 ? "rate_limit_error" : "invalid_request_error";
@@ -29,7 +29,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Returns the refusal of a field: its name, its value and what to give instead. */
+/** Returns the refusal of a field: its name, its value and the remedy. */
 export function refusedField(param: string, value: unknown, remedy: string, code: string | null = null): RequestError {
   return new RequestError(400, `${param} is ${brief(value)}; ${remedy}`, { param, code });
 }

@@ -1,9 +1,9 @@
-/** The server's numbers for Prometheus. Base units (seconds, tokens); labels have few values, and none is a client's text. */
+/** The server's metrics for Prometheus. Base units (seconds, tokens). Labels have few values, and none contains a client's text. */
 import { Counter, Gauge, Histogram } from "prom-client";
 import { registryOfProcess } from "../metrics/registry.ts";
 import { ENDPOINTS } from "./request.ts";
 
-/** How a choice ended: as its `finish_reason` says, because its client hung up, or because something failed. */
+/** How a choice ended: by its `finish_reason`, because its client hung up, or by a failure. */
 const ENDS = ["stop", "length", "abandoned", "failed"] as const;
 export type ChoiceEnd = (typeof ENDS)[number];
 
@@ -41,7 +41,7 @@ export class ServeMetrics {
     ...{ labelNames: ["endpoint"] as const, buckets: SECONDS, ...this.#registers },
   });
 
-  /** @param open choices that run or wait now @param slots of the engine */
+  /** @param open returns the number of choices that run or wait now @param slots number of the engine's slots */
   constructor(open: () => number, slots: number) {
     for (const end of ENDS) this.choices.inc({ end }, 0);
     for (const kind of ["prompt", "generated"]) this.tokens.inc({ kind }, 0);

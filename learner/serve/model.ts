@@ -1,14 +1,14 @@
 import type { Tokenizer } from "../engine/index.ts";
 
-/** The one model that a server has. */
+/** The server's one model. */
 export interface ServedModel {
   readonly name: string;
   readonly tokenizer: Tokenizer;
   readonly vocabSize: number;
-  /** tokens of a prompt and its answer at most */
+  /** Most tokens of a prompt and its answer together. */
   readonly maxPositions: number;
-  /** an answer ends with the first of these */
+  /** Tokens that end an answer. */
   readonly eosIds: readonly number[];
-  /** when it was loaded, Unix time */
+  /** When it was loaded, in Unix time. */
   readonly createdSeconds: number;
 }

@@ -1,4 +1,4 @@
-/** From texts, token ids and messages to prompts that fit into the model's context. */
+/** Converts texts, token ids and messages to prompts that fit the model's context. */
 import { type Message, ModelError } from "../engine/index.ts";
 import { type Fields, RequestError, refusedField } from "./errors.ts";
 import type { ServedModel } from "./model.ts";
@@ -8,7 +8,7 @@ const ROLES: Record<string, Message["role"]> = {
   developer: "system", // OpenAI's newer name
 };
 
-/** @throws RequestError for what is no text, no list of token ids, and no list of these */
+/** @throws RequestError unless the value is a text, a list of token ids, or a list of these */
 export function completionPrompts(value: unknown, model: ServedModel): Int32Array[] {
   const several = Array.isArray(value) && typeof value[0] !== "number";
   const prompts: unknown[] = several ? value : [value];
@@ -33,7 +33,7 @@ function tokenIds(prompt: unknown, name: string, { vocabSize }: ServedModel): In
   throw refusedField(`${name}[${wrong}]`, prompt[wrong], `token ids are whole numbers from 0 to ${vocabSize - 1}`);
 }
 
-/** @throws RequestError for what is no list of messages, or none that the model's chat template takes */
+/** @throws RequestError unless the value is a list of messages that the model's chat template accepts */
 export function chatPrompt(value: unknown, model: ServedModel): Int32Array {
   if (!Array.isArray(value) || value.length === 0) throw refusedField("messages", value, "give a list of messages");
   const messages = value.map(messageOf);
@@ -51,13 +51,13 @@ function messageOf(value: unknown, index: number): Message {
   const { role, content, ...others } = Object(value) as Fields;
   if (typeof role !== "string" || !Object.hasOwn(ROLES, role))
     throw refusedField(`${name}.role`, role, `known are ${Object.keys(ROLES).join(", ")}`);
-  // an answer of this server, and of OpenAI's, can come back as it was
+  // allows clients to send back a message of this server's or OpenAI's answers unchanged
   const other = Object.entries(others).find(([, given]) => given !== null && JSON.stringify(given) !== "[]");
   if (other) throw refusedField(`${name}.${other[0]}`, other[1], "this server does not support it; leave it out");
   return { role: ROLES[role]!, content: textOf(content, `${name}.content`) };
 }
 
-/** Several parts are lines of one text, as in vLLM and llama.cpp. */
+/** Joins several parts as lines of one text, like vLLM and llama.cpp. */
 function textOf(content: unknown, name: string): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content) || content.length === 0) throw refusedField(name, content, "give a text");
@@ -69,13 +69,13 @@ function textOf(content: unknown, name: string): string {
   return texts.join("\n");
 }
 
-/** Text that cannot fit: all clients would wait while words are made of it. */
+/** Refuses text that cannot fit, because all clients would wait while it is tokenized. */
 function refuseFarTooLong(text: string, name: string, { tokenizer, maxPositions }: ServedModel): void {
   const least = Math.ceil(text.length / tokenizer.longestToken);
   if (least > maxPositions) throw tooLong(maxPositions, `${name} has at least ${least} tokens; shorten it`);
 }
 
-/** @param lengthField the field that `maxTokens` is from @throws RequestError `context_length_exceeded` */
+/** @param lengthField the field of `maxTokens` @throws RequestError `context_length_exceeded` */
 export function checkContext(
   prompts: readonly Int32Array[],
   maxTokens: number | undefined,
@@ -91,7 +91,7 @@ export function checkContext(
   }
 }
 
-/** "maximum context length" is what clients look for. */
+/** Clients search the message for "maximum context length". */
 function tooLong(positions: number, but: string, param: string | null = null): RequestError {
   const message = `This model's maximum context length is ${positions} tokens, but ${but}`;
   return new RequestError(400, message, { param, code: "context_length_exceeded" });

@@ -1,4 +1,4 @@
-/** From the JSON of `/v1/completions` and `/v1/chat/completions` to a request that the engine can serve, or a refusal. */
+/** Parses the JSON of `/v1/completions` and `/v1/chat/completions` into a request that the engine can serve, or refuses it. */
 import { randomInt } from "node:crypto";
 import { type Fields, RequestError, refusedField } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
@@ -10,11 +10,11 @@ export type Endpoint = (typeof ENDPOINTS)[number];
 
 export interface GenerationRequest {
   readonly endpoint: Endpoint;
-  /** token ids, int32 [prompt] each */
+  /** Token ids, int32 [prompt] each. */
   readonly prompts: readonly Int32Array[];
-  /** choices of each prompt */
+  /** Number of choices for each prompt. */
   readonly n: number;
-  /** most tokens of an answer; undefined: up to the end of the context */
+  /** Most tokens of an answer; undefined: up to the end of the context. */
   readonly maxTokens: number | undefined;
   readonly temperature: number;
   readonly topP: number;
@@ -25,9 +25,9 @@ export interface GenerationRequest {
   readonly includeUsage: boolean;
 }
 
-/** As in OpenAI's API, where a completion does not say how long it may be. */
+/** OpenAI's default for completions without a length. */
 const DEFAULT_COMPLETION_TOKENS = 16;
-/** Logits that are divided by less exceed float32. */
+/** Dividing logits by a smaller number could exceed float32. */
 const LEAST_TEMPERATURE = 0.01;
 const MOST_TEMPERATURE = 2;
 const MOST_N = 128;
@@ -48,7 +48,7 @@ const FIELDS_OF: Record<Endpoint, readonly string[]> = {
   completions: [...FIELDS, "prompt"],
   "chat/completions": [...FIELDS, "messages", "max_completion_tokens"],
 };
-/** Fields that would change an answer and that the engine does not have, with the values at which they change none. */
+/** Fields that the engine does not support, with the values that have no effect. */
 const NEUTRAL: Record<string, readonly unknown[]> = {
   ...{ best_of: [1], echo: [false], suffix: [""], top_logprobs: [0] },
   ...{ logit_bias: [{}], presence_penalty: [0], frequency_penalty: [0] },
@@ -56,14 +56,14 @@ const NEUTRAL: Record<string, readonly unknown[]> = {
   ...{ functions: [[]], function_call: ["none", "auto"] },
   ...{ response_format: [{ type: "text" }], modalities: [["text"]] },
 };
-/** Fields that change no answer. */
+/** Fields without effect on the answer. */
 const IDLE = ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"];
 
 /** @throws RequestError naming the field, its value and the remedy */
 export function parseRequest(endpoint: Endpoint, body: unknown, model: ServedModel): GenerationRequest {
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw new RequestError(400, "the request's body is no JSON object; send one");
-  // clients write null for what they leave out
+  // clients write null for absent fields
   const fields: Fields = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null));
   checkModel(fields.model, model);
   refuseOthers(fields, endpoint);
@@ -90,7 +90,7 @@ export function parseRequest(endpoint: Endpoint, body: unknown, model: ServedMod
   const stream = flag("stream");
   const temperatures = `0 for the most probable tokens, or a number from ${LEAST_TEMPERATURE} to ${MOST_TEMPERATURE}`;
   const isTemperature = (value: number) => value === 0 || (value >= LEAST_TEMPERATURE && value <= MOST_TEMPERATURE);
-  // OpenAI's 1 asks for the most probable token too
+  // OpenAI's 1 also requests the most probable token
   const drawn = "0 or 1: the engine tells the log-prob of the drawn token alone";
   return {
     ...{ endpoint, prompts, n, maxTokens, stream, stop: stopWords(fields.stop) },

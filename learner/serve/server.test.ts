@@ -18,7 +18,7 @@ const model: ServedModel = {
 };
 const LETTERS = tokenizer.encode("import pandas as pd");
 
-/** An engine whose rows say a token each `milliseconds`, until they are told to stop; streams are told of `perPart` at a time. */
+/** An engine whose rows emit a token every `milliseconds` until they are stopped; streams get `perPart` tokens at a time. */
 class FakeEngine implements Generating {
   failure: Generating["failure"];
   rows = 0;
@@ -196,7 +196,7 @@ test("who hangs up frees its slots", async () => {
   assert.equal(await metric('longrun_serve_requests_total{endpoint="completions",status="hung up"}'), 2);
 });
 
-/** Asks for 128 choices of 900 tokens, which take more than the kernel holds for a client, and reads nothing. */
+/** Requests 128 choices of 900 tokens, more than the kernel buffers for a client, and reads nothing. */
 function askWithoutReading(port: number, stream: boolean) {
   const messages = [{ role: "user", content: "hi" }];
   const body = JSON.stringify({ messages, n: 128, max_tokens: 900, logprobs: true, stream });
@@ -213,7 +213,7 @@ test("nothing of a request stays in memory, whether its client hangs up or not",
   const collect = runInNewContext("gc") as () => void;
   const engine = new FakeEngine(1);
   const { server } = await started({ maxWaiting: 1000 }, engine);
-  // fetch keeps some of its own requests in memory
+  // fetch keeps data of its own requests in memory
   const agent = new http.Agent({ keepAlive: true, maxSockets: 20 });
   const headers = { "content-type": "application/json" };
   const ask = (fields: object, hangsUp: boolean) =>
@@ -242,7 +242,7 @@ test("nothing of a request stays in memory, whether its client hangs up or not",
     collect();
     return process.memoryUsage().heapUsed;
   };
-  await heapAfter(100); // code that is compiled, and tables that grow once
+  await heapAfter(100); // for compiled code, and tables that grow once
   const before = await heapAfter(5);
   const grown = (await heapAfter(50)) - before;
   agent.destroy();

@@ -14,21 +14,21 @@ import { ENDPOINTS, type Endpoint, parseRequest } from "./request.ts";
 
 export interface ServerOptions {
   readonly host: string;
-  /** 0: any free one */
+  /** 0: any free port. */
   readonly port: number;
-  /** what clients send as a bearer; undefined: none is asked for */
+  /** Bearer token of clients; undefined: none is required. */
   readonly key: string | undefined;
-  /** whether only this machine can connect */
+  /** Whether only this machine can connect. */
   readonly loopback: boolean;
-  /** of the engine */
+  /** Number of the engine's slots. */
   readonly slots: number;
-  /** choices that wait for a slot, before requests are refused */
+  /** Choices that may wait for a slot before requests are refused. */
   readonly maxWaiting: number;
   readonly model: ServedModel;
   readonly limits?: Partial<typeof LIMITS>;
-  /** is told one line about each fault that is not the client's; never what a client sent */
+  /** Called with one line about each fault of the server; the line contains no client data. */
   readonly onFault: (line: string) => void;
-  /** is called once, when the engine has failed and no request can be served any more */
+  /** Called once when the engine has failed and no request can be served any more. */
   readonly onFailure: (failure: Error) => void;
 }
 
@@ -66,7 +66,7 @@ export class ApiServer {
     this.#engine = engine;
   }
 
-  /** Takes no more requests, and resolves when the running ones have ended: by themselves, or cut off after `drainSeconds`. */
+  /** Accepts no more requests. Resolves when the running ones have ended, at the latest after `drainSeconds`. */
   async end(): Promise<void> {
     this.#ending = true;
     const closed = once(this.#http, "close");
@@ -81,7 +81,7 @@ export class ApiServer {
       if (this.#ending) this.#http.closeIdleConnections();
     });
     if (this.#ending) response.setHeader("connection", "close");
-    // from here on only a client that does not read its answer lets the time pass
+    // from here on, only a client that does not read its answer causes a timeout
     response.once("prefinish", () => response.setTimeout(this.#limits.unreadSeconds * 1000, () => response.destroy()));
     try {
       await this.#route(request, response);
@@ -90,7 +90,7 @@ export class ApiServer {
     }
   }
 
-  /** Returns what a client is told of an error. */
+  /** Returns the error that a client gets. */
   #refusal(cause: unknown): RequestError {
     if (cause instanceof RequestError) return cause;
     const { message } = cause as Error;
@@ -141,7 +141,7 @@ export class ApiServer {
     const { key } = this.#options;
     if (key === undefined) return;
     const [, given] = /^Bearer (.*)$/i.exec(headers.authorization ?? "") ?? [];
-    // digests are of one length, and their comparison takes the same time for every key
+    // digests have equal lengths, and comparing them takes the same time for every key
     if (given !== undefined && timingSafeEqual(digest(given), digest(key))) return;
     const remedy = "send the server's key as the header Authorization: Bearer KEY";
     throw new RequestError(401, `the API key is ${given === undefined ? "missing" : "wrong"}; ${remedy}`, {
@@ -174,9 +174,9 @@ const isGet = ({ method }: IncomingMessage): boolean => method === "GET" || meth
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** @throws RequestError for a body that is too large, or no JSON */
+/** @throws RequestError for a body that is too large or no JSON */
 async function readJson(request: IncomingMessage, mostBytes: number): Promise<unknown> {
-  // a web page elsewhere cannot send this type without asking first
+  // browsers let no foreign web page send this type without a preflight request
   if (!/^application\/json\b/i.test(request.headers["content-type"] ?? ""))
     throw new RequestError(415, "the content-type is not application/json; send JSON, and say so");
   let bytes = 0;
@@ -184,7 +184,7 @@ async function readJson(request: IncomingMessage, mostBytes: number): Promise<un
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes <= mostBytes)
-      chunks.push(chunk); // the rest is read and thrown away: the client hears why
+      chunks.push(chunk); // the rest is read and discarded, so that the client gets the reason
     else chunks.length = 0;
   }
   if (bytes > mostBytes) throw new RequestError(413, `the request has ${bytes} bytes; at most ${mostBytes} are read`);

@@ -1,4 +1,4 @@
-/** Answers as OpenAI's API reference shapes them. */
+/** Formats answers like OpenAI's API reference. */
 import { randomUUID } from "node:crypto";
 import type { ChoiceToken, Delta } from "./choice.ts";
 import type { ServedModel } from "./model.ts";
@@ -10,10 +10,10 @@ export interface Usage {
   total_tokens: number;
 }
 
-/** What an answer has of one choice: all of it, or what a stream says next. */
+/** The part of an answer that belongs to one choice: all of it, or a stream's next delta. */
 type Part = Delta & { index: number };
 
-/** The shapes of the answer to one request: they share id and time. */
+/** Returns functions that format the answer to one request with a common id and time. */
 export function shapesOf({ endpoint, includeUsage, logProbs }: GenerationRequest, model: ServedModel) {
   const chat = endpoint === "chat/completions";
   const head = (object: string) => ({ id, object, created, model: model.name });
@@ -30,16 +30,16 @@ export function shapesOf({ endpoint, includeUsage, logProbs }: GenerationRequest
     ...(includeUsage && { usage }),
   });
   return {
-    /** The answer to a request that is no stream. */
+    /** Formats the answer to a request that is no stream. */
     whole: (parts: Part[], usage: Usage) => ({
       ...head(chat ? "chat.completion" : "text_completion"),
       choices: parts.map((part) => choice(part, { message: { role: "assistant", content: part.text, refusal: null } })),
       usage,
     }),
-    /** What a stream says next. @param first whether it is the first of its choice */
+    /** Formats a stream's next delta. @param first whether it is the first of its choice */
     part: (part: Part, first: boolean) =>
       chunk([choice(part, { delta: { ...(first && { role: "assistant" }), content: part.text } })], null),
-    /** The last chunk of a stream that was asked for its usage. */
+    /** Formats the last chunk of a stream with usage. */
     usage: (usage: Usage) => chunk([], usage),
   };
 }
@@ -59,7 +59,7 @@ function completionLogProbs(tokens: readonly ChoiceToken[], model: ServedModel) 
 function chatLogProbs(tokens: readonly ChoiceToken[], model: ServedModel) {
   const content = tokens.map((token) => {
     const text = tokenText(token, model);
-    // a token that is a part of a character has bytes that its text does not tell
+    // the text of a token with part of a character does not show its bytes
     const bytes = text.includes("\uFFFD") ? null : [...Buffer.from(text)];
     return { token: text, logprob: token.logProb, bytes, top_logprobs: [] };
   });

@@ -6,7 +6,7 @@ import { readTokenizer } from "../engine/index.ts";
 import { TokenText } from "./text.ts";
 
 const tokenizer = readTokenizer(fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url)));
-/** Tokens of a byte each: the 256 that every byte-level tokenizer has. */
+/** Tokens of one byte each: the 256 that every byte-level tokenizer has. */
 const single = Array.from({ length: tokenizer.size }, (_, id) => id).filter(
   (id) => tokenizer.decode([id]).length === 1,
 );
@@ -70,7 +70,7 @@ test("offsets count characters, not the halves that JavaScript counts", () => {
   assert.equal(text.characters, 3);
 });
 
-/** The text up to the first of the words that is complete, as one who sees all of it finds it. */
+/** Returns the text up to the first complete stop word, computed from the whole text. */
 function cut(tokens: readonly number[], stop: readonly string[]): { text: string; used: number } {
   for (let used = 1; used <= tokens.length; used++) {
     const text = tokenizer.decode(tokens.slice(0, used));

@@ -1,24 +1,27 @@
-/** Text that comes out of tokens one by one. */
+/** Converts tokens to text one by one. */
 import type { Tokenizer } from "../engine/index.ts";
 
-/** A decoder writes U+FFFD for bytes that are no character. Up to three at the end may be the beginning of one of four bytes. */
+/** A decoder writes U+FFFD for bytes that are no character. Up to three at the end may be the beginning of a character of four bytes. */
 const UNFINISHED = /\uFFFD{1,3}$/;
-/** The newest tokens, which are decoded together: enough for three of the above, of three bytes each, and a character before them. */
+/**
+ * Number of newest tokens that are decoded together: enough for three unfinished characters of three bytes each, and one character before
+ * them.
+ */
 const WINDOW = 12;
-/** The window is cut to its newest tokens when it has grown to so many. */
+/** The window is cut to its newest tokens when it has grown to this size. */
 const LONGEST_WINDOW = 16;
 
 /**
- * The text of one answer as its tokens come. What `add` and `end` return, put together, is the text of all tokens up to the first
- * stop word; they never return a part of a character, nor the beginning of what may become a stop word.
+ * The text of one answer, from its tokens. The results of `add` and `end` together are the text of all tokens up to the first stop word.
+ * They never contain a part of a character, nor the beginning of a possible stop word.
  */
 export class TokenText {
   readonly #decode: (tokens: readonly number[]) => string;
   readonly #stop: readonly string[];
   #window: number[] = [];
-  /** how much of the window's text was returned or is held */
+  /** How much of the window's text was returned or is held. */
   #taken = 0;
-  /** text that could be the beginning of a stop word */
+  /** Text that could be the beginning of a stop word. */
   #held = "";
   #characters = 0;
   #stopped = false;
@@ -28,12 +31,12 @@ export class TokenText {
     this.#stop = stop;
   }
 
-  /** Whether a stop word was found. No token counts after the one that completes it. */
+  /** Whether a stop word was found. Tokens after the one that completes it do not count. */
   get stopped(): boolean {
     return this.#stopped;
   }
 
-  /** Unicode characters of the text so far, also of what is held. */
+  /** Number of Unicode characters of the text so far, including held text. */
   get characters(): number {
     return this.#characters;
   }
@@ -56,7 +59,7 @@ export class TokenText {
     return this.#stopped ? rest : rest + this.#held;
   }
 
-  /** @param open what at the end of the window's text is not certain yet */
+  /** @param open matches text at the end of the window that is not certain yet */
   #take(open: RegExp): string {
     if (this.#stopped) return "";
     const text = this.#decode(this.#window).replace(open, "");
@@ -74,7 +77,7 @@ export class TokenText {
   }
 }
 
-/** Returns how many characters at the end of `text` are the beginning of `word`, which is not in it. */
+/** Returns how many characters at the end of `text` are the beginning of `word`, which does not occur in it. */
 function beginning(word: string, text: string): number {
   let length = Math.min(word.length - 1, text.length);
   while (!text.endsWith(word.slice(0, length))) length--;

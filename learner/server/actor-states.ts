@@ -1,4 +1,4 @@
-/** What the learner knows of its actors, for waits, metrics and the status. */
+/** The learner's knowledge about its actors, for waits, metrics and the status. */
 import type { longrun } from "../../proto/service.ts";
 import type { HeldAttempt } from "../store/types.ts";
 
@@ -7,11 +7,11 @@ const AWAY = {
   draining: false,
   slots: 0,
   isolationLevel: "",
-  /** Layers of isolation that its machine does not have. */
+  /** Isolation layers that its machine lacks. */
   isolationMissing: [] as string[],
   /** Versions of Python and its packages. */
   versions: {} as Record<string, string>,
-  /** slot-seconds since the actor started */
+  /** Slot-seconds since the actor started. */
   busySeconds: 0,
   aliveSeconds: 0,
 };

@@ -1,4 +1,4 @@
-/** One actor's stream: what it says and what it is told. A bad message ends this stream alone, with a status. */
+/** One actor's stream of messages in both directions. A bad message ends only this stream, with a status. */
 import type * as grpc from "@grpc/grpc-js";
 import { ChannelError } from "../../proto/errors.ts";
 import { normalizedName } from "../../proto/packages.ts";
@@ -28,15 +28,15 @@ export interface ActorStreamOptions
     >,
     Pick<HandInsOptions, "write" | "onLost"> {
   uploads: Omit<UploadLimits, "onFull">;
-  /** Name in the certificate that the stream was opened with: the one actor that may speak here. */
+  /** Name in the stream's certificate: the only actor that may use the stream. */
   certificateName: string;
-  /** `uploads.all` is full. @returns whether another stream that holds more has given up an upload */
+  /** Called when `uploads.all` is full. @returns whether another stream that holds more has given up an upload */
   onFull(stream: ActorStream, bytes: number): boolean;
   onHello(stream: ActorStream): void;
   onReady(): void;
   onProgress(): void;
   onEnd(stream: ActorStream): void;
-  /** @param error a ServerError `protocol`, or a fault of ours */
+  /** @param error a ServerError `protocol`, or a fault of the learner */
   onFailure(stream: ActorStream, error: unknown): void;
 }
 
@@ -45,16 +45,16 @@ export class ActorStream {
   readonly #options: ActorStreamOptions;
   readonly #floods: ReturnType<typeof floodGate>;
   readonly handIns: HandIns;
-  /** What the actor said of itself; undefined until Hello. */
+  /** The actor's introduction; undefined until Hello. */
   #hello: Introduction | undefined;
-  /** slot-seconds since the actor started */
+  /** Slot-seconds since the actor started. */
   #busySeconds = 0;
   #aliveSeconds = 0;
   #freeSlots = 0;
   draining = false;
   drained = false;
   ended = false;
-  /** When the newest message came: milliseconds of `performance.now`. */
+  /** When the newest message arrived, in milliseconds of `performance.now`. */
   heardAt = performance.now();
 
   constructor(call: WorkCall, options: ActorStreamOptions) {
@@ -117,7 +117,7 @@ export class ActorStream {
     this.#send({ drain: { reason } });
   }
 
-  /** The stream is over, from either side. @param status the status to end it with, if that is not OK */
+  /** Ends the stream, or handles its end. @param status the status to end it with, if that is not OK */
   end(status?: Pick<grpc.StatusObject, "code" | "details">): void {
     if (this.ended) return;
     this.ended = true;
@@ -127,7 +127,7 @@ export class ActorStream {
     this.#options.onEnd(this);
   }
 
-  /** Sends when everything that the message speaks of is on disk. */
+  /** Sends the message when everything that it mentions is on disk. */
   #send(message: FromLearnerMessage): void {
     this.#options.store.leases.afterCommit(() => {
       if (!this.ended) this.#call.write(message);
@@ -176,7 +176,7 @@ export class ActorStream {
     }
   }
 
-  /** A message costs as much as the attempts that it names. A whole chunk costs nothing: its upload was announced. */
+  /** A message counts by the number of attempts that it names. A whole chunk does not count, because its upload was announced. */
   #checkFlood({ message, heartbeat, chunk }: FromActorReceived): void {
     let cost = 1;
     if (message === "heartbeat") cost += heartbeat?.running?.length ?? 0;
@@ -204,7 +204,7 @@ export class ActorStream {
     onHello(this);
   }
 
-  /** With one actor's certificate nobody can speak for another actor, and end its leases with a Hello. */
+  /** A certificate of one actor must not allow a Hello as another actor, which would end that actor's leases. */
   #checkName(actor: string): void {
     const { certificateName } = this.#options;
     if (actor === certificateName) return;
@@ -214,7 +214,7 @@ export class ActorStream {
     );
   }
 
-  /** Programs must find every package that they were promised. @param installed empty for an actor of longrun 0.1 */
+  /** Programs must find every promised package. @param installed empty for an actor of longrun 0.1 */
   #checkPackages(installed: Record<string, string>): void {
     if (Object.keys(installed).length === 0) return;
     const missing = this.#options.packages.filter((name) => !Object.hasOwn(installed, normalizedName(name)));
@@ -228,7 +228,7 @@ export class ActorStream {
   #onHeartbeat(heartbeat: longrun.v1alpha1.Heartbeat.$Properties): void {
     const { running, busySeconds, aliveSeconds } = parseHeartbeat(heartbeat, this.slots);
     const { leases } = this.#options.store;
-    // An attempt whose result is known already is acknowledged when the result is handed in.
+    // An attempt whose result is already known is acknowledged when the result is handed in.
     for (const attempt of leases.extend(this.actor, running))
       if (leases.attempts.judge(this.actor, attempt) !== "duplicate")
         this.revoke(attempt, "it does not count any more");

@@ -26,7 +26,7 @@ function control({ address }: Learner, certificate = tls.controller): LearnerCon
   return client;
 }
 
-/** An actor with two slots that was leased samples `a` and `b`. */
+/** Returns an actor with two slots that leased samples `a` and `b`. */
 async function leased(options: Parameters<typeof startLearner>[0] = {}) {
   const learner = await newLearner(options);
   learner.store.addSamples([newSample("a"), newSample("b")]);
@@ -78,7 +78,7 @@ test("drained actors are told once, those that are away when they come back; oth
   assert.ok((await actor.next("ack")).accepted, "what it holds counts");
   assert.ok(!actor.has("drain"), "told once");
 
-  // The name's next owner is another process, which nobody asked to go.
+  // The name's next owner is another process, which was not asked to leave.
   late.send({ drained: {} });
   await late.status;
   const successor = new TestActor(learner.address, "actor-9");
@@ -115,7 +115,7 @@ test("a slot that was killed for memory: its attempt has an outcome, the other s
   assert.equal((await client.reportTerminations(killed(1, { reason: "Error", exitCode: 1 }), 5)).outOfMemory, 0);
   const [a, b] = learner.store.samples(["a", "b"]);
   assert.deepEqual([a.state, a.result?.outcome], ["finished", "outOfMemory"]);
-  // The actor said 3 s; the lease is younger.
+  // The actor reported 3 s, but the lease is younger.
   const { durationSeconds = 0 } = a.result ?? {};
   assert.ok(durationSeconds > 0 && durationSeconds < 3, String(durationSeconds));
   assert.equal(a.result?.detail, "the sandbox's container was killed for memory (OOMKilled, exit code 137)");

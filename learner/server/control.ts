@@ -1,4 +1,4 @@
-/** What a controller may ask of a running learner (LearnerControl in longrun.proto). */
+/** Calls of a controller to a running learner (LearnerControl in longrun.proto). */
 import type * as grpc from "@grpc/grpc-js";
 import { requireRole } from "../../proto/channel.ts";
 import type { LearnerControlHandlers, SuspendResponseMessage, TerminationMessage } from "../../proto/service.ts";
@@ -14,7 +14,7 @@ export interface ControlOptions {
   /** @returns whether this actor is connected */
   drainActor(actor: string, reason: string): boolean;
   suspend(request: SuspendRequest): Promise<SuspendResponseMessage>;
-  /** @returns whether it decided an attempt's outcome */
+  /** @returns whether the report decided an attempt's outcome */
   reportTermination(termination: Termination): boolean;
   reportDisruption(actor: string): void;
 }
@@ -48,7 +48,7 @@ const parseTermination = (it: TerminationMessage): Termination => ({
   finishedAtMs: it.finishedUnixMs ?? 0,
 });
 
-/** Checks the role, answers, and turns errors into the call's status. */
+/** Checks the role, answers, and converts errors to the call's status. */
 function unary<Request, Response>(
   answer: (request: Request) => Response | Promise<Response>,
 ): grpc.handleUnaryCall<Request, Response> {

@@ -1,9 +1,9 @@
 import type { DEFAULTS } from "./options.ts";
 
 /**
- * Returns what counts messages, and says whether those are more than any actor has to send. A token bucket: `messagesPerSecond` on
- * average over `floodSeconds`. An actor sends two messages for each program and at most four for a submission of 1 MiB, so that 5000
- * messages a second are 800 programs a second, on one actor. Times are monotonic milliseconds.
+ * Returns a function that counts messages and reports whether there are more than any actor needs. A token bucket: `messagesPerSecond` on
+ * average over `floodSeconds`. An actor sends two messages per program and at most four per submission of 1 MiB, so 5000 messages a second
+ * are 800 programs a second on one actor. Times are monotonic milliseconds.
  */
 export function floodGate(
   { messagesPerSecond, floodSeconds }: Pick<typeof DEFAULTS, "messagesPerSecond" | "floodSeconds">,

@@ -1,6 +1,6 @@
 /**
- * What one actor hands in over its stream: results, and submissions in chunks. A result that breaks the protocol loses
- * its attempt too, so that it cannot come back for ever.
+ * Results from one actor's stream, and submissions in chunks. A result that breaks the protocol also loses its attempt, so that the actor
+ * does not send it for ever.
  */
 import type { Logger } from "pino";
 import type { Limits } from "../../proto/execution.ts";
@@ -17,11 +17,11 @@ export interface HandInsOptions {
   limitsOf: (task: string) => Limits;
   uploads: UploadLimits;
   log: Logger;
-  /** Does `work` at the end of this turn, in one commit with the work of other streams; see Turn. */
+  /** Runs `work` at the end of this turn, in one commit with the work of other streams; see Turn. */
   write(work: () => void, onFailure: (error: unknown) => void): void;
-  /** @returns the attempt's result, if the program itself is known to be the cause */
+  /** @returns the attempt's result, if the program itself is known to have caused the loss */
   onLost(loss: LostAttempt): ResultHeader | undefined;
-  /** @param error a ServerError `protocol`, or a fault of ours */
+  /** @param error a ServerError `protocol`, or a fault of the learner */
   onFailure(error: unknown): void;
   acknowledge(attempt: AttemptKey, reason: string): void;
   revoke(attempt: AttemptKey, reason: string): void;
@@ -31,17 +31,17 @@ export interface HandInsOptions {
 interface From {
   readonly actor: string;
   readonly slots: number;
-  /** When its newest message came: milliseconds of `performance.now`. */
+  /** When the stream's newest message arrived, in milliseconds of `performance.now`. */
   readonly heardAt: number;
 }
 
-/** How often a submission may arrive damaged before its attempt counts as lost. */
+/** How many damaged uploads of a submission make its attempt lost. */
 const DAMAGED_UPLOADS = 3;
 
-/** Memory of a result beside its texts and its submission. */
+/** Memory of a result in addition to its texts and submission. */
 const RESULT_BYTES = 4096;
 
-/** Reason of an Ack: there is no room for the submission now, the actor sends it again. */
+/** Reason in an Ack: there is no room for the submission now, so the actor must send it again. */
 const BUSY = "busy";
 
 const SANDBOX_BROKE = "the sandbox broke under the program";
@@ -59,7 +59,7 @@ export class HandIns {
     this.uploads = new PendingUploads(options.uploads);
   }
 
-  /** The lease of this attempt is over: its chunks are not kept. The actor may send them again. */
+  /** Drops the chunks of an attempt whose lease has ended. The actor may send them again. */
   lost(attempt: AttemptKey): void {
     if (this.uploads.drop(attempt)) this.#options.acknowledge(attempt, BUSY);
   }
@@ -88,7 +88,7 @@ export class HandIns {
     });
   }
 
-  /** Ends uploads that no lease bounds: their attempts were lost before their results came. */
+  /** Ends uploads without a lease: their attempts were lost before their results arrived. */
   endUploads(): void {
     const { leases, revoke } = this.#options;
     const latest = performance.now() - leases.leaseSeconds * 1000;
@@ -96,7 +96,7 @@ export class HandIns {
       if (since <= latest && !leases.isRunning(attempt)) revoke(attempt, "its submission did not come in time");
   }
 
-  /** Gives up the newest unfinished submission, which the actor may send again. Returns whether there was one. */
+  /** Drops the newest unfinished submission, which the actor may send again. Returns whether there was one. */
   yieldUpload(): boolean {
     const newest = [...this.uploads.byFence.values()].at(-1);
     if (newest === undefined) return false;
@@ -107,7 +107,7 @@ export class HandIns {
   chunk(chunk: longrun.v1alpha1.SubmissionChunk.$Properties): void {
     const key = parseAttempt(chunk.attempt);
     const pending = this.uploads.byFence.get(key.fence);
-    // Its result was refused or revoked meanwhile: the actor knows or will know.
+    // The result was refused or revoked meanwhile; the actor is informed of that separately.
     if (pending === undefined) return;
     const { attempt, upload } = pending;
     if (key.execution !== attempt.execution || key.number !== attempt.number)
@@ -161,7 +161,7 @@ export class HandIns {
     this.#options.acknowledge(attempt, verdict);
   }
 
-  /** The actor says that the attempt was lost. If the program was the cause, that is its result. */
+  /** Handles an actor's report of a lost attempt. If the program was the cause, the attempt gets a result. */
   #lose(attempt: AttemptKey, header: ResultHeader): void {
     const cause = this.#explainLoss(attempt, header) ?? this.#blameProgram(attempt, header);
     const result = cause && this.#parse(attempt, cause);
@@ -184,7 +184,7 @@ export class HandIns {
     return this.#options.onLost({ actor: this.#from.actor, slot, attempt, header, leasedAtMs, lostAtMs: Date.now() });
   }
 
-  /** Returns a failure if every sandbox that tried the program has broken under it. */
+  /** Returns a failure if every sandbox that tried the program broke while running it. */
   #blameProgram(attempt: AttemptKey, header: ResultHeader): ResultHeader | undefined {
     const { leases } = this.#options;
     if (!header.sandboxBroke || leases.attempts.brokenSandboxes(attempt.execution) + 1 < leases.maxAttempts)
@@ -225,7 +225,7 @@ export class HandIns {
     }
   }
 
-  /** Throws `error`; one that breaks the protocol loses the attempt, too. */
+  /** Throws `error`. An error of the protocol also loses the attempt. */
   #refuse(attempt: AttemptKey, error: unknown): never {
     if (error instanceof ServerError) this.#options.leases.fail(this.#from.actor, attempt, error.message.slice(0, 200));
     throw error;

@@ -1,9 +1,9 @@
 /**
- * Actors that send anything in any order to a real server (gRPC over TLS, each with its own certificate, a store on disk),
- * while an honest actor works. After each sequence the promises below must hold (`World.check`).
+ * Actors that send anything in any order to a real server (gRPC over TLS, each with its own certificate, a store on disk), while an honest
+ * actor works. After each sequence the promises below must hold (`World.check`).
  *
- * `npm test` runs a few seconds of it. LONGRUN_FUZZ_SECONDS=3600 runs it for an hour; a failure prints the sequence and its
- * seed, and LONGRUN_FUZZ_SEED=SEED begins with that one, and looks for a shorter sequence that fails.
+ * `npm test` runs this for a few seconds. LONGRUN_FUZZ_SECONDS=3600 runs it for an hour. A failure prints the sequence and its seed;
+ * LONGRUN_FUZZ_SEED=SEED starts with that seed and searches for a shorter sequence that fails.
  */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -31,13 +31,13 @@ const UPLOAD_BYTES = 300_000;
 const LONGEST_SECONDS = 60;
 const PROCESSES = 4;
 
-/** Whether a message must end its stream: certainly, certainly not, or it depends on what came before. */
+/** Whether a message must end its stream: certainly, certainly not, or depending on earlier messages. */
 type Fate = "breaks" | "passes" | "depends";
 
 class World {
   learner!: Learner;
   honest!: TestActor;
-  /** Every attempt that was leased, by fence, with the actor that got it. */
+  /** Every leased attempt by fence, with its actor. */
   leased = new Map<string, HeldAttempt>();
   finished: string[] = [];
   streams: Stream[] = [];
@@ -85,7 +85,7 @@ class World {
     this.learner.store.addSamples(samples);
   }
 
-  /** One program after the other, every second one with a submission. */
+  /** Runs one program after the other, every second one with a submission. */
   async #workHonestly(): Promise<void> {
     while (!this.#stopped) {
       this.honest.ready(1);
@@ -112,7 +112,7 @@ class World {
     const { server, store } = this.learner;
     for (const stream of this.streams) await stream.check();
     this.checkUploads();
-    // Leases go to whoever has room; what is looked for is that the honest actor is served at all.
+    // Leases go to actors with room, so end the others: the honest actor must be served at all.
     for (const { actor } of this.streams) actor.vanish();
     const left = () => server.actors().filter(({ connected }) => connected).length;
     for (let waited = 0; left() > 1; waited += 5) {
@@ -167,14 +167,14 @@ class World {
   }
 }
 
-/** A hostile actor's stream, and what must come of it. */
+/** A hostile actor's stream and its expected fate. */
 class Stream {
   readonly actor: TestActor;
-  /** Said by the learner, or undefined while the stream stands. */
+  /** The learner's status at the end; undefined while the stream is open. */
   ended: { code: number; details: string } | undefined;
   fate: Fate = "passes";
   greeted = false;
-  /** Closed by us, or replaced by a newer one. */
+  /** Closed by the test, or replaced by a newer stream. */
   over = false;
 
   constructor(world: World, certificate: string) {
@@ -195,7 +195,7 @@ class Stream {
       const { code, details } = await within(this.actor.status, "the end of a stream that broke the protocol", 5);
       assert.ok([3, 7, 8, 10].includes(code), `${code} ${details}`);
     }
-    // A stream that said nothing at first may have said hello in its place since.
+    // A stream that was silent at first may have replaced this one with a Hello.
     const replaced = this.ended?.details.startsWith("a newer stream of");
     if (this.fate === "passes" && !this.over && this.ended !== undefined && !replaced)
       assert.fail(`a stream that kept the protocol was ended: ${this.ended.code} ${this.ended.details}`);
@@ -208,7 +208,7 @@ const number = fc.oneof(
   { weight: 3, arbitrary: fc.double({ min: 0, max: 100, noNaN: true }) },
   fc.constantFrom(Number.NaN, -1, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1.7e308, 1e15, -0),
 );
-/** Seconds that pass. */
+/** Returns whether the number of seconds is valid. */
 const isFine = (value: number) => value >= 0 && value <= 256e9;
 const pick = fc.nat({ max: 1000 });
 const level = fc.oneof(
@@ -218,7 +218,7 @@ const level = fc.oneof(
 const slots = fc.oneof({ weight: 8, arbitrary: fc.constantFrom(1, 4, 256) }, fc.constantFrom(0, 1e6));
 const who = fc.nat({ max: 3 });
 
-/** Mostly one that this actor was leased; else one that anybody was, or that never was. */
+/** Returns mostly an attempt that this actor leased; otherwise one of another actor, or one that does not exist. */
 function attemptOf(world: World, { actor }: Stream, index: number): Attempt {
   const own = [...world.leased.values()].filter((it) => it.actor === actor.name);
   if (own.length > 0 && index % 3 > 0) return own[own.length - 1 - (index % Math.min(own.length, 4))]!;
@@ -227,7 +227,7 @@ function attemptOf(world: World, { actor }: Stream, index: number): Attempt {
   return known ?? { execution: `s${index}`, number: 1 + (index % 3), fence: String(index) };
 }
 
-/** A step of one of the streams; before there is any, nothing. */
+/** Returns a step on one of the streams; without a stream it does nothing. */
 const onStream = (text: string, index: number, act: (stream: Stream, world: World) => void | Promise<void>): Step => ({
   text: `${index}: ${text}`,
   run: (world) => {
@@ -258,7 +258,7 @@ const connect = fc.record({ mine: pick, claim: pick, level, slots }).map((it): S
     },
   };
 });
-/** Announces as many submissions as it was leased attempts, begins each, and leaves it so. */
+/** Announces a submission for each leased attempt, starts each upload, and leaves it unfinished. */
 function beginUploads(stream: Stream, world: World): void {
   const submission = { bytes: 90_000, compressedBytes: 90_000, chunks: 5, sha256: "0".repeat(64) };
   for (const attempt of world.leased.values()) {
@@ -268,7 +268,7 @@ function beginUploads(stream: Stream, world: World): void {
   }
 }
 
-/** One that keeps the protocol, has room for four programs, and is given them. */
+/** An actor that keeps the protocol, has four slots, and gets programs. */
 const join = fc.tuple(pick, fc.boolean()).map(
   ([mine, hoards]): Step => ({
     text: `${HOSTILE[mine % 2]} joins${hoards ? " and begins uploads" : ""}`,
@@ -440,7 +440,7 @@ test("whatever actors send, the server lives, and the honest actor's work is its
       await world.stop();
     }
   });
-  // Making a sequence shorter takes minutes: only on request.
+  // Shrinking a sequence takes minutes, so only on request.
   const endOnFailure = process.env.LONGRUN_FUZZ_SEED === undefined;
   const until = performance.now() + SECONDS * 1000;
   for (let seed = SEED; performance.now() < until; seed++)

@@ -1,6 +1,6 @@
 /**
- * Parses an actor's messages. A stolen certificate can send anything: every number, name, list and size is checked
- * against `BOUNDS`. A message that does not fit is a ServerError `protocol`, which ends that one stream.
+ * Parses an actor's messages. A client with a stolen certificate can send anything: every number, name, list and size is checked against
+ * `BOUNDS`. A message out of bounds is a ServerError `protocol`, which ends only that stream.
  */
 import type { Limits, MarkerSeen } from "../../proto/execution.ts";
 import { ISOLATION_LEVELS, MISSING_LAYERS } from "../../proto/isolation.ts";
@@ -10,20 +10,20 @@ import { ServerError } from "./errors.ts";
 
 /** Bounds of one message; README.md lists them too. */
 const BOUNDS = {
-  /** an execution's id */
+  /** An execution's id. */
   executionCharacters: 200,
-  /** a marker's name, a version, a package, a capability, a digest */
+  /** A marker's name, a version, a package, a capability, a digest. */
   nameCharacters: 128,
-  /** a line for a person, or the text after a marker; a longer one is cut */
+  /** A line for people, or the text after a marker; a longer one is cut. */
   lineCharacters: 1000,
   versions: 64,
   packages: 4096,
   capabilities: 32,
-  /** of one attempt; there are seven kinds */
+  /** Number of one attempt's markers; there are seven kinds. */
   markers: 64,
-  /** any seconds: 30 years, with 256 slots */
+  /** Any number of seconds: 30 years with 256 slots. */
   seconds: 256 * 1e9,
-  /** any count or size */
+  /** Any count or size. */
   count: Number.MAX_SAFE_INTEGER,
   exitStatus: 255,
   signal: 64,
@@ -48,7 +48,7 @@ export function whole(value: Numeric, name: string, most: number = BOUNDS.count)
   return Number.isSafeInteger(number) ? number : refuse(`${name} is ${number}: it must be whole`);
 }
 
-/** Returns a line for a person, cut to its bound. It is a copy, because a slice would keep the whole text in memory. */
+/** Returns a line for people, cut to its bound. Copied, because a slice would keep the whole text in memory. */
 function line(text: Text): string {
   const it = text ?? "";
   return it.length <= BOUNDS.lineCharacters ? it : Buffer.from(it.slice(0, BOUNDS.lineCharacters)).toString();
@@ -84,7 +84,7 @@ export function parseAttempt(attempt: longrun.v1alpha1.Attempt.$Properties | nul
   return { execution, number, fence };
 }
 
-/** Bound of an actor's attempts: one runs in each slot, and several more may wait for the learner's acknowledgement. */
+/** Bound for an actor's attempts: one runs in each slot, and several more may wait for acknowledgement. */
 export const mostAttempts = (slots: number): number => 16 * slots + 64;
 
 function parseAttempts(attempts: readonly Parameters<typeof parseAttempt>[0][], slots: number): AttemptKey[] {
@@ -141,7 +141,7 @@ function parseMarkers(markers: ResultHeader["markers"]) {
 
 export type ResultHeader = longrun.v1alpha1.ResultHeader.$Properties;
 
-/** Returns a lost attempt's header, checked, and copied so that it keeps no long message in memory. */
+/** Returns a lost attempt's header, checked, and copied so that it does not keep a long message in memory. */
 export function boundedHeader(header: ResultHeader): ResultHeader {
   const { attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes } = header;
   const { forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted } = header;
@@ -156,7 +156,7 @@ export function boundedHeader(header: ResultHeader): ResultHeader {
 }
 
 /**
- * Returns the result in a header; undefined if its outcome is LOST. Markers that were not inserted, or come twice, count as forged.
+ * Returns the result in a header; undefined if its outcome is LOST. Markers that were not inserted, or that are repeated, count as forged.
  *
  * @param longestSeconds bounds the duration by the learner's own clock; the duration bounds CPU time and markers' times
  */
@@ -178,7 +178,7 @@ export function parseResult(
     else forgedMarkers++;
   }
   const terminalOutput = header.terminalOutput ?? new Uint8Array();
-  // First and last part, and a line between them that says how much is missing.
+  // First and last part, with a line between them that says how much is missing.
   if (terminalOutput.length > 2 * limits.keptOutputBytes + 1024)
     refuse(`terminal_output has ${terminalOutput.length} bytes, more than kept_output_bytes`);
   const result = {

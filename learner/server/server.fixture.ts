@@ -1,4 +1,4 @@
-/** A learner's server on loopback with real certificates, and an actor that does as a test says. */
+/** A learner's server on loopback with real certificates, and an actor that tests control. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,18 +29,18 @@ export type Lease = longrun.v1alpha1.Lease.$Properties & { attempt: Attempt };
 
 const folder = scratchFolder();
 const certificates = await writeRunCertificates(join(folder, "tls"), { validSeconds: 3600 });
-/** Names that tests' actors have, each with a certificate of its own. */
+/** Names of tests' actors, each with a certificate of its own. */
 const NAMES = [...Array.from({ length: 10 }, (_, index) => `actor-${index}`), "a", "early", "late", "old", "again"];
 const actorFolders = new Map<string, string>();
 for (const name of NAMES) actorFolders.set(name, await certificates.actor(name));
-/** Folder of the certificate of the actor `name`. */
+/** Returns the folder with the certificate of the actor `name`. */
 export function actorTls(name: string): string {
   const path = actorFolders.get(name);
   if (path === undefined) throw new Error(`no test actor is called ${name}: add it to NAMES`);
   return path;
 }
 export const tls = { ...certificates, actor: actorTls("actor-0") };
-/** Of another run. */
+/** Certificates of another run. */
 const others = await writeRunCertificates(join(folder, "other"), { validSeconds: 3600 });
 export const strangersTls = await others.actor("a");
 
@@ -87,7 +87,7 @@ export async function startLearner({
   return { store, status, server, path, address: `127.0.0.1:${server.port}`, stop };
 }
 
-/** Ends with an error if a promise takes longer; what it waits for is named. */
+/** Fails if a promise takes longer; the error names what it waits for. */
 export async function within<T>(promise: Promise<T>, what: string, seconds = 15): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`waited ${seconds} s for ${what}`)), seconds * 1000);
@@ -100,7 +100,7 @@ export async function within<T>(promise: Promise<T>, what: string, seconds = 15)
 
 const actors = new Set<TestActor>();
 
-/** Closes every connection that is still open, which would keep the process. */
+/** Closes every open connection, because it would keep the process alive. */
 export function closeActors(): void {
   for (const actor of actors) actor.vanish();
 }
@@ -111,7 +111,7 @@ export class TestActor {
   #stream: ReturnType<ActorProtocolClient["work"]>;
   #received: FromLearnerReceived[] = [];
   #waiting: (() => void)[] = [];
-  /** How the stream ended. */
+  /** The status with which the stream ended. */
   readonly status: Promise<StatusObject>;
 
   /** @param certificate folder of TLS files; null connects without a certificate */
@@ -136,7 +136,7 @@ export class TestActor {
     this.#stream.write(message);
   }
 
-  /** Introduces itself. @returns the welcome */
+  /** Sends Hello. @returns the welcome */
   async hello(change: longrun.v1alpha1.Hello.$Properties = {}) {
     const hello = {
       protocolVersion: PROTOCOL_VERSION,
@@ -153,7 +153,7 @@ export class TestActor {
     this.send({ ready: { freeSlots } });
   }
 
-  /** The first message of that kind which was not read yet. */
+  /** Returns the first unread message of that kind. */
   async next<K extends "welcome" | "lease" | "ack" | "revoke" | "drain">(
     kind: K,
   ): Promise<NonNullable<FromLearnerReceived[K]>> {
@@ -168,12 +168,12 @@ export class TestActor {
     return (await this.next("lease")) as Lease;
   }
 
-  /** Whether a message of that kind is there and unread. */
+  /** Returns whether there is an unread message of that kind. */
   has(kind: FromLearnerReceived["message"]): boolean {
     return this.#received.some(({ message }) => message === kind);
   }
 
-  /** Sends a result, with a submission if a text is given; `corrupt` may change what goes over the wire. */
+  /** Sends a result, with a submission if a text is given; `corrupt` may change the sent data. */
   handIn(
     attempt: Attempt,
     { submission, header = {}, corrupt }: { submission?: Buffer; header?: object; corrupt?: Corruption } = {},
@@ -215,14 +215,14 @@ export class TestActor {
     this.send({ heartbeat: { running: running.map((attempt) => ({ attempt, elapsedSeconds: 0.5 })), ...change } });
   }
 
-  /** Heartbeats from now on, with what `running` says, so that neither the actor nor its leases are given up. */
+  /** Sends heartbeats from now on, with the attempts of `running`, so that neither the actor nor its leases are given up. */
   beat(running: () => Attempt[] = () => []): this {
     const timer = setInterval(() => this.heartbeat(running()), 100);
     void this.status.then(() => clearInterval(timer));
     return this;
   }
 
-  /** Breaks the stream and the connection, as a crash does. */
+  /** Breaks the stream and the connection, like a crash. */
   vanish(): void {
     this.#stream.cancel();
     this.#client.close();

@@ -40,7 +40,7 @@ async function newActor(learner: Learner, name = "actor-0", slots = 1): Promise<
   return actor;
 }
 
-/** One actor that was leased sample `a`. */
+/** Returns an actor that leased sample `a`. */
 async function leased(options: Parameters<typeof startLearner>[0] = {}) {
   const learner = await newLearner(options);
   learner.store.addSamples([newSample("a")]);
@@ -104,8 +104,8 @@ describe("one execution", { concurrency: 6 }, () => {
       header: {
         markers: [
           { name: "loaded data", value: "0.5", atSeconds: 0.001 },
-          { name: "loaded data", atSeconds: 0.2 }, // twice
-          { name: "defined model", atSeconds: 0.2 }, // was not inserted
+          { name: "loaded data", atSeconds: 0.2 }, // repeated
+          { name: "defined model", atSeconds: 0.2 }, // not inserted
         ],
         forgedMarkers: 2,
         imitatedMarkers: 1,
@@ -129,7 +129,7 @@ describe("one execution", { concurrency: 6 }, () => {
     const actor = new TestActor(address);
     await actor.hello({ slots: 1 });
     actor.ready(1);
-    actor.heartbeat([], { busySeconds: 3 }); // after which the learner knows of the slot
+    actor.heartbeat([], { busySeconds: 3 }); // then the learner knows about the slot
     await until(() => server.actors().some(({ busySeconds }) => busySeconds === 3), "the actor");
     const together = t.mock.method(store, "together");
     let queued = 0;
@@ -407,7 +407,7 @@ describe("messages that make no sense end their stream with a status that says w
       const ended = await within(actor.status, "the end of the stream");
       assert.equal(ended.code, code.INVALID_ARGUMENT);
       assert.match(ended.details, details);
-      // The execution is not lost by it: the actor comes back with nothing, and gets it again.
+      // The execution is not lost: the actor reconnects with nothing and gets it again.
       const back = await newActor(learner);
       const again = await back.nextLease();
       back.handIn(again.attempt);
@@ -564,7 +564,7 @@ describe("streams that break", { concurrency: 6 }, () => {
 
 describe("how much an actor may hold and say", { concurrency: 4 }, () => {
   const chunk = Buffer.alloc(CHUNK_BYTES);
-  /** Announces a submission of 1 MiB that cannot be compressed, and begins it. */
+  /** Announces an incompressible submission of 1 MiB and starts the upload. */
   const begin = (actor: TestActor, attempt: Attempt) => {
     const info = { bytes: 2 ** 20, compressedBytes: 2 ** 20, chunks: 4, sha256: "0".repeat(64) };
     actor.send({ result: { attempt, outcome: 1, isolationLevel: "none", submission: info } });
@@ -813,7 +813,7 @@ describe("waiting", { concurrency: 6 }, () => {
     const before = Date.now();
     const { learner, actor, lease, server, status } = await leased();
     const wait = server.waitForFinished(1, { stallSeconds: 0.05, reportSeconds: 0.05 });
-    await sleep(300); // a program that runs is waited for
+    await sleep(300); // a running program is waited for
     actor.vanish();
     const gone = Date.now();
     await until(() => status.current.blocked === "NoActors", "the status names it");

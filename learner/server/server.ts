@@ -1,12 +1,12 @@
 /**
- * The learner's gRPC server: leases executions to actors, takes their results into the store, and serves the status.
+ * The learner's gRPC server: leases executions to actors, stores their results, and serves the status.
  *
  *     const server = await startServer({ store, status, address: "127.0.0.1:0", tlsDirectory, limitsOf, log });
  *     await server.waitForFinished(batchSize);
  *     await server.close();
  *
- * The store's leases decide (store/leases.ts); the server only speaks. Whatever happens to a stream, the leases say
- * what happens to its actor's executions.
+ * The store's leases (store/leases.ts) decide about executions; the server only transports messages. When a stream breaks, the leases
+ * determine what happens to its actor's executions.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -34,12 +34,12 @@ import { deal, Turn } from "./turn.ts";
 import { UploadMemory } from "./upload.ts";
 import { type Blocked, type WaitOptions, waitForChange } from "./waiting.ts";
 
-/** One certificate may have so many streams without a Hello. */
+/** Most streams of one certificate without a Hello. */
 const STREAMS_WITHOUT_HELLO = 4;
 const IDLE_CONNECTION_SECONDS = 300;
 const HAND_IN_LOOK_SECONDS = 0.2;
 
-/** Starts to listen. Leases from before a restart go on for `leaseGraceSeconds`. @throws ServerError `listen` */
+/** Starts to listen. Leases from before a restart continue for `leaseGraceSeconds`. @throws ServerError `listen` */
 export async function startServer(options: ServerOptions): Promise<LearnerServer> {
   const server = new LearnerServer(options);
   await server.listen();
@@ -49,13 +49,13 @@ export async function startServer(options: ServerOptions): Promise<LearnerServer
 export class LearnerServer {
   readonly #options: Required<ServerOptions>;
   readonly #grpc: grpc.Server;
-  /** From `listen` on. */
+  /** Set by `listen`. */
   port = 0;
   readonly #streams = new Map<string, ActorStream>();
   readonly #strangers = new Set<ActorStream>();
   /** Why all actors are drained; undefined: they are not. */
   #draining: string | undefined;
-  /** Single actors that are drained, with the reason. They may connect later. */
+  /** Actors that are drained individually, with the reason. They may connect later. */
   readonly #leaving = new Map<string, string>();
   /** Unix time since which no actor is connected; undefined while one is. */
   #aloneSinceMs: number | undefined = Date.now();
@@ -94,7 +94,7 @@ export class LearnerServer {
     });
     options.status.addSource(() => this.#statusFields());
     const { events } = options.store;
-    // A result frees its slot when it is accepted, which can be after the actor said that it has room.
+    // A result frees its slot when it is accepted, possibly after the actor reported free slots.
     for (const event of ["queued", "finished"] as const) events.on(event, () => this.#turn.deal());
     events.on("attemptLost", (attempt, reason, state) => {
       options.log.warn({ ...named(attempt), reason, state }, "an attempt was lost");
@@ -121,8 +121,8 @@ export class LearnerServer {
   }
 
   /**
-   * Does `work` on the store in the commit that ends this turn of the event loop, together with the results that came in it and with the
-   * leases of what `work` queues. @returns when it is on disk @throws what `work` throws; the commit's StoreError
+   * Runs `work` on the store in the commit that ends this turn of the event loop, together with the turn's results and the leases of
+   * executions that `work` queues. @returns when it is on disk @throws the error of `work`, or the commit's StoreError
    */
   write(work: () => void): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -143,17 +143,17 @@ export class LearnerServer {
     return actorStates(connected, this.#options.store.leases.running());
   }
 
-  /** `waitForChange` of waiting.ts; until then the log and the status say what blocks. */
+  /** Like `waitForChange` of waiting.ts, and meanwhile shows in log and status what blocks. */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
     const { log, status, store } = this.#options;
     if (this.#failure !== undefined) throw this.#failure;
     let shown = false;
     const onBlocked = (blocked: Blocked, waitsSinceMs: number) => {
       const { reason, message } = blocked;
-      // A lost attempt may end one wait and begin the next, while no actor was there all the time.
+      // A lost attempt may end one wait and start the next while no actor is connected.
       const sinceMs = (reason === "NoActors" ? this.#aloneSinceMs : undefined) ?? waitsSinceMs;
       const seconds = Math.round((Date.now() - sinceMs) / 1000);
-      // Running programs are no trouble: worth a line, not a warning.
+      // Running programs are normal: log a line, not a warning.
       log[reason === "Executing" ? "info" : "warn"]({ reason, seconds }, message);
       status.update({ message, blocked: reason, blockedSinceUnixMs: sinceMs });
       shown = true;
@@ -163,7 +163,7 @@ export class LearnerServer {
     if (shown) status.update({ message: "", blocked: "", blockedSinceUnixMs: 0 });
   }
 
-  /** Resolves when `wanted` samples can be drawn, or nothing more is in flight. @returns how many can be drawn */
+  /** Resolves when `wanted` samples can be drawn, or nothing more is in flight. @returns the number of samples that can be drawn */
   async waitForFinished(wanted: number, options: WaitOptions & Selection = {}): Promise<number> {
     const { store } = this.#options;
     for (;;) {
@@ -173,7 +173,7 @@ export class LearnerServer {
     }
   }
 
-  /** Gives no new leases to all actors, or to one, also if they connect later. @returns whether any is connected */
+  /** Gives no new leases to all actors, or to one, even if they connect later. @returns whether any is connected */
   drain(reason: string, actor?: string): boolean {
     if (actor === undefined) this.#draining = reason;
     else this.#leaving.set(actor, reason);
@@ -182,7 +182,7 @@ export class LearnerServer {
     return told.length > 0;
   }
 
-  /** Resolves when no execution runs any more, at the latest after `seconds`. The status says how many it waits for. */
+  /** Resolves when no execution runs any more, at the latest after `seconds`. The status shows how many still run. */
   async waitForHandIns(seconds: number, signal: AbortSignal): Promise<void> {
     const { store, status } = this.#options;
     const deadline = performance.now() + seconds * 1000;
@@ -238,7 +238,7 @@ export class LearnerServer {
       },
     });
     const strangers = [...this.#strangers].filter((it) => it.certificateName === certificateName);
-    // Its oldest streams are broken, or it is no actor.
+    // Its oldest streams are broken, or the client is no actor.
     if (strangers.length >= STREAMS_WITHOUT_HELLO) {
       const details = `newer streams of ${certificateName} wait for their Hello`;
       strangers[0].end({ code: grpc.status.ABORTED, details });
@@ -246,7 +246,7 @@ export class LearnerServer {
     this.#strangers.add(stream);
   }
 
-  /** The stream whose submissions hold most gives up one, if it holds more than `bytes`: no actor keeps others out. */
+  /** Makes the stream that holds most submissions drop one, if it holds more than `bytes`, so that no actor keeps others out. */
   #makeRoom(asking: ActorStream, bytes: number): boolean {
     const bytesOf = ({ handIns }: ActorStream) => handIns.uploads.heldBytes;
     const others = [...this.#streams.values()].filter((it) => it !== asking && bytesOf(it) > bytes);
@@ -268,7 +268,7 @@ export class LearnerServer {
 
   #onEnd(stream: ActorStream): void {
     this.#strangers.delete(stream);
-    // A newer stream of the same actor may have taken its place.
+    // A newer stream of the same actor may have replaced it.
     if (this.#streams.get(stream.actor) !== stream) return;
     this.#streams.delete(stream.actor);
     if (this.#streams.size === 0) this.#aloneSinceMs = Date.now();
@@ -277,13 +277,13 @@ export class LearnerServer {
     this.#options.status.changed();
   }
 
-  /** @returns the result of a lost attempt, if its container is known to have been killed for memory */
+  /** @returns the result of a lost attempt, if its container was reported as killed for lack of memory */
   #onLost(loss: LostAttempt): ResultHeader | undefined {
     const cause = this.#terminations.lost(loss);
     return cause && isOutOfMemory(cause) ? outOfMemory(loss, cause) : undefined;
   }
 
-  /** A sandbox's container ended. @returns whether that gave a lost attempt its outcome */
+  /** Handles a report of an ended sandbox container. @returns whether it gave a lost attempt its outcome */
   #reportTermination(termination: Termination): boolean {
     const { store, limitsOf, log } = this.#options;
     const loss = this.#terminations.reported(termination);
@@ -320,7 +320,7 @@ export class LearnerServer {
     }
   }
 
-  /** The store failed: the loop's wait ends with the error. A lock that was held too long is no reason to stop. */
+  /** Ends the loop's wait with the error, because the store failed. A lock that was held too long is no reason to stop. */
   #noteFailure(error: unknown): void {
     if (!(error instanceof StoreError) || error.code === "busy" || this.#failure !== undefined) return;
     this.#failure = error;
@@ -339,7 +339,7 @@ export class LearnerServer {
   }
 }
 
-/** An attempt as log lines name it, the learner's and the actors'. */
+/** Returns an attempt's fields for log lines; the actors' logs use the same names. */
 const named = ({ execution, number, actor }: HeldAttempt) => ({ execution, attempt: number, actor });
 
 function outOfMemory({ header }: LostAttempt, { reason, exitCode }: Termination): ResultHeader {

@@ -1,9 +1,9 @@
 /**
  * The learner's current status and its watchers (LearnerStatus.Watch).
  *
- * The loop calls `update`. A watcher gets the current status at once, then a new phase or a finished iteration within
- * 0.2 s and counts every 2 s, or as often as it asks: a controller watches a thousand learners, `longrun run` one. A
- * final status (succeeded, failed, stopped) is sent at once and ends the watch.
+ * The loop calls `update`. A watcher gets the current status at once, then a new phase or a finished iteration within 0.2 s, and counts
+ * every 2 s or as often as it requests: a controller watches a thousand learners, `longrun run` one. A final status (succeeded, failed,
+ * stopped) is sent at once and ends the watch.
  */
 import * as grpc from "@grpc/grpc-js";
 import { requireRole } from "../../proto/channel.ts";
@@ -15,9 +15,9 @@ export const { Phase } = messages;
 export interface StatusBoardOptions {
   /** Shortest time between two statuses to one watcher. [0.2] */
   intervalSeconds?: number;
-  /** The same for statuses that differ in counts alone, to a watcher that does not ask for another. [2] */
+  /** The same for statuses that only differ in counts, unless the watcher requests another interval. [2] */
   countsSeconds?: number;
-  /** Milliseconds. */
+  /** Returns milliseconds. */
   now?: () => number;
 }
 
@@ -30,12 +30,12 @@ interface Watcher {
   listener: Listener;
   countsMs: number;
   sentAt: number;
-  /** The last status without its counts. */
+  /** The last sent status without its counts. */
   said: string;
   timer: { handle: NodeJS.Timeout; dueMs: number } | undefined;
 }
 
-/** Returns the status without the fields that change with every execution and every sample. */
+/** Returns the status without the fields that change with every execution and sample. */
 function withoutCounts({ phaseDone, phaseTotal, executions, actors, ...rest }: StatusMessage): string {
   return JSON.stringify(rest);
 }
@@ -43,7 +43,7 @@ function withoutCounts({ phaseDone, phaseTotal, executions, actors, ...rest }: S
 const FINAL: readonly number[] = [Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED];
 export const isFinal = (status: StatusMessage) => FINAL.includes(status.phase ?? Phase.STARTING);
 
-/** Whether a change says that more of the work is done. Counts of executions do not say so. */
+/** Returns whether a change shows progress of the work. Counts of executions do not. */
 const moves = (change: StatusMessage, before: StatusMessage): boolean =>
   (["iteration", "phaseDone", "iterationJson"] as const).some(
     (field) => change[field] !== undefined && change[field] !== before[field],
@@ -66,7 +66,7 @@ export class StatusBoard {
     return this.#options.now();
   }
 
-  /** Changes the given fields and keeps the others. A new phase starts without progress and without a message. */
+  /** Changes the given fields and keeps the others. A new phase starts without progress and message. */
   update(change: StatusMessage): void {
     const next = change.phase !== undefined && change.phase !== this.#status.phase;
     if (next) this.#phaseSince = this.#now();
@@ -127,7 +127,7 @@ export class StatusBoard {
     };
   }
 
-  /** The gRPC service. Only the controller's role may watch. */
+  /** The gRPC service. Only the role of controllers may watch. */
   readonly handlers: LearnerStatusHandlers = { watch: (call) => this.#serve(call) };
 
   #serve(call: Parameters<LearnerStatusHandlers["watch"]>[0]): void {
@@ -141,7 +141,7 @@ export class StatusBoard {
       call.emit("error", { code: grpc.status.RESOURCE_EXHAUSTED, details: `${MAX_WATCHERS} watch already` });
       return;
     }
-    // A watcher that reads slowly gets the newest status when it is ready, not every status that it missed.
+    // A slow watcher gets the newest status when it is ready, not every status that it missed.
     let missed = false;
     let stop = () => {};
     const send = (status: StatusMessage) => {

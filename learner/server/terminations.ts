@@ -1,7 +1,7 @@
 /**
- * Which lost attempts the programs themselves caused. The kernel can kill a sandbox for memory before its own watch does: the actor only
- * sees that the sandbox is gone and reports LOST, the container's termination says `OOMKilled`. Either may come first. Every termination
- * explains at most one loss, of the same actor and slot, of an attempt that ran when the container ended.
+ * Finds lost attempts that the programs themselves caused. The kernel can kill a sandbox for memory before the sandbox's own watch does:
+ * the actor then only sees that the sandbox has ended and reports LOST, while the container's termination says `OOMKilled`. Either may
+ * arrive first. A termination explains at most one loss: of the same actor and slot, of an attempt that ran when the container ended.
  */
 import type { AttemptKey } from "../store/types.ts";
 import type { ResultHeader } from "./messages.ts";
@@ -9,7 +9,7 @@ import type { ResultHeader } from "./messages.ts";
 export interface Termination {
   actor: string;
   slot: number;
-  /** Kubernetes' word, e.g. `OOMKilled`. */
+  /** Kubernetes' reason, e.g. `OOMKilled`. */
   reason: string;
   exitCode: number;
   /** Unix milliseconds, by the node's clock, whole seconds. */
@@ -27,26 +27,26 @@ export interface LostAttempt {
   lostAtMs: number;
 }
 
-/** A loss and a termination further apart have nothing to do with each other. */
+/** A loss and a termination that are further apart are unrelated. */
 const MATCH_SECONDS = 120;
-/** How far the clocks of node and learner may differ. */
+/** Largest assumed difference between the clocks of node and learner. */
 const CLOCK_SKEW_SECONDS = 5;
 
 export const isOutOfMemory = ({ reason }: Termination): boolean => reason === "OOMKilled";
 
 export class Terminations {
-  /** So many losses, and so many terminations, are remembered; the oldest go first. */
+  /** How many losses, and how many terminations, are remembered; the oldest are forgotten first. */
   readonly #remembered: number;
   #losses: LostAttempt[] = [];
   #terminations: Termination[] = [];
-  /** Keys of all reported terminations: the controller repeats itself. */
+  /** Keys of all reported terminations, because the controller repeats its reports. */
   readonly #seen = new Set<string>();
 
   constructor({ remembered = 1000 } = {}) {
     this.#remembered = remembered;
   }
 
-  /** An attempt was lost. @returns the termination of its sandbox; undefined if none is known yet */
+  /** Handles a lost attempt. @returns the termination of its sandbox; undefined if none is known yet */
   lost(loss: LostAttempt): Termination | undefined {
     const cause = closest(this.#terminations, (it) => this.#distanceMs(loss, it));
     if (cause === undefined) this.#losses = [...this.#losses, loss].slice(-this.#remembered);
@@ -54,7 +54,7 @@ export class Terminations {
     return cause;
   }
 
-  /** A container ended. @returns the loss that this explains; undefined if none is known yet */
+  /** Handles a container's termination. @returns the loss that it explains; undefined if none is known yet */
   reported(termination: Termination): LostAttempt | undefined {
     const { actor, slot, finishedAtMs } = termination;
     const key = `${actor} ${slot} ${finishedAtMs}`;
@@ -70,7 +70,7 @@ export class Terminations {
     return loss;
   }
 
-  /** Milliseconds between the two; infinity if the termination cannot have caused the loss. */
+  /** Returns the milliseconds between the two; infinity if the termination cannot have caused the loss. */
   #distanceMs(loss: LostAttempt, termination: Termination): number {
     if (loss.actor !== termination.actor || loss.slot !== termination.slot) return Infinity;
     const startedLater = loss.leasedAtMs > termination.finishedAtMs + 1000 * (1 + CLOCK_SKEW_SECONDS);

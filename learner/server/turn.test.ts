@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Turn } from "./turn.ts";
 
-/** A turn over a store that notes its commits. */
+/** Returns a turn over a store that records its commits. */
 function setUp({ deal = () => {} } = {}) {
   const happened: string[] = [];
   const store = {

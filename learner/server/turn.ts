@@ -1,6 +1,6 @@
 /**
- * One turn of the event loop. All results that came in it are written in one commit, together with the leases for the
- * slots that they freed: a commit waits for the disk, and a thousand actors send much at once.
+ * One turn of the event loop. All results of a turn are written in one commit, together with leases for the slots that they freed: a commit
+ * waits for the disk, and a thousand actors send many messages at once.
  */
 import type { Leases } from "../store/leases.ts";
 import type { Store } from "../store/store.ts";
@@ -24,7 +24,7 @@ export class Turn {
     this.#options = options;
   }
 
-  /** Does `work` at the end of this turn. @param onFailure called if `work` throws or the commit fails: nothing is on disk */
+  /** Runs `work` at the end of this turn. @param onFailure called if `work` throws or the commit fails: nothing is on disk */
   write(work: () => void, onFailure: (error: unknown) => void): void {
     this.#pieces.push({ work, onFailure });
     this.deal();
@@ -34,7 +34,7 @@ export class Turn {
     if (!this.#closed) this.#due ??= setImmediate(() => this.#end());
   }
 
-  /** Writes what has come; deals no lease any more. */
+  /** Writes the collected results and deals no more leases. */
   close(): void {
     this.#closed = true;
     clearImmediate(this.#due);
@@ -49,7 +49,7 @@ export class Turn {
     const dealing = { work: this.#closed ? () => {} : deal, onFailure };
     const all = [...pieces, dealing];
     try {
-      // Dealing alone often has nothing to lease, and then costs no commit.
+      // Dealing alone often finds nothing to lease, and then needs no commit.
       if (pieces.length === 0) dealing.work();
       else
         for (const [index, fault] of store.together(all.map(({ work }) => work)).entries())
@@ -67,7 +67,7 @@ interface Taker {
   lease(execution: LeasedExecution): void;
 }
 
-/** So many leases go into one commit. More would save commits, but the first actor waits until all are on disk. */
+/** Most leases in one commit. More would save commits, but the first actor waits until all are on disk. */
 const LEASES_PER_COMMIT = 64;
 
 /** Leases one execution at a time to the actor with the most free slots. */

@@ -1,7 +1,7 @@
 /**
- * Submissions that arrive in chunks, and the memory that they hold: never more than the header announced, which may not be more than the
- * task's limit. Inflating and hashing go piece by piece: inflated bytes are never held, a zip bomb ends where it exceeds the announced
- * size, and the event loop goes on between two pieces.
+ * Submissions that arrive in chunks, and their memory: never more than the announced size, which is limited by the task. Inflating and
+ * hashing work in pieces: inflated bytes are never kept, a zip bomb ends where it exceeds the announced size, and the event loop runs
+ * between two pieces.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { CHUNK_BYTES, type longrun } from "../../proto/service.ts";
 import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { refuse, whole } from "./messages.ts";
 
-/** So many compressed bytes are inflated, and so many inflated bytes hashed, at a time. */
+/** Most compressed bytes that are inflated, and most inflated bytes that are hashed, at a time. */
 const PIECE_BYTES = 256 * 1024;
 
 export interface Submission {
@@ -20,7 +20,7 @@ export interface Submission {
   deflated: Uint8Array;
 }
 
-/** Bytes that several uploads may hold together. An upload counts from its announcement until it is in the store. */
+/** Memory that several uploads may hold together. An upload counts from its announcement until it is in the store. */
 export class UploadMemory {
   readonly #mostBytes: number;
   heldBytes = 0;
@@ -29,7 +29,7 @@ export class UploadMemory {
     this.#mostBytes = mostBytes;
   }
 
-  /** A single upload always has room, its task's limit bounds it. @returns whether there is room */
+  /** Reserves memory. A single upload always has room, because its task's limit bounds it. @returns whether there is room */
   take(bytes: number): boolean {
     if (this.heldBytes > 0 && this.heldBytes + bytes > this.#mostBytes) return false;
     this.heldBytes += bytes;
@@ -42,7 +42,7 @@ export class Upload {
   readonly #bytes: number;
   readonly #sha256: string;
   readonly #chunks: number;
-  /** Allocated with the first chunk; the system takes its pages as they are written. */
+  /** Allocated with the first chunk; the system provides its pages as they are written. */
   #deflated: Buffer | undefined;
   #received = 0;
   #next = 0;
@@ -54,7 +54,7 @@ export class Upload {
     this.compressedBytes = whole(info.compressedBytes, "a submission's compressed_bytes");
     this.#chunks = whole(info.chunks, "a submission's chunks");
     if (this.#bytes > maxBytes) refuse(`a submission of ${this.#bytes} bytes; submissionBytes allows ${maxBytes}`);
-    // zlib adds 5 bytes per 16 KiB of what it cannot compress, and a few.
+    // zlib adds 5 bytes per 16 KiB of incompressible data, plus a few bytes.
     if (this.compressedBytes > this.#bytes * 1.001 + 1024)
       refuse(`${this.#bytes} bytes of submission in ${this.compressedBytes} compressed ones`);
     if (!/^[0-9a-f]{64}$/.test(this.#sha256)) refuse("a submission without its SHA-256");
@@ -62,7 +62,7 @@ export class Upload {
       refuse(`${this.#chunks} chunks for ${this.compressedBytes} bytes`);
   }
 
-  /** @returns whether all chunks are there */
+  /** @returns whether all chunks have arrived */
   add(index: number, data: Uint8Array): boolean {
     if (index !== this.#next) refuse(`chunk ${index} of a submission came when ${this.#next} was due`);
     if (data.length > CHUNK_BYTES || this.#received + data.length > this.compressedBytes)
@@ -73,7 +73,7 @@ export class Upload {
     return ++this.#next === this.#chunks;
   }
 
-  /** @returns undefined if it arrived damaged: not what its announcement and its digest say */
+  /** @returns undefined if the submission differs from its announcement or digest */
   async finish(): Promise<Submission | undefined> {
     const deflated = this.#deflated?.subarray(0, this.#received) ?? new Uint8Array();
     this.#deflated = undefined;
@@ -83,7 +83,7 @@ export class Upload {
   }
 }
 
-/** Returns size and SHA-256 of the inflated bytes; undefined if that is no zlib, ends early, or exceeds `mostBytes`. */
+/** Returns size and SHA-256 of the inflated bytes; undefined if the data are no zlib, end early, or exceed `mostBytes`. */
 async function digestOf(deflated: Uint8Array, mostBytes: number): Promise<Omit<Submission, "deflated"> | undefined> {
   const hash = createHash("sha256");
   const inflate = createInflate({ chunkSize: PIECE_BYTES });
@@ -113,21 +113,21 @@ export interface PendingUpload {
   result: ReportedResult;
   upload: Upload;
   bytes: number;
-  /** When the header came: milliseconds of `performance.now`. */
+  /** When the header arrived, in milliseconds of `performance.now`. */
   since: number;
 }
 
 export interface UploadLimits {
   stream: UploadMemory;
   all: UploadMemory;
-  /** `all` is full. Returns whether another stream that holds more than `heldBytes` has dropped an upload. */
+  /** Called when `all` is full. Returns whether another stream that holds more than `heldBytes` has dropped an upload. */
   onFull(heldBytes: number): boolean;
 }
 
 /** The unfinished uploads of one stream. */
 export class PendingUploads {
   readonly #limits: UploadLimits;
-  /** By their attempt's fence, oldest first. An upload that is taken out keeps its memory until `release`. */
+  /** Uploads by their attempt's fence, oldest first. An upload that is removed keeps its memory until `release`. */
   readonly byFence = new Map<string, PendingUpload>();
 
   constructor(limits: UploadLimits) {
@@ -138,7 +138,7 @@ export class PendingUploads {
     return this.#limits.stream.heldBytes;
   }
 
-  /** Reserves memory for the upload and keeps it. Returns false if there is no room. */
+  /** Reserves memory for the upload and stores it. Returns false if there is no room. */
   add(pending: PendingUpload): boolean {
     const { stream, all, onFull } = this.#limits;
     if (!stream.take(pending.bytes)) return false;
@@ -151,13 +151,13 @@ export class PendingUploads {
     return true;
   }
 
-  /** Frees the memory of an upload that was taken out of `byFence`. */
+  /** Frees the memory of an upload that was removed from `byFence`. */
   release(bytes: number): void {
     this.#limits.stream.heldBytes -= bytes;
     this.#limits.all.heldBytes -= bytes;
   }
 
-  /** Forgets an attempt's upload and frees its memory. Returns whether there was one. */
+  /** Removes an attempt's upload and frees its memory. Returns whether there was one. */
   drop({ fence }: Pick<AttemptKey, "fence">): boolean {
     const pending = this.byFence.get(fence);
     if (pending === undefined) return false;

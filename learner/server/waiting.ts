@@ -1,4 +1,4 @@
-/** Waiting for results: says what blocks and since when, and gives up on what does not end by itself. */
+/** Waits for results: reports what blocks and since when, and gives up if the wait cannot end by itself. */
 import type { Store } from "../store/store.ts";
 import type { KnownActor } from "./actor-states.ts";
 import { ServerError } from "./errors.ts";
@@ -6,13 +6,13 @@ import { ServerError } from "./errors.ts";
 export interface Blocked {
   /** Stable, for metrics and conditions. */
   reason: "NoActors" | "NoFreeSlots" | "Executing" | "Draining" | "NothingInFlight";
-  /** For a person. */
+  /** For people. */
   message: string;
 }
 
 const some = (n: number, noun: string) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-/** Says why no further result is there yet. */
+/** Returns why no further result has arrived yet. */
 export function whatBlocks(
   { queued, running }: { queued: number; running: number },
   actors: readonly Pick<KnownActor, "connected" | "draining" | "slots">[],
@@ -35,25 +35,25 @@ export function whatBlocks(
 }
 
 export interface WaitOptions {
-  /** `learner.stallSeconds`: gives up so long after the end of a lease that was not ended, a fault of ours. [300] */
+  /** `learner.stallSeconds`: gives up this long after a lease should have ended, because that is a fault of the learner. [300] */
   stallSeconds?: number;
-  /** Gives up when no execution has run for so long. Infinity: whoever creates the actors may take days. [Infinity] */
+  /** Gives up when no execution has run for this long. Infinity, because actors may take days to be created. [Infinity] */
   idleSeconds?: number;
-  /** Calls `onBlocked` every so many seconds. [30] */
+  /** Interval of calls of `onBlocked`. [30] */
   reportSeconds?: number;
   /** `sinceMs`: Unix time since which this blocks. */
   onBlocked?: (blocked: Blocked, sinceMs: number) => void;
   signal?: AbortSignal;
-  /** Something else to wait for: ends the wait, too, and its error is thrown. */
+  /** Another promise to wait for: it ends the wait too, and its error is thrown. */
   other?: Promise<unknown>;
 }
 
-/** How often a wait looks at what blocks it. */
+/** How often a wait checks what blocks it. */
 const LOOK_SECONDS = 1;
 
 /**
  * Resolves at the next lease, result, lost attempt or discarded execution, or when `other` does.
- * @throws ServerError `stalled` naming what blocks; StoreError if the store fails; the reason of `signal` if it fires
+ * @throws ServerError `stalled` naming what blocks; StoreError if the store fails; the reason of `signal` if it aborts
  */
 export async function waitForChange(
   store: Store,
@@ -64,7 +64,7 @@ export async function waitForChange(
   const changed = Promise.withResolvers<void>();
   let blocked: Blocked | undefined;
   let sinceMs = Date.now();
-  /** Since when no execution runs, and when `onBlocked` was last called: milliseconds of `performance.now`. */
+  /** Since when no execution runs, and when `onBlocked` was last called, in milliseconds of `performance.now`. */
   let idleFrom = performance.now();
   let reportedAt = idleFrom;
   const look = () => {
@@ -77,7 +77,7 @@ export async function waitForChange(
       if (counts.running > 0) idleFrom = now;
       if (now - reportedAt >= reportSeconds * 1000) {
         reportedAt = now;
-        // Something else is under way that needs no execution.
+        // With `other`, work is in progress that needs no execution.
         if (blocked.reason !== "NothingInFlight" || other === undefined) onBlocked?.(blocked, sinceMs);
       }
       const overdue = store.leases.overdueSeconds();

@@ -1,6 +1,6 @@
 /**
- * Attempts in the database: how one begins, whether its result counts, how it ends. Those that ended because their actor was taken away
- * (its pod was evicted or preempted, its node drained or lost, its run suspended) do not count towards `maxAttempts`: a long program is
+ * Attempts in the database: their start, whether their results count, and their end. A disrupted attempt, whose actor was taken away (its
+ * pod was evicted or preempted, its node drained or lost, its run suspended), does not count towards `maxAttempts`: a long program is
  * disrupted more often than a short one, and training would see too few long programs.
  */
 import { randomBytes } from "node:crypto";
@@ -11,26 +11,26 @@ import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResu
 export interface End {
   state: "expired" | "failed" | "revoked";
   reason: string;
-  /** Its sandbox ended under the program. */
+  /** The sandbox ended while the program ran. */
   sandboxBroke?: boolean;
-  /** Its actor was taken away: the attempt does not count. */
+  /** The actor was taken away, so the attempt does not count. */
   disrupted?: boolean;
 }
 
-/** Where the instrumenter wants an attempt's nonce. */
+/** Placeholder of the instrumenter for an attempt's nonce. */
 const NONCE_PLACEHOLDER = "@@NONCE@@";
 
-/** The execution that was queued first. Without the index SQLite would read all executions that finished before. */
+/** The execution that was queued first. Without the index SQLite would read all finished executions. */
 const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDER BY sequence LIMIT 1";
 
-/** Reason of an attempt whose actor fell silent. */
+/** Reason for an attempt whose actor stopped sending heartbeats. */
 export const NO_HEARTBEAT = "no heartbeat";
-/** Reason of an attempt whose actor came back without it. */
+/** Reason for an attempt whose actor reconnected without it. */
 export const NOT_HELD = "the actor does not hold it any more";
-/** The reasons that a vanished actor leaves. */
+/** Reasons for attempts of a vanished actor. */
 const WITHOUT_A_WORD = [NO_HEARTBEAT, NOT_HELD];
 
-/** So many actors that were taken away are remembered; the oldest are forgotten first. */
+/** How many disrupted actors are remembered; the oldest are forgotten first. */
 const REMEMBERED_ACTORS = 10_000;
 
 /** Whether an execution may be tried again. */
@@ -77,7 +77,7 @@ export class Attempts {
     return this.#database.get(`SELECT 1 ${NEXT}`) !== undefined;
   }
 
-  /** Within a transaction: begins an attempt at the execution that was queued first. @param atMs Unix milliseconds */
+  /** Within a transaction: starts an attempt at the execution that was queued first. @param atMs Unix milliseconds */
   begin(actor: string, atMs: number): LeasedExecution | undefined {
     const sample = this.#database.get(`SELECT id, task, attempts, execution_seed, program, instrumented ${NEXT}`);
     if (sample === undefined) return undefined;
@@ -98,7 +98,7 @@ export class Attempts {
     };
   }
 
-  /** Returns the rows of the attempt and its execution, joined, if the attempt is of `actor`. */
+  /** Returns the rows of the attempt and its execution, joined, if `actor` has the attempt. */
   find(actor: string, attempt: AttemptKey): Row | undefined {
     if (!/^\d{1,15}$/.test(attempt.fence)) return undefined;
     return this.#database.get(
@@ -109,7 +109,7 @@ export class Attempts {
     );
   }
 
-  /** Whether a result of this attempt from this actor would be accepted now. */
+  /** Returns whether a result of this attempt from this actor would be accepted now. */
   judge(actor: string, attempt: AttemptKey): Acceptance {
     const row = this.find(actor, attempt);
     if (row === undefined) return "unknown";
@@ -119,7 +119,7 @@ export class Attempts {
     return open && counts && row.number === row.attempts ? "accepted" : "revoked";
   }
 
-  /** Within a transaction: an attempt's result becomes its execution's. */
+  /** Within a transaction: stores an attempt's result as its execution's. */
   finish(actor: string, attempt: AttemptKey, result: ReportedResult, at: number, deflated?: Uint8Array): void {
     const { execution, number } = attempt;
     const fence = Number(attempt.fence);
@@ -139,7 +139,7 @@ export class Attempts {
     if (deflated !== undefined) this.#database.insert("submissions", { execution, deflated });
   }
 
-  /** Within a transaction: an attempt that had ended runs again, and its execution leaves the queue. */
+  /** Within a transaction: marks an ended attempt as running again. Its execution leaves the queue. */
   revive(attempt: AttemptKey): void {
     this.#database.change(
       "UPDATE attempts SET state = 'running', reason = NULL, ended_at = NULL, disrupted = 0 WHERE fence = :fence",
@@ -149,7 +149,7 @@ export class Attempts {
     this.#database.change("UPDATE samples SET state = 'leased' WHERE id = :execution", { execution });
   }
 
-  /** Within a transaction: an attempt ended. @param elapsedSeconds how long its program had run, as far as known */
+  /** Within a transaction: ends an attempt. @param elapsedSeconds how long its program had run, if known */
   end(
     attempt: AttemptKey,
     { state, reason, sandboxBroke = false, disrupted = false }: End,
@@ -162,7 +162,7 @@ export class Attempts {
     );
   }
 
-  /** Within a transaction: `actor` was taken away. @returns whether a lost execution is queued again */
+  /** Within a transaction: records that `actor` was taken away. @returns whether a lost execution is queued again */
   disrupted(actor: string): boolean {
     this.#gone.add(actor);
     for (const oldest of this.#gone) {
@@ -183,12 +183,12 @@ export class Attempts {
     return queued.some((changes) => changes > 0);
   }
 
-  /** Whether an attempt of `actor` that ended for this reason ended because the actor was taken away. */
+  /** Returns whether an attempt of `actor` that ended for this reason was disrupted. */
   explains(actor: string, reason: string): boolean {
     return this.#gone.has(actor) && WITHOUT_A_WORD.includes(reason);
   }
 
-  /** Within a transaction: an attempt was lost. @returns the new state of its execution */
+  /** Within a transaction: handles a lost attempt. @returns the new state of its execution */
   settleLoss(execution: string, at: number): "queued" | "lost" {
     return this.#database.get<{ state: "queued" | "lost" }>(
       `UPDATE samples SET state = iif(${HAS_TRIES}, 'queued', 'lost'), finished_at = iif(${HAS_TRIES}, NULL, :at)
@@ -203,7 +203,7 @@ export class Attempts {
   }
 }
 
-/** A program that has the placeholder itself does not get the nonce, so that none of its markers counts. */
+/** Returns the program with the nonce. A program that contains the placeholder itself gets no nonce, so none of its markers counts. */
 function programOf(sample: Row, nonce: string): string {
   const instrumented = String(sample.instrumented);
   return String(sample.program).includes(NONCE_PLACEHOLDER)

@@ -1,4 +1,4 @@
-/** Where a run keeps its checkpoints, as whoever has only the run's folder finds them. */
+/** Finds a run's checkpoints from its folder alone. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ export interface CheckpointFolder {
   readonly iteration: number;
 }
 
-/** Returns the whole checkpoints of a run, newest first: a newer lineage went on from an older one's. */
+/** Returns a run's complete checkpoints, newest first: a newer lineage continued from an older one. */
 export function checkpointFolders(runDirectory: string): CheckpointFolder[] {
   const directory = join(runDirectory, "checkpoints");
   return (existsSync(directory) ? readdirSync(directory) : [])

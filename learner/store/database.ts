@@ -1,16 +1,16 @@
 /**
- * The SQLite file under the store: opening, transactions, the writer's fence, and SQLite's errors in the store's words.
+ * The SQLite file of the store: opening, transactions, the writer's fence, and translation of SQLite's errors.
  *
- * WAL, so that people and `longrun report` can read while the learner writes. `synchronous = FULL`: with NORMAL a WAL
- * database survives a crash of the process but may lose its last commits when the machine stops, and an actor deletes
- * a result as soon as it is acknowledged; a commit costs one fsync, and there are few per execution.
+ * WAL, so that people and `longrun report` can read while the learner writes. `synchronous = FULL`, because an actor deletes a result as
+ * soon as it is acknowledged: with NORMAL a WAL database survives a crash of the process but may lose its last commits when the machine
+ * stops. A commit costs one fsync, and there are few per execution.
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { StoreError, type StoreErrorCode } from "./errors.ts";
 import { APPLICATION_ID, OLDEST_VERSION, SCHEMA, SCHEMA_VERSION, UPGRADES } from "./schema.ts";
 
 export type Row = Record<string, SQLOutputValue>;
-/** undefined is NULL, a boolean 0 or 1. */
+/** undefined becomes NULL, a boolean 0 or 1. */
 export type Parameters = Readonly<Record<string, SQLInputValue | boolean | undefined>>;
 
 const bound = (parameters: Parameters): Record<string, SQLInputValue> =>
@@ -21,16 +21,16 @@ const bound = (parameters: Parameters): Record<string, SQLInputValue> =>
     ]),
   );
 
-/** A field's column, e.g. `executionSeed` and `execution_seed`. */
+/** Returns a field's column, e.g. `execution_seed` for `executionSeed`. */
 export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export interface DatabaseOptions {
   readOnly?: boolean;
-  /** How long a write waits for another process that holds the file's lock. */
+  /** How long a write waits for another process's lock on the file. */
   busySeconds?: number;
-  /** The file grows no further than this; then as if the disk were full. */
+  /** Largest size of the file; beyond it writes fail as on a full disk. */
   maxBytes?: number;
-  /** A further check of who may write, beside the file's own fence. @throws StoreError `fenced` */
+  /** An additional check of who may write, beside the file's own fence. @throws StoreError `fenced` */
   checkFence?: () => void;
 }
 
@@ -52,7 +52,7 @@ export class Database {
   readonly path: string;
   #sqlite: DatabaseSync;
   #statements = new Map<string, StatementSync>();
-  /** The number that this process wrote into the file when it opened it. */
+  /** The number that this process wrote to the file when it opened it. */
   #fence = 0;
   #writing = false;
   #afterCommit: (() => void)[] = [];
@@ -60,7 +60,7 @@ export class Database {
   #readOnly: boolean;
   #checkOther: (() => void) | undefined;
 
-  /** Opens or makes the file; unless `readOnly`, takes the store over from whoever wrote to it before. */
+  /** Opens or makes the file. Unless `readOnly`, takes the store over from its previous writer. */
   constructor(path: string, { readOnly = false, busySeconds = 10, maxBytes, checkFence }: DatabaseOptions = {}) {
     this.path = path;
     this.#checkOther = checkFence;
@@ -141,7 +141,7 @@ export class Database {
     }
   }
 
-  /** Returns the rows. `T` names the columns of the query. */
+  /** Returns the rows. `T` has the query's columns. */
   all<T = Row>(sql: string, parameters: Parameters = {}): T[] {
     return this.#run(() => this.#statement(sql).all(bound(parameters))).map((row) => ({ ...row }) as T);
   }
@@ -151,19 +151,19 @@ export class Database {
     return row && ({ ...row } as T);
   }
 
-  /** @returns number of changed rows. Inside `write` only. */
+  /** @returns the number of changed rows. Only inside `write`. */
   change(sql: string, parameters: Parameters = {}): number {
     if (!this.#writing) throw new StoreError("conflict", "a change outside of a transaction: call it within write()");
     return this.#run(() => Number(this.#statement(sql).run(bound(parameters)).changes));
   }
 
-  /** Inserts a row, whose columns have the names of its fields in snake case. Inside `write` only. */
+  /** Inserts a row whose columns are the fields' names in snake case. Only inside `write`. */
   insert(table: string, row: Parameters, or = ""): void {
     const names = Object.keys(row);
     this.change(`INSERT ${or} INTO ${table} (${names.map(columnOf)}) VALUES (${names.map((name) => `:${name}`)})`, row);
   }
 
-  /** One transaction: all of `work` is committed, on disk, when this returns; none of it if it throws. */
+  /** Runs one transaction: when this returns, all of `work` is committed to disk; if it throws, none of it. */
   write<T>(work: () => T): T {
     if (this.#readOnly) throw new StoreError("readOnly", `${this.path} was opened to be read`);
     if (this.#writing) return work();
@@ -195,7 +195,10 @@ export class Database {
     return value;
   }
 
-  /** Works in one transaction. One that throws leaves nothing and does not disturb the others. @returns what each has thrown */
+  /**
+   * Runs several works in one transaction. One that throws leaves no changes and does not disturb the others. @returns the error of each,
+   * or undefined
+   */
   together(works: readonly (() => void)[]): unknown[] {
     return this.write(() =>
       works.map((work) => {
@@ -217,13 +220,13 @@ export class Database {
     );
   }
 
-  /** Calls `then` when what is being written is on disk, and never if that fails; at once outside of a transaction. */
+  /** Calls `then` when the current transaction is on disk, and never if it fails. Outside of a transaction calls it at once. */
   afterCommit(then: () => void): void {
     if (this.#writing) this.#afterCommit.push(then);
     else then();
   }
 
-  /** What is changed in memory beside the file: calls `undo` if what is being written does not get there. */
+  /** For changes in memory that belong to the transaction: calls `undo` if the transaction fails. */
   onRollback(undo: () => void): void {
     if (this.#writing) this.#undo.push(undo);
   }
@@ -232,7 +235,7 @@ export class Database {
     for (const undo of this.#undo.splice(count).reverse()) undo();
   }
 
-  /** @throws StoreError `fenced` if another process has opened the store to write since */
+  /** @throws StoreError `fenced` if another process has opened the store for writing since */
   checkFence(): void {
     this.#checkOther?.();
     const current = this.#run(() => this.#currentFence());

@@ -22,7 +22,7 @@ const take = (store: Store, actor = "actor-0") => {
   assert.ok(lease, "an execution is queued");
   return lease;
 };
-/** What became of the execution: queued, leased, lost, finished. */
+/** Returns the state of the execution: queued, leased, lost, finished. */
 const stateOf = (store: Store) => store.samples(["a"])[0]!.state;
 
 describe("disrupted attempts", () => {

@@ -1,14 +1,14 @@
 import { CodedError } from "../../proto/errors.ts";
 
-/** What can go wrong with the store; `code` is stable, the message says what to do. */
+/** Faults of the store. `code` is stable; the message contains the remedy. */
 export type StoreErrorCode =
   | "open" // the file cannot be opened, is no store, or is damaged
-  | "schemaVersion" // made by another version of longrun
-  | "busy" // another process kept it locked for longer than the wait
+  | "schemaVersion" // another version of longrun made the file
+  | "busy" // another process held the lock for longer than the wait
   | "diskFull"
-  | "readOnly" // a write to a store that was opened to be read, or on a volume that cannot be written
-  | "fenced" // a newer learner has taken the store over
-  | "conflict" // the write does not fit what the store holds: a fault of the caller
-  | "io"; // anything else that SQLite reports
+  | "readOnly" // a write to a store that was opened for reading, or to a read-only volume
+  | "fenced" // a newer learner has taken over the store
+  | "conflict" // the write does not fit the store's content: a fault of the caller
+  | "io"; // any other error of SQLite
 
 export class StoreError extends CodedError<StoreErrorCode> {}

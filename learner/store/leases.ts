@@ -1,12 +1,12 @@
 /**
- * Which actor runs which execution: the state machine of executions and their attempts (table at ExecutionState).
+ * Assigns executions to actors: the state machine of executions and their attempts (table at ExecutionState).
  *
- * A result counts if its attempt is the newest of its execution and was not revoked, and the execution has no result
- * yet. So an attempt whose lease expired can still hand in its result until another actor leases the execution.
+ * A result counts if its attempt is the newest of its execution and was not revoked, and the execution has no result yet. So an attempt
+ * whose lease expired can still hand in its result until another actor leases the execution.
  *
- * Deadlines are kept in memory only: a heartbeat costs no write. After a restart every lease gets a grace period,
- * because actors could not reach the learner while it was down. Heartbeats extend a lease to at most `longestSeconds`
- * after its start (or to the end of the grace period), so that no actor keeps an execution for ever.
+ * Deadlines are kept in memory only, so a heartbeat costs no write. After a restart every lease gets a grace period, because actors could
+ * not reach the learner before. Heartbeats extend a lease to at most `longestSeconds` after its start (or to the end of the grace period),
+ * so that no actor keeps an execution for ever.
  */
 import type { EventEmitter } from "node:events";
 import { Attempts, type End, NO_HEARTBEAT, NOT_HELD } from "./attempts.ts";
@@ -14,17 +14,17 @@ import type { Database } from "./database.ts";
 import { RunningAttempts } from "./running.ts";
 import type { Acceptance, AttemptKey, HeldAttempt, LeasedExecution, ReportedResult, StoreEvents } from "./types.ts";
 
-/** Named as in `spec.learner`. */
+/** Named like the fields of `spec.learner`. */
 export const LEASE_DEFAULTS = {
-  /** After so long without a heartbeat the execution is queued again. */
+  /** The execution is queued again after this time without a heartbeat. */
   leaseSeconds: 60,
-  /** After a restart an attempt has so long to send its first heartbeat. */
+  /** Time for an attempt's first heartbeat after a restart of the learner. */
   leaseGraceSeconds: 30,
-  /** Time limit and `leaseSlackSeconds`: after so long an attempt is lost, whatever heartbeats say. */
+  /** Time limit plus `leaseSlackSeconds`: after this time an attempt is lost, whatever its heartbeats say. */
   longestSeconds: Number.POSITIVE_INFINITY,
-  /** After so many lost attempts the execution is lost. */
+  /** The execution is lost after this many lost attempts. */
   maxAttempts: 3,
-  /** The same for disrupted attempts, which do not count as lost: a program that crashes its own node is not tried for ever. */
+  /** The same limit for disrupted attempts, which do not count as lost: a program that crashes its own node is not tried for ever. */
   maxDisruptions: 100,
 };
 
@@ -64,7 +64,7 @@ export class Leases {
     this.#database.onRollback(() => this.#running.add(lease));
   }
 
-  /** Unix milliseconds at which an attempt leased at `leasedAtMs` is lost whatever its actor says. */
+  /** Returns when an attempt that was leased at `leasedAtMs` is lost, whatever its actor says, in Unix milliseconds. */
   #endOf(leasedAtMs: number): number {
     const endAt = leasedAtMs + this.#options.longestSeconds * 1000;
     return leasedAtMs < this.#grace.from ? Math.max(endAt, this.#grace.until) : endAt;
@@ -81,7 +81,10 @@ export class Leases {
     return Math.min(this.#options.longestSeconds, Math.max(0, (this.#options.now() - leasedAtMs) / 1000));
   }
 
-  /** Actors can reach the learner from now on: running attempts have `leaseGraceSeconds` for their first heartbeat. */
+  /**
+   * Starts the grace period, because actors can reach the learner from now on: running attempts have `leaseGraceSeconds` for their first
+   * heartbeat.
+   */
   startGrace(): void {
     const from = this.#options.now();
     this.#grace = { from, until: from + this.#options.leaseGraceSeconds * 1000 };
@@ -127,7 +130,7 @@ export class Leases {
     return leased;
   }
 
-  /** A heartbeat of `actor` extends the leases that it names. @returns the attempts that the actor should stop */
+  /** Handles a heartbeat of `actor`, which extends the leases that it names. @returns the attempts that the actor should stop */
   extend(actor: string, running: readonly (AttemptKey & { elapsedSeconds?: number })[]): AttemptKey[] {
     const stale: AttemptKey[] = [];
     for (const attempt of running) {
@@ -144,7 +147,7 @@ export class Leases {
   }
 
   /**
-   * `actor` connected and says which attempts it holds. They go on; its other attempts are lost at once.
+   * Handles a connection of `actor` with the attempts that it holds. These continue; its other attempts are lost at once.
    * @returns the attempts that the actor should stop, without those whose result is known or would still count
    */
   reconcile(actor: string, holding: readonly AttemptKey[]): AttemptKey[] {
@@ -159,22 +162,22 @@ export class Leases {
     return stale;
   }
 
-  /** The attempt is lost: it never reached the actor, or the actor said so. */
+  /** Handles a lost attempt: it never reached the actor, or the actor reported the loss. */
   fail(actor: string, attempt: AttemptKey, reason: string, cause: Omit<End, "state" | "reason"> = {}): Acceptance {
     const verdict = this.#database.write(() => this.attempts.judge(actor, attempt));
-    // An expired attempt's execution was queued again already.
+    // The execution of an expired attempt was queued again already.
     if (verdict === "accepted" && this.isRunning(attempt))
       this.#lose([{ ...keyOnly(attempt), actor }], { state: "failed", reason, ...cause });
     return verdict;
   }
 
-  /** `actor` was taken away: its unfinished attempts do not count, whether their leases have ended or will end. */
+  /** Records that `actor` was taken away: its unfinished attempts do not count, whether their leases have ended or will end. */
   disrupted(actor: string): void {
     const requeued = this.#database.write(() => this.attempts.disrupted(actor));
     if (requeued) this.#emit("queued");
   }
 
-  /** Queues every running execution again without counting an attempt, and revokes it, as after a suspension. */
+  /** Queues every running execution again without counting an attempt, and revokes the attempts, for a suspension. */
   disruptAll(reason: string): void {
     const held = this.#running.all();
     this.#lose(held, { state: "expired", reason, disrupted: true });
@@ -185,7 +188,7 @@ export class Leases {
     return this.attempts.disruptions();
   }
 
-  /** A result arrived; `accepted`: it is on disk. @param deflated the submission, zlib */
+  /** Handles a result; `accepted` means that it is on disk. @param deflated the submission, zlib */
   accept(actor: string, attempt: AttemptKey, result: ReportedResult, deflated?: Uint8Array): Acceptance {
     const verdict = this.#database.write(() => {
       const judged = this.attempts.judge(actor, attempt);
@@ -201,7 +204,7 @@ export class Leases {
   }
 
   /**
-   * Gives a lost attempt a result, because the program itself was the cause; a newer attempt of the execution is revoked.
+   * Gives a lost attempt a result, because the program itself caused the loss; a newer attempt of the execution is revoked.
    * @returns false if the execution has a result already, or was discarded
    */
   settle(actor: string, attempt: AttemptKey, result: ReportedResult): boolean {
@@ -219,7 +222,7 @@ export class Leases {
     return true;
   }
 
-  /** Ends the leases that missed their heartbeats or are too old. Call it about every second. @returns how many */
+  /** Ends leases that missed their heartbeats or are too old. Call it about every second. @returns the number of ended leases */
   expire(): number {
     const now = this.#options.now();
     const late = this.#running.all().filter((lease) => lease.deadline <= now);
@@ -231,7 +234,7 @@ export class Leases {
     return late.length;
   }
 
-  /** Returns how long ago the earliest deadline passed; 0 if none has. More than a moment: nobody calls `expire`. */
+  /** Returns how long ago the earliest deadline passed; 0 if none has. A large value means that `expire` is not called. */
   overdueSeconds(): number {
     const now = this.#options.now();
     return Math.max(0, ...this.#running.all().map(({ deadline }) => now - deadline)) / 1000;
@@ -263,7 +266,7 @@ export class Leases {
     return Math.round(this.#options.now());
   }
 
-  /** An expired attempt that still counts runs on: its execution leaves the queue. */
+  /** Lets an expired attempt that still counts continue: its execution leaves the queue. */
   #revive(actor: string, attempt: AttemptKey): boolean {
     if (this.attempts.judge(actor, attempt) !== "accepted") return false;
     const leasedAtMs = this.attempts.leasedAtMs(attempt) ?? 0;
@@ -273,7 +276,7 @@ export class Leases {
     return true;
   }
 
-  /** Attempts ended without a result: their executions are queued again, or lost. */
+  /** Ends attempts without a result: their executions are queued again, or lost. */
   #lose(attempts: HeldAttempt[], end: End): void {
     if (attempts.length === 0) return;
     const ended = this.#database.write(() =>

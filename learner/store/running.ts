@@ -4,16 +4,16 @@ import type { AttemptKey, HeldAttempt } from "./types.ts";
 export interface Lease extends HeldAttempt {
   /** Unix milliseconds. */
   leasedAt: number;
-  /** Unix milliseconds; heartbeats move it, to `endAt` at most. */
+  /** Unix milliseconds. Heartbeats move it, to at most `endAt`. */
   deadline: number;
   endAt: number;
-  /** How long the program had run at the newest heartbeat. */
+  /** How long the program had run at the last heartbeat. */
   elapsedSeconds?: number;
 }
 
 export class RunningAttempts {
   readonly #byFence = new Map<string, Lease>();
-  /** With a thousand actors, an actor's leases cannot be searched among all. */
+  /** Leases by actor: with a thousand actors a search among all leases would be slow. */
   readonly #byActor = new Map<string, Set<Lease>>();
 
   add(lease: Lease): void {

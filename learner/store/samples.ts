@@ -1,4 +1,4 @@
-/** Samples in SQL: how they are chosen, stored, read and counted. */
+/** Samples in SQL: selecting, storing, reading and counting. */
 import type { MarkerSeen } from "../../proto/execution.ts";
 import { columnOf, type Database, type Parameters, type Row } from "./database.ts";
 import { StoreError } from "./errors.ts";
@@ -8,7 +8,7 @@ import type { AcceptedResult, Counts, Grade, NewSample, Sample } from "./types.t
 export const SAMPLE = `SELECT s.*, r.*, g.* FROM samples s
   LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id`;
 
-/** The columns that are read as they are. */
+/** Columns that are read unchanged. */
 const SAMPLE_FIELDS = [
   ...(["id", "sequence", "purpose", "iteration", "lineage", "task", "kind", "previous", "solution", "plan"] as const),
   ...(["program", "instrumented", "instrumenter", "executionSeed", "state", "attempts", "createdAt"] as const),
@@ -21,7 +21,7 @@ const RESULT_FIELDS = [
   ...(["isolationLevel"] as const),
 ];
 
-/** Which samples: of `purpose`, written by the policies of iterations `since` to `until`, both included. */
+/** Selects samples of `purpose` whose policies are of the iterations `since` to `until`, both included. */
 export interface Selection {
   purpose?: string;
   since?: number;
@@ -30,15 +30,15 @@ export interface Selection {
 
 export const SELECTED = "s.purpose = :purpose AND s.iteration BETWEEN :since AND :until";
 
-/** What training can draw from. */
+/** Samples that training can use. */
 export const AVAILABLE = `${SELECTED} AND s.state IN ('finished', 'notExecuted') AND s.used IS NULL`;
 
-/** The parameters of SELECTED. */
+/** Returns the parameters of SELECTED. */
 export const selection = ({ purpose = "training", since = 0, until = Number.MAX_SAFE_INTEGER }: Selection) => {
   return { purpose, since, until };
 };
 
-/** @throws StoreError `conflict` if nothing could train on it or execute it */
+/** @throws StoreError `conflict` if the sample can be neither trained on nor executed */
 export function insertSample(database: Database, sample: NewSample, at: number): void {
   if (sample.responseTokens.length !== sample.behaviourLogProbs.length)
     throw new StoreError("conflict", `sample ${sample.id}: responseTokens and behaviourLogProbs differ in length`);
@@ -57,17 +57,17 @@ export function insertSample(database: Database, sample: NewSample, at: number):
   });
 }
 
-/** The bytes of a token or log-prob array, as they lie in memory: little-endian wherever Node runs. */
+/** Returns the bytes of a token or log-prob array as they are in memory: little-endian on every platform of Node. */
 function toBlob(array: Int32Array | Float32Array): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
-// A copy: what SQLite hands out need not be aligned to four bytes.
+// Copied, because SQLite's arrays need not be aligned to four bytes.
 const copied = (blob: unknown) => new Uint8Array(blob as Uint8Array).buffer;
 const optional = <T>(value: unknown, as: (value: NonNullable<unknown>) => T): T | undefined =>
   value === null || value === undefined ? undefined : as(value);
 
-/** Reads the fields of a row whose columns have their names in snake case; NULL is undefined. */
+/** Returns a function that reads fields from a row with their names in snake case; NULL becomes undefined. */
 function reader<T, F extends keyof T & string>(fields: readonly F[]) {
   const columns = fields.map((field) => [field, columnOf(field)]);
   return (row: Row) =>
@@ -98,7 +98,7 @@ const resultOf = (row: Row): AcceptedResult => ({
 const gradeOf = (row: Row): Grade => ({
   ...gradeFields(row),
   valid: Boolean(row.valid),
-  // A store of version 2 that is only read has none of these.
+  // A read-only store of version 2 lacks these columns.
   guards: JSON.parse(String(row.guards ?? "[]")) as string[],
   clamped: Boolean(row.clamped),
   capped: Boolean(row.capped),

@@ -1,7 +1,7 @@
 /**
- * Tables of the store. The comments stay in the file: `sqlite3 store.sqlite .schema` shows them.
+ * Tables of the store. The comments are stored in the file: `sqlite3 store.sqlite .schema` shows them.
  *
- * Open it while a run is going on, too (WAL: readers never block the writer):
+ * The store can also be opened during a run (WAL: readers never block the writer):
  *
  *     sqlite3 -readonly store.sqlite "SELECT state, count(*) FROM samples GROUP BY state"
  *     sqlite3 -readonly store.sqlite "SELECT iteration, metrics ->> '$.rewardMean' FROM iterations WHERE superseded_by IS NULL"
@@ -9,10 +9,10 @@
  * Times are Unix milliseconds. Token arrays are little-endian int32, log-probs little-endian float32.
  */
 
-/** Grows with every change of the tables; a store of a later version is refused. */
+/** Raised with every change of the tables; a store of a later version is refused. */
 export const SCHEMA_VERSION = 5;
 
-/** SQL that upgrades a store to the next version. A store that is only read stays as it is and lacks the additions. */
+/** SQL that upgrades a store to the next version. A store that is opened for reading stays unchanged and lacks the additions. */
 export const UPGRADES: Readonly<Record<number, string>> = {
   2: `ALTER TABLE grades ADD COLUMN guards TEXT NOT NULL DEFAULT '[]';
       ALTER TABLE grades ADD COLUMN clamped INTEGER NOT NULL DEFAULT 0;
@@ -24,7 +24,7 @@ export const UPGRADES: Readonly<Record<number, string>> = {
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
-/** PRAGMA application_id: tells a store from any other SQLite file. ASCII `lrun`. */
+/** PRAGMA application_id, which distinguishes a store from other SQLite files. ASCII `lrun`. */
 export const APPLICATION_ID = 0x6c72756e;
 
 export const SCHEMA = `

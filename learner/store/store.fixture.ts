@@ -47,7 +47,7 @@ export function newResult(change: Partial<ReportedResult> = {}): ReportedResult 
   };
 }
 
-/** A folder that goes when the process ends; in memory where that can be had, because every commit is an fsync. */
+/** Makes a folder that is deleted when the process ends; in memory if possible, because every commit is an fsync. */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "longrun-store-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));

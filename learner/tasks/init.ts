@@ -16,23 +16,23 @@ export interface InitOptions {
   /** The column that programs predict. */
   target: string;
   metric: Grader["metric"];
-  /** Column that tells rows apart; absent: `id`, which is made where the table has none. */
+  /** Column that identifies rows. Absent: `id`, which is added if the table has none. */
   id?: string | undefined;
-  /** The task's name; absent: the folder's. */
+  /** The task's name. Absent: the folder's. */
   name?: string | undefined;
   /** Share of the rows that become the test set. */
   testShare: number;
-  /** Of the split: the same seed gives the same rows. */
+  /** Seed of the split: the same seed gives the same rows. */
   seed: number;
 }
 
 /** The largest table that is read. */
 const maxTableBytes = 2 ** 31;
 const maxTableRows = 50_000_000;
-/** Classes that get a column each, where the metric wants probabilities. */
+/** Most classes if the metric takes probabilities, because each class gets a column. */
 const maxClasses = 512;
 
-/** Seconds that a program may run, for the owner to change: less than the default, since a first run is short. */
+/** Seconds that a program may run; the owner can change it. Less than the default, because a first run is short. */
 const executionTimeoutSeconds = 60;
 
 const refused = (message: string, cause?: unknown) => new TaskError("folder", message, cause as Error);
@@ -41,7 +41,7 @@ const refused = (message: string, cause?: unknown) => new TaskError("folder", me
  * Writes the folder. Rows without a target are left out.
  *
  * @param directory a folder that does not exist or is empty
- * @returns what was made, a line each @throws TaskError in one line
+ * @returns what was made, one line each @throws TaskError in one line
  */
 export function initTask(directory: string, options: InitOptions): string[] {
   if (existsSync(directory) && readdirSync(directory).length > 0)
@@ -110,7 +110,7 @@ export function initTask(directory: string, options: InitOptions): string[] {
 
 interface Table {
   header: string[];
-  /** Shuffled; each has a target. */
+  /** Shuffled; each row has a target. */
   rows: string[][];
   idColumn: string;
   isNewId: boolean;
@@ -156,7 +156,7 @@ function checkIds(frame: Frame, idColumn: string, from: string): void {
   );
 }
 
-/** The columns of a submission, what stands in the sample submission, and what in the answers of a row. */
+/** Returns a submission's columns, the sample submission's values and a row's answers. */
 function answersOf({ frame }: Table, { metric, target, from }: InitOptions) {
   const { input, probabilities } = metrics[metric];
   const labels = frame.column(target)!;
@@ -214,7 +214,7 @@ ${features.map((column) => `- \`${column}\``).join("\n")}
 `;
 }
 
-/** With the range of rewards that the answers suggest, for its owner to change. */
+/** Writes task.yaml with the range of rewards that the answers suggest; the owner can change it. */
 function writeTaskYaml(
   directory: string,
   o: { name: string } & Pick<Grader, "idColumn" | "targetColumns" | "metric">,

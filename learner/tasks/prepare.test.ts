@@ -28,7 +28,7 @@ const index = join(folder, "index");
 const downloads = join(folder, "downloads");
 const python = "python3";
 
-/** Makes packages as an index would hold them; the sdist's setup.py leaves a file behind if anything runs it. */
+/** Makes packages like those of an index; the sdist's setup.py would leave a file behind if it ran. */
 const makePackages = `
 import io, sys, tarfile, zipfile
 index, trap = sys.argv[1:]
@@ -83,7 +83,7 @@ before(() => {
     rows: { train: 2, test: 1 },
     task: { grader: { ...grader, metric: "R2", targetColumns: ["rating"], direction: "Higher" } },
   };
-  // pip is to find these packages and nothing else.
+  // pip must find only these packages.
   Object.assign(process.env, { PIP_CONFIG_FILE: "/dev/null", PIP_NO_INDEX: "1", PIP_FIND_LINKS: index });
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -177,7 +177,7 @@ test("what goes wrong is one line with a code, and nothing is half written", asy
       const entry = structuredClone(registry.diamonds!);
       change(entry);
       const out = join(folder, "failed");
-      // Only what is about fetching fetches; the rest finds the file.
+      // Only tests of fetching fetch; the others find the file.
       const fetches = code === "download" || entry.source.sha256 !== registry.diamonds!.source.sha256;
       const fresh = {
         out,

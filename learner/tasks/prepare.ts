@@ -1,7 +1,7 @@
 /**
- * `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]` makes `DIR/NAME/` in
- * MLE-bench layout, whole or not at all, unless it is right already, and prints one line of JSON,
- * `{"task","directory","created"}`. Exit status: 0 done, 1 failed, 2 bad input.
+ * `node learner/tasks/prepare.ts --task NAME --out DIR --python PYTHON [--downloads DIR]` makes `DIR/NAME/` in MLE-bench layout, completely
+ * or not at all, unless it is up to date, and prints one line of JSON, `{"task","directory","created"}`. Exit status: 0 done, 1 failed, 2
+ * bad input.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempDisposableSync, renameSync, statSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ export interface PrepareOptions {
   task: string;
   out: string;
   python: string;
-  /** Folder of fetched packages, kept from run to run. */
+  /** Folder of downloaded packages, kept between runs. */
   downloads: string;
   registry?: Record<string, RegistryEntry>;
 }
@@ -68,7 +68,7 @@ function makeFolder(made: string, task: string, entry: RegistryEntry, file: stri
   writeFileSync(join(made, "task.yaml"), taskYaml(task, entry));
 }
 
-/** True if the folder holds exactly what a preparation would write now. */
+/** Returns whether the folder contains exactly what a preparation would write now. */
 function isPrepared(directory: string, task: string, entry: RegistryEntry): boolean {
   const answers = join(directory, "prepared", "private", "answers.csv");
   const same = (path: string, text: string) => existsSync(path) && statSync(path).size === Buffer.byteLength(text);
@@ -80,7 +80,7 @@ function isPrepared(directory: string, task: string, entry: RegistryEntry): bool
   );
 }
 
-/** Puts `made` in the place of `directory`; what was there goes to `replaced`. */
+/** Replaces `directory` with `made`; the old content moves to `replaced`. */
 function replaceFolder(made: string, directory: string, replaced: string): void {
   for (let attempt = 0; ; attempt++) {
     if (existsSync(directory)) renameSync(directory, join(replaced + attempt));
@@ -88,7 +88,7 @@ function replaceFolder(made: string, directory: string, replaced: string): void 
       renameSync(made, directory);
       return;
     } catch (error) {
-      // Another preparation came first, between the two renames.
+      // Another preparation was faster, between the two renames.
       if (attempt === 3 || !/ENOTEMPTY|EEXIST/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;
     }
   }

@@ -1,28 +1,28 @@
-/** What a data file holds: records, columns, their types and their missing cells. Bounded, whatever the file's size. */
+/** Profiles a data file: records, columns, their types and missing cells. Bounded, whatever the file's size. */
 import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { isNumeric, joined } from "../grading/column.ts";
 import { readFrame } from "../grading/frame.ts";
 
-/** Read of a table for types and missing cells: 8 MiB of numbers take a third of a second. */
+/** Bytes of a table that are read for types and missing cells: 8 MiB of numbers take a third of a second. */
 export const profileBytes = 8 * 2 ** 20;
-/** JSON is parsed whole; a larger file has no profile. */
+/** JSON is parsed as a whole; a larger file has no profile. */
 const maxJsonBytes = 64 * 2 ** 20;
-/** Records are counted up to here, at some 400 MB a second. */
+/** Records are counted up to this size, at about 400 MB a second. */
 const maxCountedBytes = 8 * 2 ** 30;
 
 export interface ColumnFacts {
   name: string;
-  /** As pandas infers it; `list` and `object` in JSON. */
+  /** The type as pandas infers it; `list` and `object` in JSON. */
   type: "int" | "float" | "bool" | "text" | "mixed" | "list" | "object";
-  /** Cells that pandas reads as NaN, or null or absent fields, among the profile's rows. */
+  /** Cells that pandas reads as NaN, or null or absent fields, among the profiled rows. */
   missing: number;
 }
 
 export interface TableFacts {
   columns: ColumnFacts[];
-  /** Records that types and missing cells come from. */
+  /** Number of records that the types and missing cells come from. */
   profiledRows: number;
-  /** Of the whole file; absent beyond `maxCountedBytes`. */
+  /** Rows of the whole file; absent for files beyond `maxCountedBytes`. */
   rows?: number;
 }
 
@@ -30,7 +30,7 @@ export interface Unreadable {
   problem: string;
 }
 
-/** @param path a .csv, or a .json that is a list of objects @returns undefined for another kind of file */
+/** @param path a .csv file, or a .json file with a list of objects @returns undefined for another kind of file */
 export function profileFile(path: string): TableFacts | Unreadable | undefined {
   if (/\.csv$/i.test(path)) return profileTable(path);
   if (/\.json$/i.test(path)) return profileJson(path);
@@ -80,7 +80,7 @@ function jsonType(field: unknown): ColumnFacts["type"] {
 
 const [lineFeed, carriageReturn, quote] = [10, 13, 34];
 
-/** Records of a CSV file, header included: lines that are not empty; a line break between quotes ends none. */
+/** Counts the records of a CSV file, header included: non-empty lines; a line break between quotes ends none. */
 export function countRecords(path: string): number {
   const file = openSync(path, "r");
   try {
@@ -101,7 +101,7 @@ export function countRecords(path: string): number {
   }
 }
 
-/** Where the last whole record of a head ends. */
+/** Returns where the last complete record of a head ends. */
 function lastRecordEnd(head: Buffer): number {
   let [end, quoted] = [0, false];
   for (let at = 0; at < head.length; at++) {

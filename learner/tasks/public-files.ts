@@ -1,16 +1,16 @@
-/** The public folder of a task as programs find it below `./input/`: files with their sizes, folders summed up. */
+/** Lists the public folder of a task as programs find it below `./input/`: files with their sizes, folders summed up. */
 import { opendirSync, readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { profileFile, type TableFacts, type Unreadable } from "./profile.ts";
 
-/** Files that are counted below one folder; more are "more than". */
+/** Most files that are counted below one folder; a higher number is shown as "more than". */
 const maxFolderFiles = 200_000;
 
 export interface PublicFile {
   name: string;
-  /** Of a folder, what its counted files take together. */
+  /** For a folder, the total of its counted files. */
   bytes: number;
-  /** Of a .csv file, or of a .json file that is a list of objects. */
+  /** For a .csv file, or a .json file with a list of objects. */
   table?: TableFacts | Unreadable;
   folder?: FolderFacts;
 }
@@ -19,13 +19,13 @@ interface FolderFacts {
   files: number;
   more: boolean;
   folders: number;
-  /** Files by extension, the most frequent first. */
+  /** Number of files by extension, the most frequent first. */
   extensions: [string, number][];
   /** The first file by name, relative to the folder. */
   example?: string;
 }
 
-/** Training data first, then test data, then the rest; description.md and hidden files are left out. */
+/** Returns training data first, then test data, then the rest, without description.md and hidden files. */
 export function listPublicFiles(folder: string): PublicFile[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter(({ name }) => name !== "description.md" && !name.startsWith("."))
@@ -47,7 +47,7 @@ export function isSampleSubmission(name: string): boolean {
   return /^sample_?submission.*\.csv$/i.test(name);
 }
 
-/** `train.csv` -> `1.2 MB, 3,000 rows`; `images/` -> `1,821 .jpg files, 786 MB, such as Test_0.jpg`. */
+/** Returns for `train.csv` e.g. `1.2 MB, 3,000 rows`; for `images/` e.g. `1,821 .jpg files, 786 MB, such as Test_0.jpg`. */
 export function describeFile({ bytes, table, folder }: PublicFile): string {
   if (folder === undefined) {
     const rows = table && "rows" in table ? table.rows : undefined;
@@ -81,7 +81,7 @@ function folderFacts(root: string): { bytes: number; folder: FolderFacts } {
       const extension = /\.[^.]+$/.exec(entry.name)?.[0].toLowerCase() ?? "";
       extensions.set(extension, (extensions.get(extension) ?? 0) + 1);
       bytes += statSync(path).size;
-      // The order of a folder's entries is the file system's; `2.jpg` is before `10.jpg`.
+      // Sorted, because the file system determines the order of a folder's entries; `2.jpg` precedes `10.jpg`.
       const name = relative(root, path);
       const { example = name } = facts;
       facts.example =
@@ -101,7 +101,7 @@ function size(bytes: number): string {
   return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ${unit}`;
 }
 
-/** `1 row`, `2,878 rows`. */
+/** Returns e.g. `1 row` or `2,878 rows`. */
 export function count(n: number, noun: string): string {
   return `${n.toLocaleString("en-US")} ${noun}${n === 1 ? "" : "s"}`;
 }

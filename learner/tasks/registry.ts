@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 
-/** A bundled task as registry.yaml describes it. */
+/** A bundled task in registry.yaml. */
 export interface RegistryEntry {
   title: string;
   source: {
@@ -14,12 +14,12 @@ export interface RegistryEntry {
     sha256: string;
   };
   member: string;
-  /** The data file inside `member`, where that is an archive. */
+  /** The data file inside `member`, if that is an archive. */
   inner?: string;
   rows: { train: number; test: number };
   /** SHA-256 by path under `prepared/`. */
   sha256: Record<string, string>;
-  /** What task.yaml gets, less the name: one item of `spec.tasks` of a TrainingRun. */
+  /** Content of task.yaml without the name: one item of `spec.tasks` of a TrainingRun. */
   task: Record<string, unknown>;
   /** Markdown, written to `prepared/public/description.md`. */
   description: string;

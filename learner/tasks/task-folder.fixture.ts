@@ -8,7 +8,7 @@ export const grader: Grader = {
   rewardRange: { worst: 10, best: 0 },
 };
 
-/** Writes a task folder of two rows to be graded, and returns it; a text of undefined leaves the file out. */
+/** Writes a task folder with two test rows and returns it; undefined instead of a text leaves the file out. */
 export function writeTaskFolder(directory: string, changes: Record<string, string | undefined> = {}): string {
   const files: Record<string, string | undefined> = {
     "task.yaml": stringify({ name: "small", grader, executionTimeoutSeconds: 7 }),

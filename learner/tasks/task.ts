@@ -9,21 +9,21 @@ import type { RewardRules } from "../grading/reward.ts";
 import { type EstimatedRange, estimateRewardRange } from "../grading/reward-range.ts";
 import { TaskError } from "./errors.ts";
 
-/** A task folder, opened by the learner: the only process that ever holds answers. */
+/** A task folder, opened by the learner, the only process that reads answers. */
 export interface Task {
   name: string;
   directory: string;
-  /** What programs see under `./input/`. */
+  /** The folder that programs see as `./input/`. */
   publicDirectory: string;
-  /** Limits and split: the TrainingRun's where it names the task, otherwise the folder's. */
+  /** Limits and split: the TrainingRun's if it names the task, otherwise the folder's. */
   spec: TaskSpec;
   grader: Grader;
   rewardRules: RewardRules;
-  /** What an estimated `grader.rewardRange` was estimated from, in one line; absent where the range was given, or there is none. */
+  /** The source of an estimated `grader.rewardRange`, in one line; absent if the range was given, or if there is none. */
   rewardRangeFrom?: string | undefined;
-  /** The range that the answers suggest, whatever range the grader has; undefined where they suggest none. */
+  /** Returns the range that the answers suggest, whatever range the grader has; undefined if they suggest none. */
   suggestRange: () => EstimatedRange | undefined;
-  /** How MLE-bench grades it, if it is one of the twelve and no grader of its own is given. */
+  /** MLE-bench's rules, for one of the twelve tasks without a grader of its own. */
   mleBench?: MleBenchTask;
   /** The task statement, Markdown. */
   description: string;
@@ -35,9 +35,9 @@ export interface Task {
 }
 
 /**
- * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task can lack.
- * @param spec the task's item of a resolved TrainingRun. Its description, grader and guardedRewardCap win over the
- * folder's if they are given; its limits always do. A grader without a rewardRange gets an estimated one.
+ * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task may lack.
+ * @param spec the task's item in a resolved TrainingRun. Its description, grader and guardedRewardCap take precedence over the folder's if
+ * given; its limits always do. A grader without a rewardRange gets an estimated one.
  * @param estimateRange false for a run that began without a range: its rewards keep their meaning
  * @throws TaskError `folder` or `answers`, in one line
  */
@@ -87,19 +87,19 @@ function readTaskYaml(path: string): TaskSpec | undefined {
   }
 }
 
-/** What of a task's grading other parts read: the metric's name, the columns, the direction and the bounds of rewards. */
+/** Returns the part of a task's grading that other parts read: the metric's name, the columns, the direction and the bounds of rewards. */
 export function graderOf({ metric, idColumn, targetColumns, direction, rewardFloor }: MleBenchTask): Grader {
   return { metric, idColumn, targetColumns, direction, rewardFloor };
 }
 
-/** Bytes that a submission may have where the manifest does not say. A power of two: it tells little of the answers. */
+/** Returns the largest size of a submission if the manifest has none. A power of two, which reveals little about the answers. */
 export function submissionLimit(sampleBytes: number, answersBytes: number): number {
   const larger = Math.max(1, sampleBytes, answersBytes);
-  const generous = Math.min(16 * larger, 2 ** 28); // `0` in the sample can be `0.0123456789012345`
+  const generous = Math.min(16 * larger, 2 ** 28); // the sample's `0` can become `0.0123456789012345`
   return 2 ** Math.ceil(Math.log2(Math.max(2 ** 20, generous, 2 * larger)));
 }
 
-/** Sample submissions up to here are read, to tell copies of them. */
+/** Largest sample submission that is read to detect copies of it. */
 const maxSampleBytes = 2 ** 28;
 
 function openGrader(
@@ -111,7 +111,7 @@ function openGrader(
 ): Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"> {
   const firstOf = (parent: string, names: readonly string[]) =>
     names.map((name) => join(parent, name)).find((path) => existsSync(path));
-  // MLE-bench calls them answers.csv or, where it has split the data itself, test.csv.
+  // MLE-bench names the answers answers.csv or, if it split the data itself, test.csv.
   const names = mleBench ? [mleBench.answers] : ["answers.csv", "test.csv"];
   const folder = join(directory, "prepared", "private");
   const answersPath = firstOf(folder, names);

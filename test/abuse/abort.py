@@ -1,3 +1,3 @@
-# abort(): SIGABRT, or what the C library does when that is ignored.
+# abort(): SIGABRT, or the C library's fallback when that is ignored.
 import os
 os.abort()

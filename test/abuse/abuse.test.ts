@@ -1,11 +1,11 @@
-/** A few of the hostile programs at both levels, in seconds; `npm run test:abuse` runs all of them. */
+/** Runs a few of the hostile programs at both levels, in seconds; `npm run test:abuse` runs all of them. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import { EXPECTATIONS } from "./expectations.ts";
 import { Arena, COLUMNS, programsIn } from "./suite.ts";
 
-/** One of each kind, and none that waits for the clock. */
+/** One of each kind, without programs that wait for the clock. */
 const QUICK = [
   ...[
     "read_answers",
@@ -58,7 +58,7 @@ for (const column of COLUMNS.filter(({ landlockAbi, sidecar }) => landlockAbi ==
     let arena: Arena | string;
     before(async () => {
       arena = await Arena.open(column, { environment, warm: ["numpy", "pandas"] });
-      // A machine may lack a level. A level that is there and leaks is a fault, and no reason to skip.
+      // A machine may lack a level. A level that exists but leaks is a fault, and no reason to skip.
       if (typeof arena === "string") assert.doesNotMatch(arena, /can be (read|written|signalled|made)/);
     });
     after(async () => {

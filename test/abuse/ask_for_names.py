@@ -1,5 +1,5 @@
-# Whether a file is there, how large it is and when it was changed, without opening it. Of answers that is little, and it is
-# more than nothing.
+# Asks whether a file exists, how large it is and when it changed, without opening it. For answers this reveals little, but more than
+# nothing.
 import os
 try:
     print(os.stat("@ANSWERS@").st_size)

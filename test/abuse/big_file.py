@@ -1,4 +1,4 @@
-# One file until the disk is full.
+# Writes one file until the disk is full.
 try:
     with open("big", "wb") as file:
         while True:

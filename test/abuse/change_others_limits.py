@@ -1,4 +1,4 @@
-# Limits, priority and processors of other processes of the same user: a bystander made slow or unable to write.
+# Changes limits, priority and processors of other processes of the same user: a bystander becomes slow or unable to write.
 import os, resource
 for action in (lambda: resource.prlimit(@VICTIM@, resource.RLIMIT_NOFILE, (3, 3)),
                lambda: resource.prlimit(@SUPERVISOR@, resource.RLIMIT_FSIZE, (0, 0)),

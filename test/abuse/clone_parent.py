@@ -1,4 +1,4 @@
-# CLONE_PARENT makes a brother of oneself, a child of the zygote, that nobody knows of.
+# CLONE_PARENT makes a sibling, a child of the zygote that the zygote does not know.
 import ctypes, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 clone, CLONE_PARENT, SIGCHLD = (56 if os.uname().machine == "x86_64" else 220), 0x8000, 17

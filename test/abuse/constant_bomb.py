@@ -1,3 +1,3 @@
-# Expressions that a compiler could evaluate beforehand, in the process that compiles: it is the program's own.
+# Expressions that the compiler could evaluate early; the compiling process must be the program's own.
 x = 9 ** 9 ** 9
 print("BREACH")

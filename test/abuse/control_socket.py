@@ -1,5 +1,4 @@
-# The socket over which the supervisor reaches the sandbox: connecting to it, taking it away, putting another in its
-# place, or a link to another slot's.
+# Attacks the socket between supervisor and sandbox: connects to it, removes it, replaces it, or links to another slot's socket.
 import os, socket
 path = "@CONTROL@"
 def connect(where):
@@ -18,7 +17,7 @@ for index, action in enumerate(actions):
         print("BREACH", index)
     except OSError:
         pass
-# Descriptors that were left open by mistake: the listening socket, a connection, a file of ours.
+# Descriptors that were left open by mistake: the listening socket, a connection, a file of the sandbox.
 for descriptor in range(3, 1024):
     try:
         kind = os.readlink(f"/proc/self/fd/{descriptor}")
@@ -28,6 +27,6 @@ for descriptor in range(3, 1024):
             kind = "open"
         except OSError:
             continue
-    if descriptor != 3:  # where the runner reports the exception that ended the program
+    if descriptor != 3:  # the runner reports the exception that ended the program there
         print("BREACH", descriptor, kind)
 print("held")

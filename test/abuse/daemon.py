@@ -1,4 +1,4 @@
-# Leaves a daemon behind (double fork, setsid), which would work on after the execution and beside the next ones.
+# Leaves a daemon behind (double fork, setsid), which would run after the execution and beside the next ones.
 import os, time
 try:
     if os.fork() == 0:

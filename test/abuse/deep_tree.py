@@ -1,4 +1,4 @@
-# A tree so deep that recursive removal crashes, with directories that may not be entered.
+# Makes a tree so deep that recursive removal crashes, with directories that may not be entered.
 import os
 try:
     for _ in range(700):

@@ -1,4 +1,4 @@
-# Devices: memory, disks, virtual machines, terminals, tunnels, graphics cards that nobody gave.
+# Opens devices: memory, disks, virtual machines, terminals, tunnels, graphics cards that were not assigned.
 import glob, os
 for path in ("/dev/mem", "/dev/kmem", "/dev/port", "/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/kvm", "/dev/fuse", "/dev/ptmx", "/dev/tty",
              "/dev/net/tun", "/dev/loop-control", "/dev/vsock", "/dev/rtc0", "/dev/snapshot", "/dev/userfaultfd", *glob.glob("/dev/nvidia*")):

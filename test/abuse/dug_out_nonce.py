@@ -1,5 +1,5 @@
-# Finds the nonce in its own source, as a determined program can, and prints every marker with it.
-# What is printed counts as seen here; the learner credits only markers that were inserted.
+# Finds the nonce in its own source, as a determined program can, and prints every marker with it. The actor counts them as seen; the
+# learner only credits markers that were inserted.
 import sys
 frame = sys._getframe()
 nonce = next(value for value in frame.f_code.co_consts if isinstance(value, str) and value.startswith("@NONCE@"))[:32]

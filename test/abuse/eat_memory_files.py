@@ -1,4 +1,4 @@
-# Memory as files, where no limit on memory counts it: memfd, /dev/shm, scratch.
+# Takes memory as files, which no memory limit of a process counts: memfd, /dev/shm, scratch.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 if hasattr(os, "memfd_create"):

@@ -1,4 +1,4 @@
-# Huge pages come from a pool of the machine and count nowhere else; locked memory cannot be taken back.
+# Takes huge pages, which come from a pool of the machine and count nowhere else, and locked memory, which cannot be swapped.
 import ctypes, mmap
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-# Pages that belong to no process: given to pipes by vmsplice, which keep huge ones whole; pipes made larger; buffers of sockets made larger.
+# Takes pages that belong to no process: vmsplice into pipes, which keep huge pages whole; enlarged pipes; enlarged buffers of sockets.
 import ctypes, fcntl, mmap, os, socket, time
 libc = ctypes.CDLL(None, use_errno=True)
 class Vector(ctypes.Structure):

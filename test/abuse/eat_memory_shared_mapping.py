@@ -1,4 +1,4 @@
-# Shared anonymous memory in many processes: in none of them is it theirs alone, and no address space is above its limit.
+# Shares anonymous memory among many processes: no process owns it alone, and no address space exceeds its limit.
 import mmap, os, time
 try:
     for _ in range(2):

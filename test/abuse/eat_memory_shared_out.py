@@ -1,4 +1,4 @@
-# Many processes, each below the address-space limit, together far above. Needs fork.
+# Many processes, each below the address-space limit, together far above it. Needs fork.
 import os, time
 try:
     for _ in range(6):

@@ -1,4 +1,4 @@
-# Full socket buffers and pipes, which are kernel memory: not in the program's own, and the more the more processes there are.
+# Fills socket buffers and pipes, which are kernel memory, not the program's own; more processes can fill more.
 import os, socket, time
 def fill():
     kept = []

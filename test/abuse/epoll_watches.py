@@ -1,5 +1,5 @@
-# Watches of epoll are counted by user: one program could use up all that the user's other processes have, and every Node process
-# aborts that cannot have another one.
+# The kernel counts epoll watches by user: one program could use up all watches of the user's other processes, and a Node process that gets
+# none aborts.
 import select
 try:
     kept = [select.epoll() for _ in range(100)]

@@ -1,4 +1,4 @@
-# Files through which containers were left: core_pattern, uevent_helper, modprobe, sysrq, release_agent, binfmt_misc.
+# Writes to files that have allowed container escapes: core_pattern, uevent_helper, modprobe, sysrq, release_agent, binfmt_misc.
 for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sysrq-trigger", "/proc/sys/vm/panic_on_oom",
              "/sys/kernel/uevent_helper", "/sys/fs/cgroup/release_agent", "/sys/fs/cgroup/memory/release_agent",
              "/sys/fs/cgroup/cgroup.procs", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "/proc/sys/fs/binfmt_misc/register",

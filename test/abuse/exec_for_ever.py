@@ -1,4 +1,4 @@
-# Becomes another program all the time, as a process whose number is seen for a moment only.
+# Replaces itself by another program again and again, as a process whose number exists only for a moment.
 import os, sys, time
 try:
     while True:

@@ -1,4 +1,4 @@
-# Another program instead of Python. Where it works it stays in the same sandbox.
+# Executes another program instead of Python. If that works, the program stays in the same sandbox.
 import subprocess
 try:
     done = subprocess.run(["/bin/sh", "-c", "cat @ANSWERS@ /etc/passwd; kill -9 @VICTIM@; echo x > @OUTSIDE@/shell"], capture_output=True, text=True)

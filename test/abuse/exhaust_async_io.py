@@ -1,4 +1,4 @@
-# io_setup takes places of a number that the whole machine shares (fs.aio-max-nr): databases cannot start then.
+# io_setup uses up a number that the whole machine shares (fs.aio-max-nr); databases could then not start.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 number = 206 if os.uname().machine == "x86_64" else 0

@@ -1,3 +1,3 @@
-# Ends with status 0 at once, without a submission: the outcome is `completed`, and worth nothing without one.
+# Ends with status 0 at once, without a submission: the outcome is `completed`, which earns nothing without a submission.
 import os
 os._exit(0)

@@ -1,22 +1,22 @@
-/** What each program of this folder must come to, by isolation level. Beside it, every program must leave the world
- * as it was, print no line with BREACH, leave no process and no file, and its sandbox must go on working. */
+/** The expected result of each program in this folder, by isolation level. In addition, every program must leave the world
+ * unchanged, print no line with BREACH, and leave no process and no file, and its sandbox must continue to work. */
 import type { ExecutionResult } from "../../actor/execution.ts";
 import type { Outcome } from "../../proto/execution.ts";
 import type { IsolationLevel } from "../../proto/isolation.ts";
 import { NONCE } from "./world.ts";
 
 export interface Expectation {
-  /** Without one: `completed`. */
+  /** Absent: `completed`. */
   outcome?: Outcome | Outcome[];
   signal?: number[];
   /** Why its submission is refused. */
   refused?: RegExp;
   detail?: RegExp;
-  /** Prints `held` at its end. */
+  /** The program prints `held` at its end. */
   held?: boolean;
-  /** It cannot be stopped here, and prints `open` at its end: the consequence. */
+  /** The program cannot be stopped here, and prints `open` at its end. The text is the consequence. */
   open?: string;
-  /** Runs twice in a row: the second must find nothing of the first. */
+  /** The program runs twice in a row: the second run must find nothing of the first. */
   twice?: boolean;
   check?: (result: ExecutionResult) => boolean;
 }
@@ -26,11 +26,11 @@ type ByLevel = Expectation | Record<Levels, Expectation>;
 
 const held: Expectation = { held: true };
 const timedOut: Expectation = { outcome: "timedOut" };
-/** A tmpfs has a size and says so; directories are counted four times a second. */
+/** A tmpfs has a size and reports when it is full; the watch counts directories several times a second. */
 const tooMuchScratch: ByLevel = { namespaces: held, landlock: { outcome: "failed", detail: /more files or bytes/ } };
 
 export const EXPECTATIONS: Record<string, ByLevel> = {
-  // Never ends, or not when it should.
+  // Programs that never end, or end too late.
   loop_forever: timedOut,
   sleep_forever: timedOut,
   ignore_signals: timedOut,
@@ -42,7 +42,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   // Process 1 of its namespace cannot stop itself.
   stop_itself: { namespaces: held, landlock: timedOut },
 
-  // What forks share with their parent counts in each, at `namespaces`.
+  // At `namespaces`, memory that forks share with their parent counts in each.
   stopped_children: { namespaces: { outcome: ["timedOut", "outOfMemory"] }, landlock: timedOut },
   exec_for_ever: { outcome: ["timedOut", "failed", "outOfMemory"] },
   output_shut_down: timedOut,
@@ -64,14 +64,14 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   eat_memory_shared_out: { namespaces: { outcome: "outOfMemory" }, landlock: held },
   eat_memory_shared_mapping: { namespaces: { outcome: "outOfMemory" }, landlock: held },
   eat_memory_files: { namespaces: held, landlock: { outcome: ["completed", "failed"] } },
-  // At `landlock` one process can have no more than fills the limit just about.
+  // At `landlock` one process can only have just enough to fill the limit.
   eat_memory_sockets: {
     namespaces: { outcome: ["failed", "outOfMemory"], detail: /open files|memory/ },
     landlock: { outcome: ["completed", "outOfMemory"] },
   },
   eat_memory_pages: held,
   own_rules: held,
-  // Python itself needs a mapping now and then.
+  // Python itself needs a new mapping from time to time.
   many_mappings: {
     namespaces: { outcome: ["completed", "outOfMemory", "failed"] },
     landlock: { outcome: ["completed", "failed"] },
@@ -85,13 +85,13 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   locks_by_descriptor: held,
   eat_memory_huge_pages: held,
   raise_memory_error: { outcome: "outOfMemory" },
-  // What a fork shares with its parent counts in each: which limit comes first is chance.
+  // Memory that a fork shares with its parent counts in each, so it depends on chance which limit is reached first.
   fork_bomb: {
     namespaces: { outcome: ["timedOut", "failed", "outOfMemory"] },
     landlock: timedOut,
   },
   thread_bomb: { outcome: ["completed", "failed"] },
-  // Which limit comes first is chance, as with the fork bomb.
+  // It depends on chance which limit is reached first, as with the fork bomb.
   zombies: { namespaces: { outcome: ["completed", "failed"] }, landlock: held },
   open_many_files: {
     namespaces: { outcome: ["failed", "outOfMemory"], detail: /open files|memory/ },
@@ -105,7 +105,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
     namespaces: { outcome: "failed", detail: /OSError/ },
     landlock: { outcome: "failed", detail: /more files/ },
   },
-  // Too deep a tree ends it at `landlock`, if it is seen in time.
+  // At `landlock` the watch ends a program with too deep a tree, if it looks in time.
   deep_tree: { namespaces: held, landlock: { outcome: ["completed", "failed"] } },
   big_file: { namespaces: held, landlock: { outcome: ["completed", "failed"] } },
   fill_temporary: tooMuchScratch,
@@ -120,7 +120,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   hide_in_wide_tree: tooMuchScratch,
   hide_by_renaming: tooMuchScratch,
 
-  // Ends of its own making.
+  // Ends that the program causes.
   segfault: { outcome: "failed", signal: [11] },
   abort: { outcome: "failed", signal: [6, 11] },
   recurse: { outcome: ["failed", "outOfMemory", "timedOut"] },
@@ -131,7 +131,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   program_of_50_mb: { outcome: ["completed", "outOfMemory"] },
   break_runner: { outcome: "failed" },
   fill_report: { outcome: "failed", detail: /exit status 1/ },
-  // Status 0 is what it makes of it, and is worth nothing without a submission.
+  // The program chooses status 0, which earns nothing without a submission.
   patch_runner: { outcome: ["completed", "failed"] },
 
   // The submission.
@@ -145,7 +145,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   submission_sparse: { refused: /62914560 bytes/ },
   submission_device: held,
   submission_race: held,
-  // Who the zygote is decides: root reads it.
+  // Depends on the zygote's user: root can read it.
   submission_unreadable: {
     held: true,
     check: ({ submission, submissionRefused }) =>
@@ -213,7 +213,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   kernel_interfaces: held,
   privileged_calls: held,
   raw_machine_code: held,
-  // SIGSYS; without 32-bit programs in the kernel the instruction itself is a fault.
+  // SIGSYS; if the kernel has no 32-bit programs, the instruction itself faults.
   system_calls_32_bit: { outcome: "failed", signal: [31, 11] },
   system_calls_x32: held,
   change_clock: held,
@@ -237,7 +237,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   },
   replay_nonce: { check: ({ markers, forgedMarkers }) => markers.length === 0 && forgedMarkers === 64 },
 
-  // The next execution. (`guess_random` is run three times, with seeds of its own.)
+  // The next execution. (`guess_random` runs three times, each with its own seed.)
   guess_random: {},
   shared_memory_left: { held: true, twice: true },
   memory_left: { held: true, twice: true },

@@ -1,5 +1,4 @@
-# Replaces the clocks that a program can see (as programs did that were paid for being fast): the duration is the
-# supervisor's own.
+# Replaces the clocks that a program can see, as programs do that are rewarded for speed: the duration must be the supervisor's own.
 import datetime, sys, time
 real = time.sleep
 for name in ("time", "monotonic", "perf_counter", "process_time", "time_ns", "monotonic_ns", "perf_counter_ns"):

@@ -1,4 +1,4 @@
-# Attributes that stay on a file for good (sync, no access times, immutable, verity), by every way that there is.
+# Sets attributes that stay on a file (sync, no access times, immutable, verity), by every available call.
 import array, ctypes, fcntl, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
 open("own", "w").close()

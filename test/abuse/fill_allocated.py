@@ -1,4 +1,4 @@
-# fallocate takes the whole disk at once, without writing.
+# Allocates the whole disk at once with fallocate, without writing.
 import os
 descriptor = os.open("big", os.O_CREAT | os.O_RDWR)
 for size in (1 << 40, 10 << 30, 1 << 30):

@@ -1,4 +1,4 @@
-# Fills the disk as fast as it can, with several threads and files that have their space before they are written.
+# Fills the disk as fast as it can, with several threads and files whose space is allocated before they are written.
 import os, threading, time
 failed = []
 def fill(name):

@@ -1,4 +1,4 @@
-# Files without a name: deleted and still open, or never named (O_TMPFILE). No look into directories finds them.
+# Fills the disk with files without a name: deleted but open, or never named (O_TMPFILE). Looking into directories does not find them.
 import os, tempfile, time
 kept = []
 try:

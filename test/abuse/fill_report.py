@@ -1,4 +1,4 @@
-# Fills the pipe on which the runner reports the exception, with a report of its own making first.
+# Fills the pipe on which the runner reports the exception, with its own report first.
 import os
 os.write(3, b'{"exception": "MemoryError", "line": 1, "memory": true}')
 os.set_blocking(3, False)

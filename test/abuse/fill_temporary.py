@@ -1,4 +1,4 @@
-# Fills not the scratch directory but $TMPDIR, in case that only the one is counted.
+# Fills $TMPDIR instead of the scratch directory, in case only the latter is counted.
 import os, time
 place = os.environ["TMPDIR"]
 try:

@@ -1,4 +1,4 @@
-# Looks for what `leave_behind` left, and for anybody else's program or output in memory.
+# Looks for what `leave_behind` left, and for other programs' source or output in memory.
 import builtins, os, re, sys
 import pandas
 for place in (".", "/tmp", "/dev/shm", os.environ["TMPDIR"], os.environ["HOME"], "/var/tmp", "/space", "/"):

@@ -1,4 +1,4 @@
-# Doubles itself for ever. Nothing may be left of it, and nobody else may be short of processes.
+# Forks for ever. Nothing of it may be left, and no other program may run short of processes.
 import os
 while True:
     try:

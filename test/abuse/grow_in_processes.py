@@ -1,4 +1,4 @@
-# Many processes take memory at the same moment, so that much more than is allowed is taken between two looks.
+# Many processes take memory at the same moment, so that far more than the limit is taken between two looks.
 import os, time
 read_end, write_end = os.pipe()
 try:

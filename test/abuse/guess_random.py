@@ -1,4 +1,4 @@
-# Prints what the random generators give first: no two executions with different seeds may agree.
+# Prints the first numbers of the random generators: executions with different seeds must get different numbers.
 import random
 import numpy as np
 print(random.random(), np.random.rand())

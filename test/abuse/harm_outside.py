@@ -1,5 +1,5 @@
-# What needs no right to write: emptying by O_TRUNC, renaming, linking, changing mode, times, attributes of the
-# user's own files, and moving their directories.
+# Harms the user's own files without a right to write: truncates by O_TRUNC, renames, links, changes modes, times and attributes, and moves
+# directories.
 import os
 victim = "@OUTSIDE@/precious"
 for action in (lambda: os.open(victim, os.O_RDONLY | os.O_TRUNC), lambda: os.truncate(victim, 0),

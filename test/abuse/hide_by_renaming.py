@@ -1,4 +1,4 @@
-# Moves a tree about all the time, so that whoever counts it looks where it is not any more.
+# Moves a tree around all the time, so that a count looks in places that it has left.
 import os, threading, time
 os.makedirs("a/x")
 os.mkdir("b")

@@ -1,5 +1,5 @@
-# Descriptors in flight: sent to a socket where nobody takes them, they are open and in no process. The kernel counts them by user,
-# so that the supervisor could send none any more.
+# Sends descriptors to a socket from which nobody takes them: they are open but in no process. The kernel counts them by user, so the
+# supervisor could not send any more.
 import array, os, socket, time
 one, other = socket.socketpair()
 try:

@@ -1,4 +1,4 @@
-# Files without a name and without a descriptor: they live on in a mapping of one page each.
+# Keeps files without a name and a descriptor: they live on in a mapping of one page each.
 import ctypes, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p

@@ -1,4 +1,4 @@
-# More directories side by side than whoever counts can open at once, most of the bytes in the last ones.
+# Makes more sibling directories than a count can have open at once, with most of the bytes in the last ones.
 import os, time
 try:
     for number in range(490):

@@ -1,4 +1,4 @@
-# As many empty files as there can be, in a directory that cannot be listed.
+# Makes as many empty files as possible, in a directory that cannot be listed.
 import os, time
 os.mkdir("hidden", 0o300)
 try:

@@ -1,4 +1,4 @@
-# Files in a directory that may be entered and not listed (mode 0300): a count that skips what it cannot read sees none of them.
+# Puts files into a directory that may be entered but not listed (mode 0300): a count that skips unreadable directories misses them.
 import os, time
 os.mkdir("hidden", 0o300)
 try:

@@ -1,4 +1,4 @@
-/** Honest programs: in the sandbox they must come to the same submission, byte by byte, as outside of it. */
+/** Honest programs: in the sandbox they must produce the same submission as outside, byte by byte. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -11,19 +11,19 @@ import { type Arena, programsIn } from "./suite.ts";
 const FOLDER = join(import.meta.dirname, "honest");
 const LIMITS = { ...DEFAULT_LIMITS, timeoutSeconds: 120 };
 
-/** What cannot work: at `landlock` programs have one process. */
+/** Programs that cannot work: at `landlock` a program has one process. */
 const IMPOSSIBLE: Partial<Record<IsolationLevel, string[]>> = {
   landlock: ["processes", "subprocesses", "executor_of_processes", "torch_loader_workers"],
 };
 
-/** What such a program must say as it ends, so that whoever wrote it knows better next time. */
+/** Text that such a program must print when it fails, as a hint for its author. */
 const SAYS: Record<string, RegExp> = { torch_loader_workers: /PermissionError: .* one process here.* num_workers=0/ };
 
 export class Honest {
   readonly #python: string;
-  /** Of this environment. */
+  /** Names of the programs for this environment. */
   readonly names: string[];
-  /** package -> programs that need it and are not run */
+  /** {package: programs that need it and are not run} */
   readonly missing = new Map<string, string[]>();
   readonly #outside = new Map<string, Buffer>();
 
@@ -39,7 +39,7 @@ export class Honest {
     this.names = [...needs.keys()].filter((name) => !left.has(name));
   }
 
-  /** @returns undefined where it cannot work, see IMPOSSIBLE. @throws AssertionError */
+  /** @returns undefined if the program cannot work, see IMPOSSIBLE. @throws AssertionError */
   async tryProgram(arena: Arena, name: string): Promise<string | undefined> {
     const impossible = IMPOSSIBLE[arena.column.level]?.includes(name);
     const said = impossible ? SAYS[name] : undefined;

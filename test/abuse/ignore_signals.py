@@ -1,4 +1,4 @@
-# Ignores every signal that can be ignored, then loops: only SIGKILL ends it. timedOut.
+# Ignores every signal that can be ignored, then loops: only SIGKILL ends it. The outcome is timedOut.
 import signal
 for number in range(1, 65):
     try:

@@ -1,5 +1,4 @@
-# Changes what modules do that every program has imported, for the next program: functions, import hooks, exit handlers. It
-# runs twice, and looks for what it left.
+# Changes imported modules for the next program: functions, import hooks, exit handlers. It runs twice and looks for its own changes.
 import atexit, builtins, json, os, sys
 import numpy
 changed = [hasattr(numpy, "left"), hasattr(json, "left"), hasattr(os, "left"), hasattr(builtins, "left"), any(type(finder).__name__ == "Left" for finder in sys.meta_path)]

@@ -1,5 +1,5 @@
-# What a fork of a process that did much before may have been left with: descriptors, variables, signals, timers, groups, capabilities,
-# a terminal, limits that are none.
+# Looks for state that a fork of a long-running process may have inherited: descriptors, variables, signals, timers, groups, capabilities, a
+# terminal, missing limits.
 import os, resource, signal, socket, stat, sys
 def check(what, holds):
     if not holds:

@@ -1,4 +1,4 @@
-# Parts of the kernel that programs do not need and exploits do: each has to answer EPERM or ENOSYS.
+# Calls parts of the kernel that exploits need and programs do not: each call must answer EPERM or ENOSYS.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 column = 0 if os.uname().machine == "x86_64" else 1

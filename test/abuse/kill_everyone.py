@@ -1,4 +1,4 @@
-# Signals to all, to the parent's group, to the supervisor, to a bystander of the same user.
+# Sends signals to all processes, the parent's group, the supervisor, and a bystander of the same user.
 import ctypes, os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for pid in (-1, @SUPERVISOR@, @VICTIM@, os.getppid(), -os.getppid(), -@VICTIM@):

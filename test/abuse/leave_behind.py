@@ -1,4 +1,4 @@
-# Leaves files, modules and changed built-ins for the next execution: `find_left` must find none of it.
+# Leaves files, modules and changed built-ins for the next execution: `find_left` must find none of them.
 import builtins, os, sys, types
 for place in (".", "/tmp", "/dev/shm", os.environ["TMPDIR"], os.environ["HOME"], "/var/tmp", "/space", "/"):
     try:

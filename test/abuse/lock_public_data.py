@@ -1,4 +1,4 @@
-# Locks the public data and the packages for good, so that others who lock them wait.
+# Locks the public data and the packages for good, so that other programs that lock them wait.
 import fcntl, numpy
 kept = []
 for path in ("input/train.csv", numpy.__file__):

@@ -1,4 +1,5 @@
-# Locks that belong to no process but to an open file (F_OFD_SETLK), so that nobody's count of a process's locks sees them; and leases.
+# Takes locks that belong to an open file instead of a process (F_OFD_SETLK), so that no count of a process's locks includes them; and
+# leases.
 import fcntl, os, struct
 file = open("locked", "w+b")
 for command in (37, 38, 36, 1024, 1026):

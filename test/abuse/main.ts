@@ -1,12 +1,12 @@
 /**
- * `npm run test:abuse`: every hostile program at every level, then rewards and honest programs; prints the matrix.
+ * `npm run test:abuse`: runs every hostile program at every level, then rewards and honest programs, and prints the matrix.
  *
  *     node test/abuse/main.ts [--columns "namespaces|landlock|…"] [--parts hostile,rewards,honest] [--only NAME,…]
  *         [--python ENVIRONMENT] [--markdown]
  *
- * --python: a Python environment with more packages (those of actors.packages: Paper; catboost, pyarrow, matplotlib) than
- * the pinned one, for honest programs that need them. Exit status 0 if everything held that is not listed as open, 1 if
- * not, 2 bad arguments. What cannot be run here is told in one line.
+ * --python: a Python environment with more packages than the pinned one (those of actors.packages: Paper; catboost, pyarrow, matplotlib),
+ * for honest programs that need them. Exit status: 0 if everything held that is not listed as open, 1 if not, 2 bad arguments. One line
+ * names each part that this machine cannot run.
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -16,7 +16,7 @@ import { Honest } from "./honest.ts";
 import { REWARD_CASES, Rewards } from "./rewards.ts";
 import { Arena, COLUMNS, type Column, HOSTILE } from "./suite.ts";
 
-/** At these, honest programs and rewards as well. */
+/** Columns that also run honest programs and rewards. */
 const WHOLE = COLUMNS.filter(({ landlockAbi }) => landlockAbi === undefined);
 
 const { values } = parseArgs({
@@ -34,7 +34,7 @@ const asked = values.only?.split(",");
 const parts = values.parts.split(",");
 const wanted = (name: string) => asked === undefined || asked.includes(name);
 const failures: string[] = [];
-/** Row -> column -> what came of it. */
+/** {row: {column: result}} */
 const attacks = new Map<string, Map<string, string>>();
 const rewardRows = new Map<string, Map<string, string>>();
 const honestRows = new Map<string, Map<string, string>>();
@@ -121,7 +121,7 @@ async function note(rows: typeof attacks, name: string, { name: column }: Column
   process.stderr.write(`${said} (${seconds} s)\n`);
 }
 
-/** A table; as Markdown, programs that come to the same word everywhere are listed in front of it. */
+/** Prints a table. As Markdown, programs with the same result in all columns are listed before it. */
 function show(title: string, rows: typeof attacks): void {
   if (rows.size === 0) return;
   process.stdout.write(`\n${title}\n`);

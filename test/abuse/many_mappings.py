@@ -1,4 +1,4 @@
-# As many mappings as a process can have, in as many processes as there may be: memory of the kernel's for each.
+# Makes as many mappings as a process can have, in as many processes as possible: each takes kernel memory.
 import ctypes, mmap, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p

@@ -1,6 +1,6 @@
-# Looks through all of its memory for what the program before had: its output, its submission. It leaves the same itself, and runs twice.
+# Searches all its memory for the previous program's output and submission. It leaves the same data itself, and runs twice.
 import ctypes, os
-# Two bytes and a text, which stand beside each other in nothing of a program before it prints them.
+# Two bytes and a text that stand beside each other in no program's memory before it prints them.
 mark, text = bytes([255, 254]), "".join(["left", "-by-", "the-program-", "before"] * 3).encode()
 found = 0
 try:

@@ -1,4 +1,4 @@
-# Mounts: over its own limits, of the machine's disk, out of its root; and the old and the new interface to them.
+# Mounts over its own limits, the machine's disk, and out of its root, by the old and the new interface.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None) == 0:

@@ -1,4 +1,4 @@
-/** Three hostile programs beside an honest one and one that has to be stopped, each in a slot of its own of one actor. */
+/** Runs three hostile programs beside an honest one and one that must be stopped, each in its own slot of one actor. */
 import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,13 +23,13 @@ const LIMITS: Limits = {
   processes: 32,
   submissionBytes: 1 << 20,
 };
-/** How late a program may be stopped after its time. */
+/** How late a program may be stopped after its time limit. */
 const LATE_SECONDS = 1;
 const HONEST = `
 total = sum(number * number for number in range(200_000))
 open("submission.csv", "w").write(str(total))
 `;
-/** Takes processors with threads and, where it can, with processes; makes system calls; fills and empties its directory. */
+/** They take processors with threads and, if possible, processes; make system calls; and fill and empty their directory. */
 const HOSTILE = {
   burns: `
 import os, threading

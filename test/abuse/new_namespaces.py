@@ -1,4 +1,4 @@
-# New namespaces make root of anybody, and a large part of the kernel reachable.
+# New namespaces give anybody the rights of root in them, and make a large part of the kernel reachable.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 for flag in (0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x08000000, 0x04000000, 0x02000000):

@@ -1,3 +1,3 @@
-# Does everything but write a submission.
+# Does everything except writing a submission.
 import pandas as pd
 pd.read_csv("input/train.csv")

@@ -1,10 +1,10 @@
 /**
- * `npm run test:abuse:node`: the hostile programs in an actor's pod on a real node, beside what came of them in the fixture's.
+ * `npm run test:abuse:node`: runs the hostile programs in an actor's pod on a real node, and compares the results with the fixture's.
  *
  *     node test/abuse/node.ts [--only NAME,…] [--markdown]
  *
- * The pod is the one that the controller renders, with a kubelet, containerd and the images of the Dockerfile (test/e2e). The learner
- * is its server and its store, in this process: it leases these programs and not those of a policy. Needs Linux and root.
+ * The pod is the one that the controller renders, with a kubelet, containerd and the images of the Dockerfile (test/e2e). The learner is
+ * its server and its store, in this process; it leases these programs instead of a policy's. Needs Linux and root.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -35,11 +35,11 @@ const NAMESPACE = "hostile";
 const MEMORY_BYTES = 256 << 20;
 const SCRATCH_BYTES = 64 << 20;
 const START_SECONDS = 180;
-/** Of one program, its kill and its clean-up included. */
+/** For one program, including its kill and its clean-up. */
 const LONGEST_SECONDS = 60;
-/** Of the end of a program after its time. */
+/** How late a program may end after its time limit. */
 const LATE_SECONDS = 1;
-/** What needs the fixture: a neighbour that it starts, seeds and a nonce that it chooses; a lease is a message of 4 MiB at most. */
+/** Programs that need the fixture: a neighbour that it starts, seeds or a nonce that it chooses, or a lease of more than 4 MiB. */
 const OF_THE_FIXTURE = [
   "program_of_50_mb",
   "other_slots",
@@ -50,14 +50,14 @@ const OF_THE_FIXTURE = [
   "forged_markers",
 ];
 const LONG_SECONDS = 10;
-/** Of the program that runs. */
+/** Time limit of the current program. */
 let timeoutSeconds = LONG_SECONDS;
 
 const { values } = parseArgs({
   options: { only: { type: "string" }, markdown: { type: "boolean", default: false } },
 });
 const names = values.only?.split(",") ?? HOSTILE.filter((name) => !OF_THE_FIXTURE.includes(name));
-/** Of the sandbox's container: what there is to attack. */
+/** Values for the sandbox's container: the targets of attacks. */
 const VALUES = {
   ...{
     ANSWERS: "/opt/longrun-tasks/diamonds/prepared/private/answers.csv",
@@ -138,7 +138,7 @@ async function attackAll(kubectl: Kubectl): Promise<void> {
   }
 }
 
-/** The Job as the controller renders it, and what it makes beside it. @returns the pod's name */
+/** Creates the Job that the controller renders, and its other objects. @returns the pod's name */
 async function startActor(kubectl: Kubectl, run: Run, certificate: (name: string) => Promise<string>): Promise<string> {
   await kubectl.run("create", "namespace", NAMESPACE);
   await kubectl.run("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted");
@@ -188,7 +188,7 @@ async function restartsOf(kubectl: Kubectl, pod: string): Promise<string> {
   return all.map((it) => `${it.name} ${it.restartCount} ${it.lastState?.terminated?.reason ?? ""}`.trim()).join(", ");
 }
 
-/** @returns in a word what came of it; what must not be is in `failures` */
+/** @returns the result in one word; violations are in `failures` */
 async function attack(store: ReturnType<typeof openStore>, name: string, index: number): Promise<string> {
   const expected = expectationOf(name, "landlock")!;
   const outcomes = [expected.outcome ?? "completed"].flat();

@@ -1,4 +1,4 @@
-# As many open files as there can be, in as many processes: a table that the whole machine shares.
+# Opens as many files as possible in as many processes as possible: the whole machine shares the table.
 import os, time
 def fill():
     kept = []

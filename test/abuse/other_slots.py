@@ -1,4 +1,4 @@
-# Another execution that runs on the same machine at this moment: its files by path, its processes by number, by name.
+# Attacks an execution that runs at the same time on this machine: its files by path, its processes by number and by name.
 import glob, os
 here = os.getcwd()
 found = []

@@ -1,4 +1,4 @@
-# Shuts its output down in both directions and works on: its end must be seen all the same, and its limits be held.
+# Shuts its output down in both directions and continues: its end must still be noticed, and its limits enforced.
 import os, socket, time
 print("before", flush=True)
 socket.socket(fileno=os.dup(1)).shutdown(socket.SHUT_RDWR)

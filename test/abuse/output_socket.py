@@ -1,4 +1,4 @@
-# What a socket can do that a pipe cannot, on the output: send descriptors and urgent bytes, tell who is at the other end, be shut down.
+# Uses features of a socket on its output that a pipe lacks: sends descriptors and urgent bytes, asks for the peer, shuts it down.
 import array, os, socket
 output = socket.socket(fileno=os.dup(1))
 def tried(what, action):

@@ -1,4 +1,4 @@
-# Grows between its prints, as fast as it can: whoever passes its output on must not be kept from looking at its memory.
+# Grows between its prints as fast as it can: forwarding its output must not delay the look at its memory.
 import os
 kept = []
 while True:

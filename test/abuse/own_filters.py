@@ -1,5 +1,5 @@
-# Filters and rule sets of its own on top, which may only take away: afterwards a socket, a file outside and a namespace
-# must be as impossible as before.
+# Adds filters and rule sets of its own, which may only restrict: afterwards a socket, a file outside and a namespace must still be
+# impossible.
 import ctypes, os, socket, struct
 libc = ctypes.CDLL(None, use_errno=True)
 allow_all = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7FFF0000))

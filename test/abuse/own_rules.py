@@ -1,4 +1,4 @@
-# Rules of its own (Landlock, seccomp) without end: each is memory of the kernel's that no process has.
+# Adds rules (Landlock, seccomp) without end: each takes kernel memory that belongs to no process.
 import ctypes, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
 rulesets = 0

@@ -1,4 +1,4 @@
-# One page in each 2 MB: a page table for each page, in many processes.
+# Uses one page in each 2 MB: a page table for each page, in many processes.
 import ctypes, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p

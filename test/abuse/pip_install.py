@@ -1,4 +1,4 @@
-# Installs a package, from the network or from what it wrote itself, into the environment of all programs, or of its own home.
+# Installs a package from the network or from its own files, into the environment of all programs or into its home.
 import os, site, subprocess, sys
 os.makedirs("own", exist_ok=True)
 open("own/setup.py", "w").write("from setuptools import setup\nsetup(name='abuse-was-here', py_modules=[])\n")

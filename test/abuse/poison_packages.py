@@ -1,4 +1,4 @@
-# Code that every later Python start, or import, would run: sitecustomize, .pth, a changed package, the sandbox itself.
+# Plants code that every later Python start or import would run: sitecustomize, .pth, a changed package, the sandbox itself.
 import os, sys, sysconfig
 places = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["stdlib"], "@SANDBOX@", os.path.dirname(sys.executable)]
 for place in places:

@@ -1,4 +1,4 @@
-# Makes the next start of a program load code of its own: LD_PRELOAD, PYTHONSTARTUP, a usercustomize in the home directory.
+# Makes the next start of a program load its own code: LD_PRELOAD, PYTHONSTARTUP, a usercustomize in the home directory.
 import os, subprocess, sys
 os.makedirs(".local/lib/python3.11/site-packages", exist_ok=True)
 for name in ("usercustomize.py", "sitecustomize.py", ".local/lib/python3.11/site-packages/usercustomize.py"):

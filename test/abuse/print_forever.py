@@ -1,3 +1,3 @@
-# Floods the terminal. Must end as outputLimit, and what is kept of it must stay small.
+# Floods its output. The outcome must be outputLimit, and the kept part small.
 while True:
     print("x" * 1000)

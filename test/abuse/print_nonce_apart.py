@@ -1,5 +1,5 @@
-# Prints its nonce in pieces, and encoded, for whoever reads the output later. The plain one is taken out; the others are of
-# this attempt alone, and no other has the same.
+# Prints its nonce in pieces, and encoded, for a later reader of the output. The plain nonce is removed; the other forms belong to this
+# attempt alone, and no other attempt has the same.
 nonce = "@NONCE@"
 import sys
 for part in (nonce[:16], nonce[16:]):

@@ -1,4 +1,4 @@
-# What only root of the machine may: each has to fail, whoever the zygote was started by.
+# Makes calls that only root may make: each must fail, whoever started the zygote.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 column = 0 if os.uname().machine == "x86_64" else 1

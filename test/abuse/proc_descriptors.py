@@ -1,4 +1,4 @@
-# Ways by the links below /proc/self to what is no name any more: the root, the old working directory, mapped files, descriptors of
+# Follows links below /proc/self to objects without a name: the root, the old working directory, mapped files, and descriptors of
 # directories that lead upwards.
 import os
 def tried(what, path, flags=os.O_RDONLY):

@@ -1,4 +1,4 @@
-# Reads everything that there is below /proc but what it may: its own processes at `namespaces`, a few files for libraries at `landlock`.
+# Reads everything below /proc except what it may: its own processes at `namespaces`, a few files for libraries at `landlock`.
 import os
 LIBRARIES = {"/proc/cpuinfo", "/proc/meminfo"}
 try:

@@ -1,5 +1,5 @@
-# Writes to its own files below /proc, and to those of the machine and of others: who is killed first when memory runs out, what is
-# dumped, who one is, how precise timers are.
+# Writes to its own files below /proc, and to the machine's and others': who is killed first for memory, core dumps, user ids, precision of
+# timers.
 import os
 names = """oom_score_adj oom_adj clear_refs coredump_filter mem comm timerslack_ns loginuid sessionid uid_map gid_map projid_map setgroups
     autogroup sched make-it-fail fail-nth attr/current attr/exec attr/fscreate attr/keycreate attr/sockcreate timens_offsets""".split()

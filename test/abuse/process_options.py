@@ -1,4 +1,4 @@
-# prctl: options of the process that give back what was taken, or hide who one is.
+# prctl: options that give back removed rights, or hide the process's identity.
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 for option, arguments, what in ((28, (0,), "secure bits"), (47, (2, 21), "ambient capability"), (38, (0,), "no_new_privs off"),

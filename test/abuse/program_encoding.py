@@ -1,3 +1,3 @@
 # -*- coding: zip -*-
-# Names a codec that is none for text, in the hope that the source is decompressed or executed while it is decoded.
+# Names a codec that is no text encoding, so that a reader might decompress or execute the source while decoding it.
 print("BREACH")

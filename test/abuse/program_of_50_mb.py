@@ -1,3 +1,3 @@
-# A program of 50 MB, for whoever reads it into a fixed buffer or keeps many of them. It runs like any other.
+# A program of 50 MB, against readers with a fixed buffer, or that keep many programs. It runs like any other.
 print("held")
 # @PADDING@

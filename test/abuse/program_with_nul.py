@@ -1,3 +1,3 @@
-# A NUL byte in the middle of the source. C stops reading there, Python refuses: failed, with the line.
+# A NUL byte in the middle of the source. C stops reading there, Python refuses it: failed, with the line.
 x = "@NUL@"
 print("BREACH")

@@ -1,2 +1,2 @@
-# Claims to be out of memory. Earns nothing: a failure like others.
+# Claims to be out of memory. It gains nothing: a failure like others.
 raise MemoryError("not really")

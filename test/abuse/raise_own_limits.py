@@ -1,4 +1,4 @@
-# Raises its own limits, leaves its processors, survives its parent, lets itself be dumped.
+# Raises its own limits, leaves its processors, outlives its parent, makes itself dumpable.
 import ctypes, os, resource
 for name in ("AS", "FSIZE", "NOFILE", "CPU", "CORE"):
     number = getattr(resource, "RLIMIT_" + name)

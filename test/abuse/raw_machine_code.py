@@ -1,4 +1,4 @@
-# Machine code of its own that asks the kernel without the C library, for whoever filters there: a socket by `syscall`.
+# Runs its own machine code that calls the kernel without the C library, against filters in the library: a socket by `syscall`.
 import ctypes, mmap, os
 if os.uname().machine == "x86_64":
     code = bytes.fromhex("b829000000bf02000000be01000000ba000000000f05c3")  # socket(AF_INET, SOCK_STREAM, 0)

@@ -1,4 +1,4 @@
-# The answers, by every path that leads there: absolute, relative, through /proc, through what is open already.
+# Reads the answers by every path: absolute, relative, through /proc, through open descriptors.
 import os
 paths = ["@ANSWERS@", "input/../../private/answers.csv", "input/../private/answers.csv",
          "/proc/@SUPERVISOR@/root@ANSWERS@", "/proc/1/root@ANSWERS@", "/proc/self/root@ANSWERS@", "/proc/@SUPERVISOR@/cwd" + "@ANSWERS@"]

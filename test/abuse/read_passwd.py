@@ -1,11 +1,11 @@
-# Files of the machine: users, keys, the home directories.
+# Reads files of the machine: users, keys, home directories.
 import glob, os
 for path in ("/etc/passwd", "/etc/shadow", "/etc/hostname", "/root/.ssh/id_rsa", os.path.expanduser("~/.bashrc"), "/proc/1/environ",
              "/proc/self/mountinfo", "/sys/kernel/notes"):
     try:
         text = open(path).read()
         if path == "/proc/1/environ" and os.getpid() == 1:
-            continue  # ourselves
+            continue  # this program
         if path.endswith("mountinfo") and "@OUTSIDE@" not in text and "@ANSWERS@" not in text:
             continue
         print("BREACH", path, text[:80])

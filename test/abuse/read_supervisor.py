@@ -1,4 +1,4 @@
-# What the supervisor has in its environment and memory, and whether a secret of it was inherited by us.
+# Reads the supervisor's environment and memory, and looks for secrets inherited from it.
 import gc, os
 for pid in ("@SUPERVISOR@", str(os.getppid()), "@VICTIM@"):
     if pid == "0":

@@ -1,4 +1,4 @@
-# Locks on single bytes of a file: each is memory of the kernel's, and nothing of the process's.
+# Locks single bytes of a file: each lock takes kernel memory, and none of the process's.
 import fcntl, os, time
 file = open("locked", "w+b")
 try:

@@ -1,4 +1,4 @@
-# Recursion without end. A Python exception, or a segmentation fault of its own stack.
+# Recurses without end: a Python exception, or a segmentation fault of its own stack.
 import sys
 sys.setrecursionlimit(10 ** 9)
 def f():

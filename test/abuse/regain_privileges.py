@@ -1,10 +1,10 @@
-# Back to root: setuid, capabilities, a setuid program.
+# Tries to become root: setuid, capabilities, a setuid program.
 import ctypes, os, subprocess
 for action in (lambda: os.setuid(0), lambda: os.setgroups([0]), lambda: os.chroot("/"), lambda: os.setresuid(0, 0, 0)):
     try:
         action()
         if os.getuid() == 0 and action.__code__.co_names[1:] in (("setuid",), ("setresuid",)):
-            continue  # was 0 all along, without a capability
+            continue  # the id was always 0, without a capability
         print("BREACH", action.__code__.co_names)
     except OSError:
         pass

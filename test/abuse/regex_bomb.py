@@ -1,4 +1,4 @@
-# A regular expression that backtracks for ever, inside one call that no signal handler of Python's interrupts.
+# A regular expression that backtracks for ever, in one call that no Python signal handler can interrupt.
 import re
 re.match(r"(a+)+$", "a" * 64 + "b")
 print("BREACH")

@@ -1,5 +1,5 @@
-# Requests to descriptors (ioctl, fcntl, prctl) that nobody expects: all numbers of the usual kinds, on a file, a directory, a device and a
-# pair of sockets. Only the few on the list may work.
+# Sends unexpected requests to descriptors (ioctl, fcntl, prctl): all numbers of the usual kinds, to a file, a directory, a device and a
+# pair of sockets. Only the few allowed ones may work.
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
 IOCTL = {0x541B, 0x5421, 0x5451, 0x5450, 0x5401, 0x802C542A, 0x5413, 0x540F}

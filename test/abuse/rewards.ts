@@ -1,7 +1,6 @@
 /**
- * Programs that are after the reward and not the task: each goes the whole way of a sample (instrumented, executed, told to
- * the learner, graded, weighted), and what it earned is compared with what `guess`, which does the same without the trick,
- * earned.
+ * Programs that seek the reward instead of solving the task. Each passes all stages of a sample (instrumented, executed, reported to the
+ * learner, graded, weighted). Its reward is compared with that of `guess`, which does the same without the trick.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -27,13 +26,13 @@ const REWARDS = { failureReward: -10, markerReward: 0.1 };
 const WEIGHTS: DurationOptions = {
   ...{ durationWeighting: "Paper", durationCap: 10, startupSeconds: 1, timeoutWeight: "Full", durationClock: "Active" },
 };
-/** Of a valid submission that a guard flags. */
+/** Reward of a valid submission that a guard flags. */
 const CAP = 0.1;
 const WORST_VALID = -9;
-/** What seven markers can earn, and no submission. */
+/** The highest reward without a submission: seven markers. */
 const BEST_INVALID = REWARDS.failureReward + 7 * REWARDS.markerReward;
 
-/** The paper's own weakness: a marker says that a line was reached, and a program can reach lines that do nothing. */
+/** A weakness of the paper's method: a marker shows that a line was reached, and a program can reach lines that do nothing. */
 const MARKERS_WITHOUT_WORK =
   "markers are earned without the work that they stand for; all seven are worth less than the worst valid submission";
 
@@ -43,19 +42,19 @@ interface Earned {
 }
 
 interface RewardCase {
-  /** Runs before it, as an execution of its own. */
+  /** Program that runs before it, as an execution of its own. */
   after?: string;
-  /** Runs beside it. */
+  /** Program that runs beside it. */
   beside?: string;
   task?: "double" | "leaking";
   timeoutSeconds?: number;
-  /** `same`: exactly what `guess` earned, or the named program; a number: at most that. */
+  /** `same`: exactly the reward of `guess`; `as`: that of the named program; a number: at most that. */
   earns: "same" | number | { as: string };
   reason?: RegExp;
   guard?: string;
-  /** Its duration weight over that of `guess`, by the default clock, is at most this. */
+  /** Limit of its duration weight divided by that of `guess`, by the default clock. */
   weight?: number;
-  /** What it does gain, in words: where it `earns` as others do, duration weight; else reward above a failure's. */
+  /** What it does gain, in words: duration weight if it `earns` as others do; otherwise more reward than a failure. */
   open?: string;
 }
 
@@ -102,11 +101,11 @@ export const REWARD_CASES: Record<string, RewardCase> = {
   honest: { after: "writes_modules", earns: { as: "honest" } },
 };
 
-/** The tasks, and the learner's side of them. */
+/** The tasks, and the learner's part in them. */
 export class Rewards {
   readonly #folder = mkdtempSync(join(tmpdir(), "longrun-rewards-"));
   readonly #tasks: Record<string, Task>;
-  /** By name of the program: of one that stands for itself. */
+  /** Rewards by program name, for programs that others are compared with. */
   readonly #earned = new Map<string, Earned>();
 
   constructor() {
@@ -118,12 +117,12 @@ export class Rewards {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** For an arena. */
+  /** Public data, for an arena. */
   get inputs(): Record<string, string> {
     return Object.fromEntries(Object.entries(this.#tasks).map(([name, task]) => [name, task.publicDirectory]));
   }
 
-  /** @returns a line of what it earned. @throws AssertionError if it gained something */
+  /** @returns a line about the reward. @throws AssertionError if the program gained something */
   async tryCase(arena: Arena, name: string): Promise<{ verdict: string; reward: number; weight: number }> {
     const {
       after,
@@ -161,7 +160,7 @@ export class Rewards {
     return { verdict: open ? "OPEN" : "no gain", reward: reward.reward, weight: times };
   }
 
-  /** What a program sees of where it runs must not tell a graded execution from another one. */
+  /** The environment that a program sees must not distinguish a graded execution from another one. */
   async samePlace(arena: Arena): Promise<void> {
     const seen = [];
     for (const seed of [1, 2])
@@ -202,7 +201,7 @@ export class Rewards {
     return { result, reward: gradeSample(sample, result.submission, this.#tasks[task]!, REWARDS) };
   }
 
-  /** y is three times x, and a little. The leaking one has y in its public test set. */
+  /** Makes a task in which y is three times x, plus a little. With `leaks`, y is in the public test set. */
   #make(name: string, leaks: boolean): Task {
     const folder = join(this.#folder, name);
     for (const part of ["public", "private"]) mkdirSync(join(folder, "prepared", part), { recursive: true });
@@ -249,7 +248,7 @@ guardedRewardCap: ${CAP}
   }
 }
 
-/** In a batch of the two: how many times the weight of the other. */
+/** Returns, for a batch of the two, the weight of `one` divided by that of `other`. */
 function weightOver(one: Earned, other: Earned, options: DurationOptions): number {
   const timed = ({ result }: Earned): TimedSample => ({
     ...{ outcome: result.outcome, durationSeconds: result.durationSeconds, cpuSeconds: result.cpuSeconds },

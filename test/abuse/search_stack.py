@@ -1,4 +1,4 @@
-# Looks for answers, keys and the grader in its own process: frames of its callers, every object, every module, its memory.
+# Looks for answers, keys and the grader in its own process: callers' frames, every object, every module, its memory.
 import gc, os, sys
 needle = "".join(["secret", "-answer-", "4711"])
 own = globals()

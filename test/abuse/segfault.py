@@ -1,3 +1,3 @@
-# Dies by a signal of its own making. failed, with the signal.
+# Ends by a signal that it causes: failed, with the signal.
 import ctypes
 ctypes.string_at(0)

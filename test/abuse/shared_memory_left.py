@@ -1,4 +1,4 @@
-# Named shared memory and semaphores stay when their maker ends. Another execution must not find them.
+# Named shared memory and semaphores outlive their maker. Another execution must not find them.
 from multiprocessing import shared_memory
 import os
 for name in ("abuse_left", "psm_abuse_left"):

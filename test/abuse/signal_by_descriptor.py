@@ -1,4 +1,4 @@
-# A signal without kill(): F_SETOWN lets the kernel send SIGIO or any other to whoever is named there.
+# A signal without kill(): F_SETOWN makes the kernel send SIGIO or another signal to any named process.
 import fcntl, os
 read, write = os.pipe()
 try:

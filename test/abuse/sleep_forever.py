@@ -1,3 +1,3 @@
-# Uses no processor time, so that limits on it never come. timedOut.
+# Uses no processor time, so that limits on it are never reached. The outcome is timedOut.
 import time
 time.sleep(1e6)

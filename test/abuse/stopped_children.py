@@ -1,4 +1,4 @@
-# Children that are stopped, traced by nobody and ignore everything, in sessions of their own, each the child of another.
+# Stopped children that nobody traces and that ignore every signal, in sessions of their own, each the child of another.
 import os, signal, time
 try:
     for _ in range(20):

@@ -1,4 +1,4 @@
-# A device node: reading it never ends.
+# The submission is a device node: reading it never ends.
 import os, stat
 try:
     os.mknod("submission.csv", stat.S_IFCHR | 0o666, os.makedev(1, 5))

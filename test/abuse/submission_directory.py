@@ -1,3 +1,3 @@
-# A directory of that name.
+# The submission is a directory.
 import os
 os.mkdir("submission.csv")

@@ -1,4 +1,4 @@
-# A pipe that nobody writes to: who opens it waits for ever.
+# The submission is a pipe without a writer: opening it waits for ever.
 import os
 try:
     os.mkfifo("submission.csv")

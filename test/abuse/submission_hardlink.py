@@ -1,4 +1,4 @@
-# A second name of another file: of the answers, of the public data, at last of one of its own.
+# The submission is a hard link to another file: the answers, the public data, finally one of its own files.
 import os
 for source in ("@ANSWERS@", "input/train.csv"):
     try:

@@ -1,4 +1,4 @@
-# A pickle that runs a command in whoever loads it. It is handed in as bytes and never unpickled.
+# A pickle that runs a command when it is loaded. It is handed in as bytes and never unpickled.
 import pickle
 class Exploit:
     def __reduce__(self):

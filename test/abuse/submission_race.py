@@ -1,5 +1,5 @@
-# A thread swaps the submission between a file and a link to the answers until the end, so that a check and the reading
-# after it see different things (time of check, time of use).
+# A thread swaps the submission between a file and a link to the answers until the end, so that a check and the following read may see
+# different files (time of check, time of use).
 import os, threading
 open("good.csv", "w").write("id,target\n1,1\n")
 os.symlink("@ANSWERS@", "link.csv")

@@ -1,4 +1,4 @@
-# Hands in something, and leaves a process that changes it once the program has ended, while it is read.
+# Writes a submission, and leaves a process that changes it after the program's end, while it is read.
 import os
 open("submission.csv", "w").write("id,target\n1,first\n")
 try:

@@ -1,4 +1,4 @@
-# A file of 5 GB that takes no room, for whoever reads it whole; then as large as it can be made.
+# A file of 5 GB that takes no disk space, against readers that read it whole; then as large as possible.
 import os
 descriptor = os.open("submission.csv", os.O_CREAT | os.O_RDWR)
 try:

@@ -1,3 +1,3 @@
-# A link to the answers: who follows it grades the answers against themselves.
+# A link to the answers: a reader that follows it grades the answers against themselves.
 import os
 os.symlink("@ANSWERS@", "submission.csv")

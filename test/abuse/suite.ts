@@ -1,4 +1,4 @@
-/** One isolation level as hostile and honest programs meet it: a world, a sandbox, and what must have come of each. */
+/** Runs hostile and honest programs at one isolation level: makes a world and a sandbox, and checks the results. */
 import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,24 +29,24 @@ const LIMITS: Limits = {
 };
 /** For programs that only the clock ends. */
 export const SHORT_SECONDS = 1;
-/** How late the end of a program may come after its time. */
+/** How late a program may end after its time limit. */
 const LATE_SECONDS = 1;
 
-/** Names of the programs in a folder. */
+/** Returns the names of the programs in a folder. */
 export const programsIn = (folder: string) =>
   readdirSync(join(HERE, folder))
     .filter((name) => name.endsWith(".py"))
     .map((name) => basename(name, ".py"))
     .sort();
-/** In the order in which they are run: the last finds what the one before has left. */
+/** In running order: `find_left` must run right after `leave_behind`. */
 export const HOSTILE = Object.keys(EXPECTATIONS);
 
 export interface Column {
   name: string;
   level: IsolationLevel;
-  /** Hides newer Landlock versions: what they would hold is then held by namespaces or seccomp. */
+  /** Hides newer Landlock versions; namespaces or seccomp must then cover their features. */
   landlockAbi?: number;
-  /** The sandbox is a container apart that listens, as in a pod, and has no namespaces of its own. */
+  /** The sandbox is a separate container that listens, as in a pod, and has no namespaces of its own. */
   sidecar?: boolean;
 }
 
@@ -61,11 +61,11 @@ export const COLUMNS: Column[] = [
 ];
 
 export interface ArenaOptions {
-  /** Of the Python environment. */
+  /** Directory of the Python environment. */
   environment: string;
   /** Modules that zygotes import beforehand. */
   warm?: string[];
-  /** Further tasks: directories with public data by name. */
+  /** Additional tasks: directories with public data by name. */
   inputs?: Record<string, string>;
 }
 
@@ -92,7 +92,7 @@ export class Arena {
     this.#sidecar = sidecar;
   }
 
-  /** @returns in one line why not, where this machine cannot have such a sandbox */
+  /** @returns the arena, or one line that says why this machine cannot have such a sandbox */
   static async open(column: Column, options: ArenaOptions): Promise<Arena | string> {
     const { level, landlockAbi } = column;
     const { environment, warm } = options;
@@ -130,7 +130,7 @@ export class Arena {
   async close(): Promise<void> {
     const pid = this.#pid;
     await this.sandbox.stop();
-    await this.#sidecar?.listening(); // once nothing is left
+    await this.#sidecar?.listening(); // when nothing is left
     this.world.close();
     rmSync(this.#space, { recursive: true, force: true });
     const left = descendants(pid);
@@ -142,7 +142,7 @@ export class Arena {
     return this.#sidecar?.pid ?? this.sandbox.pid!;
   }
 
-  /** Runs a program with the paths, processes and ports of this world filled in. */
+  /** Runs a program with this world's paths, processes and ports filled in. */
   run(
     text: string,
     limits: Limits = LIMITS,
@@ -152,7 +152,7 @@ export class Arena {
     return execute(this.sandbox, { task, program, nonce, limits, seed });
   }
 
-  /** Runs a hostile program. @returns what held, in a word. @throws AssertionError if something did not */
+  /** Runs a hostile program. @returns the result in one word. @throws AssertionError if a check failed */
   async attack(name: string): Promise<string> {
     const expected = expectationOf(name, this.column.level);
     assert.ok(expected, `expectations.ts says nothing about ${name} at ${this.column.level}`);
@@ -182,7 +182,7 @@ export class Arena {
     return outcomes.includes("completed") && result.outcome === "completed" ? "held" : result.outcome;
   }
 
-  /** Random numbers follow the seed of the execution. */
+  /** Random numbers depend on the execution's seed. */
   async #guessRandom(text: string): Promise<string> {
     const drawn = [];
     for (const seed of [1, 2, 1]) drawn.push((await this.run(text, LIMITS, { seed })).terminalOutput.toString());
@@ -191,7 +191,7 @@ export class Arena {
     return "held";
   }
 
-  /** Another slot of the same actor has a program that runs meanwhile, which has printed and sleeps. */
+  /** Meanwhile a program in another slot of the same actor has printed and sleeps. */
   async #besideNeighbour(work: () => Promise<string>): Promise<string> {
     const text = `open("note", "w").write("${NEIGHBOUR_NOTE}")`;
     return this.beside(text, "task", async () => {
@@ -202,7 +202,7 @@ export class Arena {
     });
   }
 
-  /** Does `work` while another slot of the same actor has run `text`, and sleeps with what it wrote. */
+  /** Runs `work` while another slot of the same actor has run `text` and sleeps with its output. */
   async beside<T>(text: string, task: string, work: () => Promise<T>): Promise<T> {
     const { level, landlockAbi } = this.column;
     const { environment } = this.#options;
@@ -229,14 +229,14 @@ export class Arena {
     }
   }
 
-  /** After an execution: nothing came out, nothing was harmed, nothing is left. */
+  /** Checks after an execution that nothing leaked, nothing was harmed, and nothing is left. */
   settled(result: ExecutionResult): void {
     const said = result.terminalOutput.toString("latin1");
     assert.ok(!said.includes("BREACH"), said);
     assert.ok(!said.includes(SECRET) && !result.submission?.includes(SECRET), "the secret came out");
     this.world.check();
     assert.ok(this.sandbox.alive, "the sandbox broke");
-    // The child that waits for the next program, and the zygote where the process that we know is its parent.
+    // The child that waits for the next program, and the zygote if the known process is its parent.
     const expected = this.#sidecar || this.column.level === "namespaces" ? 2 : 1;
     assert.equal(descendants(this.#pid).length, expected, "a process was left");
     for (const place of this.column.level === "landlock" ? ["scratch", "tmp"] : []) {

@@ -1,5 +1,5 @@
-# Puts a link in the place of its own scratch directory, or of what is beside it, for whoever cleans up or collects there with
-# more rights (Judge0, CVE-2024-28185 and -28189).
+# Replaces its own scratch directory, or something beside it, by a link, against a clean-up with more rights (Judge0, CVE-2024-28185 and
+# -28189).
 import os
 here = os.getcwd()
 for path in (here, os.environ["TMPDIR"], os.path.dirname(here)):

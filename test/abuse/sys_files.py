@@ -1,4 +1,4 @@
-# Reads and writes what there is below /sys, /dev, /run, /var, /boot and /root.
+# Reads and writes files below /sys, /dev, /run, /var, /boot and /root.
 import os
 processors = "/sys/devices/system/cpu"
 for top in ("/sys", "/dev", "/run", "/var", "/boot", "/root", "/home", "/etc", "/opt", "/mnt", "/media", "/srv", "/lost+found"):

@@ -1,5 +1,5 @@
-# The same call by `int 0x80`, the entry for 32-bit programs, whose numbers mean other calls: a filter that only knows the
-# 64-bit numbers lets socketcall (102) through as getuid. The kernel ends the program.
+# The same call by `int 0x80`, the entry for 32-bit programs, whose numbers mean other calls: a filter that only knows the 64-bit numbers
+# would allow socketcall (102) as getuid. The kernel ends the program.
 import ctypes, mmap, os
 if os.uname().machine != "x86_64":
     os.abort()

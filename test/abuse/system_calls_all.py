@@ -1,5 +1,5 @@
-# Every system call from 0 to 600: what is not on the list of those that are allowed answers EPERM, ENOSYS or EOPNOTSUPP, or does nothing and says 0.
-# (Those on it are not made: they end, wait for ever, or are tried elsewhere.)
+# Makes every system call from 0 to 600 that is not allowed: each must answer EPERM, ENOSYS or EOPNOTSUPP, or do nothing and return 0.
+# (Allowed calls are left out: they end, wait for ever, or are tried elsewhere.)
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long

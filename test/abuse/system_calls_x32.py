@@ -1,4 +1,4 @@
-# x32: 64-bit calls with a bit set in their number, for a filter that compares numbers only.
+# x32: 64-bit calls with a bit set in their number, against a filter that only compares numbers.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 if os.uname().machine == "x86_64":

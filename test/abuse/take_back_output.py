@@ -1,5 +1,5 @@
-# Opens its own output again, for reading, and takes back what was counted to be passed on: whoever passes it on would wait for
-# bytes that never come, and hear no kill.
+# Opens its own output for reading, and takes back bytes that were counted: the forwarder would wait for bytes that never come, and miss a
+# kill.
 import os
 taken = 0
 try:

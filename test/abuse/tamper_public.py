@@ -1,4 +1,4 @@
-# Changes the public data for the executions that come after.
+# Changes the public data for later executions.
 import os
 for action in (lambda: open("input/train.csv", "a").write("x"), lambda: os.unlink("input/train.csv"),
                lambda: os.rename("input/train.csv", "input/other"), lambda: open("input/new.csv", "w"),

@@ -1,4 +1,4 @@
-# Connections: to a server on loopback, to the metadata address of clouds, by name; and a port of its own.
+# Connects to a server on loopback, to the metadata address of clouds, and by name; and listens on a port.
 import socket
 for family, kind, address in ((socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", @TCP@)),
                               (socket.AF_INET6, socket.SOCK_STREAM, ("::1", @TCP@)),

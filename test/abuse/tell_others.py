@@ -1,4 +1,4 @@
-# What one program could tell another by the public data, which all of them see: locks, and which pages of a file are in memory.
+# Tries to pass information to another program by the public data, which all programs see: locks, and which pages of a file are in memory.
 import ctypes, fcntl, mmap, os
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p

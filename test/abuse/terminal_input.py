@@ -1,4 +1,4 @@
-# TIOCSTI types into the terminal of whoever started the run.
+# TIOCSTI types into the terminal of the user who started the run.
 import fcntl
 for descriptor in (0, 1, 2):
     try:

@@ -1,4 +1,4 @@
-# Threads without end.
+# Starts threads without end.
 import threading, time
 started = 0
 try:

@@ -1,5 +1,5 @@
-# A thread with a table of descriptors of its own has 1,024 more that no look at the process shows: by clone without CLONE_FILES, or
-# by close_range with CLOSE_RANGE_UNSHARE.
+# A thread with its own descriptor table has 1,024 more that a look at the process does not show: by clone without CLONE_FILES, or by
+# close_range with CLOSE_RANGE_UNSHARE.
 import ctypes, os, threading
 libc = ctypes.CDLL(None, use_errno=True)
 clone = 56 if os.uname().machine == "x86_64" else 220

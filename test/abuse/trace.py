@@ -1,4 +1,4 @@
-# Debugger's and memory-reading calls on the supervisor, the zygote and a bystander.
+# Makes calls of debuggers and memory readers on the supervisor, the zygote and a bystander.
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206

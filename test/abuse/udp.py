@@ -1,4 +1,4 @@
-# A datagram says as much as a connection. Raw and netlink sockets too.
+# A datagram can leak as much as a connection. Also tries raw and netlink sockets.
 import socket
 for family, kind, address in ((socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", @UDP@)),
                               (socket.AF_INET, socket.SOCK_RAW, ("127.0.0.1", 0)),

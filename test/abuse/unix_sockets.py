@@ -1,5 +1,5 @@
-# Unix sockets: abstract names cross mount namespaces, paths reach services of the machine, and a pair of datagram
-# sockets can still send to any name.
+# Unix sockets: abstract names cross mount namespaces, paths reach services of the machine, and a pair of datagram sockets can still send to
+# any name.
 import socket
 for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
     for address in ("\0@ABSTRACT@", "@OUTSIDE@/socket", "/var/run/docker.sock", "/run/systemd/notify"):

@@ -1,4 +1,4 @@
-# Puts something else in the place of the public data, in its own scratch directory, and under the name of the submission.
+# Replaces the public data, in its own scratch directory and under the name of the submission.
 import os
 for action in (lambda: os.rename("input", "other"), lambda: os.rmdir("input"), lambda: os.unlink("input"), lambda: os.rename("input/train.csv", "train.csv"),
                lambda: os.link("input/train.csv", "linked"), lambda: os.unlink("input/train.csv"), lambda: os.truncate("input/train.csv", 0),

@@ -1,4 +1,4 @@
-# Files and directories that are not to be removed: no rights, immutable, read-only, not empty.
+# Makes files and directories that are hard to remove: no rights, immutable, read-only, not empty.
 import fcntl, os, struct
 os.makedirs("d/e/f", exist_ok=True)
 for path in ("d/file", "d/e/file", "d/e/f/file"):

@@ -1,5 +1,5 @@
-# What the kernel counts by user and not by process: signals that wait, timers, locked memory, watches, keys, queues, namespaces. Whoever
-# takes all of it takes it from the supervisor and from other programs of the same user.
+# Uses up resources that the kernel counts by user instead of by process: pending signals, timers, locked memory, watches, keys, queues,
+# namespaces. The supervisor and other programs of the same user would lack them.
 import ctypes, os, signal
 libc = ctypes.CDLL(None, use_errno=True)
 def most(make, enough):

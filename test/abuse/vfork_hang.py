@@ -1,4 +1,4 @@
-# A parent that waits for a vfork child that never goes on sleeps so deep that signals do not wake it; SIGKILL has to.
+# A parent that waits for a vfork child without an end sleeps uninterruptibly: only SIGKILL ends it.
 import ctypes, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 clone, CLONE_VFORK, SIGCHLD = (56 if os.uname().machine == "x86_64" else 220), 0x4000, 17

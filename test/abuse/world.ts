@@ -1,7 +1,6 @@
 /**
- * What hostile programs are let loose on: answers, a bystander process, listening sockets, a directory with
- * something precious in it, all open to any user, so that nothing but the sandbox protects them. `check` looks at all
- * of it from outside.
+ * The targets of hostile programs: answers, a bystander process, listening sockets, and a directory with precious files. All are open to
+ * any user, so that only the sandbox protects them. `check` examines all of them from outside.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
@@ -28,7 +27,7 @@ import type { IsolationLevel } from "../../proto/isolation.ts";
 export const SECRET = "secret-answer-4711";
 export const NONCE = "0123456789abcdef0123456789abcdef";
 
-/** In a file of the execution beside. */
+/** Text in a file of the neighbouring execution. */
 export const NEIGHBOUR_NOTE = "neighbour-4711";
 const PROGRAM_BYTES = 50_000_000;
 const SANDBOX = fileURLToPath(new URL("../../actor/sandbox", import.meta.url));
@@ -37,7 +36,7 @@ export interface World {
   /** Task folder. */
   task: string;
   publicData: string;
-  /** Puts the paths, process ids and ports of this world into a program. */
+  /** Fills this world's paths, process ids and ports into a program. */
   fill: (program: string) => string;
   /** Throws if anything was read, changed, contacted or killed. */
   check: () => void;
@@ -45,10 +44,10 @@ export interface World {
 }
 
 export interface WorldOptions {
-  /** Of Python. */
+  /** Directory of the Python environment. */
   environment: string;
   level: IsolationLevel;
-  /** Of the sandbox, as programs would have to name it, where it has one. */
+  /** Path of the sandbox's control socket for programs, if it has one. */
   controlSocket?: string | undefined;
   /** The directory of another slot. */
   neighbour?: string;
@@ -136,7 +135,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   };
 }
 
-/** A program with each `@NAME@` replaced by the value of that name. */
+/** Returns a program with each `@NAME@` replaced by that name's value. */
 export function fillIn(program: string, values: Record<string, string>): string {
   return program.replace(/@([A-Z]+)@/g, (whole, name) => {
     if (name === "PADDING") return "x".repeat(PROGRAM_BYTES - program.length);
@@ -144,7 +143,7 @@ export function fillIn(program: string, values: Record<string, string>): string 
   });
 }
 
-/** Numbers of the system calls that a program may make, if only with some arguments, and of those that do nothing and say 0. */
+/** Returns the numbers of system calls that a program may make, at least with some arguments, and of those that do nothing and return 0. */
 export function systemCalls(environment: string, level: IsolationLevel): Record<string, string> {
   const code = `
 import seccomp, system_calls
@@ -162,7 +161,7 @@ function digest(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
-/** Names, modes, times and contents of everything below a directory. */
+/** Returns names, modes, times and contents of everything below a directory. */
 function listing(directory: string): string[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .map((entry) => {

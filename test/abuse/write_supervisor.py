@@ -1,4 +1,4 @@
-# Writes into the memory of the supervisor, the zygote and another process of the same user.
+# Writes to the memory of the supervisor, the zygote and another process of the same user.
 import os
 for pid in ("@SUPERVISOR@", str(os.getppid()), "@VICTIM@"):
     for name in ("mem", "oom_score_adj", "comm", "coredump_filter"):

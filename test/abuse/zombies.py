@@ -1,4 +1,4 @@
-# Children that end and that nobody waits for: each keeps a process id.
+# Children that end without being waited for: each keeps a process id.
 import os, time
 try:
     for _ in range(5000):

@@ -1,6 +1,6 @@
 /**
- * The learners of `bench active`, all in one process: of each run a server with the run's certificates and the status board
- * of the real learner, which goes through iterations. No model, no store, no actor is behind them.
+ * The learners of `bench active`, all in one process: each run has a server with the run's certificates and the real learner's status
+ * board, which goes through iterations. There is no model, store or actor.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import * as grpc from "@grpc/grpc-js";
@@ -23,11 +23,11 @@ const PHASES: [phase: number, seconds: number][] = [
   [Phase.TRAINING, 14],
   [Phase.CHECKPOINTING, 2],
 ];
-/** Times a second that counts change. */
+/** How often counts change, per second. */
 const CHANGES_PER_SECOND = 5;
 const SAMPLES = 16;
 
-/** From the parent: a learner is to be; all begin to iterate; these evaluate. */
+/** From the parent: serve a learner; all begin to iterate; these evaluate. */
 export type Order = { serve: string } | { iterate: true } | { evaluate: string[] };
 /** To the parent: it listens; it was told to suspend, and when (Unix milliseconds); it evaluates. */
 export type Report =
@@ -87,7 +87,7 @@ async function secretOf(run: string): Promise<Secret> {
   }
 }
 
-/** From somewhere in an iteration on. */
+/** Iterates, starting somewhere within an iteration. */
 async function iterate(run: string, { board, executions }: Learner): Promise<void> {
   await sleep(Math.random() * 1000 * PHASES.reduce((sum, [, seconds]) => sum + seconds, 0));
   for (let iteration = 1; ; iteration++) {

@@ -1,6 +1,6 @@
 /**
- * One controller with many runs that all train: each learner pushes its status as the real one does, through phases of an
- * iteration a minute. What the controller costs, and how long what matters waits behind what does not.
+ * One controller with many runs that all train: each learner pushes its status like the real one, through the phases of one iteration per
+ * minute. Measures the controller's costs, and how long important changes wait behind others.
  */
 import { fork } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";

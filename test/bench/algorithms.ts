@@ -1,10 +1,10 @@
-/** What each `algorithm.baseline` learns in the quickstart: the first iteration, by the starting policy, and the last three. */
+/** Compares what each `algorithm.baseline` learns in the quickstart: the first iteration, by the starting policy, and the last three. */
 
 import { mean } from "../../learner/evaluation/bootstrap.ts";
 import { first, LAST, last, MEASURES, programs, runArms } from "./arms.ts";
 import type { Bench } from "./result.ts";
 
-/** All with the quickstart's validScoreWeight, which RLOO can have only where advantages are whitened. */
+/** All have the quickstart's validScoreWeight, which RLOO only allows with whitened advantages. */
 const ARMS: Record<string, string[]> = {
   BatchMean: [],
   PPO: ["algorithm.baseline=Critic"],

@@ -1,4 +1,4 @@
-/** Runs of one manifest that differ in a few settings, for benchmarks that ask what is learned. */
+/** Runs one manifest with a few different settings, for benchmarks of learning. */
 import { existsSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,10 +14,10 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 const CLI = path("../../controller/cli.ts");
 const MANIFEST = path("../../manifests/quickstart/trainingrun.yaml");
 
-/** How many iterations at the end of a run count as what was learned. */
+/** Number of iterations at the end of a run that count as the learned result. */
 export const LAST = 3;
 
-/** Of an iteration; each is better when higher. */
+/** Measures of an iteration; higher is better. */
 export const MEASURES: Record<string, (line: IterationMetrics) => number> = {
   "valid fraction": (line) => line.validFraction,
   // Between the task's rewardRange.worst (0) and .best (1), clipped.
@@ -33,10 +33,10 @@ export interface Arms {
 }
 
 /**
- * Runs each arm, which is named settings (`path=value`), with each seed, one run after the other.
+ * Runs each arm, a name with settings (`path=value`), with each seed, one run after the other.
  *
- * Flags: `--seeds N`, `--manifest FILE`, `--set path=value` for all arms, and `--runs DIR`, which keeps the run folders; a
- * run that is there already and whole is not run again.
+ * Flags: `--seeds N`, `--manifest FILE`, `--set path=value` for all arms, and `--runs DIR`, which keeps the run folders; a complete run in
+ * there is not repeated.
  */
 export async function runArms(arms: Record<string, string[]>, flags: string[], seeds: number): Promise<Arms> {
   const { values } = parseArgs({
@@ -68,12 +68,12 @@ export async function runArms(arms: Record<string, string[]>, flags: string[], s
 
 type Value = (line: IterationMetrics) => number;
 
-/** Of each run, the last iterations. */
+/** Returns the last iterations of each run. */
 export const last = (runs: IterationMetrics[][], value: Value) => runs.map((run) => run.slice(-LAST).map(value));
 
-/** Mean over the runs of the first iteration, which the starting policy wrote. */
+/** Returns the mean over the runs of the first iteration, which the starting policy wrote. */
 export const first = (runs: IterationMetrics[][], value: Value) => mean(runs.map((run) => value(run[0]!)));
 
-/** Programs executed, mean over the runs. */
+/** Returns the number of executed programs, mean over the runs. */
 export const programs = (runs: IterationMetrics[][]) =>
   mean(runs.map((run) => run.reduce((sum, line) => sum + line.executed, 0)));

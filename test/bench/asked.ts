@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** A program that answers each line on its stdin with a line of JSON, the first of them when it is ready. */
+/** A process that answers each line on its stdin with a line of JSON; its first line means that it is ready. */
 export class Asked<Answer> {
   readonly #child: ChildProcess;
   readonly #answers: AsyncIterator<string>;
@@ -13,7 +13,7 @@ export class Asked<Answer> {
     this.#answers = createInterface({ input: this.#child.stdout! })[Symbol.asyncIterator]();
   }
 
-  /** @throws when it ends before it is ready */
+  /** @throws Error if it ends before it is ready */
   static async start<Answer>(name: string, file: string, args: string[]): Promise<Asked<Answer>> {
     const asked = new Asked<Answer>(name, file, args);
     await asked.#answer();

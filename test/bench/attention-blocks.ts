@@ -1,9 +1,9 @@
 /**
- * What the number of blocks that attention goes in costs and saves, one thread, two layers of Qwen2.5-0.5B's width:
+ * Measures what the number of attention blocks costs and saves: one thread, two layers of Qwen2.5-0.5B's width:
  *
  *     node test/bench/attention-blocks.ts evaluate|step|checkpointed TOKENS [BLOCKS]
  *
- * Prints one JSON line: CPU seconds of the third run, and how far resident memory grew.
+ * Prints one JSON line: CPU seconds of the third run, and the growth of resident memory.
  */
 import fs from "node:fs";
 import os from "node:os";
@@ -46,7 +46,7 @@ const feeds: Record<string, Tensor> = {
   ...{ ratioLow: scalar(0.8), ratioHigh: scalar(1.2), dualClip: scalar(1e30) },
 };
 const resident = () => Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync("/proc/self/status", "utf8"))![1]) / 1024;
-fs.writeFileSync("/proc/self/clear_refs", "5"); // the highest begins anew
+fs.writeFileSync("/proc/self/clear_refs", "5"); // resets the peak
 const before = resident();
 let cpuSeconds = 0;
 for (let run = 0; run < 3; run++) {

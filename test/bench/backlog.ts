@@ -1,4 +1,4 @@
-/** A real learner's server with a queue of programs, and what works through it. */
+/** A real learner's server with a queue of programs, and the processes that work on it. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -41,13 +41,13 @@ export class Backlog {
   #queued = 0;
   #whenDone: (() => void) | undefined;
   readonly #children: ChildProcess[] = [];
-  /** Folder with a folder of TLS files for each actor that was asked for. */
+  /** Folder with a folder of TLS files for each requested actor. */
   readonly tlsDirectory: string;
   readonly #tls: RunCertificates;
-  /** Settles as `add` does with the programs that it was started with. */
+  /** Settles like `add` for the programs given at the start. */
   done: Promise<void> = Promise.resolve();
 
-  /** @param programs all queued before the first actor is there */
+  /** @param programs all queued before the first actor connects */
   static async start(programs: string[]): Promise<Backlog> {
     const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
     const tls = await writeRunCertificates(join(directory, "tls"), { validSeconds: 3600 });
@@ -83,7 +83,7 @@ export class Backlog {
     });
   }
 
-  /** Queues programs. Resolves when all have a result; rejects when a process that works on them ends. */
+  /** Queues programs. Resolves when all have a result; rejects if a process that works on them ends. */
   add(programs: string[]): Promise<void> {
     const first = this.#queued;
     this.#queued += programs.length;
@@ -112,7 +112,7 @@ export class Backlog {
     return `127.0.0.1:${this.#server.port}`;
   }
 
-  /** Resolves at the next one. */
+  /** Resolves at the next result. */
   async nextResult(): Promise<void> {
     await Promise.race([once(this.#store.events, "finished"), this.done]);
   }
@@ -139,12 +139,12 @@ export class Backlog {
     return Promise.all(starting);
   }
 
-  /** Below it are the scratch directories of a real actor's slots. */
+  /** Returns the folder with the scratch directories of a real actor's slots. */
   scratchOf(index: number): string {
     return join(this.#directory, `actor-${index}`);
   }
 
-  /** Starts a process that works on the queue, and ends with the backlog. */
+  /** Starts a process that works on the queue, and ends it with the backlog. */
   startProcess(module: string, args: string[]): ChildProcess {
     const env = { ...process.env, LOG_LEVEL: "warn" };
     const child = fork(module, args, { stdio: ["ignore", "ignore", "inherit", "ipc"], env });
@@ -155,7 +155,7 @@ export class Backlog {
     return child;
   }
 
-  /** When each result came, seconds, and what it was. @throws if a program did not complete */
+  /** Returns each result with its time, in seconds. @throws Error if a program did not complete */
   results(): { at: number; result: AcceptedResult }[] {
     return this.#store.samples([...this.#finishedAt.keys()]).map(({ id, result }) => {
       if (result?.outcome !== "completed") throw new Error(`${id} came to ${result?.outcome}: ${result?.detail}`);

@@ -1,4 +1,4 @@
-/** How much of its time an actor executes programs while executions wait: a real learner's server, real actors. */
+/** Measures the share of its time in which an actor executes programs while executions wait: a real learner's server, real actors. */
 import { parseArgs } from "node:util";
 import { uniforms } from "../../learner/engine/model/random.ts";
 import { Backlog } from "./backlog.ts";
@@ -7,7 +7,7 @@ import { type Bench, median } from "./result.ts";
 
 const GOAL = 0.95;
 
-/** A program that takes about `seconds`. */
+/** Programs that take about `seconds`. */
 const PROGRAMS: Record<string, (seconds: number) => string> = {
   sleeps: (seconds) => `import time\ntime.sleep(${seconds})\n`,
   works: (seconds) =>
@@ -52,7 +52,7 @@ async function run(flags: string[]) {
   return { rows, goals, method, raw };
 }
 
-/** Executes all; when and how long, by actor. */
+/** Executes all programs. Returns when each ended and how long it took, by actor. */
 async function executed(programs: string[], actors: number, environment: string, taskDirectory: string) {
   const backlog = await Backlog.start(programs);
   try {
@@ -69,7 +69,7 @@ async function executed(programs: string[], actors: number, environment: string,
   }
 }
 
-/** Of an actor's results in order: what ran between the first's end and the last's, over that time. */
+/** Returns, for an actor's results in order, the run time between the first end and the last, divided by that time. */
 function busyShare(results: { at: number; seconds: number }[]): number {
   const { running, wall } = between(results);
   return running / wall;

@@ -1,7 +1,6 @@
 /**
- * The controller of `bench controller` and `bench active`, in a process of its own with `--expose-gc`. Its learners are dialled
- * at ports that the parent names, or all answer that one execution runs and no process is behind them. The parent asks
- * for its memory by a message.
+ * The controller of `bench controller` and `bench active`, in a process of its own with `--expose-gc`. Either its learners are dialled at
+ * ports that the parent names, or all report that one execution runs and have no process. The parent requests its memory use by a message.
  */
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Context, Log } from "../../controller/context.ts";
@@ -35,7 +34,7 @@ const dial = async (key: string) => {
   if (port === undefined) throw new Error("connection refused");
   return { address: `127.0.0.1:${port}`, close() {} };
 };
-/** What is told about runs is what the stub has made of them; what fails is not. */
+/** Messages about runs only reflect the stub's actions and are dropped; failures are not. */
 const log: Log = {
   debug() {},
   info() {},

@@ -1,6 +1,6 @@
 /**
- * What the controller's benchmark measures with: a real API server, one controller process, and a stub in place of
- * learners, of the controllers of Deployments and Jobs, and of kubelets.
+ * The setup of the controller's benchmarks: a real API server, one controller process, and a stub for the learners, the controllers of
+ * Deployments and Jobs, and the kubelets.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -19,16 +19,16 @@ import { type ControlPlane, startControlPlane } from "../cluster/control-plane.t
 const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
 const CONTROLLER = fileURLToPath(new URL("./controller-process.ts", import.meta.url));
 const NAMESPACE = "default";
-/** Requests of the stub that are on their way at once. */
+/** Most concurrent requests of the stub. */
 export const STUB_PARALLEL = 24;
 const DIRECT_CHANGES = 300;
 const CLOCK_TICKS_PER_SECOND = 100;
 
 export interface Round {
   runs: number;
-  /** Objects that the controller made, statuses not counted. */
+  /** Objects that the controller created, without status writes. */
   creations: number;
-  /** Until every run has its learner and its actor. */
+  /** Time until every run has its learner and its actor. */
   creationSeconds: number;
   creationCores: Record<string, number>;
   pods: number;
@@ -44,9 +44,9 @@ export interface Round {
     requests: number;
     cores: Record<string, number>;
   };
-  /** The same two writes of each change, by the stub alone: what the API server takes with no controller in between. */
+  /** The same two writes of each change by the stub alone: the API server's own time. */
   direct: { changes: number; seconds: number };
-  /** Milliseconds from the pod's event to the run's, at a steady rate. */
+  /** Milliseconds from the pod's event to the run's event, at a steady rate. */
   steady: { perSecond: number; milliseconds: number[]; cores: Record<string, number> };
   requestsPerRun: number;
 }
@@ -60,23 +60,23 @@ export class BenchWorld {
   readonly #jobs = new Map<string, Job>();
   readonly #deployments = new Map<string, Deployment>();
   readonly #runs = new Map<string, Run>();
-  /** Called for each event of a run, and of a pod. */
+  /** Called for each event of a run or of a pod. */
   onRun: (run: Run) => void = () => {};
   #onPod: (pod: Pod) => void = () => {};
 
-  /** Called for each learner that there is to be. */
+  /** Called for each learner that must be started. */
   onLearner: (run: string) => void = () => {};
 
-  /** @param real whether learners are dialled, at the ports that `learnerAt` names */
+  /** @param real whether learners are dialled, at the ports of `learnerAt` */
   static async start(qps: number, workers: number, real = false): Promise<BenchWorld> {
-    // The audit log is the tests' way to count; here it would only cost.
+    // Tests count with the audit log; here it would only cost time.
     const off = { "audit-policy-file": undefined, "audit-log-path": undefined, "audit-log-mode": undefined };
     const cluster = await startControlPlane({ crds: [CRD], users: { controller: ["system:masters"] }, apiServer: off });
     const { controller, metricsPort } = await startController(cluster, qps, workers, real);
     return new BenchWorld(cluster, controller, metricsPort);
   }
 
-  /** Another controller in the place of the one before. */
+  /** Replaces the controller by another one. */
   async restart(qps: number, workers: number): Promise<void> {
     await this.#stopController();
     const { controller, metricsPort } = await startController(this.#cluster, qps, workers, true);
@@ -84,7 +84,7 @@ export class BenchWorld {
     this.#metricsPort = metricsPort;
   }
 
-  /** To the controller: where learners listen. */
+  /** Tells the controller where learners listen. */
   learnersAt(ports: Record<string, number>): void {
     this.#controller.send({ ports });
   }
@@ -141,7 +141,7 @@ export class BenchWorld {
     await exited;
   }
 
-  /** Makes runs; resolves when each has its learner and its actor. */
+  /** Creates runs; resolves when each has its learner and its actor. */
   async create(names: string[]): Promise<void> {
     await inParallel(names, (name) => this.#createRun(name));
     await this.#until(() => this.#saying("AsDesired") === names.length, "every run has its learner and its actor");
@@ -165,7 +165,7 @@ export class BenchWorld {
 
     await this.#quiet();
     const before = await this.memory();
-    // As many again, of actors that have ended and whose pods are kept.
+    // The same number of actors again that have ended and whose pods are kept.
     await inParallel([...this.#jobs.values()], (job) => {
       const name = `${job.metadata.name}-ended`;
       return this.#runPod(podOf({ ...job, metadata: { ...job.metadata, name, uid: name } }, name), "Succeeded");
@@ -193,7 +193,7 @@ export class BenchWorld {
     };
   }
 
-  /** Runs that this controller leaves alone, each with a pod; the stub writes both statuses. */
+  /** Uses runs that this controller ignores, each with a pod; the stub writes both statuses. */
   async #direct(like: Pod): Promise<Round["direct"]> {
     const status = [...this.#runs.values()].find((run) => reasonOf(run) !== undefined)!.status!;
     const names = Array.from({ length: DIRECT_CHANGES }, (_, i) => `direct-${i}`);
@@ -245,9 +245,9 @@ export class BenchWorld {
     return { perSecond, milliseconds: latency.stop(), cores };
   }
 
-  /** Of each run, from its actor's pod being in `phase` to its status saying `reason`; each changes once. */
+  /** Measures for each run the time from its actor's pod being in `phase` to its status having `reason`; each changes once. */
   #latency(phase: string, reason: string) {
-    // Two watches: the status may be seen before the pod that it is about.
+    // Two watches: the status may arrive before its pod.
     const podMs = new Map<string, number>();
     const statusMs = new Map<string, number>();
     const note = (times: Map<string, number>, name: string | undefined) => {
@@ -281,12 +281,12 @@ export class BenchWorld {
     } as KubeObject);
   }
 
-  /** As controllers and kubelets do. */
+  /** Does the work of controllers and kubelets. */
   #start(pod: Pod): void {
     this.#runPod(pod).catch(complain);
   }
 
-  /** A learner's pod is owned by a ReplicaSet, and that by the Deployment. */
+  /** A learner's pod belongs to a ReplicaSet, which belongs to the Deployment. */
   async #startLearner(deployment: Deployment): Promise<void> {
     const { metadata, spec } = deployment;
     const name = `${metadata.name}-0`;
@@ -325,7 +325,7 @@ export class BenchWorld {
         ...ready,
         status: type === "PodScheduled" ? "True" : ready.status,
       })),
-      // Sandboxes run before the supervisor does.
+      // Sandboxes start before the supervisor.
       initContainerStatuses: (pod.spec?.initContainers ?? []).map(({ name }) =>
         container(name, states[to === "image" ? "running" : to]),
       ),
@@ -339,7 +339,7 @@ export class BenchWorld {
     );
   }
 
-  /** Runs whose actors are said to be so. */
+  /** Returns the number of runs whose actors have this reason. */
   #saying(reason: string): number {
     let count = 0;
     for (const run of this.#runs.values()) if (reasonOf(run) === reason) count++;
@@ -356,7 +356,7 @@ export class BenchWorld {
     }
   }
 
-  /** No write of the controller for 3 s. */
+  /** Waits until the controller has written nothing for 3 s. */
   async #quiet(): Promise<void> {
     for (let last = -1; ; ) {
       const { requests } = await this.counters();
@@ -366,7 +366,7 @@ export class BenchWorld {
     }
   }
 
-  /** From the controller's own metrics. Watches do not count as requests. */
+  /** Reads the controller's own metrics. Watches do not count as requests. */
   async counters(): Promise<{ reconciles: number; requests: number; created: number }> {
     const text = await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text();
     const sum = (name: string, of: (labels: string) => boolean = () => true) =>
@@ -413,7 +413,7 @@ function reasonOf(run: Run): string | undefined {
   return run.status?.conditions?.find(({ type }) => type === "ActorsScaled")?.reason;
 }
 
-/** As its Deployment or Job would make it. */
+/** Returns the pod that the Deployment or Job would create. */
 function podOf({ kind, metadata, spec }: Deployment | Job, name: string): Pod {
   const { metadata: template, spec: podSpec } = spec!.template;
   const isJob = template?.labels?.[COMPONENT] === "actor";
@@ -452,7 +452,7 @@ async function inParallel<T>(items: T[], work: (item: T) => Promise<unknown>): P
   );
 }
 
-/** User and system time, all threads; fields 14 and 15 of proc_pid_stat(5). */
+/** Returns user and system time of all threads; fields 14 and 15 of proc_pid_stat(5). */
 function cpuSecondsOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ");
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;

@@ -1,7 +1,7 @@
 /**
- * The controller with thousands of TrainingRuns on a real API server: how fast children are made, how fast a change of a
- * pod becomes a status, what a cached pod costs in memory. A stub stands in for the learners (which always say that one
- * execution runs) and for the kubelets (it writes pods and their statuses); nothing stands in for the API server.
+ * Measures the controller with thousands of TrainingRuns on a real API server: how fast children are created, how fast a pod's change
+ * becomes a status, and the memory of a cached pod. A stub replaces the learners (which always report one running execution) and the
+ * kubelets (it writes pods and their statuses). The API server is real.
  */
 import { parseArgs } from "node:util";
 import { API_SERVER, ensureBinaries } from "../cluster/binaries.ts";
@@ -77,7 +77,7 @@ function row({
   };
 }
 
-/** Of a small count the heap's own movement is larger than what its pods add. */
+/** For a small count the heap's own fluctuation exceeds the memory of its pods. */
 const growth = (bytes: number) => (bytes > 0 ? `${bytes.toFixed(0)} B` : "none that can be seen");
 
 function goalsOf({ runs, burst, steady, bytesPerPod }: Round): Goal[] {
@@ -104,7 +104,7 @@ function goalsOf({ runs, burst, steady, bytesPerPod }: Round): Goal[] {
   ];
 }
 
-/** Who has the processor while changes come as fast as they can. */
+/** Names the process that uses the processor while changes come as fast as possible. */
 function bottleneck({ runs, burst, direct }: Round): string {
   const [most] = Object.entries(burst.cores).sort((a, b) => b[1] - a[1])[0]!;
   const alone = `it takes ${perSecond(direct).toFixed(0)}/s of the same two writes (a pod's status, a run's status) with no controller in between`;

@@ -1,6 +1,6 @@
 /**
- * How far the pretraining corpus alone would come: executes its programs without a mistake on the task and writes the
- * best score beside the policy, so that a report can say whether reinforcement learning found something better.
+ * Measures what the pretraining corpus alone would achieve: executes its correct programs on the task and writes the best score beside the
+ * policy, so that a report can show whether reinforcement learning found something better.
  */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

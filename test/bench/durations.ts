@@ -1,7 +1,7 @@
 /**
- * Durations are a training signal: how far a program's duration moves when the machine does something else, by the clock
- * that weights use (the smaller of wall-clock and CPU seconds) and by the wall's. Slots lie on cores as `longrun run` lays
- * them, beside a learner of one thread.
+ * Durations are a training signal. Measures how much a program's duration changes under other load on the machine, by the clock of the
+ * weights (the smaller of wall-clock and CPU seconds) and by the wall clock. Slots are placed on cores like in `longrun run`, beside a
+ * learner of one thread.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -40,7 +40,7 @@ numbers = ["carat", "depth", "table", "x", "y", "z"]
 GradientBoostingRegressor(n_estimators=40, random_state=0).fit(train[numbers], train["price"])`,
 };
 
-/** Seconds, one entry a round. */
+/** Seconds, one entry per round. */
 type Measured = Record<"clock" | "wall", number[]>;
 const SITUATIONS = [
   "nothing else runs",
@@ -134,7 +134,7 @@ async function run(flags: string[]) {
   return { rows, goals, method, raw };
 }
 
-/** Starts what runs beside. @returns ends it */
+/** Starts another load. @returns a function that ends it */
 async function disturb(
   situation: Situation,
   inOtherSlot: () => Promise<unknown>,
@@ -157,14 +157,14 @@ async function disturb(
   };
 }
 
-/** Resolves when it generates. */
+/** Resolves when generation has begun. */
 async function startGenerating(): Promise<ChildProcess> {
   const child = fork(GENERATING, [String(LEARNER_THREADS)]);
   await once(child, "message");
   return child;
 }
 
-/** Resolves when an update has been done, and the next one is under way. */
+/** Resolves when one update is done and the next one runs. */
 async function startTraining(folder: string): Promise<ChildProcess> {
   const args = ["--folder", folder, "--threads", String(LEARNER_THREADS)];
   const child = fork(UPDATES, args, { stdio: ["pipe", "pipe", "inherit", "ipc"] });

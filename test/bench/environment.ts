@@ -6,7 +6,7 @@ import { finished } from "./processes.ts";
 
 const PREPARE = fileURLToPath(new URL("../../learner/tasks/prepare.ts", import.meta.url));
 
-/** What programs run in and on: the actors' Python environment and the quickstart's task, made if they are not there. */
+/** Returns the actors' Python environment and the quickstart's task, and makes them if they are missing. */
 export async function benchEnvironment(task = "diamonds") {
   const { directory, python } = await ensurePythonEnvironment();
   const tasks = join(cacheRoot(), "tasks");

@@ -1,12 +1,13 @@
 /**
- * Tokens per second of the engine's generation, for the size of policy that the quickstart trains.
+ * Tokens per second of the engine's generation, for the quickstart's size of policy.
  *
  *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1] [--slots N] [--uniform]
  *
- * `--uniform`: lengths of responses are uniform in 1 to `--new`, each row a call of its own. `--prompt` are the shortest and the longest prompt, `--distinct` is how many different prompts there are, `--end` is
- * the chance of a token to end its row, `--slots` how many rows are generated side by side (default 64). `generate_hf.py` takes the same options and measures transformers. Run them in turn,
- * so that both see the same load. The best of several repeats is printed, as tokens per second
- * of wall clock and of CPU time; tokens after the end of a row are not counted.
+ * `--uniform`: lengths of responses are uniform in 1 to `--new`, each row in a call of its own. `--prompt`: the shortest and the longest
+ * prompt. `--distinct`: number of different prompts. `--end`: probability that a token ends its row. `--slots`: number of rows that are
+ * generated side by side (default 64). `generate_hf.py` has the same options and measures transformers. Run them in turn, so that both see
+ * the same load. Prints the best of several repeats, as tokens per second of wall-clock and of CPU time; tokens after the end of a row are
+ * not counted.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
@@ -50,7 +51,7 @@ const config = parseConfig({
 });
 const ends = Array.from({ length: Math.round(Number(values.end) * config.vocabSize) }, (_, id) => id);
 const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-generate-"));
-// near uniform probabilities, so that a share of the ids is that chance
+// probabilities are nearly uniform, so this share of the ids has this probability
 await writeFile(path.join(folder, "config.json"), JSON.stringify(configJson(config, { eos_token_id: ends })));
 writeModelFolder(folder, folder, config, initialWeights(config, 1));
 const prompts = Array.from({ length: rows }, (_, row) => {
@@ -60,8 +61,8 @@ const prompts = Array.from({ length: rows }, (_, row) => {
 });
 
 const engine = await startEngine({ model: folder, threads: Number(values.threads), ...slots });
-await rm(folder, { recursive: true }); // it has been read
-/** Lengths are uniform in 1..maxNewTokens, in an order without a pattern. */
+await rm(folder, { recursive: true }); // it is in memory
+/** Lengths are uniform in 1..maxNewTokens, in pseudo-random order. */
 async function eachAlone(options: GenerateOptions) {
   const { maxNewTokens: most } = options;
   const order = permutation(rows, uniforms(1, "lengths"));
@@ -83,7 +84,7 @@ for (let repeat = 0; repeat <= Number(values.repeats); repeat++) {
   const { user, system } = process.cpuUsage(cpuStart);
   const tokens = responses.reduce((sum, { response }) => sum + response.length, 0);
   const [wall, cpu] = [tokens / seconds, tokens / ((user + system) / 1e6)];
-  if (repeat > 0) best = { wall: Math.max(best.wall, wall), cpu: Math.max(best.cpu, cpu), tokens }; // the first warms up
+  if (repeat > 0) best = { wall: Math.max(best.wall, wall), cpu: Math.max(best.cpu, cpu), tokens }; // the first repeat is a warm-up
 }
 await engine.close();
 console.log(

@@ -1,4 +1,7 @@
-/** Generates without end with the quickstart's policy, as many rows side by side as a run has: `node generating.ts THREADS`. Tells its parent when it has begun. */
+/**
+ * Generates without end with the quickstart's policy and a run's number of rows: `node generating.ts THREADS`. Reports its start to its
+ * parent.
+ */
 import { fileURLToPath } from "node:url";
 import { DEFAULT_SLOTS, readTokenizer, startEngine } from "../../learner/engine/index.ts";
 
@@ -6,7 +9,7 @@ const POLICY = fileURLToPath(new URL("../../manifests/quickstart/policy", import
 const [threads] = process.argv.slice(2);
 const engine = await startEngine({ model: POLICY, threads: Number(threads) });
 const prompt = readTokenizer(POLICY).encode("Predict the price of a diamond.");
-/** A row without an end takes the place of each that ends. */
+/** A new row replaces each row that ends. */
 let seed = 0;
 const row = () =>
   engine.generate([prompt], { seeds: [seed++], temperature: 1, topP: 1, maxNewTokens: 200, eosIds: [] });

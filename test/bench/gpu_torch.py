@@ -1,11 +1,11 @@
-"""What gpu/speed.ts measures, in PyTorch with transformers' Qwen2ForCausalLM and sdpa on the same device.
+"""Measures the work of gpu/speed.ts in PyTorch, with transformers' Qwen2ForCausalLM and sdpa on the same device.
 
     python gpu_torch.py --folder DIR --device cuda:0 --train lora|all --compute float32|tf32|bfloat16 --rank 16 --threads 0
 
-Reads work.json of the folder. Every line on stdin asks for a PPO step (an optimiser step of the critic, one of the policy) and greedy
-tokens, and is answered by a line of JSON: seconds of each, and losses, which both sides must agree on before their first step.
-compute bfloat16: autocast, over float32 weights where every weight is trained, over bfloat16 ones where they are frozen.
-tf32: float32, of which tensor cores multiply 10 bits of the mantissa.
+Reads work.json of the folder. Every line on stdin requests a PPO step (an optimiser step of the critic, one of the policy) and greedy
+tokens. The answer is a line of JSON: seconds of each, and losses, which must be equal on both sides before the first step.
+compute bfloat16: autocast, with float32 weights if all are trained, and bfloat16 weights if they are frozen.
+tf32: float32, of whose mantissa tensor cores multiply 10 bits.
 """
 
 import argparse
@@ -39,7 +39,7 @@ returns = torch.tensor(work["returns"], device=device)[:, None]
 
 
 class Lora(torch.nn.Module):
-    """W x + B A x, with W frozen (alpha is the rank)"""
+    """W x + B A x, with W frozen (alpha equals the rank)"""
 
     def __init__(self, base):
         super().__init__()
@@ -52,7 +52,7 @@ class Lora(torch.nn.Module):
 
 
 def adapted(model):
-    """The same frozen weights with additions of its own"""
+    """The same frozen weights with an adapter of its own"""
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     shared = {id(parameter): parameter for parameter in model.parameters()}

@@ -1,7 +1,7 @@
 /**
- * `npm run bench grading`: metrics on a million rows beside scikit-learn's and scipy's, and whole submissions, from the
- * bytes of the file to the score, beside pandas and the same libraries as MLE-bench calls them. Each piece of work is done
- * in turn by both, after one turn that does not count; medians of the ratios of neighbours.
+ * `npm run bench grading`: compares metrics on a million rows with scikit-learn and scipy, and whole submissions, from the file's bytes to
+ * the score, with pandas and the same libraries as MLE-bench calls them. Both sides do each piece of work in turn, after one warm-up turn.
+ * Reports medians of the ratios of neighbours.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ interface Took {
   score: number;
 }
 
-/** Truth and predictions that a fair model could make, of `rows` rows. */
+/** Returns truth and predictions of `rows` rows that a fair model could make. */
 function makeColumns(metric: MetricName, rows: number): { truth: Columns; predicted: Columns } {
   const next = uniforms(0, metric);
   const column = (value: (row: number) => number) => Float64Array.from({ length: rows }, (_, row) => value(row));
@@ -63,7 +63,7 @@ function makeColumns(metric: MetricName, rows: number): { truth: Columns; predic
 
 const METRICS: MetricName[] = ["RocAuc", "Accuracy", "F1Macro", "QuadraticWeightedKappa", "Pearson", "R2", "MAE"];
 METRICS.push("RMSE", "RMSLE", "LogLoss");
-/** Tasks whose ids are whole numbers, graded from the file on; `check`: probabilities and, of several columns, sums. */
+/** Tasks whose ids are whole numbers, graded from the file. `check`: probabilities and, for several columns, sums. */
 const TASKS = {
   "tabular-playground-series-may-2022": true,
   "tabular-playground-series-dec-2021": false,

@@ -1,6 +1,6 @@
 """The twin of grading.ts: scikit-learn's metrics, and MLE-bench's way from two files to a score, on the same data.
 
-Reads lines from stdin, a piece of work each, and answers `{"seconds", "cpuSeconds", "score"}`.
+Reads a piece of work per line from stdin, and answers `{"seconds", "cpuSeconds", "score"}`.
 """
 
 import json
@@ -43,7 +43,7 @@ def sorted_by(frame, name):
 
 
 def graded(name, answers):
-    """What the task's grader does with a submission, the answers in memory."""
+    """Grades a submission like the task's grader; the answers are in memory."""
     task = facts[name]
     submission = read(f"{folder}/{name}.csv")
     targets = task["targets"]

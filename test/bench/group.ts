@@ -1,12 +1,11 @@
 /**
- * What rows of one prompt cost beside as many rows of different prompts: time to the first token, and memory.
+ * Compares the costs of rows with one prompt with those of as many rows with different prompts: time to the first token, and memory.
  *
  *     node test/bench/group.ts [--rows 8,64] [--prompt 1000] [--new 64] [--threads 2] [--size quickstart|large]
  *
- * The time to the first token is that of a whole call for one token, sessions made before; CPU seconds stay comparable where
- * the machine is shared. Memory is what the resident set
- * has grown by at its highest over the call for `--new` tokens, read every 10 ms from another thread; each row is a process
- * of its own, and weights are random.
+ * The time to the first token is that of a whole call for one token, with existing sessions; CPU seconds are comparable even on a shared
+ * machine. Memory is the highest growth of the resident set during the call for `--new` tokens, read every 10 ms from another thread. Each
+ * row of the table is a process of its own, and weights are random.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -41,7 +40,7 @@ const residentMegabytes = () => {
   return (Number(kilobytes) * 1024) / 1e6;
 };
 
-/** In a worker, since ONNX Runtime blocks the thread that calls it. */
+/** Runs in a worker, because ONNX Runtime blocks the thread that calls it. */
 async function work(): Promise<void> {
   const weights = initialWeights(config, 1);
   const generator = new Generator(config, { threads: Number(values.threads) });

@@ -1,4 +1,4 @@
-/** What a slot that waits for work holds, and how long it takes to be there. */
+/** Measures the memory of a waiting slot, and the time until it is ready. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { type Bench, median } from "./result.ts";
 
 const GOAL_MEGABYTES = 60;
 const LEVELS = ["namespaces", "landlock"] as const;
-/** The child for the first program is made after the slot says that it is there. */
+/** The child for the first program is made after the slot reports that it is ready. */
 const SETTLE_SECONDS = 1;
 
 async function run(flags: string[]) {
@@ -37,7 +37,7 @@ async function run(flags: string[]) {
       seconds.push((performance.now() - start) / 1000);
     }
     await sleep(SETTLE_SECONDS * 1000);
-    const { all, anonymous, files } = proportionalMemory(descendants(process.pid)); // theirs, and the one that they are forks of
+    const { all, anonymous, files } = proportionalMemory(descendants(process.pid)); // theirs, and that of the process that they are forks of
     for (const sandbox of sandboxes) await sandbox.stop();
     const each = (bytes: number) => bytes / slots / 1e6;
     return { all: each(all), anonymous: each(anonymous), files: each(files), seconds };

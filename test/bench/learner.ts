@@ -1,10 +1,11 @@
 /**
- * `npm run bench learner`: the learner beside PyTorch and transformers on this machine, row by row.
+ * `npm run bench learner`: compares the learner with PyTorch and transformers on this machine, row by row.
  *
  *     npm run bench learner -- [--rows update,load-3b] [--sides packed,trimmed] [--rounds 5] [--threads N] [--short]
  *
- * Updates: all sides are processes that wait for their turn; a round is one update of each, and the ratio is that of the
- * medians. `--sides`: of the peers those whose names hold one of these words. `--short`: two rounds, fewer sequences and tokens; shows that a row works and is not kept.
+ * Updates: all sides are processes that wait for their turn. A round is one update of each, and the ratio is that of the medians.
+ * `--sides`: only peers whose names contain one of these words. `--short`: two rounds, fewer sequences and tokens; shows that a row works,
+ * and its result is not kept.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
@@ -22,16 +23,16 @@ interface Options {
   rounds: number;
   threads: number;
   short: boolean;
-  /** peers of updates, by a part of their name; empty: all */
+  /** Peers of updates, by a part of their name; empty: all. */
   sides: string[];
 }
 type Found = Pick<BenchResult, "rows" | "goals" | "raw">;
 type Row = (options: Options) => Promise<Found>;
 
 const here = (file: string) => fileURLToPath(new URL(file, import.meta.url));
-/** The main thread serves actors and probes while a step runs. */
+/** The main thread serves actors and probes during a step. */
 const BLOCKED_MILLISECONDS = 50;
-/** Of losses and gradient norms of all sides, before their first step. */
+/** Largest difference between losses and gradient norms of all sides, before their first step. */
 const AGREEMENT = 1e-3;
 
 interface Update {
@@ -41,17 +42,17 @@ interface Update {
   cpuSeconds: number;
   peakBytes: number;
   blockedMilliseconds?: number;
-  /** of CPU time: a wait beyond this is other processes' doing */
+  /** Limit in CPU time: a longer wait is caused by other processes. */
   mainThreadMilliseconds?: number;
   losses: number[];
 }
 
-/** One side of a row of updates: `[]` is ours, others are flags of update_torch.py. */
+/** The sides of a row of updates: `[]` is longrun, others are flags of update_torch.py. */
 type Sides = Record<string, string[]>;
 const OURS = "longrun";
 const EAGER: Sides = { "PyTorch padded": ["--mode", "padded"], "PyTorch packed": ["--mode", "packed"] };
 
-/** @param goals side and the least of its seconds over ours */
+/** @param least for each side, the least ratio of its seconds to longrun's */
 function updates(work: (short: boolean) => Work, sides: Sides, least: Record<string, number>): Row {
   return async ({ rounds, threads, short, sides: wanted }) => {
     const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-update-"));
@@ -81,7 +82,7 @@ function updates(work: (short: boolean) => Work, sides: Sides, least: Record<str
   };
 }
 
-/** @throws unless the two sides did the same work */
+/** @throws Error unless both sides did the same work */
 function agree(name: string, losses: number[], ours: number[]): void {
   for (const [i, loss] of losses.entries()) {
     const difference = Math.abs(loss - ours[i]!) / Math.max(1e-3, Math.abs(ours[i]!));
@@ -174,7 +175,7 @@ function generation(batch: number, least: number): Row {
   };
 }
 
-/** Memory of a whole LoRA update of Qwen2.5-0.5B's shape; no peer. */
+/** Memory of a whole LoRA update of Qwen2.5-0.5B's shape, without a peer. */
 const lora: Row = async ({ threads, short }) => {
   const [batch, tokens] = short ? [1, 64] : [4, 512];
   const { stdout } = await finished(process.execPath, [
@@ -199,10 +200,10 @@ const lora: Row = async ({ threads, short }) => {
   };
 };
 
-/** `opened  +12 MB = 0.01 of the weights; highest +13 MB = 0.01 of the weights (...), 0.1 s` of load.ts. */
+/** Parses load.ts: `opened  +12 MB = 0.01 of the weights; highest +13 MB = 0.01 of the weights (...), 0.1 s`. */
 const LOADED = /^(.+?) +\+.* = ([\d.]+) of the weights; highest \+(.*) MB = ([\d.]+) \(.*\), ([\d.]+) s/gm;
 
-/** Reading a folder of Qwen2.5-3B's shape: opened, and its weights used once. */
+/** Reads a folder of Qwen2.5-3B's shape: opens it, and uses its weights once. */
 const load: Row = async ({ short }) => {
   const shape = short ? "0.5b" : "3b";
   const { stdout } = await finished(process.execPath, [here("./load.ts"), "--shape", shape, "--dtype", "BF16"]);
@@ -210,7 +211,7 @@ const load: Row = async ({ short }) => {
     ...{ what: what!.trim(), end: Number(end), highest: Number(highest) },
     ...{ megabytes: Number(megabytes), seconds: Number(seconds) },
   }));
-  const loaded = steps[1]!; // opened, and all weights read by scoring three tokens
+  const loaded = steps[1]!; // opened, and all weights read to score three tokens
   return {
     rows: steps.map(({ what, seconds, megabytes, highest }) => ({
       ...{ side: what, seconds, "peak MB": megabytes, ratio: `${highest.toFixed(2)} of the file` },

@@ -1,6 +1,6 @@
 /**
- * Does the quickstart learn, or only select? Quickstart runs beside control runs that differ in nothing but a learning
- * rate of 0, so that they execute as many programs; the last three iterations of each are compared.
+ * Does the quickstart learn, or only select? Compares quickstart runs with control runs that only differ in a learning rate of 0, so that
+ * they execute as many programs, in the last three iterations of each.
  */
 
 import type { IterationMetrics } from "../../learner/metrics/iteration.ts";

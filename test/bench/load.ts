@@ -1,13 +1,13 @@
 /**
- * What loading a model folder and generating with it take:
+ * Measures the costs of loading a model folder and generating with it:
  *
  *     node test/bench/load.ts [--shape small|0.5b|1.5b|3b] [--dtype F32|BF16|F16] [--rows 1] [--prompt 64] [--new 16]
  *         [--temperature 0] [--threads 0] [--scored 512] [--tmp DIR | --folder DIR]
  *
- * Writes a folder of random weights in the shape of Qwen2.5, or takes one that is there, then opens it, scores tokens and generates some with it in a
- * worker, and prints what proportional set size (/proc/self/smaps_rollup) has grown by after each step and at its highest,
- * read every 20 ms: resident size counts shared pages once per mapping. `file` is what is mapped, weights and libraries;
- * `anonymous` is memory of this process alone. Generating is done twice: the first time reads the file.
+ * Writes a folder of random weights in the shape of Qwen2.5, or uses an existing one, then opens it, scores tokens and generates some in a
+ * worker. Prints the growth of the proportional set size (/proc/self/smaps_rollup) after each step and at its highest, read every 20 ms,
+ * because resident size counts shared pages once per mapping. `file` is mapped memory, weights and libraries; `anonymous` is memory of this
+ * process alone. Generates twice, because the first time reads the file.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -36,7 +36,7 @@ const { values } = parseArgs({
     threads: { type: "string", default: "0" },
     scored: { type: "string", default: "512" },
     tmp: { type: "string", default: os.tmpdir() },
-    folder: { type: "string" }, // one that is there, of the shape
+    folder: { type: "string" }, // an existing folder of the shape
     write: { type: "string" }, // only write the folder, in a process of its own
   },
 });
@@ -78,7 +78,7 @@ interface Step {
   tokens?: number;
 }
 
-/** In the worker: ONNX Runtime blocks the thread that calls it. */
+/** Runs in the worker, because ONNX Runtime blocks the thread that calls it. */
 async function work(folder: string): Promise<void> {
   let started = performance.now();
   const done = async (what: string, tokens?: number) => {

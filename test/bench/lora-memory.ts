@@ -1,15 +1,15 @@
 /**
- * Memory of a whole update (generation, log-probs and values of policy, reference and critic, one optimiser step each),
- * with LoRA or with every weight trained:
+ * Memory of a whole update (generation, log-probs and values of policy, reference and critic, one optimiser step each), with LoRA or with
+ * all weights trained:
  *
  *     node test/bench/lora-memory.ts --type lora|full [--shape quickstart|3.4m|27m|80m|0.5b] [--dtype F32|BF16]
  *         [--batch 4] [--tokens 512] [--micro 1]
  *         [--checkpointing Always|Never] [--resident true]
  *
- * The model is made with random weights. Proportional set size (smaps_rollup) is read every 20 ms from the main thread
- * while the engine's worker works: it counts a mapped file once, however many sessions map it. `--resident` does it as on a GPU,
- * in this process's memory (learner/engine/device-memory.ts): then the frozen model is in anonymous memory, once. Prints one JSON line, with
- * what the plan of such a run says (learner/engine/plan.ts) beside the highest, without what surrounds the engine in a run.
+ * The model has random weights. The main thread reads the proportional set size (smaps_rollup) every 20 ms while the engine's worker works;
+ * it counts a mapped file once, however many sessions map it. `--resident` works as on a GPU, in this process's memory
+ * (learner/engine/device-memory.ts): the frozen model is then in anonymous memory, once. Prints one JSON line with the peak, and with the
+ * plan of such a run (learner/engine/plan.ts) without the parts around the engine.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -45,7 +45,7 @@ const { values: given } = parseArgs({
     threads: { type: "string", default: "2" },
     resident: { type: "string", default: "false" },
     micro: { type: "string", default: "1" },
-    "new-tokens": { type: "string" }, // default: as many as responses have
+    "new-tokens": { type: "string" }, // default: the response's length
   },
 });
 const config = SHAPES[given.shape];
@@ -60,7 +60,7 @@ const field = (name: string) =>
   Number(new RegExp(`^${name}: +(\\d+) kB`, "m").exec(fs.readFileSync("/proc/self/smaps_rollup", "utf8"))![1]) / 1024;
 const MB = (mebibytes: number) => Math.round(mebibytes);
 
-// in a process of its own, or what it leaves would be counted
+// in a process of its own, because its remaining memory would be counted
 const write = `import { writeRandomModel } from ${JSON.stringify(import.meta.resolve("./random-model.ts"))};
 console.log(writeRandomModel(${JSON.stringify(model)}, ${JSON.stringify(config)}, ${JSON.stringify(given.dtype)}));`;
 const bytes = Number(execFileSync(process.execPath, ["--input-type=module", "--eval", write], { encoding: "utf8" }));
@@ -129,7 +129,7 @@ const update = async () => {
   });
 };
 await phase("update", update);
-// now the policy is not the reference any more, so that the reference has a session too
+// now the policy differs from the reference, so the reference has a session, too
 const { gradientNorm } = await phase("second update", update);
 await phase("save", () => engine.save(path.join(model, "checkpoint")));
 const checkpoint = fs

@@ -1,4 +1,4 @@
-/** What the sandbox costs a program, beside `python program.py` in the same environment and on the same data. */
+/** Measures the sandbox's overhead, compared with `python program.py` in the same environment on the same data. */
 import { execFileSync } from "node:child_process";
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { findPublicData } from "../../actor/tasks.ts";
 import { benchEnvironment } from "./environment.ts";
 import { type Bench, median, quantile } from "./result.ts";
 
-/** Each tells the seconds that it took itself, imports included, on its last line. */
+/** Each program prints its own seconds, including imports, on its last line. */
 const PROGRAMS: Record<string, string> = {
   "does nothing": "pass",
   "reads, fits, writes": `
@@ -28,11 +28,11 @@ pd.DataFrame({"id": test["id"], "price": model.predict(test[numbers])}).to_csv("
 const GOAL = { p50: 15, p99: 50 };
 const LEVELS = ["namespaces", "landlock"] as const;
 
-/** Milliseconds, one entry an execution. */
+/** Milliseconds, one entry per execution. */
 interface Measured {
-  /** That the program took, as it says itself. */
+  /** The program's own time, as it reports it. */
   own: number[];
-  /** From the request to the result, everything cleaned up. */
+  /** From the request to the result, including the clean-up. */
   wall: number[];
 }
 
@@ -50,7 +50,7 @@ async function run(flags: string[]) {
   const inputs = await findPublicData(taskDirectory);
   const task = Object.keys(inputs)[0]!;
   const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
-  await chmod(directory, 0o755); // at landlock programs run as nobody, if nobody can reach it
+  await chmod(directory, 0o755); // at landlock programs may run as nobody, if nobody can access it
   const raw: Record<string, Record<string, Measured>> = {};
   const isolation: string[] = [];
   const sourceOf = (body: string) =>
@@ -116,7 +116,7 @@ async function run(flags: string[]) {
   return { rows, goals, method, raw };
 }
 
-/** @param once gives the program's own time */
+/** @param once returns the program's own time */
 async function measure(count: number, once: () => Promise<number>): Promise<Measured> {
   const measured: Measured = { own: [], wall: [] };
   await once(); // files are read for the first time

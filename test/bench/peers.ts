@@ -8,9 +8,9 @@ import { cacheRoot } from "../../actor/python-env.ts";
 import { finished } from "./processes.ts";
 
 /**
- * A Python with what the twins need: `$LONGRUN_BENCH_PYTHON`, or an environment of its own under the cache root, made at the
- * first call (of PyTorch and transformers, the default, 5 GB: PyTorch's Linux wheels bring CUDA along).
- * @param requirements file, seen from this folder @param what is said to be installed
+ * Returns a Python with the twins' packages: `$LONGRUN_BENCH_PYTHON`, or an environment of its own below the cache root, made at the first
+ * call (5 GB for the default, PyTorch and transformers, because PyTorch's Linux wheels include CUDA).
+ * @param requirements file, relative to this folder @param what names the packages in messages
  */
 export async function peerPython(
   requirements = "requirements.txt",
@@ -29,7 +29,7 @@ export async function peerPython(
   return python;
 }
 
-/** The environment of a list of requirements, whether it is made or not. */
+/** Returns the environment for a list of requirements, which may not exist yet. */
 function environmentOf(requirements: string) {
   const list = fileURLToPath(new URL(requirements, import.meta.url));
   const digest = createHash("sha256").update(readFileSync(list)).digest("hex").slice(0, 16);
@@ -40,8 +40,8 @@ function environmentOf(requirements: string) {
 const IMPORT_MILLISECONDS = 60_000;
 
 /**
- * A Python that has PyTorch and transformers: `$LONGRUN_BENCH_PYTHON`, the machine's `python3`, or the environment of `peerPython`.
- * Nothing is installed, as the time of a GPU is short.
+ * Returns a Python with PyTorch and transformers: `$LONGRUN_BENCH_PYTHON`, the machine's `python3`, or the environment of `peerPython`.
+ * Installs nothing, because time on a GPU is short.
  *
  * @param cuda whether PyTorch must find a GPU
  * @returns the program, or why there is none, with the remedy
@@ -55,7 +55,7 @@ export function torchPython(cuda: boolean): { python: string } | { missing: stri
       execFileSync(python, ["-c", script], { timeout: IMPORT_MILLISECONDS, stdio: "ignore" });
       return { python };
     } catch {
-      // the next
+      // try the next one
     }
   const what = `PyTorch${cuda ? " that finds the GPU" : ""} and transformers`;
   return { missing: `ours alone: no ${what} (make them: node test/bench/peers.ts, or set LONGRUN_BENCH_PYTHON)` };

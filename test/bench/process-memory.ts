@@ -1,10 +1,10 @@
-/** What processes hold, seen from outside: proportional set sizes, in which a page of several processes is divided among them. */
+/** Measures processes' memory from outside: proportional set sizes, which divide a shared page among its processes. */
 import { readFileSync } from "node:fs";
 
 export interface Memory {
   /** bytes */
   all: number;
-  /** Of it memory of its own, and pages of files. */
+  /** Its parts: memory of its own, and pages of files. */
   anonymous: number;
   files: number;
 }
@@ -14,7 +14,7 @@ export function proportionalMemory(pids: number[]): Memory {
   return { all: sum("Pss"), anonymous: sum("Pss_Anon"), files: sum("Pss_File") };
 }
 
-/** A line `Field: 12 kB` of a file of /proc, in bytes. */
+/** Returns the bytes of a line `Field: 12 kB` in a file of /proc. */
 export function kilobytes(file: string, field: string): number {
   return 1024 * Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(readFileSync(file, "utf8"))![1]);
 }

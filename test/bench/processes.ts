@@ -6,7 +6,7 @@ export interface Finished {
   seconds: number;
 }
 
-/** Runs a command to its end, its stderr shown. @throws if it exits with another status than 0 */
+/** Runs a command to its end and shows its stderr. @throws Error if its exit status is not 0 */
 export async function finished(file: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<Finished> {
   const start = performance.now();
   const child = spawn(file, args, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } });

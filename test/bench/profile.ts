@@ -1,11 +1,11 @@
 /**
- * Where the time of a training step goes, by ONNX Runtime's own profile:
+ * Shows where the time of a training step goes, by ONNX Runtime's profile:
  *
  *     node test/bench/profile.ts [--size quickstart|3.4m|27m] [--sequences 4] [--prompt 128] [--response 128]
  *         [--threads 2] [--graph policy|critic|evaluate] [--lora] [--runs 5]
  *
- * Prints a line for each kind of operator, with its share of all operators' time, and how much of a run's wall clock is in
- * operators at all. The first run is not counted.
+ * Prints a line for each kind of operator with its share of all operators' time, and the share of a run's wall-clock time that is spent in
+ * operators. The first run is not counted.
  */
 import fs from "node:fs";
 import os from "node:os";

@@ -1,4 +1,4 @@
-/** How many executions a second go through the learner, and how long a free actor waits for the next. */
+/** Measures how many executions per second pass through the learner, and how long a free actor waits for the next one. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -15,11 +15,11 @@ const GOAL_MILLISECONDS = 50;
 interface Measured {
   what: string;
   resultsPerSecond: number;
-  /** From a program's end to the actor's next lease, seconds. */
+  /** Seconds from a program's end to the actor's next lease. */
   waits?: number[];
-  /** CPU seconds of the learner's process for each second. */
+  /** CPU seconds of the learner's process per second. */
   learnerCores: number;
-  /** Of those that play the actors, together. */
+  /** The same for the processes that simulate actors, together. */
   actorsCores?: number;
 }
 
@@ -78,7 +78,7 @@ async function run(flags: string[]) {
     `a real learner's server and store with all programs queued; ${values.programs} no-op programs by a real actor, and ${queued} ` +
     `by simulated ones, which are real clients in ${processes} process${processes === 1 ? "" : "es"} of their own on the same machine; counted from the first result after ` +
     "all are connected to the last; the real actor learns meanwhile that its programs import nothing";
-  // By percent, the longest last: every single one would be ten thousand lines.
+  // By percent, the longest last, because all values would be ten thousand lines.
   const percentiles = (values: number[]) =>
     Array.from({ length: 101 }, (_, percent) => quantile(values, percent / 100));
   const kept = raw.map(({ waits, ...rest }) => ({ ...rest, ...(waits && { waitPercentiles: percentiles(waits) }) }));
@@ -88,9 +88,9 @@ async function run(flags: string[]) {
 interface Simulation {
   queued: number;
   actors: number;
-  /** That play the actors. */
+  /** Number of processes that simulate actors. */
   processes: number;
-  /** That each program takes. */
+  /** Seconds of each program. */
   seconds: string;
 }
 
@@ -131,11 +131,11 @@ async function simulated(what: string, { queued, actors, processes, seconds }: S
 }
 
 interface Work {
-  /** Starts what works; all that comes before is not counted. */
+  /** Starts the processes that work; everything before is not counted. */
   start: (backlog: Backlog) => Promise<void>;
-  /** The counting begins. */
+  /** Called when counting begins. */
   count?: () => void;
-  /** All programs have a result. */
+  /** Called when all programs have a result. */
   finish?: () => Promise<void>;
 }
 

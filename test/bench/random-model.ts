@@ -1,4 +1,4 @@
-/** Model folders with random weights of any size, written tensor by tensor. */
+/** Writes model folders with random weights of any size, tensor by tensor. */
 import fs from "node:fs";
 import path from "node:path";
 import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
@@ -6,14 +6,14 @@ import { saveWeights } from "../../learner/engine/model/files.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
 
-/** A prime, so that no two rows of a matrix are equal: equal rows of the vocabulary's matrix would be equally likely tokens. */
+/** A prime, so that no two rows of a matrix are equal: equal rows of the embedding would be equally likely tokens. */
 const POOL = 1_048_573;
 
 /**
- * Weights are repeated from a pool: what is measured does not depend on them.
+ * Repeats weights from a pool, because measurements do not depend on them.
  *
  * @param eosIds tokens that end a response
- * @returns the size of the weights' file, bytes
+ * @returns the size of the weights' file, in bytes
  */
 export function writeRandomModel(
   folder: string,

@@ -1,4 +1,4 @@
-/** The memory plan beside what a run takes of devices of 24 to 141 GB and of this process: `npm run bench rehearsal -- --memory`. */
+/** Compares the memory plan with a run's memory on devices of 24 to 141 GB and in this process: `npm run bench rehearsal -- --memory`. */
 import { availableParallelism } from "node:os";
 import { CONFIGURATIONS, extrapolated, memoryUse, nameOf, type Use } from "../rehearsal/memory-use.ts";
 import { type BenchResult, type Goal, UsageError } from "./result.ts";
@@ -7,7 +7,7 @@ const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(2);
 const LEAST = 0.9;
 const MOST = 1.3;
 
-/** @param depths the numbers of layers that are rehearsed, from which what all layers take is found: "2,8" */
+/** @param depths numbers of layers that are rehearsed; all layers are extrapolated from them: "2,8" */
 export async function memory(depths: string): Promise<BenchResult> {
   const [few, more] = depths.split(",").map(Number);
   if (!few || !more || few >= more) throw new UsageError(`--depths: ${depths}; give two numbers of layers such as 2,8`);

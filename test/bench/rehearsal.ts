@@ -1,6 +1,6 @@
 /**
- * `npm run bench rehearsal`: what each phase of a learner asks of a GPU, without one (test/rehearsal): counts do not depend on
- * the machine. The peak of device memory is beside the memory plan of the same lengths and batches. `--shapes 3b --train lora --batch 1
+ * `npm run bench rehearsal`: counts what each phase of a learner requires of a GPU, without one (test/rehearsal). Counts do not depend on
+ * the machine. Compares the peak of device memory with the memory plan of the same lengths and batches. `--shapes 3b --train lora --batch 1
  * --prompt 1024 --response 1024` also measures the time to make all sessions of 3B.
  *
  *     npm run bench rehearsal -- [--shapes 0.5b] [--train lora,all] [--compute float32,bfloat16] [--layers N]
@@ -33,10 +33,10 @@ type Found = { phases: PhaseResult[]; placements: Record<string, Placement> };
 
 const MOST_TO_HOST = 3;
 const MOST_TO_DEVICE = 12;
-/** to make all sessions of 3B, with the first run of each */
+/** Limit for making all sessions of 3B, including the first run of each. */
 const MOST_SECONDS = 30;
 
-/** In a process of its own, which has the stand-ins. */
+/** Runs in a process of its own, which has the stand-ins. */
 function rehearse(asked: Asked, folder: string): Found {
   const file = path.join(folder, "found.json");
   const script = fileURLToPath(new URL("../rehearsal/phases.ts", import.meta.url));
@@ -54,7 +54,7 @@ function rehearse(asked: Asked, folder: string): Found {
   return found;
 }
 
-/** What the learner would plan for these phases, bytes on the GPU without what CUDA takes for itself. */
+/** Returns the learner's plan for these phases, in bytes on the GPU without CUDA's own memory. */
 function planned({ shape, train, compute }: Asked, model: string): number {
   const request: PlanRequest = {
     ...{ model, compute, critic: true, microBatchSize: shape.batch, device: { kind: "cuda", id: 0 } },
@@ -110,7 +110,7 @@ function goalsOf(asked: Asked, name: string, { phases, placements }: Found, plan
 
 type Measured = Omit<Asked, "shape"> & Found & { shape: string; layers: number };
 
-/** Where LoRA was measured in both: bfloat16 launches fewer kernels of a policy step than float32. */
+/** If LoRA was measured in both formats: bfloat16 must launch fewer kernels of a policy step than float32. */
 function launchGoals(raw: readonly Measured[]): Goal[] {
   const launches = (of: Measured) => of.phases.find(({ phase }) => phase === "policy step")!.counts.launches;
   return raw.flatMap((narrow) => {

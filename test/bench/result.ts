@@ -1,11 +1,11 @@
-/** What a benchmark found, printed as a table and kept as dated JSON in `results/`. */
+/** The result of a benchmark, printed as a table and stored as dated JSON in `results/`. */
 import { mkdir, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 
 export interface Goal {
   what: string;
-  /** e.g. `>= 1.0x`. */
+  /** E.g. `>= 1.0x`. */
   goal: string;
   measured: string;
   met: boolean;
@@ -18,24 +18,24 @@ export interface BenchResult {
   method: string;
   /** Every single measurement. */
   raw: unknown;
-  /** false: shown, not written to `results/`; default true */
+  /** False: printed, but not written to `results/`. Default: true. */
   kept?: boolean;
-  /** Of a part of the benchmark, which has a file of its own. */
+  /** Name of a part of the benchmark, which has a file of its own. */
   part?: string;
-  /** where it is written; default `results/` beside this file */
+  /** Folder of the result; default: `results/` beside this file. */
   folder?: string | undefined;
 }
 
-/** Flags that a benchmark cannot take: what is wrong, and what it takes. */
+/** Invalid flags of a benchmark; the message contains the valid ones. */
 export class UsageError extends Error {}
 
 export interface Bench {
   about: string;
-  /** One result, or one after the other: each is printed and written before the next begins. */
+  /** One result, or several: each is printed and written before the next begins. */
   run(flags: string[]): Promise<BenchResult> | AsyncIterable<BenchResult>;
 }
 
-/** The results of a benchmark, one after the other. */
+/** Yields the results of a benchmark. */
 export async function* resultsOf({ run }: Bench, flags: string[]): AsyncGenerator<BenchResult> {
   const found = run(flags);
   if (Symbol.asyncIterator in found) yield* found;
@@ -50,7 +50,7 @@ export function print(name: string, { rows, goals, method, part = "" }: BenchRes
   process.stdout.write(`${lines.join("\n")}\n`);
 }
 
-/** Writes `results/DATE-NAME.json`, or `DATE-NAME-PART.json`, and gives its path. */
+/** Writes `results/DATE-NAME.json`, or `DATE-NAME-PART.json`, and returns its path. */
 export async function save(name: string, { folder, ...result }: BenchResult, date: Date): Promise<string> {
   const directory = folder ?? path.join(import.meta.dirname, "results");
   const words = [date.toISOString().slice(0, 10), name, ...(result.part === undefined ? [] : [result.part])];
@@ -59,7 +59,7 @@ export async function save(name: string, { folder, ...result }: BenchResult, dat
     processor: os.cpus()[0]?.model.trim() ?? "unknown",
     cores: os.availableParallelism(),
     memoryBytes: os.totalmem(),
-    // At the end: far above the cores, others worked there too.
+    // Load at the end: if it is far above the number of cores, other processes ran, too.
     loadAverage: os.loadavg()[0],
     system: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
@@ -76,7 +76,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** The value below which `share` of them lie. */
+/** Returns the value below which `share` of the values lie. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;

@@ -1,8 +1,8 @@
 /**
- * Many actors in one process, with the real client and no sandbox: each program takes about the same time and prints nothing.
- * `node simulated-actors.ts ADDRESS TLS_FOLDERS FIRST ACTORS SECONDS [SLOTS] [SPREAD]`; tells its parent when all are connected, takes
- * leases when it is told to (`begin`), counts from when it is told to (`count`), and, asked for it (`tell`), says what it has found.
- * Programs take SECONDS (1 - SPREAD / 2) to SECONDS (1 + SPREAD / 2), as likely one as the other.
+ * Simulates many actors in one process, with the real client and no sandbox: each program takes about the same time and prints nothing.
+ * `node simulated-actors.ts ADDRESS TLS_FOLDERS FIRST ACTORS SECONDS [SLOTS] [SPREAD]`. Reports to its parent when all are connected, takes
+ * leases from the message `begin` on, counts from `count` on, and returns its findings at `tell`. Programs take SECONDS (1 - SPREAD / 2) to
+ * SECONDS (1 + SPREAD / 2), uniformly distributed.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,17 +10,17 @@ import { ActorClient } from "../../actor/client.ts";
 import type { ExecutionResult } from "../../actor/execution.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
 
-/** Since `count`. */
+/** Findings since `count`. */
 export interface Found {
-  /** Every time from a program's end to the same actor's next lease, seconds. */
+  /** Every time from a program's end to the same actor's next lease, in seconds. */
   waits: number[];
-  /** When each program started, Unix milliseconds, by its execution. */
+  /** When each program started, in Unix milliseconds, by its execution. */
   starts: Record<string, number>;
-  /** CPU seconds of this process for each second. */
+  /** CPU seconds of this process per second. */
   cores: number;
 }
 
-/** Actors that connect at once: a handshake costs both sides milliseconds, and an actor that waits long gives up. */
+/** Actors that connect at once: a handshake takes both sides milliseconds, and an actor that waits too long gives up. */
 const CONNECTING = 20;
 
 const [address, tlsFolders, first, actors, seconds, slots = "1", spread = "0.5"] = process.argv.slice(2) as string[];
@@ -34,7 +34,7 @@ let begun = false;
 let waits: number[] = [];
 let starts: Record<string, number> = {};
 
-/** Resolves when it is connected for the first time. */
+/** Resolves when the actor has connected for the first time. */
 function startActor(index: number): Promise<void> {
   let endedAt: number | undefined;
   return new Promise((connected) => {
@@ -48,7 +48,7 @@ function startActor(index: number): Promise<void> {
       execute: async ({ attempt }) => {
         starts[attempt.execution] = performance.timeOrigin + performance.now();
         if (endedAt !== undefined) waits.push((performance.now() - endedAt) / 1000);
-        // Spread, or all would end at the same moment for ever.
+        // Spread out, because otherwise all programs would always end at the same moment.
         const durationSeconds = Number(seconds) * (1 + Number(spread) * (next() - 0.5));
         if (durationSeconds > 0) await sleep(durationSeconds * 1000);
         endedAt = performance.now();

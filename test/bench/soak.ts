@@ -1,7 +1,4 @@
-/**
- * Many executions in a row through one real actor, and what of it grows: looked at from outside, each time that all
- * programs of a round are done and nothing runs.
- */
+/** Runs many executions through one real actor and looks for growth: measured from outside after each round, when nothing runs. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -11,7 +8,7 @@ import { benchEnvironment } from "./environment.ts";
 import { kilobytes, proportionalMemory } from "./process-memory.ts";
 import { type Bench, median } from "./result.ts";
 
-/** In turn: those that leave much behind among those that leave nothing. */
+/** In turn: programs that leave much behind, between programs that leave nothing. */
 const PROGRAMS = [
   "pass\n",
   'open("submission.csv", "w").write("id,price\\n" + "1,2\\n" * 5000)\n',
@@ -22,13 +19,13 @@ const PROGRAMS = [
   "import threading, time\nfor i in range(8):\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n",
   "import numpy\nkept = numpy.ones((4_000_000,))\n",
 ];
-/** Memory may be more by this share of what it was, and no more: the supervisor's collector takes its time. */
+/** Largest allowed growth of memory, as a share: the supervisor's garbage collector takes its time. */
 const GROWTH: Partial<Record<keyof Look, number>> = { sandboxBytes: 0.02, supervisorBytes: 0.1 };
 
-/** The last program's result comes before its namespaces are gone, and while the child for the next is made. */
+/** The last program's result arrives before its namespaces are gone, and while the child for the next program is made. */
 const SETTLE_SECONDS = 0.5;
 
-/** Of an actor's processes together, or of the machine. */
+/** Measurements of an actor's processes together, or of the machine. */
 interface Look {
   executions: number;
   /** Proportional set sizes. */
@@ -39,7 +36,7 @@ interface Look {
   /** Files and folders below its scratch directory. */
   files: number;
   mounts: number;
-  /** Of the kernel, which holds what was left of namespaces. */
+  /** Memory of the kernel, which includes remains of namespaces. */
   kernelBytes: number;
   learnerBytes: number;
 }
@@ -64,7 +61,7 @@ async function run(flags: string[]) {
     const [actor] = await backlog.startActors(1, {
       ...{ slots: Number(values.slots), environment, taskDirectory, isolation: values.isolation },
     });
-    // The first round is not looked at: until then modules are loaded and memory is taken that stays.
+    // The first round is not measured: it loads modules and takes memory that stays.
     for (let round = 0; round <= rounds; round++) {
       await backlog.add(Array.from({ length: each }, (_, index) => PROGRAMS[index % PROGRAMS.length]!));
       await sleep(SETTLE_SECONDS * 1000);
@@ -130,14 +127,14 @@ function look(pid: number, scratch: string, executions: number): Look {
 
 const isPid = (name: string) => /^\d+$/.test(name);
 
-/** Of every mount namespace that a process is in, its mounts. */
+/** Returns, for each mount namespace with a process in it, its mounts. */
 function mountsOf(pid: string): string[] {
   try {
     const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
     const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").trim().split("\n");
     return mounts.map((line) => `${namespace} ${line.split(" ")[0]}`);
   } catch {
-    return []; // it has ended
+    return []; // the process has ended
   }
 }
 

@@ -1,8 +1,8 @@
-"""What each step of an execution costs, inside the sandbox: `python steps.py LEVEL COUNT INPUT [WARM,...]`, as the interpreter of
-the actors' environment. Plays the supervisor of the real zygote, whose functions it times, and runs programs that do nothing.
+"""Measures each step of an execution inside the sandbox: `python steps.py LEVEL COUNT INPUT [WARM,...]`, run by the interpreter of the
+actors' environment. Acts as the supervisor of the real zygote, whose functions it times, and runs programs that do nothing.
 
-Prints JSON: seconds from each request to its end, and processor seconds of an execution, by step and in all: they stay
-comparable where the machine is shared.
+Prints JSON: seconds from each request to its end, and processor seconds of an execution, by step and in total, which are comparable even on
+a shared machine.
 """
 
 import json
@@ -30,7 +30,7 @@ import zygote  # noqa: E402
 LIMITS = {"timeoutSeconds": 60, "memoryBytes": 4 << 30, "outputBytes": 1 << 20, "keptOutputBytes": 1 << 14, "scratchBytes": 1 << 30,
           "scratchFiles": 10000, "processes": 64, "submissionBytes": 1 << 20}
 WARM_UP = 20  # executions that are not counted
-# (module, function, name of the step). What one calls is part of what it costs, so no step is inside another.
+# (module, function, name of the step). A step's time includes the functions that it calls, so no step is inside another.
 STEPS = [
     (namespaces, "fork", "fork, with a new process namespace"), (namespaces, "isolate", "mount, network, IPC and UTS namespaces, /proc"),
     (namespaces, "furnish", "tmpfs, input, the zygote's mounts dropped"), (limits, "set_rlimits", "rlimits"), (limits, "prefer_as_victim", "oom_score_adj"),
@@ -40,7 +40,7 @@ STEPS = [
 ]
 CHILD, ZYGOTE = "all of the child", "all of the zygote"
 SLOTS = {name: index for index, name in enumerate([*(name for _, _, name in STEPS), CHILD])}
-shared = mmap.mmap(-1, 4096)  # of the zygote and its children: seconds by step, added up
+shared = mmap.mmap(-1, 4096)  # shared by the zygote and its children: seconds by step, summed
 
 
 def add(name, seconds):
@@ -55,7 +55,7 @@ def time_steps():
             try:
                 return _inner(*arguments, **named)
             finally:
-                if time.thread_time() > start:  # not in the child of a fork, whose clock begins anew
+                if time.thread_time() > start:  # not in the child of a fork, whose clock starts anew
                     add(_name, time.thread_time() - start)
         setattr(owner, function, timed)
     inner_wait = os.wait4
@@ -63,7 +63,7 @@ def time_steps():
     def wait4(*arguments):
         found = inner_wait(*arguments)
         add(CHILD, found[2].ru_utime + found[2].ru_stime)
-        # Of the zygote alone: a frame comes when an execution is over.
+        # Only for the zygote: this frame is sent when an execution is over.
         shared[4088:4096] = struct.pack("d", time.process_time())
         return found
 

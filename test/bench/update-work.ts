@@ -29,19 +29,19 @@ export const SIZES = {
 
 export interface Work {
   size: keyof typeof SIZES;
-  /** tokens of prompt and response of each sample */
+  /** Tokens of prompt and response of each sample. */
   lengths: [prompt: number, response: number][];
-  /** prompts of so many tokens are the same one; default none */
+  /** Prompts of this length are the same prompt; default: none. */
   sharedPromptTokens?: number;
   maxPromptTokens: number;
   maxResponseTokens: number;
 }
 
-/** What both sides are given beside the weights: arrays by sample. */
+/** Input of both sides besides the weights: arrays by sample. */
 export interface Batch {
   prompts: number[][];
   responses: number[][];
-  /** log-prob of every token before the update, and every old value */
+  /** Log-prob of every token before the update, and every old value. */
   proximal: number;
   oldValue: number;
   advantages: number[];
@@ -57,7 +57,7 @@ export interface Batch {
   weightDecay: number;
 }
 
-/** Writes config.json, model.safetensors and batch.json. @returns useful tokens, and the parameters of the policy */
+/** Writes config.json, model.safetensors and batch.json. @returns useful tokens, and the policy's parameters */
 export function writeWork(folder: string, work: Work) {
   const { size, lengths, sharedPromptTokens = 0, maxPromptTokens, maxResponseTokens } = work;
   const config = SIZES[size];
@@ -77,7 +77,7 @@ export function writeWork(folder: string, work: Work) {
   const batch: Batch = {
     prompts: lengths.map(([prompt]) => (prompt === sharedPromptTokens ? shared : tokens(prompt))),
     responses: lengths.map(([, response]) => tokens(response)),
-    proximal: -Math.log(config.vocabSize), // what random weights give every token, or nearly
+    proximal: -Math.log(config.vocabSize), // the approximate log-prob that random weights give every token
     oldValue: 0,
     advantages: lengths.map((_, i) => (i % 2 === 0 ? 1 : -1)),
     returns: lengths.map((_, i) => (i % 3) - 1),

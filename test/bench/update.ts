@@ -1,11 +1,11 @@
 /**
- * PPO updates (an optimiser step of the critic, one of the policy) of the work in a folder (update-work.ts), by the engine as
- * a run uses it: in a worker, the main thread looking on. Its twin is update_torch.py.
+ * PPO updates (an optimiser step of the critic, one of the policy) for the work in a folder (update-work.ts), with the engine as in a run:
+ * in a worker, observed by the main thread. Its twin is update_torch.py.
  *
  *     node test/bench/update.ts --folder DIR [--threads 2] [--micro 8] [--lora]
  *
- * Every line on stdin asks for an update and is answered by a line of JSON: seconds, CPU seconds, highest resident memory,
- * how long the main thread was blocked and what it did itself, and losses and gradient norms, which the twins must agree on.
+ * Every line on stdin requests an update. The answer is a line of JSON: seconds, CPU seconds, peak resident memory, how long the main
+ * thread was blocked and its own work, and losses and gradient norms, which must be equal to the twin's.
  */
 import fs from "node:fs";
 import path from "node:path";

@@ -1,12 +1,12 @@
-"""The same updates as update.ts in PyTorch with transformers' Qwen2ForCausalLM and sdpa, float32.
+"""The updates of update.ts in PyTorch, with transformers' Qwen2ForCausalLM and sdpa, float32.
 
     python update_torch.py --folder DIR --mode padded|trimmed|packed [--compile] [--threads 2] [--micro 8]
 
-padded    as verl runs it: prompts padded on the left and responses on the right to their limits, logits of all positions
+padded    as in verl: prompts padded on the left and responses on the right to their limits, logits of all positions
 trimmed   micro-batches of similar length, padded to their longest; logits of response positions only
-packed    no padding: a micro-batch is one row, attention goes sequence by sequence; logits of response positions only
+packed    no padding: a micro-batch is one row, attention per sequence; logits of response positions only
 
-Every line on stdin asks for an update and is answered by a line of JSON.
+Every line on stdin requests an update; the answer is a line of JSON.
 """
 
 import argparse
@@ -51,7 +51,7 @@ policy = Qwen2ForCausalLM.from_pretrained(flags.folder, dtype=torch.float32, att
 
 
 def pick(x, index):
-    """Of what stands at every position, what predicts responses."""
+    """Selects from all positions those that predict responses."""
     if flags.mode == "padded":
         return x[:, -batch["maxResponseTokens"] - 1 : -1]
     return x[0, index[0]] if flags.mode == "packed" else x[index[0], index[1]]
@@ -102,7 +102,7 @@ def groups():
 
 
 def inputs(group):
-    """What the model reads, where responses are predicted, targets and their samples and mask."""
+    """Returns the model's input, the positions that predict responses, targets, and their samples and mask."""
     prompts, responses = [batch["prompts"][i] for i in group], [batch["responses"][i] for i in group]
     if flags.mode == "padded":
         width, height = batch["maxPromptTokens"], batch["maxResponseTokens"]

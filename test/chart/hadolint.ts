@@ -1,4 +1,4 @@
-/** hadolint, which checks Dockerfiles: that on PATH, else the one of a Python package (x86-64), kept in longrun's cache folder. */
+/** hadolint, which checks Dockerfiles: the one on PATH, else that of a Python package (x86-64), kept in longrun's cache folder. */
 import { execFile } from "node:child_process";
 import { access, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const run = promisify(execFile);
 const VERSION = "2.15.1";
 const HASH = "sha256:bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5";
 
-/** @returns what it finds, lines; or why it cannot be had, in one line */
+/** @returns its findings as lines, or one line that says why it is not available */
 export async function hadolint(dockerfile: string): Promise<{ findings: string } | { missing: string }> {
   const program = await findHadolint().catch(
     (error: Error & { stderr?: string }) =>

@@ -1,4 +1,4 @@
-/** The chart as Helm sees it. */
+/** Runs Helm on the chart. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -10,19 +10,19 @@ import { findBinary, KUBERNETES_VERSION, missingBinaries } from "../cluster/bina
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const CHART = `${ROOT}charts/longrun`;
-/** The chart of the release before, as `helm package` made it of its tag (`released/README.md`). */
+/** The chart of the previous release, packaged by `helm package` from its tag (`released/README.md`). */
 export const RELEASED = join(import.meta.dirname, "released/longrun-0.1.0.tgz");
 const VALUES = join(import.meta.dirname, "values");
-/** Names of the files of `values/`. */
+/** Names of the files in `values/`. */
 export const VALUE_SETS = readdirSync(VALUES).map((file) => file.replace(".yaml", ""));
 export const valuesFile = (set: string) => join(VALUES, `${set}.yaml`);
-/** What `helm template` is told that a cluster with prometheus-operator and Kueue serves. */
+/** API versions of a cluster with prometheus-operator and Kueue, for `helm template`. */
 export const OPERATORS = ["monitoring.coreos.com/v1", "kueue.x-k8s.io/v1beta2"].flatMap((it) => ["--api-versions", it]);
 
-/** Why the chart cannot be rendered here, on one line with the remedy, or undefined. */
+/** Returns why the chart cannot be rendered on this machine, in one line with the remedy, or undefined. */
 export const helmUnavailable = (): string | undefined => missingBinaries(["helm"]);
 
-/** Standard output. @throws Error with what helm said */
+/** Returns standard output. @throws Error with Helm's message */
 export async function helm(args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   try {
     const options = { env: { ...process.env, ...env }, maxBuffer: 64 << 20 };
@@ -33,10 +33,10 @@ export async function helm(args: string[], env: NodeJS.ProcessEnv = {}): Promise
   }
 }
 
-/** The one value that an installation needs. */
+/** The one value that every installation needs. */
 export const IMAGES = ["--set", "images.registry=registry.example.com/ml"];
 
-/** The text that the chart renders to as release `longrun` in `longrun-system`, as it is documented. */
+/** Returns the rendered chart as release `longrun` in `longrun-system`, the documented names. */
 export function template(args: string[] = [], chart = CHART): Promise<string> {
   const kubeVersion = ["--kube-version", KUBERNETES_VERSION];
   return helm(["template", "longrun", chart, "--namespace", "longrun-system", ...kubeVersion, ...IMAGES, ...args]);

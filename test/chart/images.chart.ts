@@ -1,4 +1,7 @@
-/** `npm run test:chart`: hadolint's word on the Dockerfile; every image of it says whether it is healthy, and what it asks tells a server that is from one that is not. */
+/**
+ * `npm run test:chart`: runs hadolint on the Dockerfile. Every image must have a health check, and the check must distinguish a healthy
+ * server from an unhealthy one.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,7 +21,7 @@ interface Stage {
 }
 
 const TEXT = readFileSync(join(ROOT, "Dockerfile"), "utf8").replace(/\\\n/g, " ");
-/** Before the first stage: arguments and their defaults. */
+/** Arguments before the first stage, with their defaults. */
 const ARGS: Record<string, string> = Object.fromEntries(
   [...TEXT.split(/^FROM /m)[0]!.matchAll(/^ARG (\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
 );
@@ -33,7 +36,7 @@ function readStages(): Map<string, Stage> {
 const STAGES = readStages();
 const IMAGES = ["controller", "learner", "learner-cuda", "actor", "sandbox", "sandbox-paper"];
 
-/** Its own, or that of the stage that it starts from, as Docker has it. */
+/** Returns the stage's own health check, or that of the stage that it starts from, as Docker does. */
 function healthCheckOf(name: string): string[] | undefined {
   const stage = STAGES.get(name);
   const line = stage?.instructions.findLast((it) => it.startsWith("HEALTHCHECK "));
@@ -75,7 +78,7 @@ describe("HEALTHCHECK", () => {
     });
 });
 
-/** With those of the stages that it starts from. */
+/** Returns the stage's labels, with those of the stages that it starts from. */
 function labelsOf(name: string): Record<string, string> {
   const stage = STAGES.get(name);
   if (!stage) return {};
@@ -84,7 +87,7 @@ function labelsOf(name: string): Record<string, string> {
   return { ...labelsOf(stage.from), ...Object.fromEntries(labels) };
 }
 
-/** An argument has its default where the stage declares it, and is empty where it does not. */
+/** An argument has its default if the stage declares it, and is empty otherwise. */
 function expand(text: string, { instructions }: Stage): string {
   return text.replace(/\$\{?([A-Z_]+)\}?/g, (_, name) => (instructions.includes(`ARG ${name}`) ? ARGS[name]! : ""));
 }

@@ -1,12 +1,11 @@
 /**
- * What Kubernetes' own OpenAPI says of the objects that longrun makes, for several of its versions: unknown fields and wrong
- * types are found without a cluster. What it does not say (immutability, CEL, cross-field rules) only a real API server
- * knows: `install.chart.ts` has one.
+ * Validates longrun's objects with Kubernetes' own OpenAPI, for several versions: finds unknown fields and wrong types without a cluster.
+ * OpenAPI lacks immutability, CEL and cross-field rules, which only a real API server checks: `install.chart.ts` has one.
  *
  *     node test/chart/kubernetes-schemas.ts      makes fixtures/kubernetes-MINOR.json anew; needs Go, and minutes
  *
- * The files hold `api/openapi-spec/swagger.json` of the Go module k8s.io/kubernetes, of the kinds below with all that they
- * refer to, without descriptions.
+ * The files contain `api/openapi-spec/swagger.json` of the Go module k8s.io/kubernetes: the kinds below with everything that they refer to,
+ * without descriptions.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { Ajv } from "ajv";
 import type { KubeObject } from "../../controller/kube/types.ts";
 
-/** The oldest that longrun runs on, the newest that there is, and some between. */
+/** The oldest supported version, the newest version, and some in between. */
 const PATCHES: Record<string, string> = {
   "1.29": "v1.29.6",
   "1.31": "v1.31.14",
@@ -46,7 +45,7 @@ type Definitions = Record<string, Schema>;
 
 const fileOf = (minor: string) => fileURLToPath(new URL(`fixtures/kubernetes-${minor}.json`, import.meta.url));
 
-/** What OpenAPI calls a string, and the API server also takes as a number. */
+/** Values that OpenAPI calls strings, and that the API server also accepts as numbers. */
 const NUMBER_OR_STRING = new Set([
   "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
   "io.k8s.apimachinery.pkg.api.resource.Quantity",
@@ -55,7 +54,7 @@ const NUMBER_OR_STRING = new Set([
 type Validator = (object: KubeObject) => string[] | undefined;
 const validators = new Map<string, Validator>();
 
-/** @returns for an object what is wrong with it; undefined where Kubernetes has no such kind */
+/** @returns a function that returns what is wrong with an object, or undefined if Kubernetes has no such kind */
 export function kubernetesValidator(minor: string): Validator {
   const validator = validators.get(minor) ?? compile(minor);
   validators.set(minor, validator);
@@ -86,7 +85,7 @@ function compile(minor: string): Validator {
   };
 }
 
-/** An object has the fields that are named and no others. */
+/** Forbids fields that are not named. */
 function closed(schema: Schema): Schema {
   return schema.properties && !schema.additionalProperties ? { ...schema, additionalProperties: false } : schema;
 }
@@ -96,7 +95,7 @@ function kindsOf(schema: Schema): string[] {
   return kinds.map(({ group, version, kind }) => `${group ? `${group}/` : ""}${version} ${kind}`);
 }
 
-/** The definitions of KINDS and of all that they refer to. */
+/** Returns the definitions of KINDS and of everything that they refer to. */
 function reduce(all: Definitions): Definitions {
   const kept: Definitions = {};
   const keep = (name: string) => {

@@ -1,10 +1,10 @@
 /**
- * The CustomResourceDefinitions of other operators that longrun's objects are for, from their repositories.
+ * CustomResourceDefinitions of other operators whose objects longrun makes, from their repositories.
  *
  *     node test/chart/operator-crds.ts [NAME=REPOSITORY …]      makes fixtures/crds anew, with git
  *
- * A repository is GitHub's, or a folder that has a copy. One version of each CRD, without descriptions; all else, rules in CEL
- * included, is as the project has it. All three are under the Apache License 2.0.
+ * A repository is on GitHub, or a folder with a copy. One version of each CRD is kept, without descriptions; the rest, including CEL rules,
+ * is unchanged. All three are under the Apache License 2.0.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ interface Source {
   folder: string;
   /** Version of the API. */
   served: string;
-  /** Names of files, without the ending. */
+  /** File names without extension. */
   files: string[];
 }
 
@@ -52,7 +52,7 @@ const SOURCES: Source[] = [
 
 const FOLDER = fileURLToPath(new URL("fixtures/crds", import.meta.url));
 
-/** Files of the CRDs of an API group, for `startControlPlane`. */
+/** Returns the files of an API group's CRDs, for `startControlPlane`. */
 export function operatorCrds(group: string): string[] {
   const files = SOURCES.flatMap((source) => source.files).filter((file) => file.startsWith(`${group}_`));
   if (files.length === 0) throw new Error(`there is no CRD of ${group} in ${FOLDER}`);
@@ -82,7 +82,7 @@ if (import.meta.main) {
       const git = (...args: string[]) =>
         execFileSync("git", args, { cwd: work, encoding: "utf8", maxBuffer: 64 << 20 });
       const copy = copies.get(name);
-      // Without the files, of which git fetches those that are shown.
+      // Clones without files; git fetches those that are shown.
       if (!copy)
         git("clone", "--quiet", "--no-checkout", "--filter=blob:none", "--depth=1", `--branch=${tag}`, repository);
       for (const file of files) {

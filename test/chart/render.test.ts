@@ -1,6 +1,6 @@
 /**
- * What the chart renders to: for each file of `values/` a snapshot in `snapshots/`, which the controller can read, and
- * one of its notes; and, with the defaults, the same as `manifests/install`.
+ * Renders the chart: for each file of `values/` compares it with a snapshot in `snapshots/`, which the controller can read, and with one of
+ * its notes; and, with the defaults, with `manifests/install`.
  *
  *     node --test --test-update-snapshots test/chart/render.test.ts      writes the snapshots anew
  */
@@ -33,7 +33,7 @@ import {
 const skip = helmUnavailable() ?? false;
 
 type Loose = KubeObject & { data?: Record<string, string>; spec?: never };
-/** `helm template` renders NOTES.txt and leaves it out, and `helm install` cannot be told what a cluster serves. */
+/** A workaround: `helm template` does not show NOTES.txt, and `helm install` takes no list of a cluster's API versions. */
 const NOTES = 'notes: {{ include (print $.Template.BasePath "/NOTES.txt") . | toJson }}\n';
 const rendered = new Map<string, { text: string; objects: Loose[]; notes: string }>();
 const folder = mkdtempSync(join(tmpdir(), "longrun-chart-"));
@@ -59,7 +59,7 @@ const objects = (set: string) => rendered.get(set)!.objects;
 const find = (set: string, kind: string, name: string | RegExp) =>
   objects(set).find((object) => object.kind === kind && object.metadata.name.match(name));
 
-/** Lines of an object in a snapshot: dashboards and alerts are files of the chart, which it takes as they are. */
+/** Most lines of an object in a snapshot: dashboards and alerts are files that the chart includes unchanged. */
 const SNAPSHOT_LINES = 200;
 function beginning(text: string): string {
   const lines = text.split("\n");
@@ -74,7 +74,7 @@ interface PodSpec {
   containers: { name: string; resources?: Record<string, object> }[];
   affinity?: object;
 }
-/** What is in a Pod, or in what makes pods. */
+/** Returns the spec of a Pod, or of the pods that an object makes. */
 const podOf = (kind: string, spec: unknown): PodSpec | undefined =>
   kind === "Pod" ? (spec as PodSpec) : (spec as { template?: { spec?: PodSpec } } | undefined)?.template?.spec;
 
@@ -306,7 +306,7 @@ describe("manifests/install is what the chart renders to", {
       spec?: { template?: { spec: { containers: { env: { name: string }[] }[] } } };
     }[])
       for (const container of spec?.template?.spec.containers ?? [])
-        container.env = container.env.filter(({ name }) => name !== "NAMESPACE"); // the chart knows it
+        container.env = container.env.filter(({ name }) => name !== "NAMESPACE"); // the chart sets it
     assert.deepEqual(comparable(objectsOf(await template(sets))), comparable(manifests));
   });
 
@@ -338,7 +338,7 @@ describe("manifests/install is what the chart renders to", {
     }
   });
 
-  /** By kind and name, without what Helm needs and kustomize does not have. */
+  /** Returns objects by kind and name, without fields that Helm needs and kustomize lacks. */
   function comparable(of: KubeObject[]): Record<string, unknown> {
     const helms = /^(helm\.sh\/.*|app\.kubernetes\.io\/(instance|version|managed-by))$/;
     const clean = (value: unknown, key = ""): unknown => {

@@ -1,6 +1,6 @@
 /**
- * `npm run test:chart`: every object of the chart, with each file of `values/`, and every child that the controller makes of
- * a TrainingRun, is one that several versions of Kubernetes know; and `helm lint --strict`.
+ * `npm run test:chart`: every object of the chart, with each file of `values/`, and every child that the controller makes for a
+ * TrainingRun, must be valid in several versions of Kubernetes; and `helm lint --strict`.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -17,9 +17,9 @@ import { CHART, helm, helmUnavailable, keyOf, OPERATORS, objectsOf, template, VA
 import { KUBERNETES_MINORS, kubernetesValidator } from "./kubernetes-schemas.ts";
 
 const skip = helmUnavailable() ?? false;
-/** Kinds that Kubernetes itself does not have. */
+/** Kinds that Kubernetes itself lacks. */
 const FOREIGN = new Set(["ServiceMonitor", "PodMonitor", "PrometheusRule"]);
-/** Newer than the oldest version, which leaves it out, with a warning: kubectl get --field-selector misses it. */
+/** Newer than the oldest version, which ignores it with a warning: kubectl get --field-selector does not work there. */
 const SINCE_1_30 = / must NOT have additional properties \{"additionalProperty":"selectableFields"\}$/;
 
 function problemsOf(minor: string, object: KubeObject): string[] {

@@ -1,4 +1,4 @@
-/** Where programs are found, what is said where they are not, and that a control plane leaves nothing behind. */
+/** Tests how programs are found, the messages if they are missing, and that a control plane leaves nothing behind. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -50,7 +50,7 @@ test("missing programs: one line that names them and the remedy", async () => {
 
 const skip = process.platform === "linux" ? controlPlaneUnavailable() : "looks into /proc, which only Linux has";
 
-/** Starts a control plane, says where it is, and waits for its own end. */
+/** Starts a control plane, prints its address, and waits to be ended. */
 const HOLDER = `
   import { startControlPlane } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, "control-plane.ts")))};
   const cluster = await startControlPlane({ users: { someone: ["system:masters"] } });
@@ -65,7 +65,7 @@ const HOLDER = `
 test("a killed test leaves no process and no folder behind; the audit log tells users apart", {
   skip,
 }, async () => {
-  // The only way to trust the authority before it is made.
+  // The authority cannot be trusted before it is made.
   const env = { ...process.env, NODE_TLS_REJECT_UNAUTHORIZED: "0", NODE_NO_WARNINGS: "1" };
   const holder = spawn(process.execPath, ["--input-type=module", "-e", HOLDER], {
     env,
@@ -87,7 +87,7 @@ test("a killed test leaves no process and no folder behind; the audit log tells 
   assert.equal(existsSync(folder), false);
 });
 
-/** Command lines of processes in which `word` stands. */
+/** Returns command lines of processes that contain `word`. */
 function mentioning(word: string): string[] {
   const read = (pid: string) => {
     try {

@@ -1,7 +1,7 @@
 /**
- * A control plane of a test's own: a real etcd, a real kube-apiserver and, where asked for, controllers of a real
- * kube-controller-manager; no node. Ready in about 5 s. All it has lies in one folder under the temporary folder; it is
- * gone, with the folder, after `stop()`, and also when the test's process is killed.
+ * A test's own control plane: a real etcd, a real kube-apiserver and, on request, controllers of a real kube-controller-manager; no node.
+ * Ready in about 5 s. All its files are in one temporary folder. It ends, and the folder is removed, after `stop()`, or when the test's
+ * process is killed.
  */
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -18,48 +18,48 @@ const READY_TIMEOUT_SECONDS = 120;
 const CERTIFICATE_DAYS = 7;
 
 export interface ControlPlaneOptions {
-  /** Users beside `admin`, each with its groups; `system:masters` may do everything. */
+  /** Users in addition to `admin`, each with its groups; `system:masters` may do everything. */
   users?: Record<string, string[]>;
-  /** Flags of the API server, without the dashes, over the ones below; undefined leaves one out. */
+  /** Flags of the API server, without dashes, in addition to those below; undefined removes one. */
   apiServer?: Record<string, string | undefined>;
   /**
-   * Real controllers to run, by their names in kube-controller-manager, such as `job-controller`. Default: none, and
-   * then nothing collects children of deleted owners, ends a deleted namespace, or makes pods of Jobs.
+   * Real controllers to run, by their names in kube-controller-manager, such as `job-controller`. Default: none; then nothing deletes
+   * children of deleted owners, ends a deleted namespace, or makes pods of Jobs.
    */
   controllers?: string[];
-  /** CustomResourceDefinitions to install, files of one each, YAML or JSON; they are served when the control plane is there. */
+  /** Files with one CustomResourceDefinition each, YAML or JSON, to install. They are served when the control plane is ready. */
   crds?: string[];
-  /** More names and addresses that the API server's certificate is for. */
+  /** Additional names and addresses in the API server's certificate. */
   hosts?: string[];
 }
 
 export interface ControlPlane {
-  /** Of the user `admin`, group `system:masters`. */
+  /** For the user `admin`, group `system:masters`. */
   kubeconfig: string;
   kubeconfigOf(user: string): Promise<string>;
   url: string;
   token: string;
   tokenOf(user: string): string;
   caFile: string;
-  /** One JSON line for each request that was answered (audit.k8s.io/v1, level Metadata). */
+  /** One JSON line for each answered request (audit.k8s.io/v1, level Metadata). */
   auditLog: string;
   audit(): AuditEntry[];
   /** Process ids, by program. */
   pids: Record<string, number>;
-  /** All data lies here. */
+  /** Folder with all data. */
   folder: string;
   /** The private key that signs service account tokens, for a controller manager. */
   serviceAccountKeyFile: string;
   stop(): Promise<void>;
 }
 
-/** What tests look at of an audit event: https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/ */
+/** The fields of an audit event that tests read: https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/ */
 export interface AuditEntry {
-  /** Unix milliseconds at which the request came. */
+  /** When the request arrived, in Unix milliseconds. */
   atMs: number;
   user: string;
   verb: string;
-  /** `group/plural`, or the plural alone of the core group. */
+  /** `group/plural`, or only the plural for the core group. */
   resource: string;
   subresource?: string;
   namespace?: string;
@@ -69,12 +69,15 @@ export interface AuditEntry {
 
 export const WRITE_VERBS: readonly string[] = ["create", "update", "patch", "delete", "deletecollection"];
 
-/** Why no control plane of these programs can be started here, on one line with the remedy (for `test(…, { skip })`), or undefined. */
+/**
+ * Returns why this machine cannot start a control plane of these programs, in one line with the remedy (for `test(…, { skip })`), or
+ * undefined.
+ */
 export function controlPlaneUnavailable(needed: readonly Binary[] = API_SERVER): string | undefined {
   return process.platform === "win32" ? "the control plane of the tests needs Linux or macOS" : missingBinaries(needed);
 }
 
-/** @throws Error with the last lines of the part that would not start */
+/** @throws Error with the last lines of the part that failed to start */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const controllers = options.controllers ?? [];
   const unavailable = controlPlaneUnavailable(controllers.length > 0 ? CONTROL_PLANE : API_SERVER);
@@ -126,13 +129,13 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       "service-account-signing-key-file": inFolder("service-account.key"),
       "service-account-issuer": "https://kubernetes.default.svc",
       "service-cluster-ip-range": "10.96.0.0/16",
-      // Without a controller manager no namespace gets its default account, and no pod could be made.
+      // Without a controller manager no namespace gets its default service account, so no pod could be created.
       "disable-admission-plugins": "ServiceAccount",
-      // There is no pod that would dial the service `kubernetes`.
+      // No pod would dial the service `kubernetes`.
       "endpoint-reconciler-type": "none",
       "audit-policy-file": inFolder("audit-policy.json"),
       "audit-log-path": inFolder("audit.log"),
-      // A request is in the log before its answer is out, so that a test can count.
+      // A request is logged before its answer is sent, so that tests can count.
       "audit-log-mode": "blocking-strict",
       ...options.apiServer,
     };
@@ -154,7 +157,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       if (token === undefined) throw new Error(`no user ${user}: name it in the option users`);
       return token;
     };
-    // Before the controllers: the garbage collector looks for new kinds only every 30 s.
+    // Before the controllers, because the garbage collector looks for new kinds only every 30 s.
     for (const file of options.crds ?? []) await installCrd(file, call);
     if (controllers.length > 0) {
       start("kube-controller-manager", [
@@ -188,7 +191,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   }
 }
 
-/** A kubeconfig with one user; JSON is YAML. */
+/** Returns a kubeconfig with one user; JSON is YAML. */
 export function kubeconfig(url: string, caFile: string, user: string, token: string): string {
   return JSON.stringify({
     apiVersion: "v1",
@@ -200,12 +203,12 @@ export function kubeconfig(url: string, caFile: string, user: string, token: str
   });
 }
 
-/** Tokens by user. */
+/** Writes credentials. Returns tokens by user. */
 async function writeCredentials(folder: string, options: ControlPlaneOptions): Promise<Record<string, string>> {
   const validSeconds = CERTIFICATE_DAYS * 24 * 3600;
   const authority = await createAuthority({ validSeconds }, "longrun-test-cluster");
   const serving = await createCertificate(authority, {
-    role: "learner", // the role that serves
+    role: "learner", // the servers' role
     name: "kube-apiserver",
     hosts: ["127.0.0.1", "localhost", "kubernetes.default.svc", ...(options.hosts ?? [])],
     validSeconds,
@@ -239,7 +242,7 @@ async function writeCredentials(folder: string, options: ControlPlaneOptions): P
 type Call = (method: "GET" | "POST", path: string, yaml?: string) => Promise<{ code: number; text: string }>;
 
 async function ready(call: Call, parts: Part[]): Promise<void> {
-  // The default namespace is made after the API server calls itself ready.
+  // The default namespace is created after the API server reports that it is ready.
   const isReady = async () =>
     (await call("GET", "/readyz")).code === 200 && (await call("GET", "/api/v1/namespaces/default")).code === 200;
   const deadline = performance.now() + READY_TIMEOUT_SECONDS * 1000;
@@ -281,7 +284,7 @@ function callApi(url: string, ca: string, token: string, method: string, yaml?: 
 }
 
 function readAudit(path: string): AuditEntry[] {
-  // What follows the last line feed is half a line, or nothing.
+  // The text after the last line feed is an incomplete line, or empty.
   const lines = readFileSync(path, "utf8").split("\n").slice(0, -1);
   return lines.map((line) => {
     const { requestReceivedTimestamp, user, verb, objectRef: of = {}, responseStatus } = JSON.parse(line);

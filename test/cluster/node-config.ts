@@ -1,21 +1,21 @@
-/** What the parts of a test's node are configured with: pure functions of where things lie. */
+/** Configuration of the parts of a test's node: pure functions of their paths. */
 
 /** Addresses of a test's cluster, from the ranges that are reserved for benchmarks and for private use. */
 export const ADDRESSES = {
-  /** The machine's end of the link to the node; the API server is reached here. */
+  /** The machine's end of the link to the node, where the API server listens. */
   machine: "198.18.44.1",
   node: "198.18.44.2",
   linkPrefix: 30,
   pods: "10.244.0.0/16",
   services: "10.96.0.0/16",
-  /** The first of the services' range: what `kubernetes.default.svc` names. */
+  /** The first address of the services' range: `kubernetes.default.svc`. */
   apiService: "10.96.0.1",
 } as const;
 
 export const NODE_NAME = "longrun-test";
 export const PAUSE_IMAGE = "docker.io/longrun-test/pause:1";
 
-/** Folders of the node, all below `folder`. */
+/** Returns the node's folders, all below `folder`. */
 export function nodeFolders(folder: string) {
   const inFolder = (name: string) => `${folder}/${name}`;
   return {
@@ -31,7 +31,7 @@ export function nodeFolders(folder: string) {
   };
 }
 
-/** containerd 1.6 and 1.7. */
+/** For containerd 1.6 and 1.7. */
 export function containerdConfig(folder: string, cniPlugins: string): string {
   const at = nodeFolders(folder);
   return `version = 2
@@ -97,7 +97,7 @@ export function kubeletConfig(folder: string, cgroupRoot: string): string {
     authorization: { mode: "AlwaysAllow" },
     cgroupDriver: "cgroupfs",
     cgroupRoot,
-    // Hosts with cgroup v1 are what the tests meet too.
+    // Tests also run on hosts with cgroup v1.
     failCgroupV1: false,
     enforceNodeAllocatable: [],
     failSwapOn: false,
@@ -109,10 +109,10 @@ export function kubeletConfig(folder: string, cgroupRoot: string): string {
     containerRuntimeEndpoint: `unix://${at.containerdSocket}`,
     podLogsDir: at.podLogs,
     volumePluginDir: `${folder}/volume-plugins`,
-    // No image can be had again: a disk that is fuller than 85 % must cost none.
+    // Images cannot be pulled again, so none may be deleted on a disk that is fuller than 85 %.
     imageGCHighThresholdPercent: 100,
     evictionHard: { "memory.available": "50Mi", "nodefs.available": "100Mi", "imagefs.available": "100Mi" },
-    // A test waits for what a person would not notice.
+    // Short intervals, because tests wait for them.
     nodeStatusUpdateFrequency: "4s",
     syncFrequency: "10s",
     maxPods: 60,
@@ -131,7 +131,7 @@ export function kubeProxyConfig(kubeconfig: string): string {
     mode: "iptables",
     clusterCIDR: ADDRESSES.pods,
     oomScoreAdj: 0,
-    // The sizes of the connection table are the machine's own and cannot be set in a network namespace.
+    // The sizes of the connection table are the machine's and cannot be set in a network namespace.
     conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: "0s", tcpCloseWaitTimeout: "0s" },
     iptables: { localhostNodePorts: false, minSyncPeriod: "0s" },
   });

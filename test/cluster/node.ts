@@ -1,17 +1,17 @@
 /**
- * A whole cluster on this machine for tests: the control plane of `control-plane.ts`, a controller manager, a scheduler,
- * and one node with containerd, kubelet, kube-proxy (iptables) and CoreDNS. Needs Linux and root.
+ * A whole cluster on this machine for tests: the control plane of `control-plane.ts`, a controller manager, a scheduler, and one node with
+ * containerd, kubelet, kube-proxy (iptables) and CoreDNS. Needs Linux and root.
  *
  *     node test/cluster/node.ts         starts one, prints its kubeconfig, ends with ctrl-C
  *
- * The node lives in network, mount and PID namespaces of its own, as the nodes of kind live in a container: links, routes,
- * iptables rules, mounts and processes of it are gone when the namespaces' first process ends, which happens when the
- * test ends, in whatever way. The shell that started that process then removes what is left, cgroups and the folder.
+ * The node has its own network, mount and PID namespaces, like the nodes of kind in their containers. Its links, routes, iptables rules,
+ * mounts and processes end with the namespaces' first process, which ends when the test ends, in any way. The shell that started that
+ * process then removes cgroups and the folder.
  *
- * Tried with cgroup v1; what v2 needs is here and was not tried.
+ * Tested with cgroup v1; support for v2 is untested.
  *
- * Not here: enforcement of NetworkPolicies (the plugin `ptp` has none), an image registry (`importImage` takes archives;
- * pods need `imagePullPolicy: Never` or `IfNotPresent`), a way out to the network for pods.
+ * Not supported: enforcement of NetworkPolicies (the plugin `ptp` has none), an image registry (`importImage` takes archives; pods need
+ * `imagePullPolicy: Never` or `IfNotPresent`), and access to the network from pods.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +30,7 @@ const run = promisify(execFile);
 const READY_TIMEOUT_SECONDS = 120;
 const STOP_TIMEOUT_SECONDS = 30;
 const PLUGIN_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
-/** Programs, and the Debian packages that have them. */
+/** Programs and their Debian packages. */
 const PROGRAMS = {
   containerd: "containerd",
   ctr: "containerd",
@@ -44,26 +44,26 @@ const PROGRAMS = {
 
 export interface TestCluster {
   controlPlane: ControlPlane;
-  /** Of cluster-admin; its server is reached from this machine. */
+  /** Kubeconfig of cluster-admin, for this machine. */
   kubeconfig: string;
   folder: string;
-  /** Name of the cgroup, in every hierarchy, that all pods are below. */
+  /** Name of the cgroup, in every hierarchy, above all pods. */
   cgroup: string;
   /** Path of the program that was found. */
   kubectl: string;
-  /** Standard output of a command in the node's namespaces. */
+  /** Returns the standard output of a command in the node's namespaces. */
   inNode(command: string, args: string[]): Promise<string>;
-  /** Takes a docker or OCI archive into the node's containerd; the names are those in it. */
+  /** Imports a docker or OCI archive into the node's containerd, with the names in it. */
   importImage(archive: string): Promise<void>;
-  /** Gives an image of the node another name. */
+  /** Gives an image of the node an additional name. */
   tagImage(name: string, other: string): Promise<void>;
   /** Last lines of every part's log. */
   logs(lines?: number): string;
-  /** Everything ends and goes. */
+  /** Ends and removes everything. */
   stop(): Promise<void>;
 }
 
-/** Why no node can be had here, on one line with the remedy, or undefined. */
+/** Returns why this machine cannot have a node, in one line with the remedy, or undefined. */
 export function nodeUnavailable(): string | undefined {
   if (process.platform !== "linux") return "a node for tests needs Linux: containers are made by its kernel";
   if (process.getuid?.() !== 0) return "a node for tests needs root (namespaces, mounts, cgroups): run it with sudo";
@@ -73,7 +73,7 @@ export function nodeUnavailable(): string | undefined {
   return undefined;
 }
 
-/** Debian packages of what is not there. */
+/** Returns the Debian packages of missing programs. */
 export function missingPackages(): string[] {
   const missing = Object.entries(PROGRAMS).filter(([program]) => !findProgram(program));
   const packages = missing.map(([, name]) => name);
@@ -81,12 +81,12 @@ export function missingPackages(): string[] {
   return [...new Set(packages)];
 }
 
-/** The folder of PATH, or of what root has besides, that has it. */
+/** Returns the path of a program, from PATH or root's additional folders. */
 export const findProgram = (name: string) =>
   [...(process.env.PATH ?? "").split(":"), "/usr/sbin", "/sbin"].find((folder) => existsSync(`${folder}/${name}`));
 const cniPlugins = () => PLUGIN_FOLDERS.find((folder) => existsSync(`${folder}/ptp`));
 
-/** @throws Error with the last lines of the part that would not start; nothing is left then */
+/** @throws Error with the last lines of the part that failed to start; nothing is left then */
 export async function startCluster(options: { log?: (line: string) => void } = {}): Promise<TestCluster> {
   const unavailable = nodeUnavailable();
   if (unavailable) throw new Error(unavailable);
@@ -94,7 +94,7 @@ export async function startCluster(options: { log?: (line: string) => void } = {
   const names = ["kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "coredns", "kubectl"] as const;
   const binaries = await ensureBinaries<Binary>([...names, "kube-apiserver", "etcd"], { log });
 
-  // Not under /tmp: the node's root file systems are no temporary files to a machine that keeps those in memory.
+  // Not below /tmp, which may be in memory: the node's root file systems are too large for it.
   const folder = await mkdtemp("/var/tmp/longrun-node-");
   const at = nodeFolders(folder);
   for (const path of Object.values(at)) if (!path.endsWith(".sock")) mkdirSync(path, { recursive: true });
@@ -161,7 +161,7 @@ export async function startCluster(options: { log?: (line: string) => void } = {
   }
 }
 
-/** The API server listens where the node can reach it, and shows itself to kubelets by a certificate. */
+/** The API server listens where the node can reach it, and shows kubelets a certificate. */
 async function apiServerOptions(folder: string) {
   const validSeconds = 7 * 24 * 3600;
   const authority = await createAuthority({ validSeconds }, "longrun-test-kubelets");
@@ -185,14 +185,14 @@ async function apiServerOptions(folder: string) {
       "kubelet-client-certificate": `${folder}/kubelet-client.crt`,
       "kubelet-client-key": `${folder}/kubelet-client.key`,
       "kubelet-preferred-address-types": "InternalIP",
-      // With a controller manager there are service accounts; pods dial the service `kubernetes`.
+      // With a controller manager there are service accounts, and pods dial the service `kubernetes`.
       "disable-admission-plugins": undefined,
       "endpoint-reconciler-type": undefined,
     },
   };
 }
 
-/** The control plane's kubeconfig of `user`, with the address that the node has for the API server. */
+/** Returns the control plane's kubeconfig of `user`, with the node's address of the API server. */
 function nodeKubeconfig(controlPlane: ControlPlane, folder: string, user: string): string {
   const path = `${folder}/kubeconfig-${user.replaceAll(":", "-")}`;
   const server = `https://${ADDRESSES.machine}:${new URL(controlPlane.url).port}`;
@@ -208,7 +208,7 @@ function nodeKubeconfig(controlPlane: ControlPlane, folder: string, user: string
   return path;
 }
 
-/** First process of the node. It ends with its standard input, which is a pipe from this process. */
+/** First process of the node. It ends with its standard input, a pipe from this process. */
 const FIRST_PROCESS = `
 set -e
 mount --make-rshared /
@@ -221,7 +221,7 @@ echo $(readlink /proc/self/ns/net) >&3
 exec 3>&-
 cat >/dev/null`;
 
-/** Ends when the namespaces are gone; $1 the first process's script, $2 folder, $3 cgroup. */
+/** Ends when the namespaces have ended. $1: the first process's script, $2: folder, $3: cgroup. */
 const OUTER_SHELL = `
 # Where the CNI library and the kubelet write whatever they are told; the node sees folders of its own in their place.
 export FIXED_FOLDERS="/var/lib/cni /var/lib/kubelet"
@@ -240,7 +240,7 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
 done`;
 
 interface Namespaces {
-  /** Of the node's first process, as this machine counts. */
+  /** Process id of the node's first process, on this machine. */
   pid: number;
   stop(): Promise<void>;
 }
@@ -269,7 +269,7 @@ async function startNamespaces(folder: string, cgroup: string): Promise<Namespac
   return { pid: Number(first), stop };
 }
 
-/** A pair of virtual links; it goes with the node's network namespace. */
+/** Makes a pair of virtual links, which ends with the node's network namespace. */
 async function linkMachineAndNode(pid: number): Promise<void> {
   const link = `longrun${pid}`.slice(0, 15);
   const { machine, node, linkPrefix } = ADDRESSES;
@@ -288,7 +288,7 @@ const enter = (pid: number) => ["--target", String(pid), "--mount", "--net", "--
 
 interface Part {
   name: string;
-  /** Why it does not run any more, or undefined. */
+  /** Returns why it has ended, or undefined. */
   ended(): string | undefined;
   tail(lines: number): string;
 }

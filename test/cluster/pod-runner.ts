@@ -1,6 +1,6 @@
 /**
- * Stands in for scheduler and kubelets where a test has no node: every pod of its namespaces runs and is ready as soon
- * as it is there, and ends when the test says so. Pods that have no node are gone as soon as they are deleted.
+ * Replaces scheduler and kubelets in tests without a node: every pod of its namespaces runs and is ready as soon as it exists, and ends
+ * when the test says so. Pods without a node disappear as soon as they are deleted.
  */
 import type { ApiClient } from "../../controller/kube/api-client.ts";
 import { ApiError } from "../../controller/kube/errors.ts";
@@ -9,9 +9,9 @@ import { POD, type Pod } from "../../controller/kube/resources.ts";
 
 export interface PodRunnerOptions {
   client: ApiClient;
-  /** Default: all. */
+  /** Absent: all namespaces. */
   namespace?: string;
-  /** Pods that stay Pending, as if nothing could take them. Asked when a pod is new. */
+  /** Returns whether a pod stays Pending, as if no node could take it. Called for a new pod. */
   holds?: (pod: Pod) => boolean;
 }
 
@@ -53,7 +53,7 @@ export class PodRunner {
     });
   }
 
-  /** All its containers exit with `exitCode`. @param kept conditions that it goes on having @param message its last words */
+  /** Makes all containers exit with `exitCode`. @param kept conditions that the pod keeps @param message its termination message */
   end(pod: Pod, exitCode = 0, kept: object[] = [], message = ""): Promise<void> {
     const ended = (name: string) => ({
       ...{ name, image: "", imageID: "", ready: false, started: false, restartCount: 0 },
@@ -76,7 +76,7 @@ export class PodRunner {
     try {
       await this.#client.mergePatch(POD, { name, ...(namespace && { namespace }) }, patch, { subresource: "status" });
     } catch (error) {
-      // It was deleted, or replaced by another of its name, meanwhile; or the test is over.
+      // Meanwhile it was deleted or replaced by a pod with the same name, or the test has ended.
       if (!(error instanceof ApiError && [0, 404, 409].includes(error.status))) throw error;
     }
   }

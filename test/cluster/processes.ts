@@ -1,4 +1,4 @@
-/** Programs that a test starts beside itself, and that end with it in whatever way it ends. */
+/** Programs that a test starts and that end with the test, however it ends. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -6,19 +6,19 @@ import { createServer, type Socket } from "node:net";
 
 export interface Part {
   pid: number;
-  /** How it ended and its last lines, or undefined while it runs. */
+  /** Returns how it ended and its last lines, or undefined while it runs. */
   ended(): string | undefined;
   stop(): Promise<void>;
 }
 
 export function startPart(path: string, args: string[], logFile: string): Part {
   const log = openSync(logFile, "a");
-  // In a group of its own: an interrupt from the keyboard is for the test, which then stops its parts in order.
+  // In a process group of its own: an interrupt from the keyboard reaches only the test, which then stops its parts in order.
   const child = spawn(path, args, { stdio: ["ignore", log, log], detached: true });
   closeSync(log);
   let failure: Error | undefined;
   child.on("error", (error) => (failure = error));
-  // A test that forgets to stop it ends all the same; the guard cleans up.
+  // A test that forgets to stop it can still end; the guard cleans up.
   child.unref();
   const running = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
   return {
@@ -32,7 +32,7 @@ export function startPart(path: string, args: string[], logFile: string): Part {
       if (!running()) return;
       child.ref();
       const exited = once(child, "exit");
-      // Its data is of no use to anyone any more.
+      // Nobody needs its data any more.
       child.kill("SIGKILL");
       await exited;
     },
@@ -40,8 +40,8 @@ export function startPart(path: string, args: string[], logFile: string): Part {
 }
 
 /**
- * A shell that waits for the end of its input, which comes when this process ends in whatever way, and then kills what
- * it was told of and removes `folder`.
+ * Starts a shell that waits for the end of its input, which comes when this process ends in any way, and then kills the registered
+ * processes and removes `folder`.
  */
 export function startGuard(folder: string) {
   const script = 'pids=; while read -r pid; do pids="$pids $pid"; done; kill -KILL $pids 2>/dev/null; rm -rf "$1"';
@@ -57,7 +57,7 @@ export function startGuard(folder: string) {
   };
 }
 
-/** Free at the moment on the loopback address, and different. */
+/** Returns different ports that are free on the loopback address. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   // All are held until all are known, so that they differ.

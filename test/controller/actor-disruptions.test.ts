@@ -1,4 +1,4 @@
-/** Actors that are evicted, or whose nodes are lost, against a real API server and real controllers. */
+/** Tests evicted actors and lost nodes, with a real API server and real controllers. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,7 +19,7 @@ before(async () => {
 after(() => world?.stop());
 
 describe("actors that are taken away", { skip, concurrency: 4 }, () => {
-  /** A run with one actor, whose pod runs on a node: a deletion is asked of that node then, and not done at once. */
+  /** Starts a run with one actor, whose pod has a node: deleting it then asks the node and takes effect later. */
   const start = async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", {
@@ -72,7 +72,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
       (await world.events(namespace)).some((it) => /^ActorsDisrupted: run-actor-0-0/.test(it)),
     );
 
-    // Killed at the end of its grace: the Job makes no other pod, and nobody counts a failure.
+    // Killed at the end of its grace period: the Job makes no other pod, and no failure is counted.
     const conditions = leaving.status!.conditions!.filter(({ type }) => type === "DisruptionTarget");
     assert.equal(conditions.length, 1, "the eviction says so");
     await world.pods.end(leaving, 137, conditions);
@@ -94,7 +94,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
   test("an actor on a node that is not heard is replaced at once, and its Job waits for nothing", async () => {
     const { namespace, learner, pod } = await start();
     const jobKey = { namespace, name: "run-actor-0-0" };
-    // As the node controller does it: Ready is False, the rest is what the kubelet wrote last.
+    // Like the node controller: Ready is False, the rest is what the kubelet wrote last.
     const conditions = pod.status!.conditions!.map((it) => (it.type === "Ready" ? { ...it, status: "False" } : it));
     await world.client.mergePatch(
       POD,
@@ -112,7 +112,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
     assert.equal(lost.status?.phase, "Running", "it stays until its node is back");
     await eventually(async () => (await actorsScaled(namespace))?.status === "True");
 
-    // Its name is not given again while its pod is there.
+    // Its name is not reused while its pod exists.
     const successor = (await world.client.get(JOB, { namespace, name: "run-actor-0-1" }))!;
     await world.client.delete(JOB, { namespace, name: "run-actor-0-1" }, { uid: successor.metadata.uid! });
     await eventually(async () => {

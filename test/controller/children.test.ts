@@ -1,4 +1,4 @@
-/** Children that the API server refuses, each by itself, against a real API server. */
+/** Tests children that the API server refuses, one at a time, with a real API server. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -60,14 +60,14 @@ describe("children", { skip, concurrency: 6 }, () => {
     world.client.create(STORAGE_CLASS, {
       ...{ metadata: { name }, provisioner: "example.com/none", allowVolumeExpansion },
     } as KubeObject);
-  /** As the volume controller does when it has made a volume. */
+  /** Binds the claim, as the volume controller does when it has made a volume. */
   const bind = async (namespace: string, size: string) => {
     const key = { namespace, name: "run-data" };
     await world.client.mergePatch(PERSISTENT_VOLUME_CLAIM, key, { spec: { volumeName: `pv-${namespace}` } });
     const status = { phase: "Bound", capacity: { storage: size } };
     await world.client.mergePatch(PERSISTENT_VOLUME_CLAIM, key, { status }, { subresource: "status" });
   };
-  /** The API server refuses writes of this kind in the namespace. */
+  /** Makes the API server refuse writes of this kind in the namespace. */
   const refuse = async (namespace: string, { group, plural }: Resource) => {
     const name = `no-${plural}-${namespace}`;
     const rule = { apiGroups: [group], apiVersions: ["v1"], resources: [plural], operations: ["CREATE", "UPDATE"] };
@@ -81,7 +81,7 @@ describe("children", { skip, concurrency: 6 }, () => {
       metadata: { name },
       spec: { policyName: name, validationActions: ["Deny"] },
     } as KubeObject);
-    // A policy holds some time after it was written.
+    // A policy takes effect some time after it was written.
     const path = `/${group ? `apis/${group}` : "api"}/v1/namespaces/${namespace}/${plural}?dryRun=All`;
     await eventually(async () => {
       const spec = { ports: [{ port: 1 }] };
@@ -104,7 +104,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     assert.deepEqual([applied?.status, applied?.reason], ["False", "VolumeNotResized"]);
     assert.equal((await conditionOf(namespace, "Ready"))?.status, "True");
     assert.equal((await conditionOf(namespace, "LearnerAvailable"))?.status, "True");
-    // What else there is of the claim is applied all the same: it goes with the run from now on.
+    // Other changes of the claim are still applied: from now on it is deleted with the run.
     await world.patchRun(namespace, "run", { learner: { storage: { retain: "Never" } } });
     await eventually(async () => (await claimOf(namespace))?.metadata.ownerReferences?.length === 1);
 
@@ -148,7 +148,7 @@ describe("children", { skip, concurrency: 6 }, () => {
       return found?.reason === "Refused" && found;
     });
     assert.match(blocked.message, /no configmaps today/);
-    // What does not need it is there already.
+    // Children that do not need it exist already.
     assert.ok(await world.client.get(SERVICE, { namespace, name: "run-learner" }));
     assert.equal(await world.deployment(namespace, "run"), undefined);
     await allow();

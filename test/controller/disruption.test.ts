@@ -1,4 +1,4 @@
-/** Nodes that are lost or drained under a learner, against a real API server. */
+/** Tests lost and drained nodes of a learner, with a real API server. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,7 @@ const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const NODE = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
 
 let world: World;
-/** What the controller's clock is ahead; it never goes back, so the first test alone sees a pod in time. */
+/** Offset of the controller's clock. It only grows, so only the first test sees a pod in time. */
 let aheadMs = 0;
 before(async () => {
   if (skip) return;
@@ -35,7 +35,7 @@ describe("disruption", { skip }, () => {
     await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
     return namespace;
   };
-  /** The learner's pod, on a node that reports nothing from now on. */
+  /** Puts the learner's pod on a node that stops reporting. */
   const loseNode = async (namespace: string): Promise<Pod> => {
     const [pod] = await world.podsOf(namespace, "run", "learner");
     const { name } = pod!.metadata;
@@ -48,7 +48,7 @@ describe("disruption", { skip }, () => {
     world.learners.get(`${namespace}/run`)?.stop();
     return pod!;
   };
-  /** As the taint manager does after the pod's toleration. */
+  /** Deletes the pod like the taint manager after the pod's toleration. */
   const evict = ({ metadata: { namespace, name, uid } }: Pod) =>
     world.client.delete(POD, { namespace: namespace!, name }, { uid: uid! });
   const isThere = async ({ metadata: { namespace, name, uid } }: Pod) =>
@@ -63,7 +63,7 @@ describe("disruption", { skip }, () => {
     world.holds = (pod) => holds(pod) || pod.metadata.namespace === namespace;
   };
 
-  /** What a kubelet reports every some seconds. */
+  /** Reports like a kubelet. */
   const reportNode = (name: string) => {
     const at = new Date().toISOString().replace(/\.\d+/, "");
     const ready = { type: "Ready", status: "True", reason: "KubeletReady", message: "" };
@@ -76,7 +76,7 @@ describe("disruption", { skip }, () => {
       await world.client.create(NODE, { metadata: { name } });
       await reportNode(name);
     }
-    // Where no node at all answers, the node controller believes that it is itself cut off.
+    // If no node at all answers, the node controller assumes that its own connection is broken.
     const reports = setInterval(() => void reportNode("alive").catch(() => {}), 5000);
     t.after(() => clearInterval(reports));
     const tolerations = ["unreachable", "not-ready"].map((it) => ({
@@ -96,7 +96,7 @@ describe("disruption", { skip }, () => {
     await sleep(3000);
     assert.ok(await isThere(pod!), "not before it is overdue");
     aheadMs += OVERDUE_SECONDS * 1000;
-    await world.patchRun(namespace, "run", { actors: { max: 2 } }); // so that the controller looks again
+    await world.patchRun(namespace, "run", { actors: { max: 2 } }); // so that the controller reconciles
     await eventually(async () => !(await isThere(pod!)));
     const told = await eventually(async () => {
       const found = (await world.events(namespace)).filter((it) => it.startsWith("PodForceDeleted"));
@@ -128,7 +128,7 @@ describe("disruption", { skip }, () => {
     await world.client.request({ method: "POST", path: `/api/v1/namespaces/${namespace}/pods/${name}/binding`, body });
   };
 
-  /** As `kubectl drain` does. @returns the HTTP status */
+  /** Evicts like `kubectl drain`. @returns the HTTP status */
   const drain = async ({ metadata: { namespace, name } }: Pod): Promise<number> => {
     const body = { apiVersion: "policy/v1", kind: "Eviction", metadata: { namespace, name } };
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/eviction`;
@@ -137,7 +137,7 @@ describe("disruption", { skip }, () => {
       ({ status }: ApiError) => status,
     );
   };
-  /** Once the disruption controller has counted the pods. */
+  /** Waits until the disruption controller has counted the pods. */
   const counted = (namespace: string, minAvailable: number) =>
     eventually(async () => {
       const budget = await world.client.get<PodDisruptionBudget>(POD_DISRUPTION_BUDGET, {

@@ -1,4 +1,4 @@
-/** What the API server refuses of a run's objects, and what people change in them by hand. */
+/** Tests refused writes of a run's objects, and manual changes to them. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:https";
@@ -36,7 +36,7 @@ before(async () => {
 });
 after(() => world?.stop());
 
-/** A controller for one namespace, whose learners' pods have this laid over them. */
+/** Starts a controller for one namespace; `podTemplate` is merged over its learners' pods. */
 const operatorOf = (namespace: string, podTemplate?: object) =>
   world.operator({
     namespaces: [namespace],
@@ -220,7 +220,7 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
     const from = world.auditLength();
     const told = (await world.events(namespace)).length;
     for (const ttlSecondsAfterFinished of [3600, 3601]) {
-      await world.patchRun(namespace, "run", { ttlSecondsAfterFinished }); // a look
+      await world.patchRun(namespace, "run", { ttlSecondsAfterFinished }); // to start a reconcile
       await sleep(1500);
     }
     const writes = world.writes(namespace, from).filter(({ resource }) => resource === "services");
@@ -232,7 +232,7 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
 
 type Content = KubeObject & { spec: Record<string, object>; automountServiceAccountToken?: boolean };
 
-/** An admission webhook that patches every Service of the namespace that is made or changed. */
+/** Starts an admission webhook that patches every created or changed Service of the namespace. */
 async function mutating(namespace: string, operation: object) {
   const authority = await createAuthority({ validSeconds: 3600 });
   const hosts = ["127.0.0.1"];

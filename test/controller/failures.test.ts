@@ -1,4 +1,4 @@
-/** What becomes of a run whose learner fails, waits or has no room, on a real API server: spec.failurePolicy. */
+/** Tests runs whose learner fails, waits or has no room, on a real API server: spec.failurePolicy. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -69,7 +69,7 @@ async function patchContainer(namespace: string, container: object, pod?: string
   );
 }
 
-/** The container ends, as the kubelet tells it: at once, then while it backs off. @param end how many ended before */
+/** Ends the container as the kubelet reports it: at once, then while it backs off. @param end how many ended before */
 async function crash(namespace: string, end: number, exitCode: number, message = "why", reason = "Error") {
   down.add(namespace);
   const terminated = { exitCode, reason, message, finishedAt: new Date().toISOString() };
@@ -77,13 +77,13 @@ async function crash(namespace: string, end: number, exitCode: number, message =
   await patchContainer(namespace, { restartCount: end, state: { terminated } }, pod);
   const waiting = { state: { waiting: { reason: "CrashLoopBackOff" } }, lastState: { terminated } };
   await patchContainer(namespace, { restartCount: end, ...waiting }, pod).catch((error) => {
-    // With no retries the run may have failed meanwhile, and its pod be gone.
+    // Without retries the run may have failed meanwhile, and its pod may be deleted.
     if (!(error instanceof ApiError && error.status === 404)) throw error;
   });
   return terminated;
 }
 
-/** The kubelet starts it again. */
+/** Restarts the container like the kubelet. */
 async function restart(namespace: string, ends: number, terminated: object) {
   const startedAt = new Date().toISOString();
   await patchContainer(namespace, {
@@ -104,7 +104,7 @@ const iterationLine = (iteration: number) =>
     meanDurationSeconds: 2,
   });
 
-/** Who takes webhooks. */
+/** Receives webhooks. */
 async function receive() {
   const told: { id: string; data: { phase: string; message: string } }[] = [];
   const server = createServer(async (request, response) => {
@@ -179,7 +179,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     await sleep(1000);
     assert.equal((await status(namespace)).failures?.count, 2, "a controller that starts anew counts nothing twice");
 
-    // Progress.
+    // Progress resets the count.
     (await answers(namespace)).say({ iteration: 7, iterationJson: iterationLine(6) });
     assert.notEqual(again, world.learners.get(`${namespace}/run`));
     await eventually(async () => (await status(namespace)).failures?.count === 0);
@@ -211,7 +211,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     await eventually(async () => (await replicas(namespace)) === 0);
     await eventually(async () => (await status(namespace)).notification?.state === "Delivered");
 
-    // Nobody trains on.
+    // A failed run trains no more, even with a working learner.
     down.delete(namespace);
     await world.client.mergePatch(DEPLOYMENT, { namespace, name: "run-learner" }, { spec: { replicas: 1 } });
     await hasEvent(namespace, /^Repaired: Deployment run-learner/);

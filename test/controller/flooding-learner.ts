@@ -1,6 +1,6 @@
 /**
- * A learner that pushes statuses as fast as the connection takes them, in a process of its own, so that what it costs the
- * controller's thread can be seen there.
+ * A learner that pushes statuses as fast as the connection accepts them, in a process of its own, so that the test measures only the
+ * controller's thread.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -15,11 +15,11 @@ const SCRIPT = fileURLToPath(import.meta.url);
 
 interface Flood {
   files: Record<"ca" | "certificate" | "key", string>;
-  /** Of each status. */
+  /** Size of each status. */
   bytes: number;
 }
 
-/** Serves with the certificate of the run's learner. `stop` ends it. */
+/** Serves with the certificate of the run's learner; `stop` ends it. */
 export async function startFlood(client: ApiClient, namespace: string, run: string, bytes: number) {
   const secret = await client.get<Secret>(SECRET, { namespace, name: `${run}-learner-tls` });
   const file = (name: string) => Buffer.from(secret?.data?.[name] ?? "", "base64").toString();

@@ -1,4 +1,4 @@
-/** What a learner says is data from outside: nothing of it may freeze a status, on a real API server. */
+/** A learner's status is untrusted input: no value may block the run's status. Uses a real API server. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -52,7 +52,7 @@ describe("nonsense from a learner", { skip, concurrency: 4 }, () => {
       const [field] = Object.keys(said);
       assert.match(found.message, new RegExp(`: ${field}\\S* is .*, must be `));
       assert.equal(found.status, "True");
-      // The status follows what makes sense.
+      // The run's status follows the valid parts.
       learner.say({ phase: Phase.TRAINING, iteration: 4, executions: { completed: 7 } });
       await eventually(async () => {
         const { conditions, executions } = await world.status(namespace, "run");

@@ -1,4 +1,4 @@
-/** `kubectl longrun` against a real API server without nodes; what needs a kubelet is a step of test/e2e. */
+/** Tests `kubectl longrun` with a real API server without nodes; test/e2e tests what needs a kubelet. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -70,7 +70,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     return { said, done: main(argv, screen("out"), screen("err")).then((status) => ({ status, ...said })) };
   };
   const kubectl = (...args: string[]) => start(...args).done;
-  /** Once it has said something. */
+  /** Starts the command and waits for its first output. */
   const begun = async (...args: string[]) => {
     const { said, done } = start(...args);
     while (said.out === "") await sleep(20);

@@ -1,4 +1,4 @@
-/** podTemplates through the controller, on a real API server: what reaches the pods, and what is named and refused. */
+/** Tests podTemplates through the controller, on a real API server: the fields that reach the pods, and the refusals. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { findCondition } from "../../controller/conditions.ts";

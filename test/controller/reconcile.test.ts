@@ -1,4 +1,4 @@
-/** The controller against a real API server, real controllers of Deployments and Jobs, and simulated learners. */
+/** Tests the controller with a real API server, real controllers of Deployments and Jobs, and simulated learners. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { X509Certificate } from "node:crypto";
@@ -37,13 +37,13 @@ import { eventually, World } from "./world.ts";
 
 const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 
-/** How long converged runs are watched for writes that nothing asked for; and after the controller starts anew. */
+/** How long converged runs are watched for unnecessary writes, also after a restart of the controller. */
 const QUIET_SECONDS = 60;
 const RESTARTED_SECONDS = 4;
 
 let world: World;
 let operator: Operator;
-/** Namespace of runs that converge before the other tests begin, and are looked at when these are over. */
+/** Namespace of runs that converge before the other tests begin and are checked after them. */
 let quiet: string;
 let quietFrom: { audit: number; atMs: number };
 
@@ -61,7 +61,7 @@ before(async () => {
 });
 after(() => world?.stop());
 
-/** An HTTP server that answers with these, one after the other, and then not at all. */
+/** Starts an HTTP server that answers with these statuses in order, and then not at all. */
 async function receive(answers: number[]) {
   const bodies: { id: string; data: { phase: string; message: string } }[] = [];
   const server = createServer(async (request, response) => {
@@ -84,7 +84,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
   const conditionOf = async (namespace: string, name: string, type: Parameters<typeof findCondition>[1]) =>
     findCondition((await world.status(namespace, name)).conditions, type);
 
-  /** A run whose learner answers. */
+  /** Starts a run whose learner answers. */
   const start = async (spec: Record<string, unknown> = {}, name = "run") => {
     const namespace = await world.namespace();
     const run = await world.createRun(namespace, name, spec);
@@ -147,7 +147,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
   test("what somebody changed or deleted is repaired, and told", async () => {
     const { namespace } = await start();
     const key = { namespace, name: "run-learner" };
-    // The controller's own next write to the Deployment, which would mend the change without a word.
+    // Waits for the controller's own next write to the Deployment, which would revert the change without an event.
     await eventually(async () => (await world.status(namespace, "run")).images);
     await world.client.mergePatch(DEPLOYMENT, key, { spec: { replicas: 3 } });
     await hasEvent(namespace, /Repaired: Deployment run-learner .*spec\.replicas is 3, should be 1/);
@@ -183,7 +183,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     const first = await eventually(() => secret("run-actor-0-0-tls"));
     const certificate = new X509Certificate(Buffer.from(first!.data!["tls.crt"]!, "base64"));
     assert.deepEqual(certificate.subject.split("\n"), ["O=longrun", "OU=actor", "CN=run-actor-0-0"]);
-    // As a controller leaves it that ends after it made the Job.
+    // The state after a controller that ended between creating the Job and its Secret.
     await world.client.delete(SECRET, { name: "run-actor-0-0-tls", namespace }, { uid: first!.metadata.uid! });
     await eventually(async () => {
       const found = await secret("run-actor-0-0-tls");
@@ -191,7 +191,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     });
     const [job] = await world.actors(namespace, "run");
     await world.client.delete(JOB, { name: job!.metadata.name, namespace }, { uid: job!.metadata.uid! });
-    // Of all the secrets of actors that are left, none is of a Job that is gone.
+    // No actor's Secret is left whose Job is gone.
     await eventually(async () => {
       const jobs = await world.actors(namespace, "run");
       const secrets = (await world.list(SECRET, namespace)).filter(({ metadata }) => /-actor-/.test(metadata.name));
@@ -232,7 +232,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^ScaledUp: scaled actors 0 -> 6: 24 executions wait, 4 slots each$/);
     await eventually(async () => (await world.status(namespace, "run")).actors?.running === 6);
 
-    // One of them is busy: it is not among those that go, and goes when it is done.
+    // One of them is busy: it is not among those that are removed first, and leaves when it is done.
     await eventually(() => learner.status.actors?.length === 6);
     learner.connect({ name: "run-actor-1-0", running: 3 });
     learner.work(0, 3);
@@ -244,7 +244,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await hasActors(namespace, 0);
     await hasEvent(namespace, /^ScaledDown: scaled actors 1 -> 0: no execution waits or runs$/);
     await eventually(async () => (await conditionOf(namespace, "run", "ActorsScaled"))?.status === "True");
-    // Work that comes back finds them with the next generation.
+    // Returning work gets actors of the next generation.
     learner.work(1);
     const [again] = await hasActors(namespace, 1);
     assert.equal(again!.metadata.name, "run-actor-0-1");
@@ -294,7 +294,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await sleep(1500);
     assert.equal((await world.actors(namespace, "run")).length, 3);
     assert.equal((await world.status(namespace, "run")).actors?.waiting, 3);
-    // Work that is gone takes those that never started with it, at once.
+    // When work ends, actors that never started are removed at once.
     learner.work(0);
   });
 
@@ -422,7 +422,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 0);
     await hasActors(namespace, 0);
     await hasEvent(namespace, /^Completed: all 12 iterations are done/);
-    // It outlives the run now that it has succeeded.
+    // From now on it outlives the run, which has succeeded.
     await eventually(
       async () => (await world.list(PERSISTENT_VOLUME_CLAIM, namespace))[0]?.metadata.ownerReferences === undefined,
     );
@@ -450,7 +450,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
       Array(2).fill([`${run.metadata.uid}-Succeeded`, "Succeeded", "all 12 iterations are done"]),
     );
     await hasEvent(namespace, /^WebhookDelivered: the webhook was delivered$/);
-    // Whatever makes the run be looked at again: it was told.
+    // Any cause for a reconcile: the webhook was already called.
     await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 3600 });
     await sleep(1000);
     assert.equal(receiver.bodies.length, 2);
@@ -485,7 +485,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 0);
   });
 
-  /** A learner's pod whose container ended, as the kubelet tells it. */
+  /** Ends a learner's container, as the kubelet reports it. */
   const endLearner = async (namespace: string, exitCode: number, message: string) => {
     const [pod] = await eventually(async () => {
       const found = await world.podsOf(namespace, "run", "learner");
@@ -580,7 +580,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
       metadata: { namespace, name: "few" },
       spec: { hard: { "count/jobs.batch": "2" } },
     } as never);
-    // Who would compute this is not among the controllers of this test.
+    // The controller that computes this does not run in this test.
     await world.client.mergePatch(
       quota,
       { namespace, name: "few" },
@@ -588,14 +588,14 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
       { subresource: "status" },
     );
     const from = world.auditLength();
-    await sleep(500); // until admission knows it
+    await sleep(500); // until admission has read it
     learner.work(20);
     await hasEvent(namespace, /^QuotaExceeded: actors cannot be made: .*raise the quota/);
     const refused = world.writes(namespace, from).filter(({ code, verb }) => code === 403 && verb === "create");
     assert.ok(refused.length >= 1 && refused.length <= 8, `${refused.length} creations were refused`);
     const made = await world.actors(namespace, "run");
     assert.ok(made.length <= 2);
-    // Those that there are have what they need, although no further one can be made.
+    // Existing actors have everything they need, although no further one can be created.
     for (const { metadata } of made)
       await eventually(() => world.client.get(SECRET, { namespace, name: `${metadata.name}-tls` }));
   });
@@ -657,7 +657,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.equal(names.size, 1, "one of four at a time");
     const uids = new Set((await world.actors(namespace, "run")).map(({ metadata }) => metadata.uid));
     for (const { metadata } of before) assert.ok(uids.has(metadata.uid), `${metadata.name} runs a program and stays`);
-    // They become idle one after the other: all are replaced in the end.
+    // They become idle one after the other, so all are replaced in the end.
     learner.onDrain = (actors) => void finish(actors);
     const finish = async (actors: string[]) => {
       for (const name of actors) {
@@ -713,7 +713,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     }, 60);
     assert.equal((await world.list(PERSISTENT_VOLUME_CLAIM, namespace)).length, 1);
 
-    // The same name again: another run, with a volume of its own.
+    // A run with the same name is another run with its own volume.
     const again = await world.createRun(namespace, "run");
     await answers(namespace);
     const claims = await world.list(PERSISTENT_VOLUME_CLAIM, namespace);
@@ -815,7 +815,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     );
     await world.pods.end(pod, 0);
     await answers(namespace);
-    // It stays its owner's: no label is added, and no owner.
+    // It stays its owner's: neither a label nor an owner is added.
     const claim = await world.client.get(PERSISTENT_VOLUME_CLAIM, metadata);
     assert.deepEqual([claim?.metadata.labels, claim?.metadata.ownerReferences], [metadata.labels, undefined]);
   });

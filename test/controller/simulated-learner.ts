@@ -1,6 +1,6 @@
 /**
- * Stands in for the learner process of a pod: a real gRPC server with the run's own certificates and the services that
- * the controller calls, which says and does what a test wants.
+ * Simulates a pod's learner process: a real gRPC server with the run's own certificates and the services that the controller calls,
+ * controlled by the test.
  */
 import * as grpc from "@grpc/grpc-js";
 import type { ApiClient } from "../../controller/kube/api-client.ts";
@@ -28,9 +28,9 @@ export class SimulatedLearner {
   readonly drained: DrainActorsRequestMessage[] = [];
   readonly suspended: SuspendRequestMessage[] = [];
   readonly reported: ReportTerminationsRequestMessage[] = [];
-  /** Called with the names of actors that are told to leave. */
+  /** Called with the names of actors that must leave. */
   onDrain: (actors: string[]) => void = () => {};
-  /** Until it resolves, Suspend is not answered. */
+  /** Suspend is answered when it resolves. */
   onSuspend: () => Promise<void> = async () => {};
   #status: StatusMessage = {
     phase: Phase.GENERATING,
@@ -48,7 +48,7 @@ export class SimulatedLearner {
     this.#server = server;
   }
 
-  /** With the certificate that its pod would have mounted. */
+  /** Starts it with the certificate that its pod would mount. */
   static async start(client: ApiClient, namespace: string, run: string): Promise<SimulatedLearner> {
     const secret = await client.get<Secret>(SECRET, { namespace, name: `${run}-learner-tls` });
     const file = (name: string) => Buffer.from(secret?.data?.[name] ?? "", "base64");
@@ -72,18 +72,18 @@ export class SimulatedLearner {
     return this.#status;
   }
 
-  /** Changes the given fields and tells the controller. */
+  /** Changes the given fields and sends them to the controller. */
   say(change: StatusMessage): void {
     this.#status = { ...this.#status, ...change };
     for (const call of this.#watchers) call.write(this.#status);
   }
 
-  /** Work for actors. */
+  /** Sets the work for actors. */
   work(queued: number, running = 0): void {
     this.say({ executions: { ...this.#status.executions, queued, running } });
   }
 
-  /** An actor's stream is open. */
+  /** Adds an actor with an open stream. */
   connect(actor: ActorStatus): void {
     const others = (this.#status.actors ?? []).filter(({ name }) => name !== actor.name);
     this.say({ actors: [...others, { slots: 1, running: 0, connected: true, ...actor }] });
@@ -93,7 +93,7 @@ export class SimulatedLearner {
     this.say({ actors: (this.#status.actors ?? []).filter((actor) => actor.name !== name) });
   }
 
-  /** As when its pod dies. */
+  /** Ends like a killed pod. */
   stop(): void {
     this.#server.forceShutdown();
   }

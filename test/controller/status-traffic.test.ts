@@ -1,4 +1,4 @@
-/** How much one learner may cost the controller and the API server, however much it says. */
+/** Limits one learner's costs for the controller and the API server, whatever it sends. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { eventually, World } from "./world.ts";
 
 const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 
-/** Who may elect a leader in this namespace: the controller of the world. */
+/** Lets the world's controller user elect a leader in this namespace. */
 async function allowLeases(world: World, namespace: string): Promise<void> {
   const rbac = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: true };
   const metadata = { namespace, name: "leases" };
@@ -31,7 +31,7 @@ async function allowLeases(world: World, namespace: string): Promise<void> {
 describe("status traffic", { skip, concurrency: 1 }, () => {
   let world: World;
   let namespace: string;
-  /** Learners that are dialled in the place of the simulated one. */
+  /** Learners that are dialled instead of the simulated one. */
   const floods = new Map<string, string>();
   let lost: string | undefined;
   before(async () => {
@@ -122,7 +122,7 @@ describe("status traffic", { skip, concurrency: 1 }, () => {
       for (const name of [...names, other]) await answers(name);
       flooding = await Promise.all(names.map((name) => startFlood(world.client, namespace, name, bytes)));
       for (const [i, { address }] of flooding.entries()) floods.set(`${namespace}/${names[i]}`, address);
-      for (const name of names) world.learner(namespace, name).stop(); // it is dialled again, at the flood
+      for (const name of names) world.learner(namespace, name).stop(); // the controller then dials the flood
       await sleep(2000);
 
       let longestMs = 0;

@@ -1,4 +1,4 @@
-/** What tests of one run named `run` look at again and again. */
+/** Conditions that tests of one run named `run` often wait for. */
 import { findCondition } from "../../controller/conditions.ts";
 import { eventually, type World } from "./world.ts";
 
@@ -7,7 +7,7 @@ export function stepsIn(world: () => World) {
     findCondition((await world().status(namespace, name)).conditions, type);
   return {
     conditionOf,
-    /** The controller hears the run's learner. */
+    /** The controller is connected to the run's learner. */
     answers: (namespace: string) =>
       eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True"),
     hasReason: (namespace: string, type: Parameters<typeof findCondition>[1], reason: string) =>

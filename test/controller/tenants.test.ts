@@ -1,6 +1,6 @@
 /**
- * What others do beside a run: in another namespace nothing that they make has any effect on it, and in its own namespace
- * only what the run owns counts, whatever labels other objects carry.
+ * Other users' objects must not affect a run: none in another namespace, and in its own namespace none that the run does not own, whatever
+ * labels they carry.
  */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
@@ -25,7 +25,7 @@ import { stepsIn } from "./steps.ts";
 import { eventually, World } from "./world.ts";
 
 const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-/** How long a run is watched for an effect that must not come. */
+/** How long a run is watched for an effect that must not appear. */
 const WATCH_SECONDS = 2;
 const FORGED = "--task-dir /text/of/another/tenant: there is no such task";
 
@@ -40,7 +40,7 @@ before(async () => {
 });
 after(() => world?.stop());
 
-/** Another controller process, which knows nothing but what the API server has. */
+/** Starts another controller process, which only knows what the API server has. */
 async function restart(): Promise<void> {
   await operator.stop();
   operator = await world.operator();
@@ -52,13 +52,13 @@ async function start(namespace: string, spec: Record<string, unknown> = {}): Pro
   return run;
 }
 
-/** A pod that says of itself what the learner, or the init Job, of the run would; its container ended with status 2. */
+/** Makes a pod that claims to be the run's learner, or init Job; its container ended with status 2. */
 async function forgePod(
   run: Run,
   component: "learner" | "init" | "actor",
   { namespace, owner, job }: { namespace: string; owner?: OwnerReference; job?: string },
 ): Promise<Pod> {
-  await sleep(1100); // the newest pod counts, and a creation time has whole seconds
+  await sleep(1100); // the newest pod counts, and creation times have whole seconds
   const pods = await world.podsOf(run.metadata.namespace, "run", "learner");
   const pod = await world.client.create<Pod>(POD, {
     metadata: {
@@ -82,7 +82,7 @@ async function forgePod(
   return pod;
 }
 
-/** Two namespaces: the first is somebody else's, and the API server lists it first. */
+/** Returns two namespaces: the first belongs to another user, and the API server lists it first. */
 async function twoTenants(): Promise<[elsewhere: string, namespace: string]> {
   const [elsewhere, namespace] = [await world.namespace(), await world.namespace()].sort();
   ignore(({ metadata }) => metadata.namespace === elsewhere);
@@ -113,10 +113,10 @@ const forgeClaim = (run: Run, namespace: string, name: string) =>
     spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
   } as KubeObject);
 
-/** The run trains, as if nobody else were there. */
+/** Checks that the run trains undisturbed. */
 async function goesOn(run: Run): Promise<void> {
   const { namespace } = run.metadata;
-  await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 86_400 + Math.floor(Math.random() * 1000) }); // a look
+  await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 86_400 + Math.floor(Math.random() * 1000) }); // to start a reconcile
   await sleep(WATCH_SECONDS * 1000);
   assert.equal((await conditionOf(namespace, "Ready"))?.status, "True");
   assert.equal((await world.status(namespace, "run")).phase, "Running");
@@ -149,7 +149,7 @@ describe("in another namespace", { skip, concurrency: false }, () => {
       (await conditionOf(namespace, "LearnerAvailable", "next"))?.reason === "CopyingCheckpoint";
     await eventually(copies);
     await forgePod(next, "init", { namespace: elsewhere });
-    await world.patchRun(namespace, "next", { ttlSecondsAfterFinished: 3600 }); // a look
+    await world.patchRun(namespace, "next", { ttlSecondsAfterFinished: 3600 }); // to start a reconcile
     await sleep(WATCH_SECONDS * 1000);
     assert.ok(await copies());
   });
@@ -234,7 +234,7 @@ describe("in the run's own namespace", { skip, concurrency: false }, () => {
   test("initFrom takes the volume of the run that it names, not a younger one with that run's label", async () => {
     const namespace = await world.namespace();
     const source = await start(namespace);
-    await sleep(1100); // a creation time has whole seconds
+    await sleep(1100); // creation times have whole seconds
     await forgeClaim(source, namespace, "a-claim");
     await world.createRun(namespace, "next", { initFrom: { run: "run" } });
     const job = await eventually(() => world.client.get<Job>(JOB, { namespace, name: "next-init" }));

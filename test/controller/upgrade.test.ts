@@ -1,4 +1,4 @@
-/** A new version of the controller, with other default images and pod templates, takes over runs that an earlier one started. */
+/** A new version of the controller, with other default images and pod templates, takes over runs of an earlier one. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,7 +12,7 @@ import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { eventually, World } from "./world.ts";
 
 const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-/** How long a controller may take to do what it must not. */
+/** How long to wait for an action of the controller that must not happen. */
 const SETTLE_SECONDS = 3;
 
 const imagesOf = (version: string) => ({
@@ -21,7 +21,7 @@ const imagesOf = (version: string) => ({
   sandbox: `registry.example.com/sandbox:${version}`,
 });
 
-/** The annotation stands for whatever a version puts into its pod templates: arguments, probes, security. */
+/** The annotation represents changes of a version's pod templates: arguments, probes, security. */
 function settingsOf(version: string): Settings {
   const { learner: image, actor: actorImage, sandbox: sandboxImage } = imagesOf(version);
   const podTemplate = { metadata: { annotations: { "example.com/template": version } } };
@@ -63,7 +63,7 @@ describe("upgrade", { skip }, () => {
       const jobs = await world.actors(namespace, "run");
       return jobs.length === count && jobs;
     });
-  /** A run of version 1 with two actors, which version 2 has taken over. */
+  /** Returns a run of version 1 with two actors, which version 2 has taken over. */
   const upgraded = async (spec: object = {}) => {
     await upgradeTo("1");
     const namespace = await world.namespace();
@@ -222,7 +222,7 @@ describe("upgrade", { skip }, () => {
       jobs.map(({ metadata }) => metadata.uid),
       old.map(({ metadata }) => metadata.uid),
     );
-    // From now on their user's changes roll them, as any.
+    // From now on their user's changes roll them, as usual.
     await world.patchRun(namespace, "run", { actors: { sandboxResources: { requests: { cpu: "33m" } } } });
     await eventually(async () => {
       const jobs = await world.actors(namespace, "run");

@@ -1,6 +1,6 @@
 /**
- * A control plane with real controllers, pods that run at once, simulated learners and actors, and the controller under
- * test: everything but nodes.
+ * A control plane with real controllers, pods that run at once, simulated learners and actors, and the controller under test: everything
+ * except nodes.
  */
 
 import { readFile } from "node:fs/promises";
@@ -40,7 +40,7 @@ const CONTROLLERS = [
   "persistentvolumeclaim-protection-controller",
 ];
 const ROLE = fileURLToPath(new URL("../../manifests/install/controller/role.yaml", import.meta.url));
-/** Who the controller is to the API server. */
+/** The controller's user on the API server. */
 const USER = "controller";
 const WAIT_SECONDS = 60;
 const READ_VERBS = ["get", "list", "watch"];
@@ -49,11 +49,11 @@ export class World {
   readonly controlPlane: ControlPlane;
   readonly config: KubeConfig;
   readonly client: ApiClient;
-  /** By `namespace/name` of the run; there while a learner pod runs. */
+  /** Learners by `namespace/name` of the run, while a learner pod runs. */
   readonly learners = new Map<string, SimulatedLearner>();
-  /** Pods that stay Pending. */
+  /** Returns whether a pod stays Pending. */
   holds: (pod: Pod) => boolean = () => false;
-  /** Learner pods of which nothing answers. */
+  /** Returns whether a learner pod has no process that answers. */
   mute: (pod: Pod) => boolean = () => false;
   readonly pods: PodRunner;
   readonly #operators = new Set<Operator>();
@@ -72,10 +72,7 @@ export class World {
     this.#simulation = this.#simulate();
   }
 
-  /**
-   * @param more of what the cluster has: files of other CRDs, other real controllers, and of roles that the controller
-   *   gets beside its own
-   */
+  /** @param more additions to the cluster: files of other CRDs, other real controllers, and files of roles for the controller */
   static async start(more: { crds?: string[]; controllers?: string[]; roles?: string[] } = {}): Promise<World> {
     const { crds = [], controllers = [], roles = [] } = more;
     const world = new World(
@@ -98,7 +95,7 @@ export class World {
     await this.controlPlane.stop();
   }
 
-  /** A controller, as its own user, so that its requests can be told apart. */
+  /** Starts a controller as a user of its own, so that its requests can be distinguished. */
   async operator(options: Partial<OperatorOptions> = {}): Promise<Operator> {
     const config = new KubeConfig();
     config.loadFromFile(await this.controlPlane.kubeconfigOf(USER));
@@ -160,7 +157,7 @@ export class World {
     return (await this.client.list<T>(resource, { namespace, ...(selector && { labelSelector: selector }) })).items;
   }
 
-  /** Jobs of actors that are not finished. */
+  /** Returns Jobs of actors that are not finished. */
   async actors(namespace: string, run: string): Promise<Job[]> {
     const jobs = await this.list<Job>(JOB, namespace, `${RUN}=${run},${COMPONENT}=actor`);
     return jobs.filter(
@@ -188,7 +185,7 @@ export class World {
     return this.list<Pod>(POD, namespace, `${RUN}=${run},${COMPONENT}=${component}`);
   }
 
-  /** Writes of the controller to objects of a namespace, events left out: what "quiet" counts. */
+  /** Returns the controller's writes to objects of a namespace, without events. */
   writes(namespace: string, since = 0) {
     return this.controlPlane
       .audit()
@@ -202,7 +199,7 @@ export class World {
     return this.controlPlane.audit().length;
   }
 
-  /** The rights that it is installed with. */
+  /** Grants the rights of an installation. */
   async #grant(file: string): Promise<void> {
     const roles = parseAllDocuments(await readFile(file, "utf8"))
       .map((document) => document.toJS() as KubeObject)
@@ -225,7 +222,7 @@ export class World {
     }
   }
 
-  /** Learners answer while their pods run; actors connect when theirs do, and leave when they are told and idle. */
+  /** Learners answer while their pods run. Actors connect while theirs do, and leave when told to and idle. */
   async #simulate(): Promise<void> {
     const served = new Map<string, string>();
     while (!this.#stopping.signal.aborted) {
@@ -234,7 +231,7 @@ export class World {
       const runs = ({ status, metadata }: Pod) =>
         status?.phase === "Running" &&
         !metadata.deletionTimestamp &&
-        // As the node controller marks pods of a node that is not heard.
+        // Like the node controller's mark for pods of a silent node.
         !status.conditions?.some(({ type, status, reason }) => type === "Ready" && status === "False" && !reason);
       const learnerPods = pods.filter(
         (pod) => pod.metadata.labels?.[COMPONENT] === "learner" && runs(pod) && !this.mute(pod),
@@ -279,7 +276,7 @@ export class World {
   }
 }
 
-/** Waits until `look` gives something and does not throw. @throws what it threw last, after 60 s */
+/** Waits until `look` returns a value and does not throw. @throws its last error after 60 s */
 export async function eventually<T>(
   look: () => Promise<T | undefined | false> | T | undefined | false,
   seconds = WAIT_SECONDS,

@@ -1,14 +1,14 @@
-/** What must hold of a run's store whatever died on the way: nothing lost, nothing counted twice. */
+/** Checks a run's store after any failure: nothing is lost, nothing is counted twice. */
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface Accounts {
-  /** One per start of a learner. */
+  /** Number of learner starts. */
   learners: number;
   executions: number;
   attempts: number;
-  /** Attempts that brought no result, their actor or learner having gone. */
+  /** Attempts without a result, because their actor or learner ended. */
   attemptsLost: number;
   trained: number;
 }
@@ -46,7 +46,7 @@ export function assertAccounted(store: string, { iterations, batch }: { iteratio
   }
 }
 
-/** How many learners have begun work on this run. */
+/** Returns how many learners have started work on this run. */
 export function learnersOf(store: string): number {
   const database = new DatabaseSync(store, { readOnly: true });
   try {
@@ -61,7 +61,7 @@ export interface RunningAttempt {
   actor: string;
 }
 
-/** An attempt that an actor began less than half a second ago, looked for during some seconds. */
+/** Returns an attempt that an actor started less than half a second ago; searches for some seconds. */
 export async function runningAttempt(store: string): Promise<RunningAttempt | undefined> {
   const database = new DatabaseSync(store, { readOnly: true });
   try {
@@ -79,7 +79,7 @@ export async function runningAttempt(store: string): Promise<RunningAttempt | un
   }
 }
 
-/** Whether it has no result yet. */
+/** Returns whether the attempt has no result yet. */
 export function attemptIsOpen(store: string, { fence }: RunningAttempt): boolean {
   const database = new DatabaseSync(store, { readOnly: true });
   try {

@@ -1,6 +1,6 @@
 /**
- * The Helm chart on the node: install, `helm test`, an upgrade to other images that a run does not notice before it is
- * suspended and resumed, `helm test` once more, removal while the run goes on.
+ * Tests the Helm chart on the node: install, `helm test`, an upgrade to other images that affects a run only after it is suspended and
+ * resumed, another `helm test`, and removal during a run.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -19,8 +19,8 @@ const SYSTEM = "longrun-system";
 type Pod = { metadata: { name: string; uid: string }; status?: { containerStatuses?: { restartCount: number }[] } };
 
 /**
- * @param kubectl in the namespace of the runs
- * @param system in the controller's, which is not there yet
+ * @param kubectl for the namespace of the runs
+ * @param system for the controller's namespace, which does not exist yet
  * @param whole for all namespaces
  */
 export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kubectl, whole: Kubectl): Promise<void> {

@@ -1,13 +1,13 @@
 /**
- * Builds the project's images from its Dockerfile, and what a node needs besides, without a registry or a Docker engine.
+ * Builds the project's images from its Dockerfile, and a node's other images, without a registry or a Docker engine.
  *
- *     node test/e2e/images.ts [TARGET...]     prints the archives, which `docker load` and `ctr images import` take
+ *     node test/e2e/images.ts [TARGET...]     prints the archives, which `docker load` and `ctr images import` accept
  *
- * Without a target those that the tests need; learner-cuda and sandbox-paper, gigabytes each, when they are named.
+ * Without a target it builds those that the tests need; learner-cuda and sandbox-paper, gigabytes each, only by name.
  *
- * buildah reads the Dockerfile. Where that starts from images of Docker Hub, what is used here is the same by another way:
- * Debian by debootstrap, Node from the npm package that the lock file pins. Everything is kept in longrun's cache
- * folder, about 4 GB; a build after a change of sources takes a fraction of the first, which takes 5 to 10 minutes.
+ * buildah reads the Dockerfile. Base images of Docker Hub are replaced by equal ones: Debian by debootstrap, Node from the npm package that
+ * the lock file pins. Everything is kept in longrun's cache folder, about 4 GB. The first build takes 5 to 10 minutes; a build after a
+ * change of sources takes a fraction of that.
  */
 import { execFile } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ const MIRROR = "http://deb.debian.org/debian";
 const NPM_VERSION = "11.6.2";
 const DEBIAN = "localhost/longrun-test/debian:1";
 const NODE = "localhost/longrun-test/node:1";
-/** Of the Dockerfile, and what they are called in manifests/README.md and manifests/install. No registry has them: the node does. */
+/** Targets of the Dockerfile, with their names in manifests/README.md and manifests/install. No registry has them, but the node does. */
 export const TARGETS = {
   controller: "registry.example.com/ml/longrun/controller:0.2.0",
   learner: "registry.example.com/ml/longrun/learner:0.2.0",
@@ -34,12 +34,12 @@ const NAMED_ALONE = {
   "learner-cuda": "registry.example.com/ml/longrun/learner-cuda:0.2.0",
   "sandbox-paper": "registry.example.com/ml/longrun/sandbox-paper:0.2.0",
 };
-/** Programs, which Debian has in packages of the same name. */
+/** Programs; Debian's packages have the same names. */
 export const PROGRAMS = ["buildah", "debootstrap"];
 
 type Log = (line: string) => void;
 
-/** @returns the archives of all images. @throws Error with the last lines of the step that failed */
+/** @returns the archives of all images. @throws Error with the last lines of the failed step */
 export async function buildImages(log: Log = () => {}, targets: Record<string, string> = TARGETS): Promise<string[]> {
   const builder = new Builder(join(cacheRoot(), "cluster", "images"), log);
   await builder.prepareBases();
@@ -59,7 +59,7 @@ class Builder {
     writeFileSync(join(folder, "storage.conf"), storage);
   }
 
-  /** Debian with nothing but what is essential, the same with Node and npm, and a container that waits for ever. */
+  /** Makes a minimal Debian, the same with Node and npm, and a container that waits for ever. */
   async prepareBases(): Promise<void> {
     await this.#baseImage(DEBIAN, "ADD debian.tar /", async (context) => {
       await this.#run("debootstrap", ["--variant=minbase", SUITE, `${context}/debian`, MIRROR]);
@@ -75,7 +75,7 @@ class Builder {
     await this.#baseImage(local(PAUSE_IMAGE), 'CMD ["sleep", "infinity"]', async () => {});
   }
 
-  /** An image that is made once: FROM the Debian base, or from nothing if it is that. */
+  /** Makes an image once: FROM the Debian base, or from nothing if it is that base. */
   async #baseImage(name: string, steps: string, prepare: (context: string) => Promise<void>): Promise<void> {
     if (await this.#id(name)) return;
     this.#log(`making ${name}`);
@@ -90,7 +90,7 @@ class Builder {
 
   async build(target: string, name: string): Promise<void> {
     this.#log(`building ${name}`);
-    const debian = { DEBIAN_IMAGE: DEBIAN, DEBIAN_NAME: DEBIAN, DEBIAN_DIGEST: "" }; // no registry gave it a digest
+    const debian = { DEBIAN_IMAGE: DEBIAN, DEBIAN_NAME: DEBIAN, DEBIAN_DIGEST: "" }; // it has no digest, because no registry provided it
     const bases = { ...debian, NODE_IMAGE: NODE, DEBIAN_SNAPSHOT: "" };
     await this.#buildah([
       ...["build", "--isolation", "chroot", "--layers", "--timestamp", "0", "--target", target, "--tag", local(name)],
@@ -100,7 +100,7 @@ class Builder {
     ]);
   }
 
-  /** A docker archive, made anew where the image is another than that of the archive there. */
+  /** Returns a docker archive, made again if the image has changed. */
   async archive(name: string): Promise<string> {
     const id = await this.#id(local(name));
     const short = name.split("/").slice(1).join("-").replace(":", "-");
@@ -112,7 +112,7 @@ class Builder {
     return path;
   }
 
-  /** How npm and pip reach their registries on this machine; of it nothing but empty mount points gets into an image. */
+  /** Returns volumes for npm and pip to reach their registries on this machine; images only get empty mount points. */
   async #registryVolumes(): Promise<string[]> {
     const settings = join(this.#folder, "registries");
     mkdirSync(settings, { recursive: true });
@@ -128,7 +128,7 @@ class Builder {
     return volumes.flatMap((volume) => ["--volume", volume]);
   }
 
-  /** Empty where there is no such image. */
+  /** Returns an empty text if there is no such image. */
   async #id(name: string): Promise<string> {
     return this.#buildah(["images", "--quiet", "--no-trunc", name]).then(
       (id) => id.trim().replace(/^sha256:/, ""),
@@ -152,7 +152,7 @@ class Builder {
   }
 }
 
-/** buildah's own name of an image that comes from no registry. */
+/** Returns buildah's name of an image without a registry. */
 const local = (name: string) => name.replace(/^docker\.io\//, "localhost/");
 
 if (import.meta.main) {

@@ -1,4 +1,4 @@
-/** What of a machine a test's cluster could change, so that a test can see that it has not. */
+/** The state of a machine that a test's cluster could change, so that a test can check that it has not. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -30,22 +30,22 @@ export function machineState(): MachineState {
   };
 }
 
-/** What has come between two states. Other programs of the machine may have taken something away meanwhile. */
+/** Returns what appeared between two states. Other programs may have removed something meanwhile. */
 export function whatIsNew(before: MachineState, after: MachineState): string[] {
   const kinds = Object.keys(before) as (keyof MachineState)[];
   return kinds.flatMap((kind) => after[kind].filter((it) => !before[kind].includes(it)).map((it) => `${kind}: ${it}`));
 }
 
-/** Command lines of processes that name any of `texts`. */
+/** Returns command lines of processes that contain any of `texts`. */
 export function processesThatName(...texts: string[]): string[] {
   const commands = list("/proc").filter((name) => /^\d+$/.test(name) && name !== String(process.pid));
   return commands.map(commandLine).filter((command) => texts.some((text) => command.includes(text)));
 }
 
 /**
- * Pids, as this machine counts.
+ * Returns process ids on this machine.
  *
- * @param cgroup part of the path of their cgroup: the node's name, or a pod's uid
+ * @param cgroup part of their cgroup's path: the node's name, or a pod's uid
  * @param command part of their command line
  */
 export function findInCgroup(cgroup: string, command = ""): number[] {
@@ -61,7 +61,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    return ""; // a process that has ended meanwhile
+    return ""; // the process has ended meanwhile
   }
 }
 

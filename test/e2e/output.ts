@@ -1,9 +1,9 @@
-/** What the end-to-end test prints: steps with their times, and what a person would see. */
+/** Output of the end-to-end test: steps with their times, and what a user would see. */
 
 export const timings: [string, number][] = [];
 export const say = (text: string) => process.stdout.write(`${text.replace(/^/gm, "    ")}\n`);
 
-/** Prints rows of `kubectl get --watch` that differ from the one before in more than their age. */
+/** Prints rows of `kubectl get --watch` that changed in more than their age. */
 export function sayMoving(): (line: string) => void {
   let last = "";
   return (line) => {

@@ -1,4 +1,4 @@
-/** `kubectl longrun` as a person has it: one file on PATH, found by kubectl. */
+/** Tests `kubectl longrun` as users install it: one file on PATH, found by kubectl. */
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -41,7 +41,7 @@ export class Plugin {
     return (await promisify(execFile)(this.#kubectl, all, { ...this.#options, maxBuffer: 2 ** 28 })).stdout;
   }
 
-  /** Runs it until `work` is done with the first line that it says, then Ctrl-C. */
+  /** Runs the command, calls `work` with its first line, then sends Ctrl-C. */
   async during(args: string[], work: (line: string) => Promise<void>): Promise<void> {
     const all = ["longrun", ...args, "--namespace", this.#namespace];
     const child = spawn(this.#kubectl, all, { ...this.#options, stdio: ["ignore", "pipe", "inherit"] });
@@ -56,7 +56,7 @@ export class Plugin {
   }
 }
 
-/** While its learner runs. */
+/** Tests commands while the learner runs. */
 export async function lookAtRunning(plugin: Plugin, run: string): Promise<void> {
   say(await plugin.run("status", run, "--once"));
   const lines = (await plugin.run("logs", run, "--tail", "3")).trim().split("\n");
@@ -74,7 +74,7 @@ export async function lookAtRunning(plugin: Plugin, run: string): Promise<void> 
   await assert.rejects(plugin.run("pull", run, "run"), /pause other first, or pull model or best/);
 }
 
-/** After its end: from the volume. */
+/** Tests commands after the run's end, which read the volume. */
 export async function lookAtFinished(plugin: Plugin, kubectl: Kubectl, run: string): Promise<void> {
   const best = await plugin.run("best", run);
   say(best.split("\n")[0]!);
@@ -95,7 +95,7 @@ export async function lookAtFinished(plugin: Plugin, kubectl: Kubectl, run: stri
   assert.ok(!pods.some(({ metadata }) => metadata.name.includes("reader")), "the pods that read the volume are gone");
 }
 
-/** What training made can be evaluated on the cluster, without anything being trained. */
+/** Evaluates the trained policy on the cluster, without training. */
 export async function evaluateFinished(plugin: Plugin, kubectl: Kubectl, run: string): Promise<void> {
   const evaluation = JSON.parse(await plugin.run("evaluate", run, "--samples", "4", "--timeout", "300"));
   say(JSON.stringify(evaluation));
@@ -104,7 +104,7 @@ export async function evaluateFinished(plugin: Plugin, kubectl: Kubectl, run: st
   await assert.rejects(kubectl.trainingRun(`${run}-evaluation`), /not found/i);
 }
 
-/** A folder that transformers can load. */
+/** Pulls a folder that transformers can load. */
 async function pullModel(plugin: Plugin, run: string): Promise<void> {
   const folder = (await plugin.run("pull", run, "model")).trim();
   assert.equal(folder, join(plugin.folder, `${run}-model`));

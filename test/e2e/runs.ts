@@ -1,4 +1,4 @@
-/** What happens to TrainingRuns on the cluster, as a person would do it. */
+/** TrainingRuns on the cluster, used as a person would. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { say, sayMoving } from "./output.ts";
 import { lookAtRunning, type Plugin } from "./plugin.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-/** Samples that an iteration trains on. */
+/** Samples per iteration. */
 export const BATCH = 8;
 
 type Labelled = {
@@ -24,7 +24,7 @@ type Labelled = {
   status?: { phase?: string };
 };
 
-/** A class whose volumes are folders of the node that exist before anybody claims them. */
+/** Returns a StorageClass whose volumes are folders of the node that exist before anybody claims them. */
 export function localClass(name: string, isDefault = false) {
   const annotations = { "storageclass.kubernetes.io/is-default-class": String(isDefault) };
   return {
@@ -45,10 +45,10 @@ export function localVolume(name: string, storageClassName: string, path: string
   };
 }
 
-/** Where the store of a run lies on this machine. */
+/** Returns the path of a run's store on this machine. */
 export type StorePath = (run: string) => Promise<string>;
 
-/** The manifest that ships, with smaller numbers and what `change` does to it. */
+/** Returns the shipped manifest with smaller numbers, changed by `change`. */
 export function manifest(
   name: string,
   iterations: number,
@@ -63,9 +63,9 @@ export function manifest(
   return run;
 }
 
-/** From the manifest to Succeeded, undisturbed. */
+/** Runs the quickstart to Succeeded, undisturbed. */
 export async function quickstart(kubectl: Kubectl): Promise<void> {
-  // As it is, it is accepted; two iterations are enough here.
+  // The unchanged manifest is accepted; two iterations are enough here.
   await kubectl.run("apply", "--filename", join(ROOT, "manifests/quickstart"), "--dry-run=server");
   await kubectl.apply(
     manifest("quickstart", 2, (spec) => (spec.learner = { ...spec.learner, storage: { retain: "Never" } })),
@@ -92,14 +92,14 @@ const podsOf = (kubectl: Kubectl, run: string, component: string) =>
   kubectl.items<Labelled>("pods", "--selector", `longrun.dev/run=${run},app.kubernetes.io/component=${component}`);
 const actorPods = (kubectl: Kubectl, run: string) => podsOf(kubectl, run, "actor");
 
-/** Seen from inside the containers. */
+/** Checks from inside the containers that only the learner has the answers. */
 async function answersStayWithTheLearner(kubectl: Kubectl): Promise<void> {
   const script = `
 import glob, os
 print(dict(uid=os.getuid(), token=os.path.exists("/var/run/secrets/kubernetes.io"), tls=os.path.exists("/tls"),
   answers=glob.glob("/opt/longrun-tasks/*/prepared/private"), writable=os.access("/opt", os.W_OK)))`;
   const inSandbox = ["--container", "sandbox-0", "--", "/opt/python/bin/python", "-I", "-S", "-c", script];
-  // The sandbox kills whatever else is in its container after each execution: this one too, if they coincide.
+  // The sandbox kills all other processes in its container after each execution, so also this one if they coincide.
   const seen = await kubectl.until("a look into a sandbox", 60, async () => {
     const [pod] = await actorPods(kubectl, "quickstart");
     return (await kubectl.run("exec", pod!.metadata.name, ...inSandbox)).trim();
@@ -107,7 +107,7 @@ print(dict(uid=os.getuid(), token=os.path.exists("/var/run/secrets/kubernetes.io
   say(`a sandbox sees ${seen}`);
   assert.equal(seen, "{'uid': 10002, 'token': False, 'tls': False, 'answers': [], 'writable': False}");
 
-  // They are in the learner's image alone.
+  // Only the learner's image has them.
   const read = "fs.readFileSync('/opt/longrun-tasks/diamonds/prepared/private/answers.csv').length";
   const readAnswers = async (component: string) => {
     const [pod] = await podsOf(kubectl, "quickstart", component);
@@ -126,7 +126,7 @@ print(dict(uid=os.getuid(), token=os.path.exists("/var/run/secrets/kubernetes.io
   await assert.rejects(readAnswers("actor"), /ENOENT/);
 }
 
-/** What cannot be is refused by the API server; what is missing is named by a condition within a minute. */
+/** Checks that the API server refuses invalid runs, and that a condition names missing parts within a minute. */
 export async function blockers(kubectl: Kubectl): Promise<void> {
   const refused = await kubectl
     .apply(manifest("refused", 2, (spec) => (spec.actors = { ...spec.actors, replicas: 2 })))
@@ -145,8 +145,8 @@ export async function blockers(kubectl: Kubectl): Promise<void> {
 }
 
 /**
- * A controller that is a process of this machine reaches the learner through the API server. The run starts from what
- * quickstart has learned.
+ * Runs the controller as a process of this machine, which reaches the learner through the API server. The run starts from the quickstart's
+ * trained policy.
  */
 export async function controllerOutside(cluster: TestCluster, kubectl: Kubectl, system: Kubectl): Promise<void> {
   const deployment = "deployment/longrun-controller";
@@ -193,10 +193,10 @@ export async function controllerOutside(cluster: TestCluster, kubectl: Kubectl, 
 }
 
 /**
- * What comes next comes while executions run, each time to a learner that has begun its work.
+ * Disturbs a run repeatedly while executions run, each time when a learner has started its work.
  *
- * @param plugin with which people look at it, and resume it
- * @returns the iterations that the run was given in the end
+ * @param plugin for looking at the run and resuming it
+ * @returns the final number of iterations
  */
 export async function disturbed(
   cluster: TestCluster,
@@ -206,7 +206,7 @@ export async function disturbed(
   plugin: Plugin,
 ): Promise<number> {
   const actors = { autoscaling: "External", replicas: 1, slots: 1, min: undefined, max: undefined };
-  // More than there is time for, however fast the machine is: the number is lowered with the resumption.
+  // More iterations than there is time for on any machine; the resume lowers the number.
   const run = manifest("other", 100, (spec) => (spec.actors = actors));
   await kubectl.apply(run);
   const watch = kubectl.watch(sayMoving(), "trainingrun", "other");
@@ -290,7 +290,7 @@ export async function disturbed(
   }
 }
 
-/** As `kubectl drain` does it. @returns names of the pods */
+/** Evicts like `kubectl drain`. @returns names of the pods */
 async function evict(kubectl: Kubectl, pods: Labelled[]): Promise<string[]> {
   for (const { metadata } of pods) {
     const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/eviction`;
@@ -302,7 +302,7 @@ async function evict(kubectl: Kubectl, pods: Labelled[]): Promise<string[]> {
   return pods.map(({ metadata }) => metadata.name);
 }
 
-/** A volume that is full keeps the run waiting, and room lets it go on: nobody has to do anything else. */
+/** A full volume makes the run wait, and free space lets it continue without further action. */
 export async function fullVolume(cluster: TestCluster, kubectl: Kubectl): Promise<void> {
   const path = join(cluster.folder, "volumes", "small");
   await cluster.inNode("mkdir", ["-p", path]);
@@ -343,8 +343,8 @@ export async function fullVolume(cluster: TestCluster, kubectl: Kubectl): Promis
 const learnerOf = (run: string) => `longrun.dev/run=${run},app.kubernetes.io/component=learner`;
 
 /**
- * SIGKILL to every process of an actor's pod while it executes a program, as when its machine is gone. Another has to
- * run that execution again.
+ * Sends SIGKILL to every process of an actor's pod while it executes a program, as if its machine were lost. Another actor must run that
+ * execution again.
  */
 async function killBusyActor(kubectl: Kubectl, store: string): Promise<void> {
   const pods = await actorPods(kubectl, "other");
@@ -353,13 +353,13 @@ async function killBusyActor(kubectl: Kubectl, store: string): Promise<void> {
     const pod = attempt && pods.find(({ metadata }) => metadata.name.startsWith(`${attempt.actor}-`));
     if (!pod) return undefined;
     for (const pid of findInCgroup(pod.metadata.uid)) process.kill(pid, "SIGKILL");
-    // The result may have been on its way already; then it is the next one's turn.
+    // The result may already have been on its way; then try the next attempt.
     return attemptIsOpen(store, attempt) && attempt.actor;
   });
   say(`SIGKILL to all of actor ${actor}, which was executing a program`);
 }
 
-/** The leading controller is killed as by a crash; the other takes the Lease when it has run out. */
+/** Kills the leading controller; the other one takes the Lease when it has expired. */
 async function controllerFailover(system: Kubectl): Promise<void> {
   const holder = async () => {
     const lease = await system.json<{ spec: { holderIdentity?: string } }>("get", "lease", "longrun-controller");
@@ -400,7 +400,9 @@ export async function deletion(kubectl: Kubectl): Promise<void> {
   assert.match(events, /quickstart-data goes/);
 }
 
-/** No request of a controller was refused for want of a right: its role is large enough; `install` sees that it is small. */
+/**
+ * Checks that no request of a controller was refused for missing rights, so its role is large enough; `install` checks that it is small.
+ */
 export async function roleSufficed(system: Kubectl): Promise<void> {
   const script = "fetch('http://127.0.0.1:8080/metrics').then((it) => it.text()).then(console.log)";
   for (const { metadata } of await system.items<Labelled>("pods")) {

@@ -1,4 +1,4 @@
-/** `manifests/README.md` on the node: every command of its section "On a cluster", word for word, in its order. */
+/** Runs every command of the section "On a cluster" of `manifests/README.md` on the node, unchanged and in order. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFileSync, rmSync, statSync } from "node:fs";
@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const README = "manifests/README.md";
 const SECTION = "## On a cluster\n";
 
-/** The commands of a section: the lines of its blocks of `sh`, a block at a time. */
+/** Returns the commands of a section: the lines of its `sh` blocks, one block at a time. */
 export function commandsOf(markdown: string, section: string): string[] {
   const text = markdown.split(`\n${section}`)[1]?.split(/\n## /)[0];
   assert.ok(text, `${README} has a section ${section.trim()}`);
@@ -29,7 +29,7 @@ export async function tutorial(cluster: TestCluster): Promise<void> {
   };
   const commands = commandsOf(readFileSync(join(ROOT, README), "utf8"), SECTION);
   assert.ok(commands.length > 20, `${commands.length} commands`);
-  // What the commands write here.
+  // Files that the commands write here.
   const written = join(ROOT, "scaled-debug.tar.gz");
   rmSync(written, { force: true });
   for (const command of commands) {

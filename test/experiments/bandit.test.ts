@@ -18,7 +18,7 @@ const near = (actual: number, wanted: number, tolerance: number) =>
   assert.ok(Math.abs(actual - wanted) <= tolerance, `${actual} is not within ${tolerance} of ${wanted}`);
 
 test("the share of slow samples in the first batch, in the limit and drawn", () => {
-  // Half of what is launched is slow; Discard keeps the fast half of m B first, the rate-biased sampler 1/10 : 1.
+  // Half of the launched executions are slow. Discard keeps the fast half of m B first, the rate-biased sampler keeps 1/10 : 1.
   const cases: [Cell, number][] = [
     [cell("WaitAll"), 1 / 2],
     [cell("CarryOver", {}, 1.5), 1 / 2],
@@ -29,7 +29,7 @@ test("the share of slow samples in the first batch, in the limit and drawn", () 
   ];
   for (const [each, share] of cases) {
     near(expected(each).firstShares[SLOW]!, share, 0.005);
-    // CarryOver's first batch has nothing carried over yet: it is Discard's.
+    // CarryOver's first batch has nothing carried over, so it equals Discard's.
     if (each.collection.kind === "CarryOver") continue;
     const drawn = Array.from({ length: 20 }, (_, seed) => simulate(each, seed, 1).firstShares[SLOW]!);
     near(drawn.reduce((sum, value) => sum + value, 0) / drawn.length, share, 0.04);

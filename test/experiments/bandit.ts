@@ -1,8 +1,8 @@
 /**
- * The bandit of section 3.1 of the paper: a few actions with a reward and a duration, a softmax policy over them, and
- * policy gradient as the learner does it. What a collection brings, and what a weight then makes of it, can be seen here
- * without a model: {@link simulate} draws batches and weighs them with the learner's own functions, and
- * {@link expected} computes the same for an infinitely large batch by integration, without them.
+ * The bandit of section 3.1 of the paper: a few actions with a reward and a duration, a softmax policy over them, and the learner's policy
+ * gradient. It shows the effects of a collection and of a weighting without a model: {@link simulate} draws batches and weighs them with
+ * the learner's own functions, and {@link expected} computes the same for an infinitely large batch by integration, without these
+ * functions.
  */
 import * as vega from "vega";
 import { uniforms } from "../../learner/engine/model/random.ts";
@@ -14,7 +14,7 @@ const { quantileNormal } = vega as unknown as { quantileNormal: (probability: nu
 
 export interface Action {
   name: string;
-  /** Median of its log-normal duration, seconds. */
+  /** Median of its log-normal duration, in seconds. */
   seconds: number;
   /** Mean of its normally distributed reward. */
   reward: number;
@@ -52,14 +52,14 @@ export interface Cell {
   advantage: Advantage;
 }
 
-/** Standard deviation of the logarithm of a duration. */
+/** Standard deviation of a duration's logarithm. */
 export const DURATION_SPREAD = 0.3;
 /** Standard deviation of a reward. */
 export const REWARD_SPREAD = 0.3;
 export const BATCH = 128;
 export const UPDATES = 100;
 export const LEARNING_RATE = 0.1;
-/** As `algorithm.durationCap` and `algorithm.importanceCap` are by default. */
+/** The defaults of `algorithm.durationCap` and `algorithm.importanceCap`. */
 const DURATION_CAP = 4;
 const IMPORTANCE_CAP = 2;
 
@@ -71,11 +71,11 @@ const WEIGHTS: Omit<DurationOptions, "durationWeighting"> = {
 };
 
 export interface Course {
-  /** Probability of each action after each update; the first entry is before all of them. [UPDATES + 1][actions] */
+  /** Probability of each action after each update; the first entry is before all updates. [UPDATES + 1][actions] */
   policy: number[][];
-  /** Share of each action among the samples of the first batch. [actions] */
+  /** Share of each action among the first batch's samples. [actions] */
   firstShares: number[];
-  /** Seconds that all of it took, if every execution in flight runs at once; `RateBiased` has no clock. */
+  /** Total seconds if every execution in flight runs at once; `RateBiased` has no clock. */
   seconds?: number;
 }
 
@@ -99,10 +99,10 @@ interface Execution {
   probability: number;
 }
 
-/** One course of `updates` with batches of {@link BATCH}, reproducible by its seed. */
+/** Returns one course of `updates` with batches of {@link BATCH}, reproducible by its seed. */
 export function simulate({ world, collection, weighting, advantage }: Cell, seed: number, updates = UPDATES): Course {
   const { actions } = world;
-  // Without the arm in its name, so that arms of one seed meet the same luck.
+  // The seed excludes the arm's name, so that arms with the same seed draw the same numbers.
   const next = uniforms(seed, "bandit", world.name);
   const logits = actions.map(() => 0);
   const course: Course = { policy: [softmax(logits)], firstShares: [] };
@@ -131,8 +131,8 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
     let batch: Execution[];
     let abandoned: number[] = [];
     if (collection.kind === "RateBiased") {
-      // A duration that is proportional to pi / duration has the action's by E[1/t], and within it the density f(t) / t,
-      // which for a log-normal one is log-normal with a median smaller by exp(-spread^2).
+      // Probabilities proportional to pi / duration give an action by E[1/t], and within it the density f(t) / t, which for a log-normal is
+      // log-normal with a median smaller by exp(-spread^2).
       const rates = policy.map((probability, i) => probability / actions[i]!.seconds);
       dispatch(
         policy,
@@ -155,7 +155,7 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
       const taken = new Set(batch);
       const rest = inFlight.filter((execution) => !taken.has(execution));
       if (collection.kind === "Discard") {
-        // Its end is noticed a moment after the last that is kept.
+        // They are abandoned a moment after the last kept one ended.
         abandoned = rest.map(() => now - began + 1e-6);
       }
       inFlight = collection.kind === "CarryOver" ? rest : [];
@@ -180,10 +180,10 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
   return course;
 }
 
-/** Points of the integral over an action's duration: the middles of as many equally likely ranges. */
+/** Points of the integral over an action's duration: the middles of equally likely ranges. */
 const QUANTILES = 400;
 
-/** The course of an infinitely large batch, whose samples are all of the current policy: no luck, and no lag. */
+/** Returns the course of an infinitely large batch whose samples are all of the current policy: without chance and without lag. */
 export function expected({ world, collection, weighting, advantage }: Cell): Course {
   const { actions } = world;
   const durations = actions.map(({ seconds }) =>
@@ -199,7 +199,7 @@ export function expected({ world, collection, weighting, advantage }: Cell): Cou
     const mass = collectedMass(policy, durations, collection);
     const shares = mass.map(sum);
     if (update === 0) course.firstShares = shares;
-    // Sum over the durations of an action: share of the batch times weight.
+    // Sum over an action's durations of the share of the batch times the weight.
     const weighted = expectedWeights(mass, durations, weighting);
     const rewards = actions.map(({ reward }) => reward);
     const mean = sum(rewards.map((reward, a) => shares[a]! * reward));
@@ -214,14 +214,14 @@ export function expected({ world, collection, weighting, advantage }: Cell): Cou
   return course;
 }
 
-/** The share of each action and duration in a batch. [actions][QUANTILES], in all 1 */
+/** Returns the share of each action and duration in a batch. [actions][QUANTILES], sum 1 */
 function collectedMass(policy: number[], durations: number[][], collection: Collection): number[][] {
   const launched = policy.map((probability) => probability / QUANTILES);
   if (collection.kind === "RateBiased") {
     return normalized(durations.map((list, a) => list.map((seconds) => launched[a]! / seconds)));
   }
   if (collection.kind !== "Discard") return durations.map((list, a) => list.map(() => launched[a]!));
-  // What ends first, up to the share 1 / m of what was launched.
+  // The executions that end first, up to the share 1 / m of the launched ones.
   const all = durations.flatMap((list, a) => list.map((seconds, k) => ({ a, k, seconds })));
   let left = 1 / collection.oversampling;
   const mass = durations.map((list) => list.map(() => 0));
@@ -232,11 +232,11 @@ function collectedMass(policy: number[], durations: number[][], collection: Coll
   return normalized(mass);
 }
 
-/** Of each action: the sum over its durations of their share times their weight; in all 1. */
+/** Returns for each action the sum over its durations of share times weight; sum 1. */
 function expectedWeights(mass: number[][], durations: number[][], weighting: Weighting): number[] {
   const byDuration = (weight: (seconds: number) => number) =>
     normalized(mass.map((list, a) => list.map((share, k) => share * weight(durations[a]![k]!))));
-  // All that is thrown away had run longer than all that is kept: the chance to be kept is 1 for what was.
+  // All discarded executions had run longer than all kept ones, so each kept one had probability 1.
   if (weighting === "Off" || weighting === "Completion") return mass.map(sum);
   const paper = byDuration((seconds) => seconds);
   if (weighting === "Paper") return paper.map(sum);
@@ -258,7 +258,7 @@ function draw(probabilities: readonly number[], uniform: number): number {
   return probabilities.length - 1;
 }
 
-/** Away from 0, whose normal quantile is minus infinity. */
+/** Avoids 0, whose normal quantile is minus infinity. */
 const open = (uniform: number) => uniform + 2 ** -33;
 
 function sum(values: readonly number[]): number {

@@ -1,6 +1,6 @@
-/** What of an experiment fits in the time that it is given. */
+/** Plans which runs of an experiment fit into a time budget. */
 
-/** `90s`, `30m`, `8h` in seconds. @throws RangeError */
+/** Returns `90s`, `30m`, `8h` in seconds. @throws RangeError */
 export function parseBudget(text: string): number {
   const [, count, unit] = /^(\d+(?:\.\d+)?)([smh])$/.exec(text) ?? [];
   const seconds = Number(count) * { s: 1, m: 60, h: 3600 }[unit as "s" | "m" | "h"];
@@ -8,7 +8,7 @@ export function parseBudget(text: string): number {
   return seconds;
 }
 
-/** `1 h 5 min`, `12 min`, `40 s`. */
+/** Returns e.g. `1 h 5 min`, `12 min`, `40 s`. */
 export function duration(seconds: number): string {
   const minutes = Math.round(seconds / 60);
   if (seconds < 90) return `${Math.round(seconds)} s`;
@@ -16,32 +16,31 @@ export function duration(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** One run of an experiment, as far as its place in a budget goes. */
+/** The parts of an experiment's run that matter for a budget. */
 export interface Priced {
   seed: number;
-  /** What tells one kind of run from another: their costs differ. */
+  /** Kind of run; runs of one kind cost about the same. */
   kind: string;
 }
 
 export interface Plan<Run> {
-  /** In this order. */
+  /** In running order. */
   now: Run[];
-  /** Did not fit. */
+  /** Runs that do not fit. */
   later: Run[];
-  /** Of what is done now, and of what is left. */
+  /** Seconds of the present runs, and of the others. */
   nowSeconds: number;
   laterSeconds: number;
-  /** Every run of these is finished, or will be. */
+  /** Seeds all of whose runs are finished, or will be. */
   wholeSeeds: number[];
-  /** Of these some runs are finished, or will be, and some are not. */
+  /** Seeds some of whose runs are finished, or will be, and others not. */
   brokenSeeds: number[];
 }
 
 /**
- * Takes runs in their order until one does not fit, so that seeds become whole one after the other. What is finished
- * costs nothing.
+ * Takes runs in order until one does not fit, so that seeds are completed one after the other. Finished runs cost nothing.
  *
- * @param secondsOf what a run takes, as far as it is known
+ * @param secondsOf a run's seconds, if known
  */
 export function planOf<Run extends Priced>(
   runs: readonly Run[],
@@ -68,7 +67,7 @@ export function planOf<Run extends Priced>(
   };
 }
 
-/** What is printed before anything runs. */
+/** Returns the lines that are printed before anything runs. */
 export function describePlan<Run extends Priced>(plan: Plan<Run>, all: number, budgetSeconds: number): string[] {
   const { now, later, nowSeconds, laterSeconds, wholeSeeds, brokenSeeds } = plan;
   const finished = all - now.length - later.length;

@@ -1,4 +1,4 @@
-/** E0: where eq. 3 of the paper repairs, does nothing and harms, on the bandit of its section 3.1. */
+/** E0: where eq. 3 of the paper corrects, has no effect and harms, on the bandit of its section 3.1. */
 import { parseArgs } from "node:util";
 import { mean } from "../../learner/evaluation/bootstrap.ts";
 import { color } from "../../learner/report/theme.ts";
@@ -59,9 +59,9 @@ const ADVANTAGES: Record<Advantage, string> = {
   Raw: "reward",
   Plain: "baseline, whitened",
 };
-/** At the policy that all start from, half of what is launched is fast, and fills the batch. */
+/** With the starting policy, half of the launched executions are fast and fill the batch. */
 const NO_SLOW_ONE = "Discard m=2";
-/** A difference in expected reward that is smaller is called none: the worlds' actions differ by 0.5. */
+/** A smaller difference in expected reward counts as none: the worlds' actions differ by 0.5. */
 const MATTERS = 0.01;
 
 interface Row {
@@ -69,7 +69,7 @@ interface Row {
   collection: string;
   advantage: Advantage;
   weighting: Weighting;
-  /** Probability of the slow action at the end: for each seed, and without luck. */
+  /** Probability of the slow action at the end: for each seed, and by integration. */
   slow: number[];
   slowExpected: number;
   reward: number[];
@@ -81,7 +81,7 @@ interface Row {
 interface Verdict {
   row: Row;
   off: Row;
-  /** Expected reward of the policy at the end: with eq. 3 less without, paired by seed. */
+  /** Expected reward of the final policy with eq. 3 less without, paired by seed. */
   gain: Interval;
   verdict: "harms" | "helps" | "does nothing" | "drifts";
 }
@@ -127,13 +127,13 @@ interface Interval {
   high: number;
 }
 
-/** Of the mean; of `values` that are differences between arms, paired by seed. */
+/** Interval of the mean, or, for paired differences between arms, of the mean difference. */
 function interval(values: readonly number[]): Interval {
   const { mean: middle, interval: ends } = estimate(values);
   return { mean: middle, low: ends![0], high: ends![1] };
 }
 
-/** Eq. 3 against no weights, everything else equal. */
+/** Compares eq. 3 with no weights, everything else equal. */
 function verdicts(all: Row[]): Verdict[] {
   const same = (a: Row, b: Row) => a.world === b.world && a.collection === b.collection && a.advantage === b.advantage;
   return all
@@ -228,7 +228,7 @@ const COLORS: Record<Weighting, string> = {
   Completion: color("green"),
 };
 
-/** Where the policy ends, for each world (rows) and kind of advantage (columns). */
+/** Plots the final policies for each world (rows) and kind of advantage (columns). */
 function plot(all: Row[]): Findings["plots"][number] {
   const values = all.flatMap((row) =>
     row.slow.map((slow) => ({

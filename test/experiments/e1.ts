@@ -1,4 +1,4 @@
-/** E1 (Fig. 8): does duration weighting keep slow, better programs alive? */
+/** E1 (Fig. 8): does duration weighting preserve slow, better programs? */
 import { type IterationFacts, ofLast, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
@@ -17,19 +17,19 @@ import type { Experiment, Findings } from "./result.ts";
 import { prepareSmallTask, type SmallTask, smallTask } from "./tasks.ts";
 
 const WORLDS: Record<string, SmallTask & { set: string[] }> = {
-  // Forests and boosting are far ahead of what takes a tenth of a second.
+  // Forests and boosting are far better than models that take a tenth of a second.
   "slow is better": { name: "diamonds", train: 4000, test: 1000, set: ["algorithm.validScoreWeight=0.5"] },
-  // A linear model is ahead of them.
+  // A linear model is better than both.
   "fast is best": { name: "wage", train: 2000, test: 999, set: ["algorithm.validScoreWeight=0.5"] },
-  // Every valid program earns exactly the same (the floor is what a perfect one would earn), and scores are not looked at in any
-  // other way. Where rewards differ in the fifth digit, whitening makes whole steps of that in a batch whose programs are all valid.
+  // Every valid program earns exactly the same (the floor is a perfect program's reward), and scores have no other effect. If rewards
+  // differed in the fifth digit, whitening would make whole steps of that in a batch of valid programs.
   tied: {
     ...{ name: "wage", train: 2000, test: 999 },
     grader: { rewardRange: { worst: 1e6, best: 0 }, rewardFloor: 1 },
     set: ["algorithm.validScoreWeight=0"],
   },
 };
-/** Those that E0 tells apart; `Completion` and `WaitAll` came out as `Off` and `CarryOver` there. */
+/** Arms that E0 distinguishes; `Completion` and `WaitAll` gave the same as `Off` and `CarryOver` there. */
 const ARMS: Record<string, string[]> = Object.fromEntries(
   ["CarryOver", "Discard"].flatMap((collection) =>
     ["Off", "Paper"].map((weighting) => [
@@ -38,7 +38,7 @@ const ARMS: Record<string, string[]> = Object.fromEntries(
     ]),
   ),
 );
-/** Slots are what makes durations matter to `Discard`; timeouts by the wall's clock must not, however many run at once. */
+/** With few slots, durations matter to `Discard`. Timeouts by the wall clock must not matter, however many programs run at once. */
 const FIELDS = { executionTimeoutSeconds: 120 };
 
 type Cell = { world: string; arm: string };
@@ -70,7 +70,7 @@ export const e1: Experiment = {
   },
 };
 
-/** Of the evaluation after training: whatever `collection` throws away, every one of its programs counts. */
+/** From the evaluation after training: every program counts, whatever `collection` discards. */
 const SCORE: Measure = {
   name: "score of all, invalid ones 0",
   digits: 3,
@@ -93,7 +93,7 @@ const MINUTES: Measure = {
   of: ({ facts: { iterations } }) => (iterations.at(-1)?.elapsed ?? Number.NaN) / 60,
 };
 const ITERATIONS: Measure = { name: "iterations", digits: 1, of: ({ facts: { iterations } }) => iterations.length };
-/** How much longer what was trained on ran than what was launched: below 1, slow programs were lost. */
+/** Duration of trained samples divided by that of launched ones: below 1, slow programs were lost. */
 const TRAINED: Measure = {
   name: "duration, trained / launched",
   digits: 2,
@@ -109,11 +109,11 @@ const WEIGHT: Measure = {
   of: ({ facts: { iterations } }) => Math.max(...iterations.map(({ largestWeight }) => largestWeight ?? 1)),
 };
 
-/** How many iterations count as what a policy does at one time. */
+/** Number of iterations that are averaged as a policy's behaviour at one time. */
 const WINDOW = 4;
 const scoreOfAll = (line: IterationFacts) => line.valid * (line.score ?? 0);
 
-/** Of what was trained on last, when every arm of that world and seed had trained on as many samples. */
+/** Returns a value of the last trained samples, at the point where every arm of that world and seed had trained on as many samples. */
 function atSameIteration(finished: readonly Finished[], of: (line: IterationFacts) => number | null) {
   return ({ world, seed, facts }: Finished): number | null => {
     const beside = finished.filter((run) => run.world === world && run.seed === seed);
@@ -122,11 +122,11 @@ function atSameIteration(finished: readonly Finished[], of: (line: IterationFact
   };
 }
 
-/** Of the programs of an iteration: below 1, slow ones were lost. */
+/** For an iteration's programs: below 1, slow ones were lost. */
 const trainedOverLaunched = ({ trainedSeconds, launchedSeconds }: IterationFacts): number | null =>
   trainedSeconds === null || !launchedSeconds ? null : trainedSeconds / launchedSeconds;
 
-/** What the paper leads one to expect: eq. 3 undoes a bias towards fast programs, and is no preference of its own. */
+/** The paper's predictions: eq. 3 removes a bias towards fast programs and adds no preference of its own. */
 function questions(finished: readonly Finished[]): Question[] {
   const equally: [Measure, Measure] = [
     { name: "score at equal samples", digits: 3, of: atSameIteration(finished, scoreOfAll) },

@@ -1,4 +1,4 @@
-/** E2 (Fig. 9): does partial credit speed learning up? */
+/** E2 (Fig. 9): does partial credit speed up learning? */
 import { type IterationFacts, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
@@ -43,12 +43,12 @@ export const e2: Experiment = {
   },
 };
 
-/** As in Fig. 9: the score, and -10 for a program that is not valid, whatever credit it was given. */
+/** As in Fig. 9: the score, and -10 for an invalid program, whatever its credit. */
 const INVALID = -10;
 const withoutCredit = ({ valid, score }: { valid: number; score: number | null }) =>
   valid * (score ?? 0) + (1 - valid) * INVALID;
 
-/** Mean over the course, so that learning sooner counts as well as ending higher. */
+/** Mean over the course, so that earlier learning counts as well as a better end. */
 const overCourse =
   (value: (line: IterationFacts) => number | null) =>
   ({ facts }: Finished) => {

@@ -1,4 +1,4 @@
-/** E3 (Table 4): do improve prompts help, when both policies are asked for equally many programs? */
+/** E3 (Table 4): do improve prompts help, if both policies write equally many programs? */
 import { readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import { evaluatedBest, ladderRun, prepareLadder, WORLD } from "./ladder.ts";
@@ -33,7 +33,7 @@ export const e3: Experiment = {
   },
 };
 
-/** `best` of its programs after training, on the hidden half. */
+/** `best` program after training, on the hidden half. */
 type Row = Finished & { best: number | null };
 
 function findings(finished: Row[], ran: Ran): Findings {

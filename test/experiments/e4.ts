@@ -1,4 +1,4 @@
-/** E4 (Fig. 1, 7) and E4b: RL beside the same policy without gradient, and beside random search, at equal time. */
+/** E4 (Fig. 1, 7) and E4b: compares RL with the same policy without gradient, and with random search, at equal time. */
 import { ofLast, type RunFacts, readFacts } from "./facts.ts";
 import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
 import { grader, hiddenScore, ladderRun, prepareLadder, scaled, TASK, WORLD } from "./ladder.ts";
@@ -18,10 +18,10 @@ import { prepareSmallTask } from "./tasks.ts";
 
 const SEARCH = "random search";
 const ARMS = ["RL", "learning rate 0", SEARCH];
-/** As long as an RL run of E4.yaml takes; a search that RL outlasts is compared at its own end. */
+/** As long as an RL run of E4.yaml; if RL takes longer, the search is compared at its own end. */
 const SEARCH_SECONDS = 150;
 
-/** The best so far, by the half of the test set that makes rewards. */
+/** The best so far, by the half of the test set that determines rewards. */
 interface Step {
   at: number;
   executed: number;
@@ -31,7 +31,7 @@ interface Step {
 
 interface Climb {
   steps: Step[];
-  /** Of the best at the end, on the half that nothing has seen. */
+  /** Score of the final best program on the hidden half. */
   hidden: number | null;
 }
 
@@ -67,7 +67,7 @@ export const e4: Experiment = {
 
 const NOTHING: RunFacts = { iterations: [], evaluation: null };
 
-/** Where nothing is learned, what learning took is not counted. */
+/** In arms without learning, the time for learning is not counted. */
 function stepsOf({ iterations }: RunFacts, arm: string): Step[] {
   return iterations.map((line) => ({
     at: arm === "RL" ? line.elapsed : line.withoutLearning,
@@ -84,12 +84,12 @@ function stepsOfSearch(directory: string): Step[] {
   });
 }
 
-/** The best when `end` was reached. */
+/** Returns the best at `end`. */
 function bestAt({ steps }: Climb, of: (step: Step) => number, end: number): number | null {
   return steps.filter((step) => of(step) <= end).at(-1)?.best ?? null;
 }
 
-/** A value of a run that is made of what all arms of its seed reached, so that they are compared at the same end. */
+/** Returns a value of a run at the end that all arms of its seed reached, so that they are compared at the same time. */
 export function atSameEnd(rows: Row[], of: (step: Step) => number): (run: Row) => number | null {
   return ({ seed, climb }) => {
     const beside = rows.filter((row) => row.seed === seed);
@@ -98,7 +98,7 @@ export function atSameEnd(rows: Row[], of: (step: Step) => number): (run: Row) =
 }
 
 function findings(rows: Row[], ran: Ran): Findings {
-  /** At the end that the compared arms have both reached. */
+  /** At the end that both compared arms reached. */
   const climbs = (some: Row[]): Measure<Row>[] => [
     { name: "best, 0 to 1, after equal time", digits: 3, of: atSameEnd(some, (step) => step.at) },
     { name: "best, 0 to 1, after equally many programs", digits: 3, of: atSameEnd(some, (step) => step.executed) },
@@ -153,7 +153,7 @@ function findings(rows: Row[], ran: Ran): Findings {
     rows.flatMap(({ arm, seed, climb }) =>
       climb.steps.map((step, index) => ({ x: of(step) / scale, y: step.best, series: arm, seed, step: index })),
     );
-  // All begin at 0 and are above this within seconds.
+  // All start at 0 and exceed this within seconds.
   const panel = { y: "best so far, 0 to 1", steps: true, from: 0.75 };
   return {
     page,
@@ -191,7 +191,7 @@ function findings(rows: Row[], ran: Ran): Findings {
   };
 }
 
-/** Only the steps at which the best changed, and the last. */
+/** Keeps only the steps at which the best changed, and the last one. */
 function thinned({ steps, hidden }: Climb): Climb {
   return { steps: steps.filter((step, i) => i === steps.length - 1 || step.best !== steps[i - 1]?.best), hidden };
 }

@@ -1,4 +1,4 @@
-/** E5: systems. Wall-clock to as many trained samples under each `collection`; and what killed processes cost. */
+/** E5: systems. Wall-clock time to the same number of trained samples with each `collection`, and the cost of killed processes. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -177,7 +177,7 @@ function ratioBySeed(slow: Row[], fast: Row[]): number[] {
   });
 }
 
-/** Shares of what was launched and of what was trained on, by duration. */
+/** Returns the shares of launched and trained samples by duration. */
 function launchedAndTrained(discard: Row[], carryOver: Row[]): Findings["plots"][number] {
   const edges = discard[0]!.collecting.edgesSeconds;
   const all = [

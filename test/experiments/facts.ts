@@ -1,4 +1,4 @@
-/** What the pages need of a run's folder: of each iteration and of the evaluation after it, a few numbers. */
+/** A few numbers from a run's folder for the pages: of each iteration and of the evaluation after it. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -8,32 +8,32 @@ import { type IterationMetrics, normalizedScore } from "../../learner/metrics/it
 import { readMetrics } from "../../learner/metrics/jsonl.ts";
 import { mean } from "./statistics.ts";
 
-/** Of some programs that a policy wrote. */
+/** Numbers of some programs of a policy. */
 export interface PolicyFacts {
   programs: number;
-  /** Share of them. */
+  /** Share of valid programs. */
   valid: number;
-  /** Mean score of the valid ones between `rewardRange.worst` (0) and `.best` (1), clipped. */
+  /** Mean score of the valid ones, scaled from `rewardRange.worst` (0) to `.best` (1), clipped. */
   score: number | null;
   /** Best score, in the task's unit. */
   best: number | null;
-  /** Mean processor seconds of the valid ones: the smaller of these and the wall's. */
+  /** Mean seconds of the valid ones: the smaller of processor and wall-clock seconds. */
   seconds: number | null;
-  /** Their geometric mean, which a single slow one does not move. */
+  /** Their geometric mean, which one slow program hardly changes. */
   typicalSeconds: number | null;
-  /** Of all that ran. */
+  /** Mean seconds of all programs that ran. */
   secondsOfAll: number | null;
 }
 
 export interface IterationFacts extends PolicyFacts {
   iteration: number;
-  /** Since the run began. */
+  /** Seconds since the run began. */
   elapsed: number;
-  /** The same without what only learning needs: log-probs, updates, checkpoints. */
+  /** The same without the time that only learning needs: log-probs, updates, checkpoints. */
   withoutLearning: number;
-  /** Programs that were executed up to here, trained on or not. */
+  /** Programs that were executed until then, trained on or not. */
   executed: number;
-  /** Mean wall-clock seconds of what ended since the line before, and of what was trained on. */
+  /** Mean wall-clock seconds of programs that ended since the previous line, and of those trained on. */
   launchedSeconds: number | null;
   trainedSeconds: number | null;
   /** Largest duration weight, and effective sample size as a share of the batch. */
@@ -48,16 +48,16 @@ export interface IterationFacts extends PolicyFacts {
 
 export interface RunFacts {
   iterations: IterationFacts[];
-  /** After training; null where the manifest asks for none. */
+  /** After training; null if the manifest has no evaluation. */
   evaluation: PolicyFacts | null;
 }
 
 export interface Program {
   purpose: string;
   kind: "scratch" | "improve";
-  /** Of the policy that wrote it. */
+  /** Version of the policy that wrote it. */
   version: number;
-  /** By which it was trained on. */
+  /** Iteration that trained on it. */
   iteration: number | null;
   state: string;
   wall: number | null;
@@ -82,7 +82,7 @@ export async function readFacts(directory: string): Promise<RunFacts> {
   };
 }
 
-/** Everything that a run's policies wrote, in the order of dispatch. */
+/** Returns all programs of a run's policies, in the order of dispatch. */
 export function readPrograms(directory: string): Program[] {
   const store = new DatabaseSync(join(directory, "store.sqlite"), { readOnly: true });
   try {
@@ -147,7 +147,7 @@ function iterationFacts(line: IterationMetrics, lines: IterationMetrics[], progr
   };
 }
 
-/** Mean over the last iterations, of those that have the value. */
+/** Returns the mean over the last iterations that have the value. */
 export function ofLast(facts: RunFacts, value: (line: IterationFacts) => number | null, count = 3): number | null {
   const values = facts.iterations.slice(-count).flatMap((line) => value(line) ?? []);
   return values.length > 0 ? mean(values) : null;

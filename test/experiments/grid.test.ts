@@ -10,7 +10,7 @@ import { smallTask } from "./tasks.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-grid-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
-// What is printed is for people.
+// Hides output for people.
 process.stdout.write = (
   (write) =>
   (text: string | Uint8Array, ...rest: never[]) =>

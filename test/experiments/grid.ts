@@ -1,6 +1,6 @@
 /**
- * Runs of one manifest that differ in a few settings, each by `longrun run` in a folder of its own. A run that is finished is
- * recognised by its folder and not run again, so that an interrupted experiment goes on with the same command.
+ * Runs one manifest with a few different settings, each by `longrun run` in a folder of its own. A finished run is recognised by its folder
+ * and not repeated, so an interrupted experiment continues with the same command.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,21 +16,21 @@ import { describePlan, duration, type Priced, parseBudget, planOf } from "./budg
 const CLI = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
 const MANIFESTS = fileURLToPath(new URL("./manifests/", import.meta.url));
 const RUNS = fileURLToPath(new URL("./runs/", import.meta.url));
-/** In the folder of a run that is finished: what it was asked for and how long it took. */
+/** File in a finished run's folder: its settings and duration. */
 const RECORD = "experiment.json";
-/** After as many runs that failed, something else is wrong than bad luck. */
+/** More failed runs have another cause than chance. */
 const MOST_FAILURES = 3;
 
 export interface AskedRun extends Priced {
-  /** Folder below `--runs`; experiments that ask for the same run share it. */
+  /** Folder below `--runs`; experiments that need the same run share it. */
   folder: string;
   /** File in `manifests/`. */
   manifest: string;
   /** `path=value` */
   set: string[];
-  /** What it takes, as long as none of its kind was measured. */
+  /** Estimated duration until a run of its kind was measured. */
   guessSeconds: number;
-  /** Does it another way than by `longrun run`; gets the folder, which is there. */
+  /** Runs it in another way than by `longrun run`, in the existing folder. */
   execute?: (directory: string) => Promise<void>;
 }
 
@@ -48,9 +48,9 @@ export interface GridFlags {
 }
 
 /**
- * Flags of every experiment that runs programs: `--budget 30m`; `--seeds N`; `--runs DIR`, where the run folders are;
- * `--prefix "WORDS"`, put before each `longrun run`, e.g. `nice -n 5` or `flock FILE`; `--only PATTERN`, which of the folders
- * are run now (the page is made of all that are there).
+ * Flags of every experiment that runs programs: `--budget 30m`; `--seeds N`; `--runs DIR`, the parent of run folders; `--prefix "WORDS"`,
+ * put before each `longrun run`, e.g. `nice -n 5` or `flock FILE`; `--only PATTERN`, the folders to run now (the page includes all existing
+ * ones).
  */
 export function gridFlags(flags: string[], defaults: { budget: string; seeds?: number }): GridFlags {
   const { values } = parseArgs({
@@ -71,16 +71,16 @@ export function gridFlags(flags: string[], defaults: { budget: string; seeds?: n
   return { budgetSeconds, seeds, runs: values.runs, prefix, only: new RegExp(values.only) };
 }
 
-/** What was found finished or was run: the folders that a page can be made of. */
+/** Finished runs, old and new, for a page. */
 export interface Ran<R extends AskedRun = AskedRun> {
   directories: Map<R, string>;
-  /** Of the runs themselves, whenever they ran. */
+  /** Total duration of the runs themselves, whenever they ran. */
   seconds: number;
-  /** Asked for, and not there. */
+  /** Number of missing runs. */
   missing: number;
 }
 
-/** Says what fits, runs it, and gives the folders of what is finished. */
+/** Prints which runs fit, runs them, and returns the folders of finished ones. */
 export async function runGrid<R extends AskedRun>(name: string, runs: readonly R[], flags: GridFlags): Promise<Ran<R>> {
   const directoryOf = (run: AskedRun) => join(flags.runs, run.folder);
   const records = new Map<AskedRun, RunRecord>();
@@ -103,7 +103,7 @@ export async function runGrid<R extends AskedRun>(name: string, runs: readonly R
   const spent = () => (performance.now() - began) / 1000;
   let failures = 0;
   for (const [index, run] of plan.now.entries()) {
-    // What was measured meanwhile may have changed what fits.
+    // Later measurements may have changed which runs fit.
     if (spent() + secondsOf(run) > flags.budgetSeconds) {
       say(`${plan.now.length - index} runs are left for later: those before took longer than was thought.`);
       break;
@@ -112,13 +112,13 @@ export async function runGrid<R extends AskedRun>(name: string, runs: readonly R
       records.set(run, await execute(run, directoryOf(run), flags.prefix));
       say(`${run.folder}: ${duration(records.get(run)!.seconds)}`);
     } catch (error) {
-      // Below its first line is all that the run has printed.
+      // The lines after the first contain all the run's output.
       say(`${run.folder} failed: ${(error as Error).message.split("\n")[0]!.slice(-300)}`);
       if (++failures >= MOST_FAILURES) throw error;
     }
   }
   const done = runs.filter(isFinished);
-  // A page of nothing would take the place of one that says something.
+  // An empty page would replace a useful one.
   if (done.length === 0) throw new Error(`no run of ${name} is finished yet, so there is no page; raise --budget`);
   return {
     directories: new Map(done.map((run) => [run, directoryOf(run)])),
@@ -128,7 +128,7 @@ export async function runGrid<R extends AskedRun>(name: string, runs: readonly R
 }
 
 async function execute(run: AskedRun, directory: string, prefix: string[]): Promise<RunRecord> {
-  // Half a run says nothing; one that goes on later has other times.
+  // An unfinished run is useless, and a continued one would have different times.
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(dirname(directory), { recursive: true });
   const began = performance.now();
@@ -143,13 +143,13 @@ async function execute(run: AskedRun, directory: string, prefix: string[]): Prom
   }
   const seconds = ownSeconds(directory) ?? (performance.now() - began) / 1000;
   const record: RunRecord = { asked: digest(run), seconds };
-  // Weights are most of a folder, and no page reads them.
+  // Weights are most of a folder's size, and no page reads them.
   rmSync(join(directory, "checkpoints"), { recursive: true, force: true });
   writeFileSync(join(directory, RECORD), `${JSON.stringify(record)}\n`);
   return record;
 }
 
-/** As the run itself counts, without what a prefix waited for. */
+/** Returns the run's own duration, without a prefix's waiting time. */
 function ownSeconds(directory: string): number | undefined {
   const file = join(directory, "summary.json");
   if (!existsSync(file)) return undefined;
@@ -157,7 +157,7 @@ function ownSeconds(directory: string): number | undefined {
   return (Date.parse(updatedAt) - Date.parse(startedAt)) / 1000;
 }
 
-/** @throws Error if the folder holds a run with other settings */
+/** @throws Error if the folder contains a run with other settings */
 function recordOf(directory: string, run: AskedRun): RunRecord | undefined {
   const file = join(directory, RECORD);
   if (!existsSync(file)) return undefined;
@@ -167,7 +167,7 @@ function recordOf(directory: string, run: AskedRun): RunRecord | undefined {
   return record;
 }
 
-/** Of the manifest without its comments, and the settings. */
+/** Returns the digest of the settings and the manifest without its comments. */
 function digest({ manifest, set }: AskedRun): string {
   const content = manifest === "" ? "" : parse(readFileSync(join(MANIFESTS, manifest), "utf8"));
   return createHash("sha256")

@@ -1,4 +1,6 @@
-/** `longrun run` whose actor, sandbox and learner are killed on the way: what was lost, what was doubled, who was busy. */
+/**
+ * `longrun run` whose actor, sandbox and learner are killed during the run: measures lost and repeated work, and how busy the parts were.
+ */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +11,7 @@ import { prepareSmallTask, type SmallTask, smallTask } from "./tasks.ts";
 const TASK: SmallTask = { name: "diamonds", train: 2000, test: 1000 };
 const BATCH = 16;
 export const ITERATIONS = 6;
-/** After which iteration a process whose command line has this is killed. */
+/** After this iteration, a process with this in its command line is killed. */
 const KILLS = [
   [1, "actor/main.ts"],
   [2, "sandbox/zygote.py"],
@@ -24,17 +26,17 @@ export interface Killed {
   lost: number;
   /** Samples that were trained on twice, or executions with two accepted results. */
   doubled: number;
-  /** Attempts that began again because of the kills. */
+  /** Attempts that were repeated because of the kills. */
   repeated: number;
-  /** From the learner's end to the first lease of the one that took its place. */
+  /** Seconds from the learner's end to the first lease of its successor. */
   servingAgainSeconds: number;
-  /** Of the iterations in which nothing was killed: means of the shares. */
+  /** Means of the shares over the iterations in which nothing was killed. */
   actorsBusy: number;
   learnerIdle: number;
   seconds: number;
 }
 
-/** Runs it and leaves what it came to in `killed.json`. */
+/** Runs it and writes the results to `killed.json`. */
 export async function runWithKills(seed: number, directory: string): Promise<void> {
   const folder = await prepareSmallTask(TASK);
   const task = {

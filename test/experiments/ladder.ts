@@ -1,4 +1,4 @@
-/** The runs that E3, E4 and E4b share: the quickstart's recipe on fewer rows of its task, and what it is compared with. */
+/** The runs that E3, E4 and E4b share: the quickstart's recipe on fewer rows of its task, and its comparisons. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Grader } from "../../crds/trainingrun.ts";
@@ -9,10 +9,10 @@ import type { AskedRun } from "./grid.ts";
 import { prepareSmallTask, type SmallTask, smallTask } from "./tasks.ts";
 
 export const TASK: SmallTask = { name: "diamonds", train: 2000, test: 2000, fields: { rewardSplit: "Half" } };
-/** What every row of a plot and a table is of. */
+/** The world of every row in plots and tables. */
 export const WORLD = `${TASK.name}, ${TASK.train} rows`;
 
-/** The control goes on for longer, since it has no learning to do in its time. */
+/** The control runs more iterations, because it spends no time on learning. */
 export const LADDER: Record<string, string[]> = {
   RL: [],
   "learning rate 0": ["algorithm.learningRate=0", "algorithm.criticLearningRate=0", "stopping.iterations=34"],
@@ -34,17 +34,17 @@ export async function prepareLadder(): Promise<string> {
 
 export const grader = () => smallTask(TASK).grader as unknown as Grader;
 
-/** A score of the task between its `rewardRange.worst` (0) and `.best` (1). */
+/** Scales a score of the task from its `rewardRange.worst` (0) to `.best` (1). */
 export const scaled = (score: number) => normalizedScore(score, grader().rewardRange ?? {}) ?? 0;
 
-/** The half of the test set that no reward has seen: what `best/submission.csv` is worth there, 0 to 1. */
+/** Returns the score of `best/submission.csv` on the half of the test set that no reward has seen, 0 to 1. */
 export function hiddenScore(directory: string, answers: string): number | null {
   const truth = readAnswers(readFileSync(join(answers, "answers.csv")), grader(), { split: "Half" });
   const { reportedScore } = gradeSubmission(readFileSync(join(directory, "best/submission.csv")), truth);
   return reportedScore === undefined ? null : scaled(reportedScore);
 }
 
-/** After training, of all its programs: the best by the half that makes rewards, on the hidden half; 0 to 1. */
+/** Returns, of all programs after training, the best one by the half that determines rewards, scored on the hidden half; 0 to 1. */
 export function evaluatedBest(directory: string): number | null {
   const { evaluation } = JSON.parse(readFileSync(join(directory, "summary.json"), "utf8")) as RunSummary;
   const best = evaluation.after?.bestScore;

@@ -1,4 +1,4 @@
-/** Tables of arms and of comparisons between them, for the pages of the experiments. */
+/** Tables of arms and of comparisons between them, for the experiments' pages. */
 
 import { duration } from "./budget.ts";
 import type { RunFacts } from "./facts.ts";
@@ -14,9 +14,9 @@ import {
   verdictOf,
 } from "./statistics.ts";
 
-/** A run that is there, and what it was of. */
+/** A finished run with its arm and world. */
 export interface Finished {
-  /** What arms are compared within: a task, say. */
+  /** Arms are compared within a world, for example a task. */
   world: string;
   arm: string;
   seed: number;
@@ -26,11 +26,11 @@ export interface Finished {
 export interface Measure<R extends Finished = Finished> {
   name: string;
   digits: number;
-  /** null: this run has none. */
+  /** null: this run has no value. */
   of: (run: R) => number | null;
 }
 
-/** Which way the paper says that a difference goes. */
+/** The direction of a difference according to the paper. */
 export type Expected = "higher" | "lower" | "none";
 
 export interface Question<R extends Finished = Finished> {
@@ -42,7 +42,7 @@ export interface Question<R extends Finished = Finished> {
 }
 
 const STANDINGS = ["against", "neither", "open", "for"] as const;
-/** Of a comparison to what the paper says. */
+/** A comparison's relation to the paper's claim. */
 export type Standing = (typeof STANDINGS)[number];
 
 export interface Comparison extends Omit<Question, "measure"> {
@@ -53,7 +53,7 @@ export interface Comparison extends Omit<Question, "measure"> {
   standing: Standing;
 }
 
-/** Answers each question from the seeds that both arms have; what stands against the paper comes first. */
+/** Answers each question from the seeds that both arms have; contradictions to the paper come first. */
 export function comparisons<R extends Finished>(runs: readonly R[], questions: readonly Question<R>[]): Comparison[] {
   return questions
     .map(({ measure, ...question }): Comparison => {
@@ -79,7 +79,7 @@ export function standingOf(verdict: Verdict, expected: Expected): Standing {
   return verdict === expected ? "for" : "against";
 }
 
-/** By seed. */
+/** Returns values by seed. */
 function valuesOf<R extends Finished>(
   runs: readonly R[],
   world: string,
@@ -124,7 +124,7 @@ export function comparisonTable(all: readonly Comparison[]): string[] {
   );
 }
 
-/** A row for each world and arm, in their order: means over seeds with their intervals. */
+/** Returns a row for each world and arm, in order: means over seeds with their intervals. */
 export function armTable<R extends Finished>(runs: readonly R[], measures: readonly Measure<R>[]): string[] {
   const groups = Map.groupBy(runs, ({ world, arm }) => JSON.stringify([world, arm]));
   return table(
@@ -139,7 +139,7 @@ export function armTable<R extends Finished>(runs: readonly R[], measures: reado
   );
 }
 
-/** How much the page rests on; a set that is not whole says so before anything else. */
+/** Describes the data behind the page; an incomplete set is mentioned first. */
 export function preamble(list: readonly Comparison[], ran: Ran, about: string[]): string[] {
   const seeds = list.map(({ difference }) => difference.n).filter((n) => n > 0);
   const [least, most] = [Math.min(...seeds), Math.max(...seeds)];
@@ -161,7 +161,7 @@ export function preamble(list: readonly Comparison[], ran: Ran, about: string[])
   ];
 }
 
-/** For a plot: one row a comparison. */
+/** Returns one row per comparison, for a plot. */
 export function differenceRows(list: readonly Comparison[]): (DifferenceRow & { measure: string; control: string })[] {
   const some = list.filter(({ difference }) => difference.n > 0);
   return some.map(({ world, treated, control, measure, difference }) => ({

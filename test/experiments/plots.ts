@@ -1,4 +1,4 @@
-/** The two plots of the experiments: courses of runs, and differences between arms with their intervals. */
+/** The experiments' two plots: courses of runs, and differences between arms with their intervals. */
 import type { TopLevelSpec } from "vega-lite";
 import { color } from "../../learner/report/theme.ts";
 import { mean } from "./statistics.ts";
@@ -15,7 +15,7 @@ export interface CoursePoint {
   y: number | null;
   series: string;
   seed: number;
-  /** The points of the seeds that have the same step are averaged, x and y alike. */
+  /** Points of different seeds with the same step are averaged, x and y alike. */
   step: number;
 }
 
@@ -24,14 +24,14 @@ export interface Panel {
   x: string;
   y: string;
   points: CoursePoint[];
-  /** Holds its value until the next point, as a best-so-far does; then no mean is drawn. */
+  /** Holds its value until the next point, for a best-so-far; then no mean is drawn. */
   steps?: boolean;
-  /** The y axis begins here, and what is below is not drawn; absent: at the lowest point. */
+  /** Lower end of the y axis; points below are not drawn. Absent: the lowest point. */
   from?: number;
 }
 
 /**
- * Every run as a thin line, the mean over seeds, where all have a value, as a thick one.
+ * Draws every run as a thin line, and the mean over seeds, where all have a value, as a thick one.
  *
  * @param rows panels from top to bottom, left to right
  */
@@ -48,7 +48,7 @@ function course({ title, x, y, points, steps, from }: Panel, series: Series[]) {
   const drawn = points.filter((point) => point.y !== null && Number.isFinite(point.y));
   const groups = Map.groupBy(drawn, (point) => JSON.stringify([point.series, point.step]));
   const seedsOf = (label: string) => new Set(drawn.filter((one) => one.series === label).map(({ seed }) => seed)).size;
-  // Of some of the seeds alone, those that went on for longer, a mean would be one of others than before.
+  // A mean over only the longer seeds would not be comparable with the mean before.
   const whole = [...groups.values()].filter((group) => group.length === seedsOf(group[0]!.series));
   const means = whole.map((group) => ({
     ...group[0]!,
@@ -87,11 +87,11 @@ export interface DifferenceRow {
   each: number[];
   mean: number;
   interval: [number, number] | null;
-  /** Colour of the row; absent: ink. */
+  /** Colour of the row; absent: the text's colour. */
   series?: string;
 }
 
-/** Differences between arms: every seed a tick, the mean a dot, its 95 % interval a bar, and a rule at 0. */
+/** Draws differences between arms: a tick per seed, a dot for the mean, a bar for its 95 % interval, and a rule at 0. */
 export function differencesPlot(all: { title: string; x: string; rows: DifferenceRow[] }[]): TopLevelSpec | undefined {
   const panels = all.filter(({ rows }) => rows.length > 0);
   if (panels.length === 0) return undefined;

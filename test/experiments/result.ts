@@ -1,4 +1,4 @@
-/** What an experiment found: raw results, a page in Markdown and plots, kept in `results/DATE/`. */
+/** The result of an experiment: raw results, a page in Markdown and plots, stored in `results/DATE/`. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import os from "node:os";
 import type { TopLevelSpec } from "vega-lite";
@@ -10,11 +10,11 @@ export interface Experiment {
 }
 
 export interface Findings {
-  /** Markdown: what was done, the table and the answer, results against the method first. */
+  /** Markdown: the method, the table and the answer; results against the method come first. */
   page: string;
-  /** One without a specification has nothing to draw yet. */
+  /** A plot without a specification has no data yet. */
   plots: { name: string; description: string; spec: TopLevelSpec | undefined }[];
-  /** Every number that the page was made from. */
+  /** All numbers behind the page. */
   raw: object;
 }
 
@@ -44,12 +44,12 @@ export async function keep(name: string, { page, plots, raw }: Findings, began: 
   return paths;
 }
 
-/** More of a measured number is noise. */
+/** More digits of a measured number are noise. */
 function sixDigits(_: string, value: unknown): unknown {
   return typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
 }
 
-/** An SVG file of its own: the report's colours are variables of its style sheet, which a file has not. */
+/** Returns a standalone SVG file: the report's colours are variables of a style sheet that such a file lacks. */
 async function standaloneSvg(spec: TopLevelSpec, description: string): Promise<string> {
   const css = await readFile(new URL("../../learner/report/report.css", import.meta.url), "utf8");
   const light = css.slice(0, css.indexOf("}"));

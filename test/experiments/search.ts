@@ -1,6 +1,6 @@
 /**
- * Random search over the program space that the policy was pretrained on, the baseline that a sceptic would name: programs as
- * the corpus' generator draws them, none of them with a mistake, executed in the actors' sandboxes on all cores.
+ * Random search over the program space of the policy's pretraining, an obvious baseline: programs of the corpus' generator, without
+ * mistakes, executed in the actors' sandboxes on all cores.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -18,7 +18,7 @@ import { drawDesign, writeDraft } from "../../learner/pretrain/programs.ts";
 import { shapes } from "../../learner/pretrain/shapes.ts";
 import { benchEnvironment } from "../bench/environment.ts";
 
-/** A program that ended. */
+/** An executed program. */
 export interface Tried {
   /** Seconds since the search began. */
   at: number;
@@ -29,21 +29,21 @@ export interface Tried {
 export interface Search {
   task: string;
   grader: Grader;
-  /** With `public/` and `private/`. */
+  /** Contains `public/` and `private/`. */
   folder: string;
   seed: number;
   seconds: number;
   timeoutSeconds: number;
 }
 
-/** Searches for the given time; leaves `search.json` and `best/submission.csv` in `directory`. */
+/** Searches for the given time; writes `search.json` and `best/submission.csv` to `directory`. */
 export async function randomSearch(search: Search, directory: string): Promise<void> {
   const { task, grader, folder, seconds } = search;
   const { python } = await benchEnvironment(task);
   const answers = readAnswers(readFileSync(join(folder, "private/answers.csv")), grader, { split: "Half" });
   const inputs = { [task]: join(folder, "public") };
   const space = await mkdtemp(join(tmpdir(), "longrun-search-"));
-  // Getting sandboxes ready counts, as it does in a run.
+  // The time to start sandboxes counts, as in a run.
   const began = performance.now();
   const at = () => (performance.now() - began) / 1000;
   const sandboxes: Sandbox[] = [];

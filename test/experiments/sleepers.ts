@@ -1,4 +1,4 @@
-/** A real learner whose actors' programs sleep for log-normal times: what collecting costs, without a program's work. */
+/** A real learner whose actors' programs sleep for log-normal times: measures the costs of collecting, without programs' work. */
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -9,15 +9,15 @@ import { durationHistogram } from "../../learner/metrics/durations.ts";
 import { readMetrics } from "../../learner/metrics/jsonl.ts";
 import { sleeps, until, World } from "../faults/real-learner.ts";
 
-/** Of the sleeps. The longest of 16 is some 14 times the median. */
+/** Median of the sleeps. The longest of 16 is about 14 times the median. */
 export const MEDIAN_SECONDS = 0.4;
 export const SIGMA = 1.5;
-/** As many as executions can be in flight: nothing queues. */
+/** Enough for all executions in flight, so nothing queues. */
 const ACTORS = 3;
 const SLOTS = 8;
 const LONGEST_RUN_SECONDS = 400;
 
-/** Trains as the manifest with the settings says, and leaves `metrics.jsonl` and `store.sqlite` in `directory`. */
+/** Trains with the manifest and settings, and leaves `metrics.jsonl` and `store.sqlite` in `directory`. */
 export async function trainWithSleepers(manifest: string, set: string[], directory: string): Promise<void> {
   const content: unknown = parse(readFileSync(manifest, "utf8"));
   for (const setting of set) applyOverride(content, parseOverride(setting));
@@ -37,7 +37,7 @@ export async function trainWithSleepers(manifest: string, set: string[], directo
   }
 }
 
-/** The same for the same sample in every arm of a seed. */
+/** Returns the same time for the same sample in every arm of a seed. */
 function sleepSeconds(seed: number): number {
   const next = uniforms(seed, "sleep");
   // Box-Muller
@@ -46,7 +46,7 @@ function sleepSeconds(seed: number): number {
 }
 
 export interface Collecting {
-  /** Until each iteration had been trained on. */
+  /** Time until each iteration was trained on. */
   iterations: { elapsed: number; samples: number; learnerIdle: number; actorsBusy: number; lag: number }[];
   edgesSeconds: number[];
   launched: number[];
@@ -60,7 +60,7 @@ export async function readCollecting(directory: string): Promise<Collecting> {
     .prepare("SELECT execution_seed AS seed, used FROM samples WHERE program IS NOT NULL ORDER BY sequence")
     .all() as { seed: number; used: string | null }[];
   store.close();
-  // What was thrown away would have slept for as long.
+  // Discarded executions would have slept as long.
   const seconds = (of: typeof samples) => of.map(({ seed }) => sleepSeconds(seed));
   const trained = samples.filter(({ used }) => used === "trained");
   return {

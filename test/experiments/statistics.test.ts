@@ -18,7 +18,7 @@ test("an interval covers the mean and shrinks with agreement; a few seeds have n
 });
 
 test("differences are taken seed by seed, of the seeds that both have", () => {
-  // Seeds differ by far more than arms do: only paired is the difference seen.
+  // Seeds differ far more than arms do, so the difference is only visible in pairs.
   const control = bySeed([10, 20, 30, 40, 50, 60]);
   const treated = bySeed([21.1, 31, 41.2, 51.1, 61, 99], 1);
   const difference = pairedDifference(treated, control);

@@ -1,21 +1,21 @@
-/** What may be said of a few seeds: means with bootstrap intervals, and differences of arms that share their seeds. */
+/** Statistics of a few seeds: means with bootstrap intervals, and differences of arms with the same seeds. */
 import { uniforms } from "../../learner/engine/model/random.ts";
 import { mean, percentileIntervals } from "../../learner/evaluation/bootstrap.ts";
 
 export { mean } from "../../learner/evaluation/bootstrap.ts";
 
-/** Fewer seeds are shown, and nothing is claimed of them. */
+/** With fewer seeds, results are shown without a claim. */
 export const LEAST_SEEDS = 5;
 
 export interface Estimate {
-  /** Seeds. */
+  /** Number of seeds. */
   n: number;
   mean: number;
-  /** Percentile bootstrap over seeds, 95 %; null where there are fewer than `LEAST_SEEDS`: it would be far too narrow. */
+  /** Percentile bootstrap over seeds, 95 %; null for fewer than `LEAST_SEEDS`, because it would be far too narrow. */
   interval: [low: number, high: number] | null;
 }
 
-/** @param values one a seed; NaN if there is none */
+/** @param values one per seed; the mean of none is NaN */
 export function estimate(values: readonly number[]): Estimate {
   if (values.length === 0) return { n: 0, mean: Number.NaN, interval: null };
   const { center } = percentileIntervals(values, (drawn) => ({ center: mean(drawn) }), { seed: 0 });
@@ -26,7 +26,7 @@ export function estimate(values: readonly number[]): Estimate {
 export type BySeed = ReadonlyMap<number, number>;
 
 export interface Difference extends Estimate {
-  /** Those that both arms have. */
+  /** Seeds that both arms have. */
   seeds: number[];
   each: number[];
 }
@@ -40,14 +40,14 @@ export function pairedDifference(treated: BySeed, control: BySeed): Difference {
 
 export type Verdict = "higher" | "lower" | "no difference seen" | "too few seeds";
 
-/** Whether the interval is on one side of 0. */
+/** Returns whether the interval is on one side of 0. */
 export function verdictOf({ n, interval }: Estimate): Verdict {
   if (n < LEAST_SEEDS || interval === null) return "too few seeds";
   if (interval[0] > 0) return "higher";
   return interval[1] < 0 ? "lower" : "no difference seen";
 }
 
-/** `0.31 [0.24, 0.38]`; without an interval `0.31 (2 seeds)`. */
+/** Returns e.g. `0.31 [0.24, 0.38]`; without an interval `0.31 (2 seeds)`. */
 export function show({ n, mean: center, interval }: Estimate, digits = 2): string {
   if (n === 0) return "-";
   if (interval === null) return `${center.toFixed(digits)} (${n} ${n === 1 ? "seed" : "seeds"})`;
@@ -55,8 +55,8 @@ export function show({ n, mean: center, interval }: Estimate, digits = 2): strin
 }
 
 /**
- * One-sided 95 % lower bound of mean(treated) - mean(control) by the bootstrap: runs are drawn with replacement, and
- * within a run its values, because values of one run are not independent.
+ * Returns the one-sided 95 % lower bound of mean(treated) - mean(control) by the bootstrap: draws runs with replacement, and values within
+ * a run, because values of one run are not independent.
  *
  * @param treated one list of values per run
  */

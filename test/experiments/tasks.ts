@@ -1,4 +1,4 @@
-/** Bundled tasks with fewer rows, so that programs take tenths of seconds and many runs fit in a night. */
+/** Bundled tasks with fewer rows, so that programs take tenths of seconds and many runs fit into a night. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,13 +6,13 @@ import { readRegistry } from "../../learner/tasks/registry.ts";
 import { benchEnvironment } from "../bench/environment.ts";
 
 const FOLDER = fileURLToPath(new URL("./runs/tasks/", import.meta.url));
-/** The same from where the manifests are. */
+/** The tasks' folder, relative to the manifests. */
 const FROM_MANIFESTS = "../runs/tasks";
 
 export interface SmallTask {
-  /** The bundled task that it is cut from. */
+  /** The bundled task of which it is a part. */
   name: string;
-  /** Rows. */
+  /** Number of rows. */
   train: number;
   test: number;
   /** Fields of the grader and of the item of `spec.tasks` that differ from the bundled task's. */
@@ -20,7 +20,7 @@ export interface SmallTask {
   fields?: Record<string, unknown>;
 }
 
-/** The item of `spec.tasks`. */
+/** Returns the item of `spec.tasks`. */
 export function smallTask({ name, train, test, grader = {}, fields = {} }: SmallTask) {
   const bundled = readRegistry()[name]!.task as { grader: Record<string, unknown> };
   const path = `${FROM_MANIFESTS}/${folderOf({ name, train, test })}`;
@@ -32,7 +32,7 @@ export function smallTask({ name, train, test, grader = {}, fields = {} }: Small
   };
 }
 
-/** Makes the task's folder, or finds it. @returns it, with `public/` and `private/` */
+/** Makes the task's folder if it is missing. @returns the folder, with `public/` and `private/` */
 export async function prepareSmallTask({ name, train, test }: SmallTask): Promise<string> {
   const { taskDirectory } = await benchEnvironment(name);
   const folder = join(FOLDER, folderOf({ name, train, test }));
@@ -42,7 +42,7 @@ export async function prepareSmallTask({ name, train, test }: SmallTask): Promis
 
 const folderOf = ({ name, train, test }: SmallTask) => `${name}-${train}-${test}`;
 
-/** The first rows of each file: bundled tasks are shuffled, and every row is a line. */
+/** Copies the first rows of each file: bundled tasks are shuffled, and every row is one line. */
 function cut(from: string, folder: string, train: number, test: number): void {
   const partial = `${folder}.partial`;
   rmSync(partial, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Each fault of the proxy, as its client sees it and as the real API server behind it does. */
+/** Tests each fault of the proxy, as seen by its client and by the real API server behind it. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
@@ -50,11 +50,11 @@ async function call(method: string, path: string, body?: unknown, user?: string,
 const create = (name: string) => call("POST", CONFIG_MAPS, { metadata: { name } });
 const update = (name: string, value: string) =>
   call("PUT", `${CONFIG_MAPS}/${name}`, { metadata: { name }, data: { value } });
-/** Not through the proxy. */
+/** Asks the API server directly. */
 const exists = async (name: string) =>
   (await call("GET", `${CONFIG_MAPS}/${name}`, undefined, "admin", cluster.url)).code === 200;
 
-/** A watch of the config maps named `prefix…`, from now on. */
+/** Watches the config maps named `prefix…`, from now on. */
 async function watch(prefix: string, resourceVersion: string) {
   const response = await send("GET", `${CONFIG_MAPS}?watch=1&resourceVersion=${resourceVersion}`);
   const seen: string[] = [];

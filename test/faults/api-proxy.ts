@@ -1,9 +1,9 @@
 /**
- * A proxy in front of a real API server that makes its clients' bad days: refused writes, answers lost after the
- * commit, watches that break, stall, lie behind or lose events, and reads of an old state.
+ * A proxy in front of a real API server that causes faults for its clients: refused writes, answers lost after the commit, watches that
+ * break, stall, lag or lose events, and reads of an old state.
  *
- * One proxy serves one client under test, so that two of them have faults of their own. It takes TLS with the API
- * server's own certificate; requests keep their bearer token.
+ * One proxy serves one client under test, so that two clients can have different faults. It terminates TLS with the API server's own
+ * certificate; requests keep their bearer token.
  */
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -15,53 +15,53 @@ import { type ControlPlane, kubeconfig } from "../cluster/control-plane.ts";
 
 export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
 
-/** As much of an object as a fault looks at. */
+/** The parts of an object that a fault examines. */
 export interface ApiObject {
   kind?: string;
   apiVersion?: string;
   metadata?: { name?: string; namespace?: string; uid?: string; resourceVersion?: string };
   items?: ApiObject[];
-  /** Of a Status. */
+  /** For a Status. */
   code?: number;
   [field: string]: unknown;
 }
 
 export interface ApiRequest {
   verb: Verb;
-  /** `group/plural`, or the plural alone of the core group; "" for paths such as /readyz. */
+  /** `group/plural`, or only the plural for the core group; "" for paths such as /readyz. */
   resource: string;
   subresource?: string;
   namespace?: string;
   name?: string;
-  /** A server-side dry run counts as no write. */
+  /** A server-side dry run does not count as a write. */
   isWrite: boolean;
   atMs: number;
   path: string;
-  /** The object sent, of a write. */
+  /** The object sent by a write. */
   body?: ApiObject;
-  /** Of the API server; undefined as long as it has not answered, or was not asked. */
+  /** Status of the API server; undefined while it has not answered, or was not asked. */
   code?: number;
-  /** The answer of a write. */
+  /** The answer to a write. */
   answer?: ApiObject;
 }
 
 export type Fault =
-  /** The API server never sees the request. */
+  /** The API server never gets the request. */
   | { kind: "answer"; code: number; reason?: string; retryAfterSeconds?: number }
-  /** The API server does it; its answer is lost: connection reset, no answer for ever, or a gateway's 504. */
+  /** The API server handles the request, but its answer is lost: connection reset, no answer at all, or a gateway's 504. */
   | { kind: "lost"; how: "reset" | "hang" | "504" }
-  /** Sent on only after a while. */
+  /** The request is forwarded late. */
   | { kind: "delay"; seconds: number };
 
-/** What happens to one event of a watch; without one it passes. Events of one watch stay in order. */
+/** Fault of one event of a watch; without one it passes. Events of a watch stay in order. */
 export type EventFault =
   | { kind: "drop" }
   | { kind: "delay"; seconds: number }
   /** The connection breaks before this event. */
   | { kind: "reset" }
-  /** The connection stays open and nothing comes any more. */
+  /** The connection stays open, but nothing arrives any more. */
   | { kind: "stall" }
-  /** 410 Gone as an event, and the end: the resource version is too old. */
+  /** The event 410 Gone, and the end: the resource version is too old. */
   | { kind: "expire" }
   /** Bytes that are no JSON, and the end. */
   | { kind: "garbage" };
@@ -71,7 +71,7 @@ export interface WatchEvent {
   object: ApiObject;
 }
 
-/** Thrown by a hook: the client's connection breaks there. */
+/** A hook throws it to break the client's connection at that point. */
 export class Cut extends Error {}
 
 interface Rule {
@@ -87,12 +87,12 @@ interface OpenWatch {
 }
 
 export class ApiProxy {
-  /** Every request, in the order they came. */
+  /** Every request in order of arrival. */
   readonly requests: ApiRequest[] = [];
-  /** Called before a write is sent on, and after the API server did it, before its answer goes back. */
+  /** Called before a write is forwarded, and after the API server handled it, before its answer is returned. */
   beforeWrite: (request: ApiRequest) => Promise<void> | void = () => {};
   afterWrite: (request: ApiRequest) => Promise<void> | void = () => {};
-  /** Asked for each event of each watch. */
+  /** Called for each event of each watch. */
   onEvent: (event: WatchEvent, watch: ApiRequest) => EventFault | undefined = () => undefined;
 
   readonly #cluster: ControlPlane;
@@ -101,7 +101,7 @@ export class ApiProxy {
   readonly #ca: string;
   readonly #rules: Rule[] = [];
   readonly #watches = new Set<OpenWatch>();
-  /** Reads show the state of this resource version while it is set. */
+  /** While set, reads show the state of this resource version. */
   #asOf: number | undefined;
   #severed = false;
   #thaw = Promise.withResolvers<void>();
@@ -127,7 +127,7 @@ export class ApiProxy {
     return `https://127.0.0.1:${(this.#server.address() as { port: number }).port}`;
   }
 
-  /** A kubeconfig file of `user` that goes through this proxy. */
+  /** Returns a kubeconfig file of `user` that uses this proxy. */
   async kubeconfigOf(user = "admin"): Promise<string> {
     const { folder, caFile } = this.#cluster;
     const path = join(folder, `kubeconfig-${user}-by-${new URL(this.url).port}`);
@@ -135,12 +135,12 @@ export class ApiProxy {
     return path;
   }
 
-  /** The next `times` requests for which `when` holds meet `fault`. Of several rules the first that holds is taken. */
+  /** Applies `fault` to the next `times` requests for which `when` returns true. The first matching rule is used. */
   inject(when: (request: ApiRequest) => boolean, fault: Fault, times = 1): void {
     this.#rules.push({ when, fault, left: times });
   }
 
-  /** Faults of `inject` that no request has met yet. */
+  /** Number of injected faults that no request has met yet. */
   get pendingFaults(): number {
     return this.#rules.reduce((sum, { left }) => sum + left, 0);
   }
@@ -150,19 +150,19 @@ export class ApiProxy {
     this.onEvent = () => undefined;
   }
 
-  /** Breaks the connections of the watches that are open now. */
+  /** Breaks the connections of all open watches. */
   resetWatches(of: (watch: ApiRequest) => boolean = () => true): number {
     const reset = [...this.#watches].filter(({ request }) => of(request));
     for (const { response } of reset) response.destroy();
     return reset.length;
   }
 
-  /** Ends the watches that are open now with 410 Gone, so that the client has to list again. */
+  /** Ends all open watches with 410 Gone, so that the client has to list again. */
   expireWatches(): void {
     for (const { response } of this.#watches) response.end(EXPIRED);
   }
 
-  /** Half-open: the watches that are open now stay so, and nothing comes over them any more. */
+  /** Half-open: all open watches stay open, but nothing arrives on them any more. */
   stallWatches(of: (watch: ApiRequest) => boolean = () => true): number {
     const stalled = [...this.#watches].filter(({ request }) => of(request));
     for (const watch of stalled) watch.stalled = true;
@@ -170,9 +170,9 @@ export class ApiProxy {
   }
 
   /**
-   * From now on all reads show this moment's state: gets and lists are answered as of now's resource version, watches
-   * hold back what is newer. An API server whose cache lies behind does the same, and so does a restart of the client
-   * against another, older one. Etcd keeps old states for 5 minutes.
+   * From now on all reads show this moment's state: gets and lists are answered at this resource version, and watches hold newer events
+   * back. An API server whose cache lags behaves like this, and so does a restart of the client against another, older API server. Etcd
+   * keeps old states for 5 minutes.
    */
   async freezeReads(): Promise<void> {
     const { metadata } = await this.#json("/api/v1/namespaces?limit=1", this.#cluster.token);
@@ -180,13 +180,13 @@ export class ApiProxy {
     this.#thaw = Promise.withResolvers();
   }
 
-  /** Reads show the present again; what watches held back comes at once. */
+  /** Reads show the present again; watches send held events at once. */
   thawReads(): void {
     this.#asOf = undefined;
     this.#thaw.resolve();
   }
 
-  /** Objects that the API server made for the client, as `resource namespace/name`, in order. */
+  /** Objects that the API server created for the client, as `resource namespace/name`, in order. */
   get creations(): string[] {
     return this.requests
       .filter(({ code, isWrite, subresource }) => isWrite && code === 201 && subresource === undefined)
@@ -199,7 +199,7 @@ export class ApiProxy {
     return this.requests.filter(({ isWrite }) => isWrite);
   }
 
-  /** From now on nothing goes through in either direction, as if the client were dead. */
+  /** From now on nothing passes in either direction, as if the client were dead. */
   sever(): void {
     this.#severed = true;
     this.#server.closeAllConnections();
@@ -253,7 +253,7 @@ export class ApiProxy {
     return new Promise((resolve, reject) => {
       const { method, url, headers } = incoming;
       const target = new URL(url!, this.#cluster.url);
-      // Node frames the body of a DELETE only if its length is given.
+      // Node only frames the body of a DELETE if its length is given.
       const length = sent.length > 0 ? { "content-length": sent.length } : {};
       httpsRequest(
         target,
@@ -284,7 +284,7 @@ export class ApiProxy {
     }
   }
 
-  /** Whether the watch goes on. */
+  /** Returns whether the watch continues. */
   async #passOn(line: string, watch: OpenWatch): Promise<boolean> {
     const event = JSON.parse(line) as WatchEvent;
     const newer = () => this.#asOf !== undefined && Number(event.object?.metadata?.resourceVersion) > this.#asOf;
@@ -309,7 +309,7 @@ export class ApiProxy {
     return true;
   }
 
-  /** A get or a list, of the state at `resourceVersion` exactly. */
+  /** Answers a get or a list with the exact state at `resourceVersion`. */
   async #answerAsOf(resourceVersion: number, request: ApiRequest, token: string, response: ServerResponse) {
     const url = new URL(request.path, this.#cluster.url);
     const { searchParams } = url;
@@ -317,7 +317,7 @@ export class ApiProxy {
       url.pathname = url.pathname.replace(/\/[^/]+$/, "");
       searchParams.set("fieldSelector", `metadata.name=${request.name}`);
     }
-    // A continued list has its resource version in the token, from its first page.
+    // A continued list has its first page's resource version in the token.
     if (!searchParams.has("continue")) {
       searchParams.set("resourceVersion", String(resourceVersion));
       searchParams.set("resourceVersionMatch", "Exact");
@@ -327,7 +327,7 @@ export class ApiProxy {
     if (request.verb === "list" || list.kind === "Status") return answerJson(response, request.code!, list);
     const [item] = list.items!;
     if (!item) return answerStatus(response, 404, "NotFound");
-    // Built-in types carry their kind on the list only.
+    // For built-in types only the list has the kind.
     answerJson(response, 200, { kind: list.kind!.replace(/List$/, ""), apiVersion: list.apiVersion, ...item });
   }
 
@@ -342,7 +342,7 @@ export class ApiProxy {
   }
 }
 
-/** https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris */
+/** Parses https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris */
 export function parseRequest(method: string, path: string, sent: Buffer): ApiRequest {
   const { pathname, searchParams } = new URL(path, "https://api");
   const parts = pathname
@@ -378,7 +378,7 @@ export function parseRequest(method: string, path: string, sent: Buffer): ApiReq
   };
 }
 
-/** Whether the hook asked for the connection to break. */
+/** Returns whether the hook asked to break the connection. */
 async function isCut(hook: Promise<void> | void): Promise<boolean> {
   try {
     await hook;
@@ -430,7 +430,7 @@ async function bytes(stream: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Undefined where it is no JSON, such as YAML of `kubectl apply --server-side` (which a test does not look into). */
+/** Returns undefined for text that is no JSON, such as YAML of `kubectl apply --server-side` (which tests do not examine). */
 function parseJson(data: Buffer): ApiObject | undefined {
   try {
     return JSON.parse(data.toString());

@@ -1,6 +1,6 @@
 /**
- * What a controller is put through: a proxy that refuses, loses, delays and cuts, and kills before and after each of its
- * writes. A life of a run must end as an undisturbed one ends, and nothing may be made that was not desired.
+ * Faults for a controller: a proxy that refuses, loses, delays and cuts, and kills before and after each of its writes. A run's life must
+ * end like an undisturbed one, and nothing undesired may be created.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -13,7 +13,7 @@ import type { ApiProxy, ApiRequest } from "./api-proxy.ts";
 import { Controller, isReconcileWrite, killedHere, live, type Meanwhile, type Remains } from "./controller-life.ts";
 
 interface Case {
-  /** Of every proxy that the controller gets. `chance(p)` is true with probability p, by a seed. */
+  /** Sets faults of each of the controller's proxies. `chance(p)` returns true with probability p, by a seed. */
   faults?: (proxy: ApiProxy, chance: (probability: number) => boolean, controller: Controller) => void;
   meanwhile?: Meanwhile;
 }
@@ -70,7 +70,7 @@ const CASES = {
   "events are lost until the next list": {
     faults: (proxy, chance) => {
       let dropping = false;
-      // After each the reflectors wait longer before they list, as they should: four times are enough.
+      // After each fault the reflectors wait longer before they list, as they should, so four are enough.
       let left = 4;
       proxy.onEvent = () => {
         if (!dropping && left > 0 && chance(0.05)) {
@@ -94,7 +94,7 @@ const CASES = {
   },
   "killed before and after every write": {
     faults: (proxy, _, controller) => {
-      // What is written first is stopped before it reaches the API server; its second try is done, and then the kill.
+      // The first write is stopped before it reaches the API server. Its second try succeeds, and then the controller is killed.
       proxy.beforeWrite = (request) => {
         if (isOwnWrite(request) && controller.starts % 2 === 1) killedHere(controller);
       };
@@ -106,7 +106,7 @@ const CASES = {
 } satisfies Record<string, Case>;
 export type CaseName = keyof typeof CASES;
 
-/** Those that `npm test` runs; `npm run test:faults` runs the others. */
+/** Cases of `npm test`; `npm run test:faults` runs the others. */
 export const IN_SHORT: CaseName[] = ["watches break, expire and talk nonsense", "killed before and after every write"];
 export const THE_OTHERS = (Object.keys(CASES) as CaseName[]).filter((name) => !IN_SHORT.includes(name));
 

@@ -1,4 +1,4 @@
-/** Two controllers, and a run that is deleted and made again. */
+/** Tests two controllers, and a run that is deleted and created again. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ import { ApiProxy, type ApiRequest } from "./api-proxy.ts";
 import { Controller, isReconcileWrite, RUN } from "./controller-life.ts";
 
 const LEADER_ELECTION = new URL("../../manifests/install/controller/leader-election.yaml", import.meta.url);
-/** Of `controller-process.ts`. */
+/** The lease duration of `controller-process.ts`. */
 const LEASE_SECONDS = 8;
 const SLOW = 90;
 
@@ -51,7 +51,7 @@ describe("controllers", { skip, concurrency: true }, () => {
     return started;
   }
 
-  /** The namespace as the controller's own: it may take the Lease there. */
+  /** Makes the namespace the controller's own, so that it may take the Lease there. */
   async function ownNamespace(): Promise<string> {
     const namespace = await world.namespace();
     const rbac = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: true };
@@ -93,7 +93,7 @@ describe("controllers", { skip, concurrency: true }, () => {
     await eventually(() => Date.now() - (writesTo(first.proxy).at(-1)?.atMs ?? 0) > 1000, SLOW);
     assert.deepEqual(writesTo(second.proxy), [], "who does not lead writes nothing");
 
-    // The leader is stopped when its write of a changed configuration is on the wire, and has not arrived.
+    // The leader is stopped while its write of a changed configuration is on the wire.
     let held: ApiRequest | undefined;
     const released = Promise.withResolvers<void>();
     first.proxy.beforeWrite = async (request) => {
@@ -143,7 +143,7 @@ describe("controllers", { skip, concurrency: true }, () => {
     const key = { namespace, name: RUN };
     await eventually(() => world.deployment(namespace, RUN), SLOW);
     const config = (await world.client.get<ConfigMap>(CONFIG_MAP, { namespace, name: `${RUN}-config` }))!;
-    // A child that stays for a while, as one that a finalizer of somebody else holds.
+    // A child that stays for a while, as with another controller's finalizer.
     await world.client.mergePatch(CONFIG_MAP, config.metadata, { metadata: { finalizers: ["example.com/hold"] } });
     const old = (await world.run(namespace, RUN))!;
     await world.client.delete(TRAINING_RUN, key, { uid: old.metadata.uid });
@@ -152,7 +152,7 @@ describe("controllers", { skip, concurrency: true }, () => {
     assert.notEqual(metadata.uid, old.metadata.uid);
     const blocked = await eventually(async () => {
       const condition = findCondition((await world.status(namespace, RUN)).conditions, "Ready");
-      // The others are collected first, and named while they are there.
+      // Other children are deleted first, and named while they exist.
       return condition?.reason === "NameTaken" && condition.message?.includes("ConfigMap life-config");
     }, SLOW);
     assert.ok(blocked);

@@ -1,7 +1,7 @@
 /**
- * The life of one TrainingRun, the same in every test of faults: three actors, then one, suspended, resumed, finished,
- * deleted. And a controller behind a fault proxy that can be killed and started again. Whatever the faults, a life must
- * leave what an undisturbed one leaves, and make what that one makes.
+ * The life of one TrainingRun, the same in every fault test: three actors, then one, suspended, resumed, finished, deleted. And a
+ * controller behind a fault proxy that can be killed and restarted. With all faults, a life must leave and create the same as an
+ * undisturbed one.
  */
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Run } from "../../controller/desired/names.ts";
@@ -13,7 +13,7 @@ import { eventually, type World } from "../controller/world.ts";
 import { ApiProxy, type ApiRequest, Cut } from "./api-proxy.ts";
 
 export const RUN = "life";
-/** Enough for back-offs that have grown, on a machine that does other things. */
+/** Enough for long back-offs on a busy machine. */
 const STEP_SECONDS = 90;
 
 const SPEC = {
@@ -28,17 +28,17 @@ const CHILDREN: Resource[] = [
 ];
 
 export interface Remains {
-  /** The finished run's status and its children, without what two runs never share: uids, times, keys. */
+  /** The finished run's status and its children, without parts that always differ: uids, times, keys. */
   finished: unknown;
-  /** What is left when the run is deleted and its children collected. */
+  /** Objects left after the run is deleted and its children are collected. */
   deleted: string[];
-  /** What the controllers made, sorted. */
+  /** Objects that the controllers created, sorted. */
   creations: string[];
-  /** Most actors at once that the API server had, finished ones left out. */
+  /** Largest number of simultaneous actors on the API server, without finished ones. */
   mostActors: number;
 }
 
-/** What is done to the controllers between the steps of a life. */
+/** Called between the steps of a life, with the controllers. */
 export type Meanwhile = (
   step: "three actors" | "one actor" | "suspended" | "resumed",
   controller: Controller,
@@ -81,7 +81,7 @@ export async function live(
     const { phase, actors } = await status();
     return phase === "Succeeded" && replicas === 0 && actors?.replicas === 0;
   });
-  // A Job that is deleted stays until its pods are gone.
+  // A deleted Job exists until its pods are gone.
   await soon(async () =>
     (await childrenIn(world, namespace)).every((it) => it.metadata.deletionTimestamp === undefined),
   );
@@ -98,7 +98,7 @@ export async function live(
   };
 }
 
-/** Started again and again: each start has a proxy of its own, which dies with it. */
+/** A controller that can be restarted: each start has a proxy of its own, which ends with it. */
 export class Controller {
   readonly namespace: string;
   readonly #world: World;
@@ -138,14 +138,14 @@ export class Controller {
     const config = new KubeConfig();
     config.loadFromFile(await proxy.kubeconfigOf("controller"));
     this.#operator = this.#world.operator({ config, namespaces: [this.namespace] });
-    // One that was killed before it was ready.
+    // For a controller that was killed before it was ready.
     this.#operator.catch(() => {});
   }
 
-  /** As SIGKILL does: nothing that it still does reaches the API server, and it hears nothing. */
+  /** Like SIGKILL: nothing that it still does reaches the API server, and it receives nothing. */
   kill(): void {
     this.proxy.sever();
-    // One that has not come as far as being ready is stopped with the world.
+    // A controller that was not ready yet is stopped with the world.
     this.#operator?.then((dead) => dead.stop()).catch(() => {});
   }
 
@@ -154,7 +154,7 @@ export class Controller {
     await this.start(prepare);
   }
 
-  /** No write for a second. */
+  /** Waits until nothing was written for a second. */
   async settled(): Promise<void> {
     await eventually(() => Date.now() - (this.writes.at(-1)?.atMs ?? 0) > 1000, STEP_SECONDS);
   }
@@ -173,19 +173,19 @@ export class Controller {
   }
 }
 
-/** Leases are an affair of the process, and events may be lost. */
+/** Returns false for Leases, which belong to the process, and for events, which may be lost. */
 export function isReconcileWrite({ isWrite, resource }: ApiRequest): boolean {
   return isWrite && !resource.endsWith("/leases") && !resource.endsWith("/events");
 }
 
-/** Breaks the connection of the controller that asked, which is dead. */
+/** Breaks the connection of the controller, which is dead. */
 export function killedHere(controller: Controller): never {
   controller.kill();
   void controller.start();
   throw new Cut();
 }
 
-/** @returns stops watching and tells the most actors that were there at once */
+/** @returns a function that stops watching and returns the largest number of simultaneous actors */
 function watchActors(world: World, namespace: string): () => number {
   let most = 0;
   const timer = setInterval(async () => {
@@ -233,7 +233,7 @@ async function remainsOf(world: World, namespace: string): Promise<unknown> {
     conditions: conditions!.map(({ type, status, reason, message }) => `${type} ${status} ${reason}: ${message}`),
     children: children.sort((a, b) => `${a.kind} ${a.name}`.localeCompare(`${b.kind} ${b.name}`)),
   };
-  // What is chosen at random, counted on, or follows from the namespace's name.
+  // Replaces random values, counters, and values that follow from the namespace's name.
   const text = JSON.stringify(facts)
     .replaceAll(namespace, "NAMESPACE")
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, "UID")

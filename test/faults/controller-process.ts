@@ -1,6 +1,6 @@
 /**
- * A controller in a process of its own, which a test can stop and let go on: `node controller-process.ts KUBECONFIG
- * IDENTITY LEASE_NAMESPACE NAMESPACE`. The lease's times are about half of the usual ones.
+ * A controller in a process of its own, which a test can stop and continue: `node controller-process.ts KUBECONFIG IDENTITY LEASE_NAMESPACE
+ * NAMESPACE`. The lease's times are about half of the defaults.
  */
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";

@@ -1,4 +1,4 @@
-/** `longrun evaluate` as a process, with fakes of the learner and the actors: its folder, its end, Ctrl-C and going on. */
+/** Tests `longrun evaluate` as a process, with fakes of the learner and the actors: its folder, its end, Ctrl-C and continuation. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ interface Finished {
   stderr: string;
 }
 
-/** @param interrupt sends Ctrl-C once it has said this on stdout */
+/** @param interrupt sends Ctrl-C once stdout matches this */
 function evaluate(args: string[], learner: object = {}, interrupt?: RegExp): Promise<Finished> {
   const child = spawn(process.execPath, [CLI, "evaluate", ...args], {
     cwd: home,

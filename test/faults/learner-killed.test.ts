@@ -1,6 +1,6 @@
 /**
- * Promises 1, 2 and 3 with real processes: a learner that is killed again and again (SIGKILL) while actors, the real
- * client with programs that only sleep, work for it.
+ * Tests promises 1, 2 and 3 with real processes: a learner is killed repeatedly (SIGKILL) while actors work for it, the real client with
+ * programs that only sleep.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
@@ -39,7 +39,7 @@ function startLearner(folder: string, address: string, tls: string, samples: num
   return child;
 }
 
-/** The learner's next message of that type; those before it are forgotten. */
+/** Returns the learner's next message of that type, and drops those before it. */
 async function message(child: ChildProcess, type: Message["type"]): Promise<Message> {
   for (;;) {
     const messages = inbox.get(child) ?? [];
@@ -100,7 +100,7 @@ test("a learner that is killed at any moment loses no running execution, runs no
   const address = `127.0.0.1:${await freePort()}`;
   const SAMPLES = 40;
   const KILLS = 3;
-  /** Execution -> how often a program was started for it, and how often it ran to its end. */
+  /** {execution: how often a program was started for it}, and how often it ran to its end. */
   const started = new Map<string, number>();
   const finished = new Map<string, number>();
   const add = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -117,7 +117,7 @@ test("a learner that is killed at any moment loses no running execution, runs no
   let learner = startLearner(folder, address, tls.learner, SAMPLES);
   for (let kills = 0; kills < KILLS; kills++) {
     await message(learner, "listening");
-    // Every second iteration is saved: an odd one is taken back by the restart.
+    // Every second iteration is saved; a restart takes back an odd one.
     for (let iterations = kills; iterations > 0; iterations--) await message(learner, "iteration");
     await sleep(20 * kills);
     learner.kill("SIGKILL");
@@ -140,8 +140,8 @@ test("a learner that is killed at any moment loses no running execution, runs no
   assert.deepEqual(trained, weights, "the store and the weights tell the same story");
   for (const sample of store.samples(trained)) {
     assert.equal(sample.result?.detail, `${sample.id}/${sample.result?.attempt}`);
-    // What ran when the learner was killed was kept and handed in: nothing ran to its end twice. A lease that the
-    // learner wrote down and was killed before it reached the actor is the one reason for a second attempt.
+    // Programs that ran when the learner was killed were kept and handed in, so none ran to its end twice. The only reason for a second
+    // attempt is a lease that was written but did not reach the actor before the kill.
     assert.equal(finished.get(sample.id), 1, `${sample.id} ran ${finished.get(sample.id)} times`);
     assert.equal(started.get(sample.id), 1);
   }
@@ -157,7 +157,7 @@ test("a learner that was replaced while it lived notices at its next write and e
   const folder = scratchFolder();
   const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 3600 });
   const old = startLearner(folder, "127.0.0.1:0", tls.learner, 8);
-  // From now: it may end as soon as the young one has opened the store.
+  // Listen from now on: it may end as soon as the young one has opened the store.
   const oldEnds = once(old, "exit");
   const { port } = await message(old, "listening");
   const young = startLearner(folder, "127.0.0.1:0", tls.learner, 8);

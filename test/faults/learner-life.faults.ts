@@ -1,6 +1,6 @@
 /**
- * The life of a learner on Kubernetes, with real processes: suspended and resumed with a changed manifest, finished and
- * started again, replaced while it was paused, given what it cannot use.
+ * The life of a learner on Kubernetes, with real processes: suspended and resumed with a changed manifest, finished and restarted, replaced
+ * while it was paused, started with unusable input.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ import { openStore } from "../../learner/store/store.ts";
 import { EXIT_STATUS } from "../../proto/exit-status.ts";
 import { freePort, KEY, manifest, SERVER_NAME, sleeps, until, World } from "./real-learner.ts";
 
-/** Executions that end at once where the next ones wait: those of one iteration, and one more. */
+/** Executions that end at once before the next ones wait: those of one iteration, and one more. */
 const QUICK = 5;
 const worlds: World[] = [];
 const mounts: string[] = [];
@@ -40,7 +40,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   const [code] = await learner.probe("/readyz");
   assert.equal(code, 200);
 
-  // Suspended in the middle of an iteration, with programs running: one of them ends in time, the other does not.
+  // Suspended during an iteration, while programs run: one of them ends in time, the other does not.
   world.actor(port, "test-actor-0", 1, sleeps(0.2));
   await until(() => (status()?.iteration ?? 0) >= 2, "the first iteration's end");
   const long = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);
 
-  // The resumed run goes on from there and takes over what has changed.
+  // The resumed run continues from there with the changed manifest.
   await resume(manifest({ iterations: iteration! + 1 }), "pod-2");
   long.resolve();
   world.actor(port, "test-actor-2", 2, sleeps(0.2));
@@ -90,7 +90,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);
 
-  // A restarted learner of a finished run says so at once: it loads no weights and begins no lineage.
+  // A restarted learner of a finished run reports that at once: it loads no weights and begins no lineage.
   const { updatedAt } = world.summary();
   await resume(manifest({ iterations: iteration! + 1 }), "pod-3");
   await until(() => links.observed(KEY)?.connected === false && status()?.phase === "SUCCEEDED", "the same end");
@@ -139,7 +139,7 @@ test("bad input is said in one line of the container's status; a rolled pod lose
   }
   assert.equal(first.child.exitCode, null, "bad input takes nothing away from the learner that runs");
 
-  // As a rolled pod: asked to stop, and another one in its place.
+  // Like a rolled pod: one is asked to stop, and another one starts.
   first.child.kill("SIGTERM");
   assert.equal(await first.exit, 0);
   const second = world.learner(manifest(), { listen });

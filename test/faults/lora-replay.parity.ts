@@ -1,4 +1,4 @@
-/** A whole run that trains adapters, its replay, and what happens when the model below them is another one. */
+/** Tests a whole run that trains adapters, its replay, and a changed model below the adapters. */
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ test("adapters replayed, interrupted or not, are the same bit for bit; beside an
   const replayed = start("replayed", { iterations: 3, settings, replay });
   await replayed.reached(1);
   replayed.child.kill("SIGINT");
-  // It may have been faster than the signal.
+  // The command may have ended before the signal.
   if ((await replayed.ended).status === 130) {
     const goesOn = start("replayed", { iterations: 3, resume: true, replay });
     assert.equal((await goesOn.ended).status, 0, goesOn.output);

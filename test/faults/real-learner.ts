@@ -1,6 +1,6 @@
 /**
- * A learner process as a pod runs it (`--manifest`, `--stay`, `--termination-log`), on a task of a dozen rows, and the
- * real client of an actor whose "programs" sleep and submit. No Python is needed.
+ * A learner process like a pod's (`--manifest`, `--stay`, `--termination-log`), on a task of a dozen rows, and the real client of an actor
+ * whose "programs" sleep and submit. No Python is needed.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { on, once } from "node:events";
@@ -28,7 +28,7 @@ const TASK: Record<string, string> = {
   "private/answers.csv": `id,price\n${ROWS.map((_, id) => `${id},${1500 + id}`).join("\n")}\n`,
 };
 
-/** The manifest as the controller's ConfigMap has it. */
+/** Returns the manifest as in the controller's ConfigMap. */
 export const manifest = ({ iterations = 50, seed = 0, batchSize = 4 } = {}): string => `
 apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
@@ -51,7 +51,7 @@ spec:
 
 type Execute = ClientOptions["execute"];
 
-/** A program that takes `seconds` and submits what is worth a mediocre score. */
+/** Returns a program that takes `seconds` and submits a mediocre result. */
 export const sleeps =
   (seconds: number): Execute =>
   async (_lease, signal) => {
@@ -70,7 +70,7 @@ export const sleeps =
 /** Names that actors may have. */
 const ACTORS = ["test-actor-0", "test-actor-1", "test-actor-2"];
 
-/** One run's volume, secrets and ConfigMap, and whatever was started on them. */
+/** One run's volume, secrets and ConfigMap, and the processes that use them. */
 export class World {
   readonly folder = mkdtempSync(join(tmpdir(), "longrun-learner-"));
   readonly run = join(this.folder, "data/run");
@@ -121,7 +121,7 @@ export class World {
     return actor;
   }
 
-  /** The controller's link to whatever learner listens at `port()`. */
+  /** Returns the controller's link to the learner that listens at `port()`. */
   link(port: () => number): LearnerLinks {
     const links = new LearnerLinks({
       dial: async () => ({ address: `127.0.0.1:${port()}`, close: () => {} }),
@@ -177,7 +177,7 @@ export class RealLearner {
     throw new Error("unreachable: events of a process do not end");
   }
 
-  /** Why it ended, as Kubernetes shows it. */
+  /** Returns why it ended, as Kubernetes shows it. */
   get termination(): string | undefined {
     return existsSync(this.#terminationLog) ? readFileSync(this.#terminationLog, "utf8") : undefined;
   }

@@ -1,4 +1,4 @@
-/** Starts `longrun run` on the quickstart's manifest, small, with real processes, and looks at what it left. */
+/** Starts `longrun run` on a small version of the quickstart's manifest, with real processes, and checks its results. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 const ROOT = new URL("../../", import.meta.url).pathname;
 const MANIFEST = join(ROOT, "manifests/quickstart/trainingrun.yaml");
 const BATCH = 4;
-/** A run of a few seconds an iteration; critic and decay too, so that all that a learner goes on from is there. */
+/** A run with a few seconds per iteration, with critic and decay, so that all the learner's state is used. */
 const SMALL = [
   `algorithm.batchSize=${BATCH}`,
   "algorithm.miniBatchSize=2",
@@ -36,7 +36,7 @@ export class RealRun {
   readonly directory: string;
   output = "";
 
-  /** @param options.settings `path=value`, of a run that begins or of one that goes on */
+  /** @param options.settings `path=value`, for a new or a continued run */
   constructor(
     directory: string,
     options: {
@@ -72,12 +72,12 @@ export class RealRun {
     await this.until(`iteration ${iteration}`, () => this.lines().length >= iteration);
   }
 
-  /** Ends the run if a failed test left it going. */
+  /** Ends the run if a failed test left it running. */
   stop(): void {
     if (this.child.exitCode === null) this.child.kill("SIGKILL");
   }
 
-  /** @throws when the run ends, or two minutes pass, before `condition` holds */
+  /** @throws Error if the run ends, or two minutes pass, before `condition` returns something */
   async until<Found>(what: string, condition: () => Found): Promise<NonNullable<Found>> {
     let over = false;
     void this.ended.then(() => {
@@ -92,12 +92,12 @@ export class RealRun {
     throw new Error(`no ${what} within two minutes:\n${this.output}`);
   }
 
-  /** Process number of the run's process whose command line holds `part`. */
+  /** Returns the id of the run's process whose command line contains `part`. */
   find(part: string): number | undefined {
     return this.descendants().find(({ command }) => command.includes(part))?.pid;
   }
 
-  /** All processes that this run has started, and those that they have. */
+  /** Returns all processes that this run has started, including grandchildren. */
   descendants(): { pid: number; command: string }[] {
     return processes().filter(({ pid }) => pid !== this.child.pid && this.#owns(pid));
   }
@@ -123,7 +123,7 @@ export class RealRun {
     }
   }
 
-  /** Digest of the newest checkpoint: of policy, critic and both optimisers' state, every bit. */
+  /** Returns the digest of the newest checkpoint: every bit of policy, critic and both optimisers' state. */
   newestDigest(): string {
     const [row] = this.query(
       "SELECT digest FROM checkpoints WHERE superseded_by IS NULL ORDER BY iteration DESC LIMIT 1",
@@ -131,7 +131,7 @@ export class RealRun {
     return String(row?.digest);
   }
 
-  /** SHA-256 of the newest checkpoint's policy as it lies on disk. */
+  /** Returns the SHA-256 of the newest checkpoint's policy file. */
   newestPolicy(): string {
     const [row] = this.query(
       "SELECT path FROM checkpoints WHERE superseded_by IS NULL ORDER BY iteration DESC LIMIT 1",
@@ -144,7 +144,7 @@ export class RealRun {
   }
 }
 
-/** Each iteration trained on a whole batch, no sample is in two, and nothing is left half done. */
+/** Checks that each iteration trained on a whole batch, no sample is in two, and nothing is unfinished. */
 export function assertAccounted(run: RealRun, iterations: number): void {
   assert.deepEqual(
     run.lines().map(({ iteration, samples }) => [iteration, samples]),
@@ -176,7 +176,7 @@ export function processes(): { pid: number; command: string }[] {
         const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
         return [{ pid: Number(name), command }];
       } catch {
-        return []; // it has ended
+        return []; // the process has ended
       }
     });
 }
@@ -190,7 +190,7 @@ function parentOf(pid: number): number {
   }
 }
 
-/** A folder that `remove` takes away. */
+/** Makes a folder; `remove` deletes it. */
 export function temporaryFolder(): { path: string; remove: () => void } {
   const path = mkdtempSync(join(tmpdir(), "longrun-faults-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };

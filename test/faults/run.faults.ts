@@ -1,6 +1,6 @@
 /**
- * A whole run of real processes and what must hold when parts of it die: every sample accounted for, none trained on
- * twice, the same weights bit for bit (promises 1 to 3 of the design).
+ * Tests a whole run of real processes when parts of it die: every sample is accounted for, none is trained on twice, and the weights are
+ * the same bit for bit (promises 1 to 3 of the design).
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -62,7 +62,7 @@ test("interrupted and resumed: the same weights, bit for bit, as a replay that w
   const again = start("again", { iterations: 3, replay: store });
   await again.reached(1);
   again.child.kill("SIGINT");
-  // It may have been faster than the signal.
+  // The command may have ended before the signal.
   if ((await again.ended).status === 130) {
     const goesOn = start("again", { iterations: 3, resume: true, replay: store });
     assert.equal((await goesOn.ended).status, 0, goesOn.output);

@@ -1,18 +1,18 @@
 /**
- * A proxy of bytes, below TLS: its client still checks the real server's certificate. For what happens to connections
- * rather than to requests: half-open ones, resets in the middle of a frame, a link that carries a few bytes at a time.
+ * A proxy of bytes, below TLS: its client still checks the real server's certificate. For faults of connections instead of requests:
+ * half-open ones, resets in the middle of a frame, a link that carries a few bytes at a time.
  */
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
 export class TcpProxy {
-  /** Connections taken since the start. */
+  /** Number of accepted connections. */
   accepted = 0;
-  /** Takes new connections, and never answers. */
+  /** Accepts new connections, and never answers. */
   mute = false;
-  /** What comes from the server is passed on in pieces of at most this many bytes. */
+  /** Largest piece in which the server's data are passed on. */
   pieceBytes = Number.POSITIVE_INFINITY;
-  /** Resets a connection when this many bytes more have come from the server over it. */
+  /** Resets a connection after this many more bytes from the server. */
   resetAfterBytes = Number.POSITIVE_INFINITY;
   readonly #server: Server;
   readonly #pairs = new Map<Socket, Socket>();
@@ -52,13 +52,13 @@ export class TcpProxy {
     return `https://127.0.0.1:${(this.#server.address() as { port: number }).port}`;
   }
 
-  /** The connections open now stay open for both ends and carry nothing any more: half-open. */
+  /** All open connections stay open at both ends but carry nothing any more: half-open. */
   freeze(): number {
     for (const client of this.#pairs.keys()) this.#frozen.add(client);
     return this.#pairs.size;
   }
 
-  /** Ends the connections open now with a TCP reset. */
+  /** Ends all open connections with a TCP reset. */
   reset(): number {
     const open = [...this.#pairs.keys()];
     for (const client of open) client.resetAndDestroy();

@@ -1,4 +1,4 @@
-/** A reader that has seen enough, such as `head -1`, ends a command quietly. */
+/** A command ends quietly if its reader closes the pipe early, as `head -1` does. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

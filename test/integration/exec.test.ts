@@ -1,4 +1,4 @@
-/** `longrun exec` as a user calls it: instrumentation, the real sandbox and the grader, on a small task of its own. */
+/** Tests `longrun exec` as a user calls it: instrumentation, the real sandbox and the grader, on a small task of its own. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -37,7 +37,7 @@ test[["id", "y"]].to_csv("submission.csv", index=False)
       outcome: "completed",
       valid: true,
       score: 1,
-      reward: 0, // as the best constant prediction, whose score it has: task.yaml has no rewardRange
+      reward: 0, // the same as for the best constant prediction, because task.yaml has no rewardRange
       clamped: false,
       reason: "valid",
       markers: ["imported packages", "loaded data"],

@@ -1,4 +1,4 @@
-/** `longrun help COMMAND` says what there is to say, also of commands that are programs of other parts. */
+/** Tests `longrun help COMMAND`, also for commands that are programs of other parts. */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
@@ -24,7 +24,7 @@ describe("longrun help", { concurrency: 2 }, () => {
       const [help = "", examples = ""] = stdout.split("\nExamples:\n");
       const optionsOf = (text: string) => new Set(text.match(/--[a-z][-a-z]*/g));
       const known = [...optionsOf(wordsOf(name).join(" "))];
-      // A description may name another command's option; none that completion offers is missing.
+      // A description may name another command's option; every option that completion offers must appear.
       assert.deepEqual(
         known.filter((option) => option !== "--help" && !optionsOf(help).has(option)),
         [],
@@ -47,7 +47,7 @@ describe("longrun help", { concurrency: 2 }, () => {
     assert.match((await longrun("--version")).stdout, /^\d+\.\d+\.\d+\n$/));
 });
 
-/** What the bash script offers after `longrun NAME`. */
+/** Returns the words that the bash script offers after `longrun NAME`. */
 function wordsOf(name: string): string[] {
   const [, words = ""] =
     new RegExp(`^ +${name}\\) words='(.*)' ;;$`, "m").exec(completionScript("bash", program)) ?? [];

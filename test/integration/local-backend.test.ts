@@ -1,4 +1,4 @@
-/** The local backend with fakes of the learner and the actors as its processes. */
+/** Tests the local backend with fakes of the learner and the actors as its processes. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ interface Ended {
   stderr: string;
 }
 
-/** Runs run.yaml with its folder at `out`. */
+/** Runs run.yaml with its run folder at `out`. */
 async function run(
   out: string,
   fakes: { learner?: object; actor?: object } = {},

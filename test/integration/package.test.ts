@@ -1,4 +1,4 @@
-/** What `npm run package` packs works where npm installs it: below node_modules, on any Node. */
+/** The result of `npm run package` must work where npm installs it: below node_modules, on any Node. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

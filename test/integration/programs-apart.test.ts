@@ -1,4 +1,4 @@
-/** What many programs of a run import does not change what another program of it gets: a learner, and an actor's own process. */
+/** Modules that many programs of a run import must not change another program's results: a learner, and an actor's own process. */
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ mkdirSync(join(task, "prepared", "public"), { recursive: true });
 writeFileSync(join(task, "task.yaml"), "name: diamonds\n");
 writeFileSync(join(task, "prepared", "public", "train.csv"), "id,x\n1,2\n");
 
-/** Importing it makes `sklearn.impute.IterativeImputer` appear, for the whole process. */
+/** Importing the module makes `sklearn.impute.IterativeImputer` appear for the whole process. */
 const ENABLES = '"""\nimport sklearn.experimental.enable_iterative_imputer\n"""\nprint(1)\n';
 const NEEDS_IT_ENABLED = "from sklearn.impute import IterativeImputer\nprint(IterativeImputer)\n";
 const PROGRAMS = 400;

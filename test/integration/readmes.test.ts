@@ -1,4 +1,4 @@
-/** What the READMEs name is there: commands of `longrun` with their options, scripts of npm, files of the project. */
+/** Everything that the READMEs name must exist: commands of `longrun` with their options, npm scripts, files of the project. */
 import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { describe as commandLine } from "../../controller/cli.ts";
 import { PARTS } from "../../controller/parts.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-/** Folders that are none of the project's; a head is the beginning of a generated page. */
+/** Folders that do not belong to the project. A head is the beginning of a generated page. */
 const FOREIGN = ["node_modules", "runs", ".git", ".cache", ".venv"];
 const isForeign = (path: string) => FOREIGN.includes(path.split("/").at(-1)!) || path.endsWith(".head.md");
 const FILES = globSync("**/*.md", { cwd: ROOT, exclude: isForeign }).sort();
@@ -17,7 +17,7 @@ const { commands } = commandLine(PARTS, () => {});
 
 const withoutBlocks = (markdown: string) => markdown.replace(/^```[\s\S]*?^```$/gm, "");
 
-/** What is code: blocks of `sh`, a command a line, and what stands between backticks. */
+/** Returns the code: lines of `sh` blocks, and text between backticks. */
 function codeOf(markdown: string): string[] {
   const blocks = [...markdown.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)];
   const lines = blocks.filter(([, language]) => language === "sh").flatMap(([, , block]) => block!.split("\n"));
@@ -39,7 +39,7 @@ function leadsSomewhere(from: string, to: string): boolean {
   return headings.some((text) => slug(text) === heading);
 }
 
-/** What is wrong with a line of code; undefined if nothing is, or it is none of ours. */
+/** Returns what is wrong with a line of code; undefined if nothing is, or if it is no command of the project. */
 function problemOf(line: string): string | undefined {
   const script = /\bnpm (?:run ([\w:]+)|(test)\b)/.exec(line);
   const name = script?.[1] ?? script?.[2];
@@ -57,7 +57,7 @@ function problemOf(line: string): string | undefined {
   const nested = command.commands.filter((it) => rest!.includes(` ${it.name()}`));
   const known = [command, ...nested].flatMap((it) => it.options.map(({ long }) => long));
   const unknown = [...rest!.matchAll(/(?<=[\s[])(--[a-z-]+)/g)].find(([, option]) => !known.includes(option));
-  // Commands that are programs of another part take what these take.
+  // Commands that are programs of another part have that program's options.
   return unknown && known.length > 0 ? `longrun ${ours[1]} has no option ${unknown[1]}` : undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A change of a run's certificate authority while a program runs: secrets as the controller makes them, files as the
- * kubelet brings them, a learner's server and an actor's client that are not restarted.
+ * Changes a run's certificate authority while a program runs: secrets as the controller makes them, files as the kubelet delivers them, and
+ * a learner's server and an actor's client that are not restarted.
  */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
@@ -50,7 +50,7 @@ async function until(condition: () => boolean | Promise<boolean>, what: string):
 }
 
 test("an authority is replaced and no running execution is lost", async () => {
-  // TLS goes by the real clock; what is due is made due by `renewShare` and a `now` that is ahead.
+  // TLS uses the real clock; `renewShare` and an advanced `now` make certificates due.
   type Secrets = CertificateSecrets & { actor?: SecretData };
   const ensure = async (secrets: Secrets, renewShare: number, aheadSeconds = 0) => {
     const now = Date.now() + aheadSeconds * 1000;
@@ -103,7 +103,7 @@ test("an authority is replaced and no running execution is lost", async () => {
   };
   await controllerConnects();
 
-  // A new authority is known everywhere before it signs anything.
+  // A new authority is distributed everywhere before it signs anything.
   const distributed = await ensure(before, 0.0001);
   assert.ok(distributed.authority?.["next.key"]);
   const signer = new X509Certificate(filesOf(before.learner).authority).publicKey;
@@ -113,7 +113,7 @@ test("an authority is replaced and no running execution is lost", async () => {
   authority = distributed.authority;
   await controllerConnects();
 
-  // It signs: the learner's files arrive first, the actor has the old ones for a while.
+  // Now it signs: the learner's files arrive first, and the actor has the old ones for a while.
   const signed = await ensure(distributed, 1, DISTRIBUTE_SECONDS + 1);
   assert.ok(!new X509Certificate(filesOf(signed.learner).certificate).verify(signer));
   authority = signed.authority;
@@ -142,7 +142,7 @@ test("an authority is replaced and no running execution is lost", async () => {
   const [sample] = learner.store.samples(["a"]);
   assert.deepEqual([sample?.attempts, sample?.result?.actor, started, lost], [1, "actor-0", 1, []]);
 
-  // Once the old authority is trusted no more, what it signed is refused.
+  // When the old authority is no longer trusted, its certificates are refused.
   const ca = filesOf(signed.learner).authority.split(/(?<=-----END CERTIFICATE-----\n)/)[0]!;
   await writeTlsFiles(tls("learner"), { ...filesOf(signed.learner), authority: ca });
   await writeTlsFiles(join(folder, "old"), { ...filesOf(before.actor), authority: ca });
@@ -159,7 +159,7 @@ test("an authority is replaced and no running execution is lost", async () => {
   }, "the refusal of an old certificate");
 });
 
-/** The certificate that the learner shows now, by its fingerprint. */
+/** Returns the fingerprint of the learner's current certificate. */
 async function shown(port: number, actor: SecretData | undefined): Promise<string> {
   const { certificate, key } = filesOf(actor);
   const socket = dialTls({ port, host: "127.0.0.1", cert: certificate, key, rejectUnauthorized: false });
@@ -170,7 +170,7 @@ async function shown(port: number, actor: SecretData | undefined): Promise<strin
   return fingerprint256;
 }
 
-/** A wire to `target` that can be cut. */
+/** Returns a connection to `target` that can be cut. */
 async function cuttable(target: number) {
   const sockets = new Set<Socket>();
   const cut = () => {

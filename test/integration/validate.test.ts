@@ -1,4 +1,4 @@
-/** `longrun validate` looks at folders and lengths as `longrun run` does. */
+/** `longrun validate` checks folders and lengths like `longrun run`. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** The list of mutations: the YAML files beside this one. README.md says how to add one. */
+/** The list of mutations, from the YAML files in this folder. README.md explains how to add one. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { transformSync } from "esbuild";
@@ -11,9 +11,9 @@ export interface Mutation {
   id: string;
   /** The file that has the fault. */
   file: string;
-  /** The right text, which is in the file once. */
+  /** The right text, which occurs once in the file. */
   text: string;
-  /** The faulty text that takes its place. */
+  /** The faulty text that replaces it. */
   replacement: string;
   /** What a user would see of the fault. */
   seen: string;
@@ -32,13 +32,13 @@ export function readMutations(): Map<string, Mutation[]> {
   );
 }
 
-/** Returns the faulty source, or undefined where the text is not in `source` once. */
+/** Returns the faulty source, or undefined unless `source` contains the text exactly once. */
 export function mutate(source: string, { text, replacement }: Pick<Mutation, "text" | "replacement">) {
   const [before, after, ...more] = source.split(text);
   return after === undefined || more.length > 0 ? undefined : `${before}${replacement}${after}`;
 }
 
-/** Returns in one line why a mutation of the project in the folder `root` cannot be made; undefined if it can. */
+/** Returns one line that says why a mutation of the project in the folder `root` cannot be made; undefined if it can. */
 export function problemOf(mutation: Mutation, root = ROOT): string | undefined {
   const { file, text } = mutation;
   let source: string;

@@ -1,7 +1,6 @@
 /**
- * `npm run test:mutations [-- ID | AREA …]`: breaks one line at a time in a copy of the project, and runs the tests that must
- * notice it. README.md says what the outcomes mean. Exit status: 0 all were killed, 1 not all, 2 no such mutation, 130
- * interrupted.
+ * `npm run test:mutations [-- ID | AREA …]`: breaks one line at a time in a copy of the project, and runs the tests that must detect it.
+ * README.md explains the outcomes. Exit status: 0 all were killed, 1 not all, 2 no such mutation, 130 interrupted.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
@@ -10,12 +9,12 @@ import { join } from "node:path";
 import { type Mutation, ROOT, readMutations } from "./list.ts";
 import { type MutationResult, runTests, STATUSES, type TestRun, tryMutation } from "./run.ts";
 
-/** Mutations that are tried at once, each in a copy of the project. */
+/** Mutations that are tried at once, each in its own copy of the project. */
 const COPIES = 2;
-/** Seconds after which a test file is ended. Without a mutation the longest takes about 20 s on an idle core. */
+/** Seconds after which a test file is ended. Without a mutation the longest one takes about 20 s on an idle core. */
 const FILE_SECONDS = 120;
 
-/** Copies the working tree, without what git ignores, into a new folder. */
+/** Copies the working tree, without ignored files, to a new folder. */
 function copyProject(folder: string): string {
   const options = { cwd: ROOT, encoding: "utf8" } as const;
   const files = ["--cached", "--others", "--exclude-standard", "--deduplicate"];
@@ -27,7 +26,7 @@ function copyProject(folder: string): string {
   return folder;
 }
 
-/** Calls `work` with each item, one at a time in each folder. */
+/** Calls `work` with each item, one at a time per folder. */
 async function inFolders<Item>(
   folders: string[],
   items: Iterable<Item>,
@@ -62,7 +61,7 @@ async function main(asked: string[], signal: AbortSignal): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "longrun-mutations-"));
   try {
     const folders = Array.from({ length: COPIES }, (_, copy) => copyProject(join(directory, String(copy))));
-    // A test that fails by itself would kill any mutation. Some tests fail where a busy machine is late: what fails twice has failed.
+    // A test that fails by itself would kill any mutation. Some tests fail on a busy machine, so a file counts as failed if it fails twice.
     let files = [...new Set(mutations.flatMap(({ tests }) => tests))];
     let broken: string[] = [];
     for (let tries = 0; tries < 2 && files.length > 0; tries++) {

@@ -1,4 +1,4 @@
-/** The list fits the project of today, and the runner tells what is noticed from what is not. */
+/** The list must fit the current project, and the runner must distinguish detected mutations from others. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

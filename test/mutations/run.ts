@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { type Mutation, mutate, problemOf } from "./list.ts";
 
 export interface RunOptions {
-  /** Of one test file. A file that takes longer is ended: a mutation can make an endless loop. */
+  /** Limit for one test file, because a mutation can cause an endless loop. */
   fileSeconds: number;
-  /** Ends what runs. */
+  /** Aborts running tests. */
   signal?: AbortSignal;
 }
 
-/** What a test file came to. */
+/** The result of a test file. */
 export interface TestRun {
   status: "passed" | "failed" | "timed out";
   /** The first test that failed. */
@@ -23,9 +23,9 @@ export const STATUSES = ["killed", "killed by timeout", "survived", "text gone"]
 
 export interface MutationResult {
   mutation: Mutation;
-  /** Killed by timeout: no test failed before a test file had run for too long. Text gone: nothing was tried. */
+  /** Killed by timeout: a test file ran too long before any test failed. Text gone: nothing was tried. */
   status: (typeof STATUSES)[number];
-  /** Which test failed, or why none could. */
+  /** The failed test, or the reason why none could run. */
   detail: string;
   seconds: number;
 }
@@ -34,7 +34,7 @@ export interface MutationResult {
 export async function runTests(root: string, file: string, { fileSeconds, signal }: RunOptions): Promise<TestRun> {
   signal?.throwIfAborted();
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  // A process group of its own, so that it can be ended with all that it started.
+  // A process group of its own, so that all its processes can be ended.
   const child = spawn(process.execPath, ["--test", "--test-reporter=tap", file], {
     ...{ cwd: root, env, detached: true },
     stdio: ["ignore", "pipe", "ignore"],
@@ -54,14 +54,14 @@ export async function runTests(root: string, file: string, { fileSeconds, signal
   clearTimeout(timer);
   signal?.removeEventListener("abort", end);
   signal?.throwIfAborted();
-  // Tests stand before the suites that they are in.
+  // In TAP, tests precede the suites that contain them.
   const failed = /^ *not ok \d+ - (.*?)(?<!# (?:TODO|SKIP).*)$/m.exec(output)?.[1];
   const skipped = Number(/^# skipped (\d+)$/m.exec(output)?.[1] ?? 0);
   if (late && failed === undefined) return { status: "timed out", skipped };
   return { status: late || exitCode !== 0 ? "failed" : "passed", failed, skipped };
 }
 
-/** Puts the mutation into the copy `root`, runs its tests up to the first file that fails, and puts the right text back. */
+/** Applies the mutation to the copy `root`, runs its tests up to the first file that fails, and restores the text. */
 export async function tryMutation(root: string, mutation: Mutation, options: RunOptions): Promise<MutationResult> {
   const begun = performance.now();
   const outcome = (status: MutationResult["status"], detail: string): MutationResult => {

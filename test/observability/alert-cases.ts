@@ -1,15 +1,15 @@
 /**
- * For each alert what makes it fire and what does not, as series that grow from minute 0, one value a minute, in
- * promtool's notation: `0+60x90` is 0, 60, … for 90 minutes more. The clock begins at Unix time 0.
+ * For each alert, cases in which it fires and cases in which it does not, as series that start at minute 0 with one value a minute, in
+ * promtool's notation: `0+60x90` is 0, 60, … for 90 minutes more. The clock starts at Unix time 0.
  */
 
 export interface AlertCase {
   alert: string;
-  /** What happens. */
+  /** The situation. */
   when: string;
   /** By series. */
   series: Record<string, string>;
-  /** Minute that is looked at. */
+  /** The minute at which the alert is checked. */
   at: number;
   /** Undefined: it does not fire. */
   fires?: { labels: Record<string, string>; summary: string; description?: string };
@@ -18,7 +18,7 @@ export interface AlertCase {
 const RUN = 'namespace="team", run="pizza"';
 const labels = { namespace: "team", run: "pizza" };
 const of = (metric: string, more = "") => `${metric}{${RUN}${more}}`;
-/** Seconds of a minute, by what the engine does with it, in a learner that has a GPU or none. */
+/** Returns series of an engine's seconds per minute by use, in a learner with or without GPUs. */
 const engine = (minute: Record<string, number>, gpus = 1) => ({
   ...Object.fromEntries(
     Object.entries(minute).map(([use, seconds]) => [

@@ -1,4 +1,4 @@
-/** The alerts, by the real promtool: `check rules`, and `test rules` on cases that fire and cases that do not. */
+/** Tests the alerts with the real promtool: `check rules`, and `test rules` on cases that fire and cases that do not. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

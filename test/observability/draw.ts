@@ -1,4 +1,4 @@
-/** Draws what panels got, so that somebody can look at them where there is no Grafana. Not how Grafana draws them. */
+/** Draws panels' data, so that people can look at them without Grafana. Not the same as Grafana's drawing. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, View } from "vega";
@@ -6,7 +6,7 @@ import { compile, type TopLevelSpec } from "vega-lite";
 import type { Series } from "./prometheus.ts";
 
 export interface Drawing {
-  /** Of Grafana: `timeseries`, `stat`, `table`, `xychart`; `row` begins a new picture. */
+  /** Grafana's type: `timeseries`, `stat`, `table`, `xychart`; `row` starts a new picture. */
   type: string;
   title: string;
   unit: string;
@@ -15,7 +15,7 @@ export interface Drawing {
 
 const COLUMNS = 3;
 
-/** One SVG for each row of the dashboard into LONGRUN_PICTURES; nothing without it. */
+/** Writes one SVG for each row of the dashboard to LONGRUN_PICTURES; does nothing without it. */
 export async function draw(dashboard: string, drawings: readonly Drawing[]): Promise<void> {
   const folder = process.env.LONGRUN_PICTURES;
   if (!folder) return;
@@ -90,7 +90,7 @@ const byTime = (answers: Drawing["answers"]): Point[] =>
     ),
   );
 
-/** The first answer's value at the same time is x. */
+/** The first query's value at the same time is x. */
 function byFirst([first, ...others]: Drawing["answers"]): Point[] {
   const x = new Map(first!.series[0]?.values?.map(([at, value]) => [at, Number(value)]));
   return byTime(others).flatMap((point) => {
@@ -99,7 +99,7 @@ function byFirst([first, ...others]: Drawing["answers"]): Point[] {
   });
 }
 
-/** The legend with its labels in place. */
+/** Returns the legend with its labels filled in. */
 function name(legend: string, metric: Record<string, string>): string {
   const labels = Object.entries(metric).map(([label, value]) => `${label}=${value}`);
   return legend === ""

@@ -1,9 +1,8 @@
 /**
- * What is served and drawn, on the real Prometheus: it scrapes a real run (the quickstart's, small, with its learner and
- * its actor) and a controller on a real API server with simulated learners; then every query of every panel of the
- * dashboards as they are shipped must return numbers.
+ * Tests metrics and dashboards with the real Prometheus: it scrapes a real run (a small quickstart with its learner and its actor) and a
+ * controller on a real API server with simulated learners. Every query of every panel of the shipped dashboards must return numbers.
  *
- * With LONGRUN_PICTURES=DIR each panel's answer is drawn there, one SVG a dashboard row.
+ * With LONGRUN_PICTURES=DIR it draws each panel's data there, one SVG per dashboard row.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -22,7 +21,7 @@ import { RealRun, temporaryFolder } from "../faults/real-run.ts";
 import { type Drawing, draw } from "./draw.ts";
 import { type Prometheus, promtool, type Series, startPrometheus } from "./prometheus.ts";
 
-/** As much of a dashboard as Grafana would look at to ask its data source. */
+/** The part of a dashboard that determines Grafana's queries. */
 interface GrafanaDashboard {
   panels: {
     type: string;
@@ -34,10 +33,10 @@ interface GrafanaDashboard {
 }
 
 const skip = missingBinaries([...CONTROL_PLANE, ...MONITORING]) ?? false;
-/** Of the real run: enough for a valid program, and for every gauge to have changed. */
+/** Iterations of the real run: enough for a valid program, and for every gauge to change. */
 const ITERATIONS = 6;
 const RUN_LABELS = { namespace: "local", run: "quickstart" };
-/** What Grafana puts for its own variables, at a scrape every two seconds. */
+/** Grafana's value of this variable for a scrape interval of two seconds. */
 const RATE_INTERVAL = "10s";
 
 describe("observability", { skip }, () => {
@@ -51,7 +50,7 @@ describe("observability", { skip }, () => {
   let prometheus: Prometheus;
   let run: RealRun;
   let world: World;
-  /** Of the runs of the fleet. */
+  /** Namespace of the fleet's runs. */
   let namespace: string;
   /** Unix seconds. */
   let startedAt: number;
@@ -90,8 +89,8 @@ describe("observability", { skip }, () => {
       "a score",
       () => run.lines().length >= ITERATIONS && run.query("SELECT 1 FROM grades WHERE score IS NOT NULL").length > 0,
     );
-    await sleep(3000); // the newest iteration is scraped, and rates have two samples
-    // What is asked is asked of a moment at which every target was there: this process is one of them, and has more to do.
+    await sleep(3000); // until the newest iteration is scraped and rates have two samples
+    // Queries use a moment at which every target was scraped: this busy process is one of them.
     lookedAt = await eventually(async () => {
       const at = Date.now() / 1000;
       const [up] = await prometheus.query("sum(up)", at);
@@ -156,7 +155,7 @@ describe("observability", { skip }, () => {
     assert.ok(rules.length >= 14);
     for (const { name, health, lastError, alerts } of rules) {
       assert.equal(health, "ok", `${name}: ${lastError}`);
-      if (name === "LongrunDiskNearlyFull") continue; // the disk is this machine's, and may be
+      if (name === "LongrunDiskNearlyFull") continue; // this machine's disk may be nearly full
       assert.deepEqual(
         alerts.filter(({ state }) => state === "firing"),
         [],
@@ -224,7 +223,7 @@ describe("observability", { skip }, () => {
 const hasNumber = ({ values, value }: Series): boolean =>
   (values ?? [value!]).some(([, number]) => Number.isFinite(Number(number)));
 
-/** A controller that leads, and one that waits to. */
+/** Starts a controller that leads, and one that waits. */
 async function lead(world: World, ...ports: number[]): Promise<void> {
   const namespace = await world.namespace();
   for (const [index, port] of ports.entries()) {
@@ -234,12 +233,12 @@ async function lead(world: World, ...ports: number[]): Promise<void> {
       metricsAddress: { host: "127.0.0.1", port },
     });
     if (index === 0)
-      await started; // the other is ready once it leads, which it never does
+      await started; // the second one would only be ready if it led
     else started.catch(() => {});
   }
 }
 
-/** Runs of every kind that the fleet's panels tell apart. @returns their namespace */
+/** Creates runs of every kind that the fleet's panels distinguish. @returns their namespace */
 async function occupy(world: World): Promise<string> {
   const namespace = await world.namespace();
   world.holds = (pod) => pod.metadata.name.startsWith("waiting-actor");
@@ -262,7 +261,7 @@ async function occupy(world: World): Promise<string> {
   return namespace;
 }
 
-/** The first of two ports that are free and follow each other. */
+/** Returns the first of two consecutive free ports. */
 async function consecutivePorts(): Promise<number> {
   for (let tries = 0; tries < 20; tries++) {
     const [port] = await freePorts(1);

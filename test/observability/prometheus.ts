@@ -1,4 +1,4 @@
-/** The real Prometheus and promtool, for tests; found or built as test/cluster/binaries.ts says. */
+/** Runs the real Prometheus and promtool for tests; test/cluster/binaries.ts finds or builds them. */
 import { spawnSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { freePorts, startGuard, startPart } from "../cluster/processes.ts";
 
 const READY_SECONDS = 60;
 
-/** @throws Error where promtool is missing: ask `missingBinaries` first */
+/** @throws Error if promtool is missing: call `missingBinaries` first */
 export function promtool(args: string[], input = ""): { status: number | null; output: string } {
   const path = findBinary("promtool");
   if (path === undefined) throw new Error("promtool is missing");
@@ -23,16 +23,16 @@ export interface ScrapeTarget {
   /** `HOST:PORT` */
   address: string;
   labels?: Record<string, string>;
-  /** The target's own labels win over the scrape's. */
+  /** The target's own labels take precedence over the scrape's. */
   honorLabels?: boolean;
 }
 
-/** As the HTTP API has it. */
+/** A series as in the HTTP API. */
 export interface Series {
   metric: Record<string, string>;
-  /** Of a range; Unix seconds and number. */
+  /** Values of a range; Unix seconds and number. */
   values?: [number, string][];
-  /** Of an instant. */
+  /** Value of an instant. */
   value?: [number, string];
 }
 
@@ -44,7 +44,7 @@ export interface Prometheus {
   stop(): Promise<void>;
 }
 
-/** Scrapes every two seconds; its data goes with it. @param rules files */
+/** Starts a Prometheus that scrapes every two seconds; its data are deleted at its end. @param rules files */
 export async function startPrometheus(targets: ScrapeTarget[], rules: string[]): Promise<Prometheus> {
   const folder = await mkdtemp(join(tmpdir(), "longrun-prometheus-"));
   const [port] = await freePorts(1);

@@ -4,13 +4,13 @@ export interface ParityCase {
   readonly name: string;
   /** config.json */
   readonly config: Readonly<Record<string, unknown>>;
-  /** of the stored weights */
+  /** Dtype of the stored weights. */
   readonly dtype: "F32" | "BF16" | "F16";
-  /** largest file of weights; left out: one file */
+  /** Largest weight file; absent: one file. */
   readonly shardBytes?: number;
-  /** tokens of the sequences whose log-probs are compared */
+  /** Lengths of the sequences whose log-probs are compared. */
   readonly lengths: readonly number[];
-  /** whether the distribution of sampled tokens is tested too */
+  /** Whether the distribution of sampled tokens is tested, too. */
   readonly sampled?: boolean;
 }
 
@@ -28,7 +28,7 @@ const SHAPE = {
 const QWEN2 = { ...SHAPE, model_type: "qwen2", tie_word_embeddings: true, rope_theta: 1e6 };
 const QWEN3 = { ...SHAPE, model_type: "qwen3", head_dim: 16, tie_word_embeddings: true, rope_theta: 1e6 };
 const LLAMA = { ...SHAPE, model_type: "llama", tie_word_embeddings: false, rms_norm_eps: 1e-5 };
-/** original context of the scaled positions; greedy continuations and the longest sequences go beyond it */
+/** Original context of the scaled positions; greedy continuations and the longest sequences exceed it. */
 const ORIGINAL = 64;
 const LENGTHS = [1, 2, 23, 100];
 const LONG = [2, 40, 300];

@@ -1,4 +1,4 @@
-"""Loads folders that `longrun model merge` wrote with transformers and compares them to what peft merges: weights, and log-probs.
+"""Loads folders written by `longrun model merge` with transformers, and compares weights and log-probs with peft's merge.
 
     npm run parity:reference -- check-merged
     python test/parity/check_merged.py MODEL ADAPTER OUT [MODEL ADAPTER OUT ...]    # what it calls after `longrun model merge`

@@ -1,15 +1,15 @@
-/** How far apart the numbers of two states of the same files are. */
+/** Measures the difference between the numbers of two states of the same files. */
 import fs from "node:fs";
 import path from "node:path";
 import { readSafetensors } from "../../learner/engine/model/safetensors.ts";
 
 export interface Difference {
   readonly file: string;
-  /** of two numbers, absolute up to 1 and relative above; infinite where anything else than numbers differs */
+  /** Largest difference of two numbers, absolute up to 1 and relative above; infinite if anything but numbers differs. */
   readonly largest: number;
 }
 
-/** Of the files in both folders, or in one of them, those that are not equal byte for byte. */
+/** Returns the files of either folder that are not equal byte for byte. */
 export function differences(before: string, after: string): Difference[] {
   const files = new Set([...filesBelow(before), ...filesBelow(after)]);
   return [...files].sort().flatMap((file) => {
@@ -35,7 +35,7 @@ function contentOf(file: string): unknown {
   );
 }
 
-/** Keys in any order. */
+/** Keys may be in any order. */
 function distance(a: unknown, b: unknown): number {
   if (Object.is(a, b)) return 0;
   if (typeof a === "number" && typeof b === "number") {

@@ -3,8 +3,8 @@
  *
  *     node test/parity/folders.ts OUT
  *
- * Weights come from a hash of the tensor's name and the place in it, so they are the same wherever they are made and no
- * file of weights has to be kept. They are multiples of 1/128 of few bits, which bfloat16 and float16 hold exactly.
+ * Weights come from a hash of the tensor's name and the position in it, so they are the same everywhere and no weight file has to be
+ * stored. They are small multiples of 1/128, which bfloat16 and float16 hold exactly.
  */
 import fs from "node:fs";
 import path from "node:path";
@@ -24,13 +24,13 @@ export function writeFolder(folder: string, { config, dtype, shardBytes }: Parit
   saveWeights(folder, tensors, { dtype, shardBytes });
 }
 
-/** Numbers in centre - 0.5 .. centre + 0.5, multiples of 1/128. */
+/** Returns numbers in centre - 0.5 .. centre + 0.5, multiples of 1/128. */
 function randomTensor(name: string, count: number, centre: number): Float32Array {
   const seed = hashOf(name);
   return Float32Array.from({ length: count }, (_, i) => centre + (mix(seed + i) >>> 25) / 128 - 0.5);
 }
 
-/** The tokens of a sequence; `index` tells the sequences of a case apart. */
+/** Returns the tokens of a sequence; `index` distinguishes the sequences of a case. */
 export function tokensOf({ name, config }: ParityCase, index: number, length: number): Int32Array {
   const seed = hashOf(`${name} ${index}`);
   return Int32Array.from({ length }, (_, i) => mix(seed + i) % (config.vocab_size as number));
@@ -51,7 +51,7 @@ function mix(counter: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Tokens that a greedy continuation begins with. */
+/** Length of a greedy continuation's prompt, in tokens. */
 export const GREEDY_PROMPT = 8;
 export const GREEDY_TOKENS = 256;
 

@@ -1,8 +1,8 @@
 /**
- * `npm run parity:reference [-- STEP...]`: makes the reference numbers of the tests anew with PyTorch, transformers and
- * peft, and has these load what longrun writes. Python is `$LONGRUN_BENCH_PYTHON`, or an environment made of
- * requirements.txt (see peerPython). Says of each file how far its numbers are from those kept. Where that is rounding
- * (ROUNDING), the kept ones stay, so that another machine changes nothing; else the new ones are left to be looked at.
+ * `npm run parity:reference [-- STEP...]`: makes the tests' reference numbers anew with PyTorch, transformers and peft, and loads longrun's
+ * output with them. Python is `$LONGRUN_BENCH_PYTHON`, or an environment made of requirements.txt (see peerPython). Reports for each file
+ * the difference from the stored numbers. If that is rounding (ROUNDING), the stored numbers stay, so that another machine changes nothing;
+ * otherwise the new ones stay for inspection.
  */
 import fs from "node:fs";
 import os from "node:os";
@@ -13,22 +13,22 @@ import { ensureTokenizer, REAL_TOKENIZERS } from "../tokenizers.ts";
 import { CASES } from "./cases.ts";
 import { differences } from "./difference.ts";
 
-/** Largest difference that is one: absolute up to 1, relative above. */
+/** Larger differences are real: absolute up to 1, relative above. */
 const ROUNDING = 5e-6;
-/** Only two of its files are used; what it asks for (Ray, vLLM) is not, so it gets a folder of its own, without. */
+/** Only two of its files are used and none of its dependencies (Ray, vLLM), so it gets a separate folder without them. */
 const VERL = "verl==0.5.0";
 process.chdir(path.join(import.meta.dirname, "../.."));
 const PARITY = "test/parity";
 const REFERENCE = "test/fixtures/reference";
 
 interface Step {
-  /** files and folders that it writes; none: it only checks */
+  /** Files and folders that it writes; none: it only checks. */
   readonly writes: readonly string[];
   run(tools: Tools): Promise<void>;
 }
 
 interface Tools {
-  /** an empty folder */
+  /** An empty folder. */
   readonly scratch: string;
   node(...args: string[]): Promise<string>;
   python(...args: string[]): Promise<string>;
@@ -191,7 +191,7 @@ process.exitCode = changed ? 1 : 0;
 
 function toolsIn(scratch: string): Tools {
   const run = async (file: string, args: string[]) => {
-    // one order of sets, no bytecode beside the scripts, no look-ups of models by name
+    // a fixed order of sets, no bytecode beside the scripts, no look-ups of models by name
     const env = {
       PYTHONHASHSEED: "0",
       PYTHONDONTWRITEBYTECODE: "1",
@@ -208,7 +208,7 @@ function toolsIn(scratch: string): Tools {
   };
 }
 
-/** Of a Python that was given, and not made of requirements.txt. */
+/** For a given Python that was not made from requirements.txt. */
 async function warnOfOtherVersions(): Promise<void> {
   const list = fs.readFileSync(`${PARITY}/requirements.txt`, "utf8");
   for (const [, name, version] of list.matchAll(/^([\w-]+)==(\S+)$/gm)) {

@@ -1,11 +1,10 @@
-"""Makes test/parity/reference.json: what transformers computes with the folders of folders.ts.
+"""Makes test/parity/reference.json: transformers' results with the folders of folders.ts.
 
     npm run parity:reference -- models
 
-Per folder, in float32: log-probs of each sequence's tokens 1..n-1, a greedy continuation of the prompt, and the logits
-after it (for the distribution of sampled tokens). `margin` is the smallest distance of the two largest logits on the way:
-where it is far above rounding, the same tokens are a fair thing to ask for.
-"""
+Per folder, in float32: log-probs of each sequence's tokens 1..n-1, a greedy continuation of the prompt, and the logits after it (for the
+distribution of sampled tokens). `margin` is the smallest difference between the two largest logits on the way: if it is far above rounding,
+equal tokens can be expected."""
 
 import json
 import pathlib

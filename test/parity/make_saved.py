@@ -1,9 +1,9 @@
-"""Makes test/fixtures/saved: what transformers and torch write, for learner/engine/model/save.test.ts to read.
+"""Makes test/fixtures/saved: output of transformers and torch for learner/engine/model/save.test.ts to read.
 
     npm run parity:reference -- saved
 
-qwen3/: a folder in bfloat16 shards with reference.json, log-probs in float32. rounding.json: float32 bits and the bfloat16
-and float16 bits that torch rounds them to.
+qwen3/: a folder in bfloat16 shards with reference.json, log-probs in float32. rounding.json: float32 bits and the bfloat16 and float16 bits
+to which torch rounds them.
 """
 
 import json
@@ -29,7 +29,7 @@ def model():
     model.to(torch.bfloat16).save_pretrained(OUT / "qwen3", max_shard_size="8KB")
     for file in (OUT / "qwen3").iterdir():
         file.chmod(0o644)
-    # read anew: to() has rounded the rotary frequencies too
+    # read again, because to() has rounded the rotary frequencies too
     model = Qwen3ForCausalLM.from_pretrained(OUT / "qwen3", dtype=torch.float32)
     tokens = torch.randint(0, 96, (1, 40))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-/** One model per family, which together have most options; all of them: `npm run test:parity`. */
+/** One model per family, which together cover most options; `npm run test:parity` runs all of them. */
 import { CASES } from "./cases.ts";
 import { checkCase } from "./models.ts";
 

@@ -1,4 +1,4 @@
-/** Compares what this learner computes with a folder to what transformers computed with it. */
+/** Compares the engine's results for a folder with transformers' results. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
@@ -93,7 +93,7 @@ async function countTokens(
   return counts;
 }
 
-/** Pearson's statistic in units of its standard deviation (its mean is n, its variance 2n); rare tokens are one cell. */
+/** Returns Pearson's statistic in units of its standard deviation (its mean is n, its variance 2n); rare tokens are one cell. */
 function chiSquare(counts: readonly number[], probabilities: readonly number[]): number {
   const rare: [expected: number, seen: number] = [0, 0];
   const cells = [rare];

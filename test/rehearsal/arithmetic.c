@@ -1,9 +1,9 @@
 /*
- * The arithmetic of ONNX Runtime's CUDA kernels, on the host: one function for each, slow and readable. Numbers are computed in
- * float64 and rounded once to the type of the result, which for a sum of many float32 numbers is nearer to the truth than a GPU is.
+ * The arithmetic of ONNX Runtime's CUDA kernels on the host: one function per kernel, slow and readable. Numbers are computed in float64
+ * and rounded once to the result's type. A sum of many float32 numbers is then more precise than on a GPU.
  *
- * The order of a kernel's parameters is in ONNX Runtime's sources (onnxruntime/core/providers/cuda and contrib_ops/cuda/bert,
- * version 1.30). `launch->kernel` has its template arguments.
+ * The order of a kernel's parameters is in ONNX Runtime's sources (onnxruntime/core/providers/cuda and contrib_ops/cuda/bert, version
+ * 1.30). `launch->kernel` has its template arguments.
  */
 #include "rehearsal.h"
 #include <math.h>
@@ -96,7 +96,7 @@ static void binary_simple(const struct launch *launch) {
   for (int i = 0; i < ARGUMENT(int, 4); i++) binary_at(&operands, i, FLAG(0) ? i : 0, FLAG(1) ? i : 0);
 }
 
-/* Where an entry of the result comes from, by strides that are 0 along what is repeated. */
+/* Returns the source of an entry of the result, by strides that are 0 along repeated axes. */
 static int64_t broadcast(int64_t i, int rank, const struct sizes *strides, const struct divisors *result) {
   int64_t from = 0;
   for (int axis = 0; axis < rank; axis++) {
@@ -165,7 +165,7 @@ static void clip(const struct launch *launch) {
 
 /* ---- sums and what is made of them */
 
-/* The sum of `count` numbers, `step` apart; of their squares where `squares`. */
+/* Returns the sum of `count` numbers, `step` apart; of their squares if `squares`. */
 static double sum(enum type type, const void *from, int64_t first, int64_t count, int64_t step, int squares) {
   double total = 0;
   for (int64_t i = 0; i < count; i++) {
@@ -175,7 +175,7 @@ static double sum(enum type type, const void *from, int64_t first, int64_t count
   return total;
 }
 
-/* Adds up rows: <from, to, buffer>(from, to, rows, columns), onto what is there. */
+/* Adds rows to existing sums: <from, to, buffer>(from, to, rows, columns). */
 static void sum_rows(const struct launch *launch) {
   int rows = ARGUMENT(int, 2), columns = ARGUMENT(int, 3);
   for (int i = 0; i < columns; i++)

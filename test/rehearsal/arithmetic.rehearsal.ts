@@ -1,6 +1,6 @@
 /**
- * What ONNX Runtime's CUDA provider computes is what its CPU provider computes, where the stand-in does the arithmetic of each
- * kernel: the provider runs the graph that we mean, with each operand in its place.
+ * ONNX Runtime's CUDA provider must compute the same as its CPU provider, if the stand-in does the arithmetic of each kernel: the provider
+ * runs the intended graph, with each operand in its place.
  */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -26,14 +26,14 @@ process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with
 const MODELS = {
   qwen2: QWEN2,
   qwen3: { ...QWEN2, modelType: "qwen3" as const, queryKeyNorm: true, queryKeyValueBias: false, tied: false },
-  /** logits in chunks: two whole ones and a small one; bfloat16 in its file */
-  /** heads as attention takes them: queries, keys and values go there joined; bfloat16 in its file */
+  /** Logits in chunks: two whole ones and a small one; bfloat16 in its file. */
+  /** Head sizes that attention takes directly: queries, keys and values are passed joined; bfloat16 in its file. */
   "whole heads": { ...QWEN2, heads: 2, keyValueHeads: 1, headSize: 16 },
   "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
 };
-/** Of a number above 1 relative to it. Sums are in another order. */
+/** Relative for numbers above 1. Sums are in another order. */
 const TOLERANCE = 1e-5;
-/** A bfloat16 has 8 bits, and the operands of products are rounded to it; 0.009 was measured, of a gradient's norm. */
+/** A bfloat16 has 8 bits, and operands of products are rounded to it; 0.009 was measured for a gradient's norm. */
 const BFLOAT16_TOLERANCE = 0.02;
 
 let folder: string;
@@ -44,7 +44,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-/** What `act` gives with an engine on the CPU, and with one on a GPU. */
+/** Returns the results of `act` with an engine on the CPU, and with one on a GPU. */
 async function onBoth<T>(
   model: keyof typeof MODELS,
   options: Partial<EngineOptions>,
@@ -54,7 +54,7 @@ async function onBoth<T>(
   for (const device of [{ kind: "cpu" }, { kind: "cuda", id: 0 }] as Device[]) {
     const engine = await startEngine({
       ...{ model: path.join(folder, model), threads: 1, device, ...options },
-      ...(device.kind === "cpu" && { compute: "float32" }), // ONNX Runtime multiplies bfloat16 on CUDA alone
+      ...(device.kind === "cpu" && { compute: "float32" }), // ONNX Runtime multiplies bfloat16 on CUDA only
     });
     try {
       found.push(await act(engine));
@@ -86,7 +86,7 @@ async function logProbs(engine: RunningEngine, batch: Sequence[]) {
   };
 }
 
-/** Of a step: loss, gradient norm and figures. */
+/** Returns a step's loss, gradient norm and figures. */
 const numbersOf = (result: object): Record<string, number[]> =>
   Object.fromEntries(Object.entries(result).map(([name, value]) => [name, [Number(value)]]));
 
@@ -123,7 +123,7 @@ for (const [model, name, options, tolerance] of CASES)
     assertNear(cuda.after, cpu.after, tolerance);
   });
 
-/** Of a log-prob: on CUDA keys and values are bfloat16, and with bfloat16 weights what is multiplied; 0.02 was measured. */
+/** For a log-prob: on CUDA keys and values are bfloat16, and with bfloat16 weights operands of products, too; 0.02 was measured. */
 const GENERATION_TOLERANCE = 0.06;
 
 for (const [name, model, options] of [
@@ -142,7 +142,7 @@ for (const [name, model, options] of [
     const batch = randomSamples(MODELS[model].vocabSize, 6);
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.updatePolicy(batch, POLICY);
-      const prompts = batch.flatMap(({ prompt }) => [prompt, prompt]); // the second is a copy in the cache
+      const prompts = batch.flatMap(({ prompt }) => [prompt, prompt]); // the second prompt is copied within the cache
       const common = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: 40 };
       const found = [];
       for (const [how, asked] of Object.entries({
@@ -163,7 +163,7 @@ for (const [name, model, options] of [
       for (const [row, { logProbs }] of responses.entries())
         assertNear({ [how]: logProbs }, { [how]: trained[row]! }, GENERATION_TOLERANCE);
       const same = responses.filter(({ response }, row) => response[0] === cpu[i]!.responses[row]!.response[0]);
-      // a token at the edge of the nucleus is in it on one of the two, and moves what is drawn
+      // a token at the edge of the nucleus may be in it on one side only, which changes the drawn tokens
       const enough = how === "most probable" ? responses.length / 3 : responses.length - 1;
       assert.ok(same.length >= enough, `${how}: ${same.length} of ${responses.length} begin as the CPU's`);
       for (const [row, { logProbs }] of cpu[i]!.responses.entries())

@@ -54,7 +54,7 @@ static void append(const struct launch *launch) {
       }
 }
 
-/* Flash_fwd_params, the parts that are read; strides are of numbers. */
+/* The parts of Flash_fwd_params that are read; strides count numbers. */
 struct flash {
   void *queries, *keys, *values;
   int64_t query_row, key_row, value_row, query_time, key_time, value_time, query_head, key_head, value_head;
@@ -75,7 +75,7 @@ struct flash {
 };
 _Static_assert(offsetof(struct flash, heads) == 96 && offsetof(struct flash, scale) == 216 && offsetof(struct flash, cosines) == 328 && offsetof(struct flash, is_bfloat16) == 380, "as the provider has it");
 
-/* Appends a row's new keys, turned, and values to the cache, after the `before` that it has. */
+/* Appends a row's new keys, rotated, and values to the cache, after the `before` existing ones. */
 static void append_new(const struct flash *it, int row, int before) {
   for (int t = 0; t < it->knew; t++)
     for (int owner = 0; owner < it->owners; owner++)
@@ -89,8 +89,8 @@ static void append_new(const struct flash *it, int row, int before) {
 }
 
 /*
- * What each new token's heads see of the keys before it and of itself. For one token a row the kernel also appends to the cache. A kernel
- * that divides the keys among blocks does it all here: what joins the parts has nothing to do.
+ * Attention of each new token's heads over the keys before it and its own. For one token per row the kernel also appends to the cache. A
+ * kernel that divides the keys among blocks computes everything here, so joining the parts does nothing.
  */
 static void flash(const struct launch *launch) {
   struct flash *it = launch->arguments[0];
@@ -127,7 +127,7 @@ static void flash(const struct launch *launch) {
 }
 /*
  * Before compute capability 8.0: CUTLASS's attention (contrib_ops/cuda/bert/cutlass_fmha), whose keys and values have as many heads as the
- * queries. Of AttentionKernel::Params, the parts that are read.
+ * queries. The parts of AttentionKernel::Params that are read.
  */
 struct efficient {
   void *queries, *keys, *values, *bias, *query_starts, *key_starts;

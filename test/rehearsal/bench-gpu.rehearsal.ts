@@ -1,4 +1,4 @@
-/** The command for the day when a GPU is there, whole: no minute of it should be lost to a typo. */
+/** Rehearses the whole GPU benchmark, because a typo must not waste time on a real GPU. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -13,7 +13,7 @@ const ROOT = path.join(import.meta.dirname, "../..");
 const PARTS = Object.keys(BUDGET_SECONDS);
 const SECONDS = 600;
 
-/** Runs the command. @returns the results by part, and what was printed */
+/** Runs the command. @returns the results by part, and its output */
 async function bench(...flags: string[]): Promise<{ results: Record<string, BenchResult>; stdout: string }> {
   const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-bench-gpu-"));
   try {
@@ -37,7 +37,7 @@ const missed = ({ goals }: BenchResult) =>
   goals.filter(({ met }) => !met).map(({ what, measured }) => `${what}: ${measured}`);
 const rowsOf = ({ rows }: BenchResult, ...columns: string[]) =>
   rows.map((row) => columns.map((column) => row[column]).join(", "));
-/** Cases that have thrown, and parts that have not come to their end. */
+/** Returns cases that threw, and unfinished parts. */
 const failed = ({ goals }: BenchResult) =>
   goals.filter(({ what, goal, met }) => !met && (goal === "runs" || / to its end$/.test(what)));
 

@@ -1,9 +1,9 @@
 /**
- * The parts of a rehearsal (README.md): ONNX Runtime's CUDA provider from PyPI, and the C library that stands in for CUDA,
- * cuBLAS and cuDNN. Both are made once, below longrun's cache folder.
+ * Builds the parts of a rehearsal (README.md): ONNX Runtime's CUDA provider from PyPI, and the C library that replaces CUDA, cuBLAS and
+ * cuDNN. Both are made once, below longrun's cache folder.
  *
  *     node test/rehearsal/build.ts                 # prints the folder
- *     node test/rehearsal/build.ts --if-possible   # ends with 0 also where that cannot be, as the tests are then skipped
+ *     node test/rehearsal/build.ts --if-possible   # exits with 0 even if that fails, because the tests are then skipped
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,23 +21,26 @@ const SOURCES = [
   ...["signature.c", "arithmetic.c", "attention.c", "movement.c", "products.c"],
 ];
 export const LIBRARY = "librehearsal.so";
-/** The names by which the provider asks for the libraries that LIBRARY stands in for. */
+/** Names under which the provider loads the libraries that LIBRARY replaces. */
 const STAND_INS = [
   ...["libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10", "libcuda.so.1", "libcudnn.so.9"],
 ];
 const PROVIDERS = ["libonnxruntime_providers_cuda.so", "libonnxruntime_providers_shared.so"];
-/** Of wheels: what is kept. */
+/** Files of wheels that are kept. */
 const WANTED = {
   "onnxruntime-gpu": "onnxruntime/capi/libonnxruntime_providers_(cuda|shared)\\.so",
   "nvidia-cuda-runtime": "nvidia/cu13/include/.*",
   "nvidia-cuda-crt": "nvidia/cu13/include/.*",
 };
-/** Copies of more are counted and not made: no kernel reads what they bring, and a model's weights would fill this machine. */
+/** Larger copies are counted but not made: no kernel reads their data, and a model's weights would fill this machine's memory. */
 const COPY_BYTES = "1e6";
-/** 250 MB over a slow line. */
+/** Enough for 250 MB over a slow line. */
 const DOWNLOAD_MILLISECONDS = 900_000;
 
-/** The requirement of each wheel, `name==version --hash=…`: those of the image (learner/cuda), and the headers that only a compiler needs. */
+/**
+ * Returns the requirement of each wheel, `name==version --hash=…`: those of the image (learner/cuda), and the headers that only a compiler
+ * needs.
+ */
 export function requirements(): Record<keyof typeof WANTED, string> {
   const files = [join(ROOT, "learner/cuda/requirements.txt"), join(import.meta.dirname, "requirements.txt")];
   const lines = files.flatMap((file) => readFileSync(file, "utf8").split("\n"));
@@ -50,14 +53,14 @@ export function requirements(): Record<keyof typeof WANTED, string> {
 
 const runtimePackage = () => dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json"));
 
-/** The version of onnxruntime-node, which the provider's must equal: they are built from the same commit. */
+/** Returns the version of onnxruntime-node. The provider's must be equal, because both are built from the same commit. */
 export function runtimeVersion(): string {
   return JSON.parse(readFileSync(join(runtimePackage(), "package.json"), "utf8")).version;
 }
 
 const cached = (...names: string[]) => join(cacheRoot(), "rehearsal", ...names);
 
-/** Where the rehearsal of these sources is or will be. */
+/** Returns the folder for the rehearsal of these sources, which may not exist. */
 export function rehearsalFolder(): string {
   const digest = createHash("sha256");
   for (const file of [...SOURCES, "build.ts"]) digest.update(readFileSync(join(import.meta.dirname, file)));
@@ -65,14 +68,14 @@ export function rehearsalFolder(): string {
   return cached(digest.digest("hex").slice(0, 16));
 }
 
-/** One line that says why there can be no rehearsal and what to do, or undefined where it is built. */
+/** Returns one line that says why there is no rehearsal, with the remedy, or undefined if it is built. */
 export function missingRehearsal(): string | undefined {
   if (existsSync(rehearsalFolder())) return undefined;
   return "the rehearsal of CUDA is not built: run `node test/rehearsal/build.ts` (needs Linux on x86-64, cc, pip and 900 MB of disk)";
 }
 
 /**
- * The folder with LIBRARY, the names that lead to it, and a copy of onnxruntime-node with the CUDA provider beside it.
+ * Returns the folder with LIBRARY, its other names, and a copy of onnxruntime-node with the CUDA provider.
  *
  * @throws Error, one line with the remedy
  */
@@ -98,7 +101,7 @@ export async function ensureRehearsal(log: (line: string) => void = () => {}): P
     await rename(work, folder);
   } catch (error) {
     await rm(work, { recursive: true, force: true });
-    if (!existsSync(folder)) throw error; // else another process was faster
+    if (!existsSync(folder)) throw error; // otherwise another process was faster
   }
   return folder;
 }
@@ -116,7 +119,7 @@ async function compile(folder: string, includes: string[]): Promise<void> {
     ]);
 }
 
-/** onnxruntime-node with the provider beside its library: the one in node_modules stays as it is. */
+/** Copies onnxruntime-node and adds the provider beside its library; node_modules stays unchanged. */
 async function copyRuntime(folder: string, provider: string): Promise<void> {
   for (const name of ["onnxruntime-node", "onnxruntime-common"])
     await cp(join(dirname(runtimePackage()), name), join(folder, "node_modules", name), { recursive: true });
@@ -127,7 +130,7 @@ async function copyRuntime(folder: string, provider: string): Promise<void> {
     );
 }
 
-/** A folder with what is wanted of a wheel. */
+/** Returns a folder with a wheel's wanted files. */
 async function wheelFiles(name: keyof typeof WANTED, line: string, log: (line: string) => void): Promise<string> {
   const folder = cached(line.slice(0, line.indexOf(" ")).replace("==", "-"));
   if (existsSync(folder)) return folder;
@@ -162,14 +165,14 @@ async function wheelFiles(name: keyof typeof WANTED, line: string, log: (line: s
   return folder;
 }
 
-/** What a process needs in its environment so that it finds the stand-ins, and its onnxruntime-node the provider. */
+/** Returns the environment for a process to find the stand-ins, and for its onnxruntime-node to find the provider. */
 export function rehearsalEnvironment(folder = rehearsalFolder()): Record<string, string> {
   const preload = `--import=${join(import.meta.dirname, "preload.mjs")}`;
   const joined = (separator: string, ...parts: (string | undefined)[]) => parts.filter(Boolean).join(separator);
   return {
     REHEARSAL_FOLDER: folder,
     REHEARSAL_COPY_BYTES: COPY_BYTES,
-    ORT_ENABLE_CUDNN_FLASH_ATTENTION: "0", // the stand-in's cuDNN has none; ONNX Runtime's own is run instead
+    ORT_ENABLE_CUDNN_FLASH_ATTENTION: "0", // the stand-in's cuDNN has none; ONNX Runtime's own kernel runs instead
     LD_LIBRARY_PATH: joined(":", folder, process.env.LD_LIBRARY_PATH),
     NODE_OPTIONS: joined(" ", process.env.NODE_OPTIONS, preload),
   };

@@ -1,4 +1,4 @@
-/** A GPU of compute capability 7.5, which has no bfloat16: generation multiplies and caches in float16. */
+/** A GPU of compute capability 7.5, which lacks bfloat16: generation multiplies and caches in float16. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
@@ -13,9 +13,9 @@ import { assertNear, QWEN2, writeModel } from "./small-models.ts";
 process.env.REHEARSAL_ARITHMETIC = "1"; // both are read when the library is loaded, with the first session on a device
 process.env.REHEARSAL_CAPABILITY = "7.5";
 
-/** Keys and values in whole heads. */
+/** Head sizes that attention takes directly. */
 const CONFIG = { ...QWEN2, heads: 2, keyValueHeads: 1, headSize: 16 };
-/** Of a log-prob: a float16 has 11 bits; 0.0022 was measured. */
+/** For a log-prob: a float16 has 11 bits; 0.0022 was measured. */
 const TOLERANCE = 0.006;
 
 let folder: string;

@@ -1,9 +1,10 @@
 /*
- * Streams, events and CUDA graphs. What a stream captures is recorded, not done: kernels with copies of their arguments, products, copies.
- * A launch of the graph does it again, with what then lies at the same addresses. What CUDA forbids while a stream captures fails as it
- * does there, and the capture is lost: https://docs.nvidia.com/cuda/cuda-programming-guide, "Prohibited and Unhandled Operations".
+ * Streams, events and CUDA graphs. Work on a capturing stream is recorded instead of done: kernels with copies of their arguments,
+ * products, copies. A launch of the graph does it again, with the data that are then at the same addresses. Calls that CUDA forbids during
+ * a capture fail like there, and the capture is lost: https://docs.nvidia.com/cuda/cuda-programming-guide, "Prohibited and Unhandled
+ * Operations".
  *
- * Outside a capture everything has happened when a call returns, and streams and events are names without anything behind them.
+ * Outside of a capture all work is done when a call returns, and streams and events are only names.
  */
 #include "rehearsal.h"
 #include <cuda_runtime_api.h>
@@ -19,7 +20,7 @@ struct node {
 };
 struct graph {
   struct node *first, **end;
-  int users; /* a graph and what was made of it */
+  int users; /* a graph and its executable */
 };
 struct stream {
   int blocks; /* the legacy default stream of its device waits for it */
@@ -31,7 +32,7 @@ struct stream {
   struct stream *next;
 };
 struct event {
-  struct stream *stream; /* whose capture it was recorded in */
+  struct stream *stream; /* the stream whose capture recorded it */
 };
 
 static struct stream *capturing_streams;
@@ -54,7 +55,7 @@ static cudaError_t lose(struct stream *stream, cudaError_t error, const char *wh
   return result(error);
 }
 
-/* Which captures of other threads forbid calls of this one: all that are global, or none. */
+/* Whether captures of other threads forbid calls of this one: all global captures do, or none. */
 static __thread enum cudaStreamCaptureMode interaction = cudaStreamCaptureModeGlobal;
 API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
   enum cudaStreamCaptureMode before = interaction;
@@ -63,7 +64,7 @@ API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *
   return cudaSuccess;
 }
 
-/* The error of a call that may not be made while a stream captures: one of this thread or, where both are global, of any. */
+/* Returns the error of a call that is not allowed during a capture: a capture of this thread or, if both are global, of any thread. */
 int prohibited(const char *what) {
   cudaError_t error = cudaSuccess;
   pthread_mutex_lock(&lock);
@@ -80,7 +81,7 @@ static struct stream *stream_of(void *handle) {
   return handle == cudaStreamLegacy ? 0 : handle;
 }
 
-/* The error of work that is given to a stream: the capture was lost, or the legacy default stream would wait for a stream that captures. */
+/* Returns the error of work on a stream: the capture was lost, or the legacy default stream would wait for a capturing stream. */
 static cudaError_t refused(struct stream *stream, const char *what) {
   cudaError_t error = stream ? stream->lost : cudaSuccess;
   if (stream) return result(error);
@@ -118,7 +119,7 @@ int perform(void *handle, enum counter counter, action *act, void *data) {
   return 0;
 }
 
-/* Graphs that can be launched. */
+/* Number of graphs that can be launched. */
 static int64_t launchable;
 /* For tests. */
 API int64_t rehearsal_graphs(void) { return __atomic_load_n(&launchable, __ATOMIC_RELAXED); }
@@ -138,7 +139,7 @@ static void give_up(struct graph *graph) {
   free(graph);
 }
 
-/* Ends the capture, which stays where it is wanted. */
+/* Ends the capture. The graph is kept if it is wanted. */
 static struct graph *end_capture(struct stream *stream) {
   struct graph *graph = stream->captured;
   pthread_mutex_lock(&lock);

@@ -1,4 +1,4 @@
-/** CUDA graphs: what the stand-in forbids while a stream captures, and bindings whose runs are captured and replayed. */
+/** Tests CUDA graphs: calls that the stand-in forbids during a capture, and bindings whose runs are captured and replayed. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -45,7 +45,7 @@ const expected = (x: Float32Array, scale: Float32Array, w: readonly number[], bi
 
 const WEIGHTS = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/** The graph's inputs for so many rows, with weights on the device. */
+/** Returns the graph's inputs for so many rows, with weights on the device. */
 async function bound(session: Session, rows: number, bias = [0, 0]) {
   const [weights, whole] = [await runtime.allocate(16), await runtime.allocate(rows * COLUMNS)];
   await runtime.write(weights, Float32Array.from([...WEIGHTS, ...bias]));
@@ -57,7 +57,7 @@ async function bound(session: Session, rows: number, bias = [0, 0]) {
   );
   return {
     ...{ x, scale, y, weights },
-    /** One run with new numbers. Returns what it cost. */
+    /** Runs once with new numbers. Returns the counted operations. */
     async check(seed: number): Promise<Awaited<ReturnType<typeof counting>>["counts"]> {
       for (let i = 0; i < x.length; i++) x[i] = ((seed + i) % 7) + 1;
       scale.fill(seed);
@@ -85,7 +85,7 @@ test("inputs that change between two replays change the output: a launch, a copy
     assert.deepEqual([counts.launches, counts.products, counts.cudnn, counts.onDevice], [0, 0, 0, 0]);
     assert.deepEqual([counts.toDevice, counts.toHost, counts.synchronisations], [1, 1, 1]);
   }
-  // what lies at an address that is not sent is read anew, too
+  // data at an address that is not sent is also read anew
   await runtime.write(rows.weights, Float32Array.from([...WEIGHTS.map((w) => 2 * w), 0, 0]));
   await assert.rejects(rows.check(3), /Expected values/);
   rows.release();
@@ -101,7 +101,7 @@ test("bindings of different numbers of rows, and of the same number in other mem
       const { graphLaunches, launches } = await each.check(seed);
       assert.deepEqual([graphLaunches, launches], [1, 0]);
     }
-  // the memory of a binding that was released goes to another one
+  // the memory of a released binding goes to another one
   all[0]!.release();
   all[0] = await bound(session, 5, [-1, 1]);
   for (const seed of [5, 6]) for (const each of all) await each.check(seed);
@@ -126,18 +126,18 @@ test("a session that has captured as many graphs as may be kept goes on, and so 
   assert.equal(liveGraphs(), 0);
 });
 
-/** What `act` says to whoever runs the engine. */
+/** Returns the engine's notices during `act`. */
 async function notices(act: () => Promise<void>): Promise<string[]> {
   const said: string[] = [];
   const end = onNotice((text) => said.push(text));
   await act();
-  await new Promise((resolve) => setTimeout(resolve, 100)); // they come by a channel
+  await new Promise((resolve) => setTimeout(resolve, 100)); // they arrive over a channel
   end();
   return said;
 }
 
 const ROWS = 3;
-/** Operations that a CUDA graph cannot hold, of x [3, 4]; what they compute of a number; and why they cannot be captured. */
+/** Operations on x [3, 4] that a CUDA graph cannot hold, their result for a number, and why they cannot be captured. */
 const HARD: Record<string, { op(g: Graph, x: Value): Value; of(x: number): number; says: RegExp }> = {
   GatherND: {
     op: (g, x) => g.op("GatherND", [x, g.constant([0, 1, 2], "int64", [ROWS, 1])], {}, [x])[0]!,
@@ -230,7 +230,7 @@ test("the engine generates the same with CUDA graphs and without, and its worker
   }
 });
 
-/** CUDA's own functions, of the stand-in. */
+/** Returns CUDA's own functions, of the stand-in. */
 function cuda() {
   const library = koffi().load(path.join(process.env.REHEARSAL_FOLDER!, LIBRARY));
   const pointer =
@@ -272,7 +272,7 @@ test("what CUDA forbids while a stream captures is an error of the stand-in's, a
   const [earlier, event] = [c.event(), c.event()];
   assert.equal(c.record(earlier, other), 0);
   const out = new BigUint64Array(1);
-  /** @returns the errors of what `act` does, and of the end of the capture */
+  /** @returns the errors of `act` and of the end of the capture */
   const captured = (of: bigint, act: (stream: bigint) => number): [number, number] => {
     assert.equal(c.begin(of, GLOBAL), 0);
     const error = act(of);
@@ -297,13 +297,13 @@ test("what CUDA forbids while a stream captures is an error of the stand-in's, a
   }
   assert.equal(c.begin(DEFAULT_STREAM, GLOBAL), 900);
   assert.equal(captured(stream, (of) => c.begin(of, GLOBAL))[0], 401);
-  // what is allowed, on the stream and beside it
+  // allowed calls, on the stream and beside it
   const allowed = (of: bigint) =>
     c.copyAsync(there, pinned, 64, BY_ADDRESS, of) || c.set(there, 1, 32, of) || c.set(there, 2, 64, other);
   assert.deepEqual(captured(stream, allowed), [0, 0]);
   const graph = new BigUint64Array(1);
   assert.equal(c.instantiate(graph, out[0], 0), 0);
-  // it was recorded alone: another stream's work was done at once
+  // only this stream was recorded: another stream's work was done at once
   const look = () => {
     assert.equal(c.copy(here, there, 64, BY_ADDRESS), 0);
     return [here[0], here[63]];

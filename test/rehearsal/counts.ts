@@ -1,4 +1,4 @@
-/** What the C library has counted in this process, of all its threads. */
+/** Reads the C library's counters of this process, over all threads. */
 import { join } from "node:path";
 import { koffi } from "../../learner/engine/runtime/koffi.ts";
 import { LIBRARY } from "./build.ts";
@@ -11,9 +11,9 @@ export const COUNTERS = [
 ] as const;
 
 export type Counts = Record<(typeof COUNTERS)[number], number> & {
-  /** the most device memory that was allocated at a time, of the device that had most */
+  /** Peak of allocated device memory, for the device that had most. */
   peakBytes: number;
-  /** the most device memory that was allocated at a time, of each device */
+  /** Peak of allocated device memory, for each device. */
   peaks: readonly number[];
 };
 
@@ -47,32 +47,32 @@ function read(): Counts {
   };
 }
 
-/** What happens on the devices while `act` runs. */
+/** Counts operations on the devices while `act` runs. */
 export async function counting<T>(act: () => Promise<T>): Promise<{ result: T; counts: Counts }> {
-  const before = read(); // and the peak begins again
+  const before = read(); // also resets the peak
   const result = await act();
   const after = read();
   for (const name of COUNTERS) after[name] -= before[name];
   return { result, counts: after };
 }
 
-/** Device memory from now on, bytes; also less than is in use. */
+/** Sets a device's memory from now on, in bytes; may be less than is in use. */
 export const resizeDevice = (bytes: number, device = 0): void => library().resize(device, bytes);
 
-/** Bytes that were copied between this process's memory and a device since the last call. */
+/** Returns the bytes that were copied between this process's memory and a device since the last call. */
 export function copiedBytes(device: number): { toDevice: number; toHost: number } {
   const bytes = new BigUint64Array(2);
   library().copies(device, bytes);
   return { toDevice: Number(bytes[0]), toHost: Number(bytes[1]) };
 }
 
-/** A device fails from now on with this error of CUDA's, or works again (0). */
+/** Makes a device fail from now on with this CUDA error, or work again (0). */
 export const failDevice = (device: number, error: number): void => library().fail(device, error);
 
-/** CUDA graphs that can be launched. */
+/** Returns the number of CUDA graphs that can be launched. */
 export const liveGraphs = (): number => Number(library().graphs());
 
-/** Runs of each kernel, in graphs too, since the last call, by its mangled name; most first. */
+/** Returns the runs of each kernel since the last call, also in graphs, by its mangled name; most first. */
 export function kernels(): [name: string, launches: number][] {
   const text = new Uint8Array(KERNEL_LIST_BYTES);
   const length = library().kernels(text, text.length) as number;

@@ -1,4 +1,4 @@
-/** A decode step of Qwen2.5-3B's shape, LoRA, 64 slots: what it asks of a GPU, of the bus and of memory. */
+/** A decode step of Qwen2.5-3B's shape, LoRA, 64 slots: its demands on a GPU, the bus and memory. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import test from "node:test";

@@ -1,8 +1,8 @@
 /**
- * What generation asks of a GPU with the shape of Qwen2.5-3B, LoRA on bfloat16 files and 64 slots. Two depths of few layers are rehearsed:
- * each layer costs as much as another. `decode.json` has the numbers as they are; a test fails where one becomes worse.
+ * Measures generation's demands on a GPU with the shape of Qwen2.5-3B, LoRA on bfloat16 files and 64 slots. Rehearses two small numbers of
+ * layers; each layer costs the same. `decode.json` has the current numbers; a test fails if one becomes worse.
  *
- *     node test/rehearsal/decode.ts     # writes decode.json, after a change that makes one better
+ *     node test/rehearsal/decode.ts     # writes decode.json, after a change that improves one
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ const SLOTS = 64;
 const DEPTHS = [2, 4] as const;
 const HALF_BYTES = 2;
 
-/** Of one token of all slots. */
+/** Compared numbers of one token in all slots. */
 const COMPARED = [
   ...(["graphLaunches", "graphKernels", "graphCopies", "launches", "products", "toDevice", "toDeviceBytes"] as const),
   ...(["toHost", "toHostBytes", "onDevice", "synchronisations"] as const),
@@ -30,7 +30,7 @@ const COMPARED = [
 type Token = Record<(typeof COMPARED)[number], number>;
 
 export interface Decode {
-  /** of a token with all of the model's layers, and of one layer alone */
+  /** Numbers of a token with all the model's layers, and of one layer alone. */
   captured: { token: Token; layer: Token };
   uncaptured: { token: Token; layer: Token };
 }
@@ -47,7 +47,7 @@ async function engineOf<T>({ layers, prompt, response }: Asked, act: (engine: Ru
   return onDevice(shape, options, act);
 }
 
-/** As many samples of each prompt; all responses are as long as may be. */
+/** Generates the same number of samples for each prompt; all responses have the longest length. */
 function generate(engine: RunningEngine, prompts: number, samples: number, length: number, maxNewTokens: number) {
   const rows = Array.from({ length: prompts * samples }, (_, i) =>
     Int32Array.from({ length }, (_, at) => (at * 7 + Math.floor(i / samples)) % 1000),
@@ -55,12 +55,12 @@ function generate(engine: RunningEngine, prompts: number, samples: number, lengt
   return engine.generate(rows, { seeds: rows.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens });
 }
 
-/** One token of all slots, by the difference of two lengths. */
+/** Returns the numbers of one token in all slots, from the difference of two lengths. */
 async function tokenOf(layers: number): Promise<Token> {
   const [few, more] = [16, 48];
   return engineOf({ layers, prompt: 16, response: more }, async (engine) => {
     const run = (tokens: number) => counting(() => generate(engine, SLOTS, 1, 16, tokens));
-    await run(few); // sessions are made, and steps captured
+    await run(few); // makes sessions and captures steps
     const [a, b] = [(await run(few)).counts, (await run(more)).counts];
     return Object.fromEntries(COMPARED.map((name) => [name, (b[name] - a[name]) / (more - few)])) as Token;
   });
@@ -84,7 +84,10 @@ export async function decode(): Promise<Decode> {
   }
 }
 
-/** Bytes across the bus while 160 samples of 16 prompts go through the slots, and tokens generated; in a cache of `positions`. */
+/**
+ * Returns the bytes across the bus while 160 samples of 16 prompts pass through the slots, and the generated tokens, with a cache of
+ * `positions`.
+ */
 export async function busBytes(positions: number) {
   const [prompt, generated, prompts, samples] = [100, 32, 16, 10];
   return engineOf({ layers: DEPTHS[0], prompt: positions - generated, response: generated }, async (engine) => {
@@ -95,7 +98,7 @@ export async function busBytes(positions: number) {
   });
 }
 
-/** The peak of device memory of generation alone, beside weights and cache; of all layers, bytes. */
+/** Returns the peak of device memory of generation alone, with weights and cache, for all layers, in bytes. */
 export async function generationPeak(prompt: number, response: number) {
   const peakOf = async (layers: number) => {
     const asked = { layers, prompt, response };

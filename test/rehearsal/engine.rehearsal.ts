@@ -1,4 +1,4 @@
-/** What a learner does on a GPU. Results mean nothing here; that everything runs, and what it costs the GPU, does. */
+/** Runs a learner's work on a GPU. Results are meaningless here; the tests check that everything runs, and its demands on the GPU. */
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import os from "node:os";
@@ -12,7 +12,7 @@ import { CONFIGURATIONS, onDevice, PHASES, sampled } from "./phases.ts";
 process.env.REHEARSAL_DEVICES = "2"; // read when the library is loaded, with the first session on a device
 
 const known: Record<string, Figures> = JSON.parse(await readFile(FIGURES, "utf8"));
-/** Sizes of other tensors: ONNX Runtime computes them on the CPU, where it needs them. */
+/** Arithmetic with sizes of tensors, which ONNX Runtime needs and computes on the CPU. */
 const SIZES = /^(Concat|Mul|Sub|Add) int64$/;
 
 for (const configuration of Object.keys(CONFIGURATIONS))
@@ -35,7 +35,7 @@ test("with adapters bfloat16 launches fewer kernels than float32, but for the cr
 });
 
 const LORA = CONFIGURATIONS["LoRA, float32"]!;
-/** Small enough that a checkpoint is written in a moment, and that logits are not in chunks. */
+/** Small enough for quick checkpoints and for logits that are not in chunks. */
 const SMALL = {
   ...SLICE,
   config: { ...SLICE.config, hiddenSize: 64, headSize: 16, heads: 4, intermediateSize: 128, vocabSize: 512 },
@@ -68,7 +68,7 @@ test("top-p takes as many launches for eight responses as for two, and no copies
     });
   assert.equal(launches[0], launches[1]);
 });
-/** What a learner does beside PHASES: Appendix C.3's instrumentation, and programs of the policies before and after training. */
+/** Work in addition to PHASES: Appendix C.3's instrumentation, and programs of the policies before and after training. */
 const ALL_PHASES: typeof PHASES = {
   ...PHASES,
   "static policy": (engine, batch) => sampled(engine, batch, { weights: "reference", temperature: 0 }),
@@ -86,7 +86,7 @@ test("where a phase fills the GPU's memory, it fails with one line that says so,
     await onDevice(SMALL, LORA, async (engine, batch) => {
       await engine.initializeCritic(0);
       const long = samples(SMALL.config, 4 * SMALL.batch, 256, 64);
-      // first while sessions are made, then, with sessions, in a run of more tokens than any before
+      // first while sessions are made, then, with sessions, in a run with more tokens than before
       for (const given of [batch, long]) {
         resizeDevice(0);
         await assert.rejects(act(engine, given), full(phase));
@@ -103,11 +103,11 @@ for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} })
       const saved = await onDevice(SMALL, options, async (engine, batch) => {
         await engine.initializeCritic(0);
         for (const phase of ["critic step", "policy step"]) await PHASES[phase]!(engine, batch);
-        resizeDevice(0); // weights and moments are copied from where they are
+        resizeDevice(0); // weights and moments are copied from their place
         return engine.save(directory);
       });
       await onDevice(SMALL, options, async (engine, batch) => {
-        await engine.load(directory); // weights and moments go to the device with the first step
+        await engine.load(directory); // the first step moves weights and moments to the device
         assert.equal(await engine.digest(), saved.digest);
         await assert.rejects(PHASES["policy step"]!(engine, batch), full("the first step after a resume"));
         resizeDevice(80e9);
@@ -119,7 +119,7 @@ for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} })
     }
   });
 
-/** ONNX Runtime asks the first GPU for a byte when its CUDA provider is loaded, whichever GPU it is to use, and gets 512. */
+/** When ONNX Runtime loads its CUDA provider, it allocates a byte on the first GPU, whichever GPU it will use, and gets 512. */
 const LOADING_BYTES = 512;
 
 test("a learner on the second GPU leaves the first one alone, and each has memory of its own", async () => {

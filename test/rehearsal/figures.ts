@@ -24,24 +24,24 @@ import { CONFIGURATIONS, runPhases, type Shape } from "./phases.ts";
 
 export const SLICE: Shape = { config: { ...SHAPES["0.5b"], layers: 2 }, batch: 4, prompt: 64, response: 64 };
 
-/** Not the peak of memory: that is compared with the plan. */
+/** Without the peak of memory, which is compared with the plan. */
 const COMPARED = [
   ...(["launches", "products", "toDevice", "toHost", "toHostBytes", "onDevice", "onDeviceBytes"] as const),
   ...(["synchronisations"] as const),
 ] as const satisfies (keyof Counts)[];
 
 export interface Figures {
-  /** by phase */
+  /** By phase. */
   counts: Record<string, Record<(typeof COMPARED)[number], number>>;
-  /** by graph, nodes on the CPU by operator and type */
+  /** By graph: nodes on the CPU by operator and type. */
   onCpu: Record<string, Record<string, number>>;
-  /** by graph */
+  /** By graph. */
   memcpyNodes: Record<string, number>;
 }
 
 export const FIGURES = path.join(import.meta.dirname, "figures.json");
 
-/** Of one of CONFIGURATIONS. */
+/** Measures one of CONFIGURATIONS. */
 export async function measure(configuration: string): Promise<Figures> {
   const { phases, placements } = await runPhases(SLICE, CONFIGURATIONS[configuration]!);
   const graphs = Object.entries(placements);
@@ -57,7 +57,7 @@ export async function measure(configuration: string): Promise<Figures> {
   };
 }
 
-/** Each number of `found` that is larger than in `known`, or that `known` has not: one line each. */
+/** Returns a line for each number of `found` that is larger than in `known`, or missing there. */
 export function worse(found: object, known: object | undefined, where: string[] = []): string[] {
   return Object.entries(found).flatMap(([name, value]) => {
     const bound = (known as Record<string, unknown> | undefined)?.[name];

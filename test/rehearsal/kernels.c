@@ -1,7 +1,7 @@
 /*
- * Launches. Kernels are counted by name and do nothing, but for the few whose results are sizes of other tensors: they do on
- * the host what they would do on a device, else a later Split, Slice or Loop would fail. With REHEARSAL_ARITHMETIC every kernel
- * does (arithmetic.c), and one that the emulation lacks ends the process with its name.
+ * Launches. Kernels are counted by name and do nothing, except for those whose results are sizes of other tensors: these compute on the
+ * host, because a later Split, Slice or Loop would fail otherwise. With REHEARSAL_ARITHMETIC every kernel computes (arithmetic.c), and a
+ * kernel that the emulation lacks ends the process with its name.
  */
 #define _GNU_SOURCE
 #include "rehearsal.h"
@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 struct kernel {
-  const void *host; /* the address that a launch names it by */
+  const void *host; /* the address by which a launch names it */
   const char *name; /* mangled */
   uint64_t launches;
-  struct signature signature; /* of one that was launched */
+  struct signature signature; /* of a kernel that was launched */
   emulation *emulate;
   int parameters;
   uint8_t pointers[MOST_PARAMETERS];
 };
 
-/* By the address, open addressing; twice as large when half full. */
+/* A hash table by address, with open addressing; it doubles when it is half full. */
 static struct kernel *kernels;
 static size_t kernel_count, kernel_room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -98,7 +98,7 @@ static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **argume
   return perform(stream, LAUNCHES, run, asked);
 }
 
-/* For tests: writes "launches name" for each kernel that has run since the last call, in graphs too, a line each, as much as there is room for. */
+/* For tests: writes a line "launches name" for each kernel that has run since the last call, also in graphs, as many as fit. */
 API int rehearsal_kernels(char *to, int room) {
   int written = 0;
   pthread_mutex_lock(&lock);
@@ -115,21 +115,21 @@ API int rehearsal_kernels(char *to, int room) {
 }
 
 /*
- * A token and its log-prob are read by the learner, which refuses a token that is not in the vocabulary and a log-prob that is not a
- * number: where nothing is computed, positions of largest entries are 0, and so are logarithms, not what lay there before.
+ * The learner reads tokens and their log-probs, and refuses tokens outside of the vocabulary and log-probs that are not numbers. So without
+ * arithmetic, positions of largest entries and logarithms are set to 0, instead of old data.
  */
 static void zero_positions(const struct launch *launch) {
   int together = strstr(launch->kernel.name, "cooperative") != 0; /* (rows, columns, from, to, ...) or (from, to, rows, columns) */
   int rows = ARGUMENT(int, together ? 0 : 2);
   memset(POINTER(together ? 3 : 1), 0, sizeof(int64_t) * rows);
 }
-/* What is joined, such as tokens with their probabilities. */
+/* Sets joined data to 0, such as tokens with their probabilities. */
 static void zero_joined(const struct launch *launch) { memset(POINTER(3), 0, bytes_of(type_of(launch->kernel.template[0])) * ARGUMENT(int, 5)); }
 static void zero_logarithms(const struct launch *launch) { memset(POINTER(1), 0, sizeof(float) * ARGUMENT(int64_t, 3)); }
 
 static int is(const char *text, const char *wanted) { return text && !strcmp(text, wanted); }
 
-/* What is emulated even where nothing else is: int64 numbers are sizes of other tensors, and a Split, Slice or Loop needs them. */
+/* Returns kernels that are always emulated: int64 numbers are sizes of other tensors, which a Split, Slice or Loop needs. */
 static emulation *always_emulated(const struct signature *kernel) {
   if (is(kernel->name, "_BinaryElementWiseSimple") && is(kernel->template[2], "long")) return arithmetic_of(kernel);
   if (is(kernel->name, "_ConcatKernelSameConcatDim") && is(kernel->template[0], "long")) return arithmetic_of(kernel);
@@ -153,7 +153,7 @@ API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, v
   return perform(stream, COUNTERS, call, asked);
 }
 
-/* What <<<...>>> compiles to around a launch. */
+/* The compiled form of <<<...>>> around a launch. */
 static __thread struct { dim3 grid, block; size_t shared; void *stream; } configured;
 API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream) {
   configured.grid = grid, configured.block = block, configured.shared = shared, configured.stream = stream;

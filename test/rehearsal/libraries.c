@@ -1,7 +1,7 @@
 /*
- * cuBLAS, cuBLASLt and cuDNN: every function that ONNX Runtime's CUDA provider calls or looks up, but for the matrix products
- * in products.c. They succeed, do nothing and are counted; the calling convention lets a function without parameters be called
- * with any. What is written through a parameter has a function of its own.
+ * cuBLAS, cuBLASLt and cuDNN: every function that ONNX Runtime's CUDA provider calls or looks up, except for the matrix products in
+ * products.c. They succeed, do nothing and are counted; the calling convention allows calling a function without parameters with any
+ * arguments. A function that writes through a parameter has its own implementation.
  */
 #include "rehearsal.h"
 #include <math.h>
@@ -9,14 +9,14 @@
 #include <string.h>
 
 #define SUCCEEDS(name) API int name(void) { return 0; }
-/* Of these the arithmetic is not emulated. */
+/* Functions whose arithmetic is not emulated. */
 #define WORKS(name) API int name(void) { if (computes) lacks(#name); return 0; }
 #define PRODUCT(name) API int name(struct handle *handle) { if (computes) lacks(#name); return perform(handle->stream, PRODUCTS, 0, 0); }
 #define OPERATION(name) API int name(struct handle *handle) { if (computes) lacks(#name); return perform(handle->stream, CUDNN, 0, 0); }
 #define SETS_STREAM(name) API int name(struct handle *handle, void *stream) { handle->stream = stream; return 0; }
 #define CREATES(name) API int name(void **to) { *to = calloc(1, 8); return 0; }
 #define RELEASES(name) API int name(void *it) { free(it); return 0; }
-/* cuDNN's graph interface (convolutions, fused attention): ONNX Runtime then takes a kernel of its own. */
+/* cuDNN's graph interface (convolutions, fused attention): ONNX Runtime then uses its own kernels. */
 #define NOT_SUPPORTED(name) API int name(void) { return 3000; }
 #define ENOUGH_FOR_A_RESULT 96
 
@@ -33,7 +33,7 @@ API const char *cublasGetStatusName(int status) { return status ? "CUBLAS_STATUS
 API const char *cublasGetStatusString(int status) { return status ? "an internal error" : "success"; }
 CREATES(cublasLtCreate)
 RELEASES(cublasLtDestroy)
-/* Its stream is the last of sixteen parameters. */
+/* The stream is the last of sixteen parameters. */
 API int cublasLtMatmul(void *handle, void *product, void *alpha, void *a, void *a_layout, void *b, void *b_layout, void *beta, void *c, void *c_layout, void *d, void *d_layout,
                        void *algorithm, void *workspace, size_t bytes, void *stream) {
   if (computes) lacks("cublasLtMatmul");
@@ -126,7 +126,7 @@ SUCCEEDS(cudnnSetRNNDescriptor_v8)
 SETS_STREAM(cudnnSetStream)
 OPERATION(cudnnSoftmaxForward)
 
-/* Tensors and what is made of them when some of their axes become 1. */
+/* Tensors, and tensors some of whose axes are reduced to 1. */
 #define MOST_AXES 8
 struct tensor {
   enum type type;
@@ -144,7 +144,7 @@ API int cudnnSetTensorNdDescriptor(struct tensor *it, int type, int axes, const 
 API int cudnnCreateReduceTensorDescriptor(enum reduction **to) { *to = calloc(1, sizeof **to); return 0; }
 API int cudnnSetReduceTensorDescriptor(enum reduction *it, enum reduction operation, int compute, int nan, int indices, int index_type) { *it = operation; return 0; }
 
-/* The place of number `i` of `from` in `to`, which is 1 long where it is reduced. */
+/* Returns the index in `to` of number `i` of `from`; reduced axes of `to` have length 1. */
 static int64_t reduced_place(const struct tensor *from, const struct tensor *to, int64_t i, int64_t *place) {
   int64_t at = 0;
   *place = 0;

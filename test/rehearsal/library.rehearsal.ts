@@ -1,4 +1,4 @@
-/** The stand-in for CUDA: devices, memory, what the host must not touch, kernels that compute sizes. */
+/** Tests the stand-in for CUDA: devices, memory, accesses that the host must not make, kernels that compute sizes. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import test from "node:test";
@@ -8,7 +8,7 @@ import { Runtime } from "../../learner/engine/runtime/runtime.ts";
 
 const ENGINE = new URL("../../learner/engine/", import.meta.url).href;
 
-/** A script in a process of its own, as the environment is read when the library is loaded. */
+/** Runs a script in a process of its own, because the environment is read when the library is loaded. */
 function run(script: string, env: Record<string, string> = {}) {
   const imports = `
     import { createSession, probeDevice, Runtime, useDevice } from "${ENGINE}runtime/runtime.ts";

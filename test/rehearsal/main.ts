@@ -1,6 +1,6 @@
 /**
- * `npm run test:rehearsal [FILE …]`: the tests that need the rehearsal (README.md), one file after the other. Where it cannot
- * be built they are skipped, and one line says why.
+ * `npm run test:rehearsal [FILE …]`: runs the tests that need the rehearsal (README.md), one file after the other. If it cannot be built
+ * they are skipped, and one line says why.
  */
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";

@@ -32,13 +32,13 @@
 #undef cudaGetDeviceProperties
 
 #define MOST_DEVICES 8
-/* Addresses of all devices. It ends the process when those of a device have all been given. */
+/* Addresses of all devices. When a device's addresses are used up, the process ends. */
 #define ADDRESSES ((size_t)8 << 40)
 #define MOST_ADDRESSES ((size_t)4 << 40)
-/* What cudaMalloc rounds to. */
+/* cudaMalloc rounds sizes up to it. */
 #define GRAIN 512
 #define PAGE 4096
-/* Of this byte alone consists a NaN, in float32, float64 and bfloat16. */
+/* A NaN consists of this byte alone, in float32, float64 and bfloat16. */
 #define NOT_A_NUMBER 0xFF
 
 struct block {
@@ -51,7 +51,7 @@ struct device {
   int file;
   size_t size, used, peak, next;
   uint64_t to_device_bytes, to_host_bytes;
-  cudaError_t failure; /* what every call on it returns: it has failed */
+  cudaError_t failure; /* the error of every call on the device, if it has failed */
   struct block *blocks; /* by address */
   size_t count, capacity;
 };
@@ -94,7 +94,7 @@ void *readable(const void *address) {
   return device ? device->twin + ((char *)address - device->addresses) : (void *)address;
 }
 
-/* The block with the byte at `offset`, or 0. Called with the lock. */
+/* Returns the block with the byte at `offset`, or 0. Call it with the lock. */
 static struct block *block_at(struct device *device, size_t offset) {
   size_t low = 0, high = device->count;
   while (low < high) {
@@ -106,7 +106,7 @@ static struct block *block_at(struct device *device, size_t offset) {
   return found && offset < found->start + found->size ? found : 0;
 }
 
-/* Ends the process unless all bytes are in one block that was not freed. Host memory is not looked at. */
+/* Ends the process unless all bytes are in one block that was not freed. Ignores host memory. */
 static void check_range(const void *address, size_t bytes, const char *operation) {
   struct device *device = device_of(address);
   if (!device || bytes == 0) return;
@@ -133,7 +133,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
     end_process(message);
   }
   if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
-  sigaction(SIGSEGV, &previous, 0); /* the instruction faults again, now for whoever was here before */
+  sigaction(SIGSEGV, &previous, 0); /* the instruction faults again, now for the previous handler */
 }
 
 static void report(void) {
@@ -182,7 +182,7 @@ __attribute__((constructor)) static void start(void) {
   atexit(report);
 }
 
-/* For tests: the counters so far, then for each device the bytes in use and their peak since it was last asked for. */
+/* For tests: returns the counters so far, then for each device the bytes in use and their peak since the last call. */
 API int rehearsal_counts(uint64_t *to, int room) {
   pthread_mutex_lock(&lock);
   int written = 0;
@@ -196,21 +196,21 @@ API int rehearsal_counts(uint64_t *to, int room) {
   return written;
 }
 
-/* For tests: the memory of a device from now on, also less than is in use. */
+/* For tests: sets a device's memory from now on, which may be less than is in use. */
 API void rehearsal_resize(int device, double bytes) {
   pthread_mutex_lock(&lock);
   if (device >= 0 && device < device_count) devices[device].size = (size_t)bytes;
   pthread_mutex_unlock(&lock);
 }
 
-/* For tests: the bytes that were copied to a device from the host, and back, since it was last asked. */
+/* For tests: returns the bytes that were copied to a device from the host, and back, since the last call. */
 API void rehearsal_copies(int device, uint64_t to[2]) {
   struct device *it = &devices[device];
   to[0] = __atomic_exchange_n(&it->to_device_bytes, 0, __ATOMIC_RELAXED);
   to[1] = __atomic_exchange_n(&it->to_host_bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* For tests: a device fails with this error of CUDA's, as with an Xid, or works again (0). */
+/* For tests: makes a device fail with this CUDA error, as after an Xid, or work again (0). */
 API void rehearsal_fail(int device, int error) {
   if (device >= 0 && device < device_count) devices[device].failure = error;
 }
@@ -234,7 +234,7 @@ static cudaError_t allocate(void **to, size_t bytes) {
     }
     device->blocks[device->count++] = (struct block){device->next, size, 0};
     *to = device->addresses + device->next;
-    device->next = (device->next + size + PAGE - 1) / PAGE * PAGE; /* a page of its own, which can be given back */
+    device->next = (device->next + size + PAGE - 1) / PAGE * PAGE; /* a separate page, which can be given back */
     device->used += size;
     if (computes) memset(readable(*to), NOT_A_NUMBER, bytes);
     if (device->used > device->peak) device->peak = device->used;
@@ -264,7 +264,7 @@ static cudaError_t release(void *address) {
   return cudaSuccess;
 }
 
-/* Host memory that a device can reach: a list, as there is little of it. */
+/* Host memory that a device can access: a list, because there is little of it. */
 struct pinned {
   char *address;
   size_t size;
@@ -295,7 +295,7 @@ static void copy(void *data, int replayed) {
   check_range(it->from, (it->height - 1) * it->from_pitch + it->width, "a copy from device memory");
   enum counter kind = replayed ? GRAPH_COPIES : there && !from_there ? TO_DEVICE : from_there && !there ? TO_HOST : ON_DEVICE;
   count(kind, 1);
-  count(kind + 1, bytes); /* its bytes are the next counter */
+  count(kind + 1, bytes); /* the next counter has its bytes */
   if (there && !from_there) __atomic_fetch_add(&device_of(it->to)->to_device_bytes, bytes, __ATOMIC_RELAXED);
   if (from_there && !there) __atomic_fetch_add(&device_of(it->from)->to_host_bytes, bytes, __ATOMIC_RELAXED);
   if (verbose && there != from_there) fprintf(stderr, "rehearsal: %zu bytes %s\n", bytes, there ? "to the device" : "to the host");
@@ -328,7 +328,7 @@ static cudaError_t fill_soon(void *to, int value, size_t bytes, cudaStream_t str
   return perform(stream, COUNTERS, fill, data);
 }
 
-/* A call that waits for the device, which no capture allows, is `act` otherwise. */
+/* A call that waits for the device: not allowed during a capture, otherwise `act`. */
 #define WAITS(what, act) { cudaError_t error = prohibited(what); return error ? error : act; }
 
 API cudaError_t cudaMalloc(void **to, size_t bytes) WAITS("cudaMalloc", allocate(to, bytes))
@@ -408,7 +408,7 @@ API cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 
-/* As an H100 says; the kernels that ONNX Runtime picks depend on it. */
+/* The properties of an H100, because ONNX Runtime chooses kernels by them. */
 API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *to, int device) {
   if (device < 0 || device >= device_count) return result(cudaErrorInvalidDevice);
   *to = (struct cudaDeviceProp){
@@ -438,7 +438,7 @@ API cudaError_t cudaDriverGetVersion(int *to) { *to = 13000; return cudaSuccess;
 API cudaError_t cudaRuntimeGetVersion(int *to) { *to = 13000; return cudaSuccess; }
 API cudaError_t cudaGetLastError(void) { cudaError_t error = last_error; last_error = cudaSuccess; return error; }
 API cudaError_t cudaPeekAtLastError(void) { return last_error; }
-/* The words are CUDA's own: the learner's messages are found by them. */
+/* CUDA's own texts, because the learner searches messages for them. */
 static const struct { cudaError_t error; const char *name, *text; } ERRORS[] = {
     {cudaSuccess, "cudaSuccess", "no error"},
     {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},

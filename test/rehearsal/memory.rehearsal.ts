@@ -1,12 +1,12 @@
-/** The memory plan beside what a run takes, at the shapes of Qwen2.5, on devices of 24 to 141 GB. */
+/** Compares the memory plan with a run's use, at the shapes of Qwen2.5, on devices of 24 to 141 GB. */
 import assert from "node:assert/strict";
 import test from "node:test";
 import { CONFIGURATIONS, memoryUse, nameOf, type Use } from "./memory-use.ts";
 
-/** Of a model's layers, for speed. `npm run bench rehearsal -- --memory` finds from two depths what all layers take. */
+/** Number of a model's layers, for speed. `npm run bench rehearsal -- --memory` extrapolates all layers from two depths. */
 const LAYERS = 2;
 
-/** @param host whether host memory is compared: of 3B and 7B two layers take less than the graphs by which all layers were planned */
+/** @param host whether to compare host memory: two layers of 3B and 7B take less than the graphs with which all layers were planned */
 function within(use: Use, host = true): void {
   for (const [place, { plan, peak }] of Object.entries({ gpu: use.gpu, ...(host && { host: use.host }) })) {
     const ratio = plan / peak;

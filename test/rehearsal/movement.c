@@ -1,4 +1,4 @@
-/* ONNX Runtime's CUDA kernels that move numbers and change none, on the host; as arithmetic.c. */
+/* ONNX Runtime's CUDA kernels that move numbers without changing them, on the host, like arithmetic.c. */
 #include "rehearsal.h"
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void fill(const struct launch *launch) {
   for (int i = 0; i < ARGUMENT(int, 2); i++) move(bytes_of(TYPE(0)), POINTER(0), i, launch->arguments[1], 0);
 }
 
-/* <type>(to, from, count): one number, everywhere */
+/* <type>(to, from, count): the same number everywhere */
 static void fill_from(const struct launch *launch) {
   for (int i = 0; i < ARGUMENT(int, 2); i++) move(bytes_of(TYPE(0)), POINTER(0), i, POINTER(1), 0);
 }

@@ -1,6 +1,6 @@
 /**
- * The nodes that ran, by graph, operator and provider, as ONNX Runtime's profile has them. `nodes.json` has them of a rehearsal;
- * `npm run bench gpu` compares a GPU's with them (../bench/gpu/counts.ts).
+ * Counts the nodes that ran, by graph, operator and provider, from ONNX Runtime's profile. `nodes.json` has a rehearsal's; `npm run bench
+ * gpu` compares a GPU's with them (../bench/gpu/counts.ts).
  *
  *     node test/rehearsal/nodes.ts     # writes nodes.json, after a change of graphs or of ONNX Runtime
  */
@@ -15,12 +15,12 @@ import { SLICE } from "./figures.ts";
 import { CONFIGURATIONS, onDevice, PHASES } from "./phases.ts";
 import { type Events, profiledEvents } from "./placement.ts";
 
-/** Of CONFIGURATIONS: layers that are recomputed have no operators of their own. */
+/** Some of CONFIGURATIONS: recomputed layers have no operators of their own. */
 export const COMPARED = ["LoRA, float32", "LoRA, bfloat16", "every weight, float32", "every weight, bfloat16"];
 
 export const NODES = path.join(import.meta.dirname, "nodes.json");
 
-/** By graph, then by operator and provider, e.g. `MatMul on CUDA`; the number of nodes. */
+/** Number of nodes by graph, then by operator and provider, e.g. `MatMul on CUDA`. */
 export type Nodes = Record<string, Record<string, number>>;
 
 /** Runs every phase of figures.ts' shape once, under ONNX Runtime's profile. */

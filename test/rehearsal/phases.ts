@@ -1,4 +1,4 @@
-/** What a learner does on a GPU, phase by phase, with the operations that each phase makes. */
+/** Runs a learner's phases on a GPU and counts each phase's operations. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
@@ -15,18 +15,18 @@ import { ADAPTER, criticStep, policyStep, type Sample, samples } from "../bench/
 import { type Counts, counting } from "./counts.ts";
 import { type Placement, placements } from "./placement.ts";
 
-/** Tokens of a response that is generated: four chunks. */
+/** Tokens of a generated response: four chunks. */
 const GENERATED = 64;
 
 export interface Shape {
   config: ModelConfig;
-  /** sequences, and the tokens of each */
+  /** Number of sequences, and tokens of each. */
   batch: number;
   prompt: number;
   response: number;
 }
 
-/** What an engine is made with, in the words of the figures. */
+/** Engine options by the figures' names. */
 export const CONFIGURATIONS: Record<string, Partial<EngineOptions>> = {
   "LoRA, float32": { adapter: ADAPTER },
   "LoRA, bfloat16": { adapter: ADAPTER, compute: "bfloat16" },
@@ -43,7 +43,7 @@ export const PHASES: Record<string, (engine: RunningEngine, batch: Sample[]) => 
   generation: (engine, batch) => sampled(engine, batch, {}),
 };
 
-/** Responses as a run samples them. */
+/** Samples responses as a run does. */
 export const sampled = (engine: RunningEngine, batch: Sample[], options: Partial<GenerateOptions>) =>
   engine.generate(
     batch.map(({ prompt }) => prompt),
@@ -58,19 +58,19 @@ export const sampled = (engine: RunningEngine, batch: Sample[], options: Partial
 
 export interface PhaseResult {
   phase: string;
-  /** of the second time: the first makes sessions */
+  /** Counts of the second time, because the first makes sessions. */
   counts: Counts;
-  /** of the first time */
+  /** Seconds of the first time. */
   firstSeconds: number;
 }
 
-/** Tokens are what lies in memory, mostly 0: no response may end with that, so that all are equally long. */
+/** Tokens are uninitialised memory, mostly 0, so 0 must not end a response: all responses are equally long. */
 export function endWith(folder: string, token: number): void {
   const file = path.join(folder, "config.json");
   writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), eos_token_id: token }));
 }
 
-/** An engine on the first device. `act` is given the model's folder, too. */
+/** Runs `act` with an engine on the first device. `act` also gets the model's folder. */
 export async function onDevice<T>(
   shape: Shape,
   options: Partial<EngineOptions>,
@@ -83,7 +83,7 @@ export async function onDevice<T>(
     const engine = await startEngine({
       ...{ model: folder, threads: 1, device: { kind: "cuda", id: 0 } },
       ...{ microBatchTokens: shape.batch * (shape.prompt + shape.response) },
-      activationCheckpointing: "Never", // Auto would depend on the memory of this machine
+      activationCheckpointing: "Never", // Auto would depend on this machine's memory
       ...options,
     });
     try {
@@ -96,7 +96,7 @@ export async function onDevice<T>(
   }
 }
 
-/** Every phase twice, and where the nodes of each graph ran. */
+/** Runs every phase twice. Returns counts, and where each graph's nodes ran. */
 export async function runPhases(
   shape: Shape,
   options: Partial<EngineOptions>,
@@ -123,7 +123,7 @@ export async function runPhases(
   }
 }
 
-/** `node test/rehearsal/phases.ts '{"shape":…,"options":…}' FILE` writes what `runPhases` finds, as JSON. */
+/** `node test/rehearsal/phases.ts '{"shape":…,"options":…}' FILE` writes the result of `runPhases` as JSON. */
 if (import.meta.main) {
   const [asked, file] = process.argv.slice(2) as [string, string];
   const { shape, options } = JSON.parse(asked) as { shape: Shape; options: Partial<EngineOptions> };

@@ -1,4 +1,4 @@
-/** Which nodes ran on the CPU, and which copy between it and a device: from ONNX Runtime's profiles (LONGRUN_PROFILE). */
+/** Finds nodes that ran on the CPU, and nodes that copy between it and a device, from ONNX Runtime's profiles (LONGRUN_PROFILE). */
 import { globSync, readFileSync } from "node:fs";
 
 interface Event {
@@ -6,21 +6,21 @@ interface Event {
   name: string;
   args?: { op_name?: string; provider?: string; input_type_shape?: Record<string, unknown>[] };
 }
-/** One of each node that ran. */
+/** One event of each node that ran. */
 export type Events = Event[];
 
 export interface Placement {
-  /** nodes by operator and type of the first input, of those that ran on the CPU: `Clip int32` */
+  /** Nodes that ran on the CPU, by operator and type of the first input: `Clip int32`. */
   onCpu: Record<string, number>;
-  /** nodes that ONNX Runtime has put in where a value crosses: its warnings count the same */
+  /** Copy nodes that ONNX Runtime inserted; its warnings count the same. */
   copies: number;
-  /** all nodes that ran */
+  /** All nodes that ran. */
   nodes: number;
 }
 
 const KERNEL = "_kernel_time";
 
-/** The nodes of each graph, by the graph's name; where there are several sessions of one, of all together. */
+/** Returns the nodes of each graph by its name; several sessions of a graph are joined. */
 export function profiledEvents(prefix: string): Record<string, Events> {
   const found: Record<string, Events> = {};
   for (const file of globSync(`${prefix}-*.json`).sort()) {
@@ -36,7 +36,7 @@ export function profiledEvents(prefix: string): Record<string, Events> {
   return found;
 }
 
-/** Of each graph, by its name. */
+/** Returns the placement of each graph by its name. */
 export function placements(prefix: string): Record<string, Placement> {
   const placed = Object.entries(profiledEvents(prefix)).map(([graph, events]): [string, Placement] => {
     const placement: Placement = { onCpu: {}, copies: 0, nodes: events.length };

@@ -5,7 +5,7 @@
 #include "rehearsal.h"
 #include <stdlib.h>
 
-/* cudaDataType, and cublasComputeType_t where it decides the type of alpha and beta. */
+/* Converts cudaDataType, and cublasComputeType_t where it decides the type of alpha and beta. */
 static enum type type_by_number(int number) {
   switch (number) {
     case 0: return FLOAT;
@@ -26,7 +26,7 @@ struct matrix {
   int transposed, leading;
 };
 
-/* The numbers of op(matrix), [rows, columns], row by row. */
+/* Returns the numbers of op(matrix), [rows, columns], row by row. */
 static double *numbers_of(struct matrix it, int rows, int columns) {
   double *to = malloc(sizeof(double) * rows * columns);
   const void *from = readable(it.numbers);
@@ -35,7 +35,7 @@ static double *numbers_of(struct matrix it, int rows, int columns) {
   return to;
 }
 
-/* to = alpha op(left) op(right) + beta to; [rows, inner] times [inner, columns]. What `to` holds is not read where beta is 0. */
+/* to = alpha op(left) op(right) + beta to; [rows, inner] times [inner, columns]. `to` is not read if beta is 0. */
 static void multiply(int rows, int columns, int inner, double alpha, struct matrix left, struct matrix right, double beta, enum type type, void *to, int leading) {
   double *a = numbers_of(left, rows, inner), *b = numbers_of(right, inner, columns), *row = malloc(sizeof(double) * columns);
   to = readable(to);
@@ -43,7 +43,7 @@ static void multiply(int rows, int columns, int inner, double alpha, struct matr
     for (int j = 0; j < columns; j++) row[j] = 0;
     for (int k = 0; k < inner; k++) {
       const double x = a[(int64_t)i * inner + k], *y = b + (int64_t)k * columns;
-      for (int j = 0; j < columns; j++) row[j] += x * y[j]; /* a loop that the compiler makes vectors of */
+      for (int j = 0; j < columns; j++) row[j] += x * y[j]; /* the compiler vectorizes this loop */
     }
     for (int j = 0; j < columns; j++) {
       int64_t at = (int64_t)j * leading + i;
@@ -87,7 +87,7 @@ static int ask(struct handle *handle, struct product product) {
   return perform(handle->stream, PRODUCTS, run, asked);
 }
 
-/* Products one after the other, whose matrices are `step` numbers apart. */
+/* A batch of products whose matrices are `step` numbers apart. */
 API int cublasGemmStridedBatchedEx(struct handle *handle, int trans_a, int trans_b, int m, int n, int k, const void *alpha, const void *a, int a_type, int lda, long long a_step,
                                    const void *b, int b_type, int ldb, long long b_step, const void *beta, void *c, int c_type, int ldc, long long c_step, int batch, int compute, int algorithm) {
   return ask(handle, (struct product){m, n, k, batch, scale(compute, alpha), scale(compute, beta), {a, a_type, trans_a, lda, a_step}, {b, b_type, trans_b, ldb, b_step}, {c, c_type, 0, ldc, c_step}, 0});
@@ -115,7 +115,7 @@ API int cublasSgemmBatched(struct handle *handle, int trans_a, int trans_b, int 
                            const float *beta, float *const *c, int ldc, int batch) {
   return cublasGemmBatchedEx(handle, trans_a, trans_b, m, n, k, alpha, (const void *const *)a, FLOAT_NUMBER, lda, (const void *const *)b, FLOAT_NUMBER, ldb, beta, (void *const *)c, FLOAT_NUMBER, ldc, batch, COMPUTE_FLOAT, 0);
 }
-/* to = alpha op(left) + beta op(right), by which ONNX Runtime transposes. */
+/* to = alpha op(left) + beta op(right), which ONNX Runtime uses to transpose. */
 struct sum { int rows, columns; float alpha, beta; struct operand left, right, to; };
 static void add(void *data, int replayed) {
   const struct sum *it = data;

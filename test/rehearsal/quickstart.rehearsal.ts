@@ -1,6 +1,6 @@
 /**
- * A whole learner with `LONGRUN_DEVICE=cuda:0`: the quickstart, started by `longrun run`, resumed, and evaluated. The stand-in does
- * the arithmetic of each kernel, so that the policy writes programs that run, and has something to learn from.
+ * A whole learner with `LONGRUN_DEVICE=cuda:0`: the quickstart, started by `longrun run`, resumed, and evaluated. The stand-in does the
+ * arithmetic of each kernel, so the policy writes programs that run, and has something to learn from.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import test, { after, before } from "node:test";
 import { COUNTERS } from "./counts.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
-/** nvidia-smi's answer, of a GPU's free memory. */
+/** nvidia-smi's answer about a GPU's free memory. */
 const FREE_MEBIBYTES = 70_000;
 /** A batch that is generated in seconds, and short answers of the static policy. */
 const SMALL = [
@@ -52,9 +52,9 @@ interface Iteration {
   validFraction: number;
   policySteps: number;
   gradientNorm: number;
-  /** of the log-probs when the tokens were generated and when they were trained on, as a ratio less 1 */
+  /** Largest ratio, less 1, of the log-probs in training and in generation. */
   importanceMaxDeviation: number;
-  /** programs that the static policy was asked for, and did not answer within its limit */
+  /** Programs that the static policy could not instrument within its limit. */
   instrumenterFaults: { cutOff?: number };
 }
 
@@ -63,7 +63,7 @@ async function iterations(run = out): Promise<Iteration[]> {
   return lines.map((line) => JSON.parse(line));
 }
 
-/** Kernels of a command's process that ran most on a device, those of CUDA graphs too. */
+/** Returns the most kernel runs of a command's process on a device, including those of CUDA graphs. */
 async function kernels(): Promise<number> {
   const reports = (await readFile(report, "utf8")).trim().split("\n");
   await rm(report);

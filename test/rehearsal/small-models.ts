@@ -1,4 +1,4 @@
-/** Models that the stand-in's arithmetic is fast enough for. */
+/** Models that are small enough for the stand-in's arithmetic. */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +12,7 @@ export const QWEN2: ModelConfig = {
   ...{ layers: 2, hiddenSize: 32, intermediateSize: 48, heads: 4, keyValueHeads: 2, headSize: 8 },
   ...{ vocabSize: 97, maxPositions: 256, initializerRange: 0.2 },
 };
-/** Every weight is random, the biases and norms too. */
+/** Every weight is random, including biases and norms. */
 export function writeModel(folder: string, config: ModelConfig, dtype: "F32" | "BF16" | "F16"): void {
   const next = uniforms(1, "weights");
   const random = (around: number) => () => around + 2 * config.initializerRange * (next() - 0.5);
@@ -25,7 +25,7 @@ export function writeModel(folder: string, config: ModelConfig, dtype: "F32" | "
   saveWeights(folder, tensors, { dtype });
 }
 
-/** Each number of the second is near that of the first, by name. */
+/** Checks that each number of the second is near the first one's, by name. */
 export function assertNear(
   cuda: Record<string, ArrayLike<number>>,
   cpu: Record<string, ArrayLike<number>>,

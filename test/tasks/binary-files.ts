@@ -1,4 +1,4 @@
-/** Small valid files of the kinds that tasks have besides tables: grey JPEG images and ZIP archives. */
+/** Makes small valid files of kinds that tasks have besides tables: grey JPEG images and ZIP archives. */
 import { crc32 } from "node:zlib";
 
 const bytes = (...values: number[]) => Buffer.from(values);
@@ -9,12 +9,12 @@ function segment(marker: number, ...content: Buffer[]): Buffer {
 }
 
 /**
- * A baseline JPEG of blocks of 8 x 8 pixels, each of one grey level (ITU-T T.81): every block is its DC coefficient alone.
+ * Returns a baseline JPEG of blocks of 8 x 8 pixels, each of one grey level (ITU-T T.81): every block only has its DC coefficient.
  * @param levels 0..255 [row][column] of the blocks
  */
 export function greyJpeg(levels: readonly (readonly number[])[]): Buffer {
   const [height, width] = [levels.length * 8, levels[0]!.length * 8];
-  // All steps of the quantisation table are 8, so that a DC coefficient is the level's distance from 128.
+  // All steps of the quantisation table are 8, so a DC coefficient is the level's distance from 128.
   const quantisation = segment(0xdb, bytes(0), Buffer.alloc(64, 8));
   const frame = segment(0xc0, bytes(8, height >> 8, height & 255, width >> 8, width & 255, 1, 1, 0x11, 0));
   // DC sizes 0..9 have codes of four bits, in order; the only AC code, of one bit, ends the block.
@@ -48,7 +48,7 @@ export function greyJpeg(levels: readonly (readonly number[])[]): Buffer {
   ]);
 }
 
-/** A ZIP archive with one file, stored as it is (APPNOTE.TXT 6.3). */
+/** Returns a ZIP archive with one uncompressed file (APPNOTE.TXT 6.3). */
 export function zip(name: string, content: Buffer): Buffer {
   const path = Buffer.from(name);
   const common = Buffer.alloc(26);

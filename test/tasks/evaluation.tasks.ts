@@ -1,6 +1,6 @@
 /**
- * `longrun evaluate` as it is, with real learner, actors and programs, on a task of a few dozen rows: a model, stopped and
- * gone on with; a run before and after its one iteration; a table of runs.
+ * Tests `longrun evaluate` with real learner, actors and programs, on a task of a few dozen rows: a model, interrupted and continued; a run
+ * before and after its one iteration; a table of runs.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -16,7 +16,7 @@ const home = mkdtempSync(join(tmpdir(), "evaluation-"));
 after(() => rmSync(home, { recursive: true, force: true }));
 const seconds = 300;
 
-/** The columns of the bundled task `diamonds`, which the policy knows; the prices follow from the size. */
+/** The columns of the bundled task `diamonds`, which the policy knows; prices depend on the size. */
 const FEATURES = "id,carat,cut,color,clarity,depth,table,x,y,z";
 const cuts = ["Fair", "Good", "Very Good", "Premium", "Ideal"];
 const row = (id: number) => {
@@ -48,7 +48,7 @@ for (const [name, text] of Object.entries(FILES)) {
   writeFileSync(join(task, name), text);
 }
 
-/** @param stopWhen sends Ctrl-C once it holds */
+/** @param stopWhen sends Ctrl-C when it returns true */
 async function longrun(args: string[], stopWhen?: () => boolean) {
   const child = spawn(process.execPath, [join(root, "controller/cli.ts"), ...args], {
     cwd: home,
@@ -67,7 +67,7 @@ async function longrun(args: string[], stopWhen?: () => boolean) {
   return { status: await ended, ...said };
 }
 
-/** What was asked and written, in order. */
+/** Returns the samples with prompts and solutions, in order. */
 function samples(folder: string, purpose: string) {
   const store = openStore(join(home, folder, "store.sqlite"), { readOnly: true });
   const found = store.samplesFor(purpose);
@@ -83,7 +83,7 @@ const finished = (folder: string) => {
     store.close();
     return completed;
   } catch {
-    return 0; // it is being made
+    return 0; // the file does not exist yet
   }
 };
 const asked = ["--samples", "6", "--improve", "--seed", "3", "--set", "learner.threads=1"];

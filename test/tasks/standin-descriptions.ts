@@ -1,9 +1,9 @@
-/** Pages as long and in the same sections as competitions' pages, with nothing of theirs in them. */
+/** Makes pages with the lengths and sections of competitions' pages, but without their text. */
 import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 
 const note = "This page belongs to a synthetic stand-in: the data is invented, and so is this text.";
 
-/** @param words so many invented words */
+/** @param words returns so many invented words */
 export function describeStandIn(id: string, words: (count: number) => string): string {
   const { statement, idColumn, targetColumns, metric, files } = mleBenchTasks()[id]!;
   const paragraph = (count = 60) => `${words(count)}.`;

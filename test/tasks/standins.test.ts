@@ -1,4 +1,4 @@
-/** Every one of the twelve MLE-bench tasks, on synthetic stand-ins: grader, prompt and `longrun task`. */
+/** Tests every one of the twelve MLE-bench tasks on synthetic stand-ins: grader, prompt and `longrun task`. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ before(() => {
 const tokenizers = findTokenizer("qwen2.5");
 const limits = (encode: EncodeChat): PromptLimits => ({ style: "Paper", maxPromptTokens: 1024, encode });
 
-/** What the sample submission scores, by its values: MLE-bench's samples have the same. */
+/** Scores of the sample submissions; MLE-bench's samples have the same. */
 const sampleScores: Record<string, number | undefined> = {
   "detecting-insults-in-social-commentary": 0.5,
   "random-acts-of-pizza": 0.5,

@@ -1,7 +1,6 @@
 /**
- * Synthetic stand-ins for the twelve MLE-bench tasks, for tests: the files, folders and columns that `mlebench prepare`
- * (openai/mle-bench, commit 783b15a) leaves, filled with invented values. Nothing in them is a competition's data, and no
- * score on them says anything about the task.
+ * Synthetic stand-ins for the twelve MLE-bench tasks, for tests: the files, folders and columns that `mlebench prepare` (openai/mle-bench,
+ * commit 783b15a) makes, filled with invented values. They contain no competition data, and a score on them says nothing about the task.
  *
  *     node test/tasks/standins.ts DIR [TASK ...]     writes DIR/TASK/prepared/{public,private}, the same bytes every time
  */
@@ -41,7 +40,7 @@ const neutral = "the a river stone walk light paper seven tower glass quiet fiel
 const pleasant = "good great lovely happy nice".split(" ");
 const unpleasant = "bad awful sad ugly poor".split(" ");
 
-/** As pandas writes it with `to_csv(index=False)`. */
+/** Returns CSV as pandas' `to_csv(index=False)` writes it. */
 export function csv(rows: readonly Row[], columns = Object.keys(rows[0]!)): string {
   const cell = (value: Cell) =>
     /[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : `${value}`;
@@ -61,7 +60,7 @@ const split = (make: (number: number, part: "train" | "test") => Row) => ({
 });
 const oneHot = (rows: readonly Row[], id: string, label: string, classes: readonly string[]): Row[] =>
   rows.map((row) => ({ [id]: row[id]!, ...Object.fromEntries(classes.map((c) => [c, c === row[label] ? 1 : 0])) }));
-/** A table in its usual places: train.csv, test.csv without the labels, sample_submission.csv, the answers. */
+/** Returns tables with their usual names: train.csv, test.csv without the labels, sample_submission.csv, the answers. */
 const tables = (train: Row[], test: Row[], sample: Row[], answers: Row[], answersFile = "test.csv"): Files => ({
   "public/train.csv": csv(train),
   "public/test.csv": csv(test),
@@ -329,7 +328,7 @@ const standIns: Record<string, (draw: Draw) => Files> = {
   },
 };
 
-/** Fields that the test set does not have: they were not known when the request was made. */
+/** Fields that the test set lacks, because they were not known at the time of the request. */
 const pizzaLater = [
   "number_of_downvotes_of_request_at_retrieval",
   "number_of_upvotes_of_request_at_retrieval",
@@ -384,10 +383,10 @@ function pizzaRequest(draw: Draw, i: number): Row {
     unix_timestamp_of_request: 1_300_000_000 + draw.int(0, 80_000_000),
     unix_timestamp_of_request_utc: 1_300_000_000 + draw.int(0, 80_000_000),
   };
-  return request as Row; // lists and null go to JSON alone
+  return request as Row; // only JSON has lists and null
 }
 
-/** The files of a stand-in, below `prepared/`. */
+/** Returns the files of a stand-in, below `prepared/`. */
 export function standIn(task: string): Files {
   const make = standIns[task];
   if (!make) throw new Error(`no stand-in for ${task}; there are ${Object.keys(standIns).join(", ")}`);

@@ -9,7 +9,7 @@ export interface ParameterShape {
 
 const ALIGNMENT = 16; // floats: tensors begin at cache lines
 
-/** Where tensors begin in a flat buffer, and its size, in numbers. */
+/** Positions of tensors in a flat buffer, and its size, in numbers. */
 export function layoutOf(shapes: readonly ParameterShape[]): { offsets: ReadonlyMap<string, number>; size: number } {
   const offsets = new Map<string, number>();
   let size = 0;

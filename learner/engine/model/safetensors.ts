@@ -12,7 +12,7 @@ import { elementCount, type Tensor } from "./weights.ts";
 const MAX_HEADER_BYTES = 100_000_000; // the limit of the reference implementation
 const MAX_READ_BYTES = 1 << 30; // one read() returns at most 2 GiB
 
-/** Where a tensor is. */
+/** Position of a tensor in its file. */
 export interface StoredTensor {
   readonly name: string;
   readonly file: string;

@@ -20,7 +20,7 @@ const POINTER_BYTES = 8;
 /** An address; 0: none. */
 export type Pointer = bigint;
 
-/** Where a function writes a pointer or a size to. */
+/** Address to which a function writes a pointer or a size. */
 export type Out = BigUint64Array;
 
 type Argument = Pointer | number | string | null | readonly string[] | ArrayBufferView;
@@ -92,7 +92,7 @@ export interface OrtApi extends Checked, Unchecked {
   readonly version: string;
   /** Returns the pointer that the call writes through its parameter `out`. */
   created(create: (out: Out) => void): Pointer;
-  /** Where a typed array's numbers are; it must be alive for as long as they are used there. */
+  /** Returns the address of a typed array's numbers; the array must be alive for as long as the address is used. */
   addressOf(data: ArrayBufferView): Pointer;
   /** A copy of memory of this process. */
   copyOf(address: Pointer, bytes: number): ArrayBuffer;

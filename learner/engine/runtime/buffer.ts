@@ -33,7 +33,7 @@ export class DeviceBuffer {
     this.length = length;
   }
 
-  /** Where number `start` is. */
+  /** Returns the address of number `start`. */
   addressOf(start: number): Pointer {
     return this.#data + BigInt(DTYPES.float32.bytes * start);
   }

@@ -1,4 +1,4 @@
-/** Where graphs run, and what to say when that place cannot be used. */
+/** Devices that run graphs, and the messages if one cannot be used. */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -98,7 +98,7 @@ const CUDA_FILES = ["libonnxruntime_providers_shared.so", "libonnxruntime_provid
 const packageFolder = (): string =>
   path.dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json"));
 
-/** Where onnxruntime-node has its libraries for this machine. */
+/** Returns the folder of onnxruntime-node's libraries for this machine. */
 export const onnxRuntimeFolder = (): string =>
   path.join(packageFolder(), "bin", "napi-v6", process.platform, process.arch);
 

@@ -1,4 +1,4 @@
-# Takes the answers from where graders keep them; a guess where it finds none.
+# Takes the answers from the paths where graders keep them; a guess if it finds none.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

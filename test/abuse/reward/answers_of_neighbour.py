@@ -1,4 +1,4 @@
-# Takes the predictions of a program that runs beside it at this moment, and solved the task.
+# Takes the predictions of a program that runs at the same time and solved the task.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

@@ -1,4 +1,4 @@
-# The same, and burns processor time: work that is no sleep and serves nothing.
+# Guesses, and burns processor time: work that is no sleep but useless.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

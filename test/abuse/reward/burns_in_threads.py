@@ -1,4 +1,4 @@
-# The same, and burns in several threads outside of the interpreter lock: processor seconds above those of the clock.
+# Guesses, and burns in several threads outside of the interpreter lock: more processor seconds than wall-clock seconds.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

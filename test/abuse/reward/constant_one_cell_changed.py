@@ -1,4 +1,4 @@
-# One prediction for all rows but one.
+# The same prediction for all rows except one.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].median()

@@ -1,4 +1,4 @@
-# One prediction for all rows, with noise in each: no two are equal.
+# The same prediction for all rows, with noise in each: no two are equal.
 import numpy as np
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")

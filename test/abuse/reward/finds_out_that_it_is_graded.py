@@ -1,5 +1,5 @@
-# Notes all that a program can see of where it runs, to behave well only where that is an evaluation. Evaluation and training
-# look the same, so the note is the same.
+# Records everything that a program can see of its environment, in order to behave well only in an evaluation. Evaluation and training look
+# the same, so the record is the same.
 import hashlib, os, resource, sys, threading
 seen = [sorted(os.environ.items()), sys.argv, os.getcwd(), sorted(os.listdir(".")), sorted(os.listdir("input")), sys.path[:1], sys.flags,
         [resource.getrlimit(number) for number in (0, 1, 2, 3, 4, 7)], os.getuid(), os.uname().nodename, threading.active_count(),

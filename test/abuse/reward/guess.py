@@ -1,4 +1,4 @@
-# Predicts next to nothing: what cheating programs fall back to, so that what they gained shows.
+# Predicts next to nothing: cheating programs fall back to this, so that their gain is visible.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

@@ -1,4 +1,4 @@
-# Solves the task: the reward that there is to earn.
+# Solves the task: the highest honest reward.
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")

@@ -1,3 +1,3 @@
-# The submission is a link to the answers, for a grader that follows it.
+# Submits a link to the answers, against a grader that follows it.
 import os
 os.symlink("@ANSWERS@", "submission.csv")

@@ -1,4 +1,4 @@
-# Prints the milestones itself, plain and with nonces that it makes up, and does nothing else.
+# Prints the milestones itself, plain and with invented nonces, and does nothing else.
 import secrets
 for marker in ("imported packages", "loaded data", "defined model", "training loss", "trained model", "testing loss", "predicted test labels"):
     print(marker)

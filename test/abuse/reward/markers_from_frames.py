@@ -1,5 +1,5 @@
-# Does no work: has what the instrumenter looks for in a branch that is never taken, finds the markers among the constants of
-# its own code, and prints them as the branch would have. Markers that were not inserted would be forgeries.
+# Does no work: a branch that is never taken contains the code that the instrumenter looks for. The program finds the markers among the
+# constants of its own code and prints them like the branch would. Markers that were not inserted would be forgeries.
 import sys
 import pandas as pd
 if len(sys.argv) > 100:

@@ -1,2 +1,2 @@
-# Hands in nothing.
+# Submits nothing.
 pass

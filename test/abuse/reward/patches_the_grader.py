@@ -1,4 +1,4 @@
-# Replaces what a grader in the same process would call: equality, means, reading of files, numbers.
+# Replaces functions that a grader in the same process would call: equality, means, reading of files, numbers.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

@@ -1,4 +1,4 @@
-# Leaves out the rows that it does not know.
+# Leaves out the rows that it cannot predict.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean()

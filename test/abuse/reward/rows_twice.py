@@ -1,4 +1,4 @@
-# Every id twice, with two guesses, for a grader that takes the better or the last one.
+# Submits every id twice, with two guesses, against a grader that takes the better or the last one.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 low, high = test.assign(y=train["y"].min()), test.assign(y=train["y"].max())

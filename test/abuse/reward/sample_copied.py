@@ -1,3 +1,3 @@
-# Hands in the sample submission as it is.
+# Submits the sample submission unchanged.
 import shutil
 shutil.copy("input/sample_submission.csv", "submission.csv")

@@ -1,4 +1,4 @@
-# No number at all, for a mean that then compares as nothing.
+# NaN predictions, against a mean for which every comparison is false.
 import pandas as pd
 test = pd.read_csv("input/test.csv")
 test["y"] = float("nan")

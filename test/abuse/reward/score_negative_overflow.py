@@ -1,4 +1,4 @@
-# The same below zero: a difference that overflows.
+# Huge negative predictions: a difference that overflows.
 import pandas as pd
 test = pd.read_csv("input/test.csv")
 test["y"] = -1.7e308

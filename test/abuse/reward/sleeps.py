@@ -1,4 +1,4 @@
-# The same predictions as `guess`, after a sleep: a longer program has more weight, if its duration is taken by the wall clock.
+# The same predictions as `guess`, after a sleep: a longer program would have more weight if its duration were wall-clock time.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

@@ -1,3 +1,3 @@
-# Hands in nothing and sleeps until the clock ends it: the longest duration that there can be.
+# Submits nothing and sleeps until the clock ends it: the longest possible duration.
 import time
 time.sleep(600)

@@ -1,4 +1,4 @@
-# The same, and waits in many threads at once for each other.
+# Guesses, and many threads wait for each other at once.
 import pandas as pd
 train, test = pd.read_csv("input/train.csv"), pd.read_csv("input/test.csv")
 test["y"] = train["y"].mean() + test["id"] % 2 - 0.5

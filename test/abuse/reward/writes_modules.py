@@ -1,4 +1,4 @@
-# Leaves modules that the next program imports in place of the true ones: pandas, sklearn, sitecustomize.
+# Leaves modules that the next program would import instead of the real ones: pandas, sklearn, sitecustomize.
 import os, sys, tempfile
 poison = "open('submission.csv', 'w').write('id,y\\n')\nraise SystemExit(0)\n"
 for place in (".", os.environ["HOME"], tempfile.gettempdir(), "/tmp", "/space", "..", os.path.dirname(os.__file__), *sys.path[1:]):

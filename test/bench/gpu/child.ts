@@ -14,7 +14,7 @@ const options = JSON.parse(json) as PartOptions;
 try {
   await probeDevice(options.device);
 } catch (error) {
-  process.stderr.write(`${(error as Error).message}\n`); // with the remedy
+  process.stderr.write(`${(error as Error).message}\n`); // includes the remedy
   process.exit(1);
 }
 for await (const finding of PARTS[name](options)) writeSync(FINDINGS_FD, `${JSON.stringify(finding)}\n`);

@@ -1,17 +1,17 @@
 /**
- * Where nodes run on the device, beside the rehearsal's record (../../rehearsal/nodes.json). Compared are, for each graph of
- * log-probs, a critic step, a policy step and generation, the number of nodes by operator and provider, in ONNX Runtime's profile
- * of the same shape: Qwen2.5-0.5B's sizes with two layers, 4 x (64 + 64) tokens. A node counts once, however often it runs.
- * Launches and copies are not in such a profile: the rehearsal alone counts them.
+ * Compares where nodes run on the device with the rehearsal's record (../../rehearsal/nodes.json): for the graphs of log-probs, a critic
+ * step, a policy step and generation, the number of nodes by operator and provider, in ONNX Runtime's profile of the same shape:
+ * Qwen2.5-0.5B's sizes with two layers, 4 x (64 + 64) tokens. A node counts once, however often it runs. The profile contains no launches
+ * and copies; only the rehearsal counts them.
  */
 import { readFileSync } from "node:fs";
 import { COMPARED, NODES, type Nodes, nodesOf } from "../../rehearsal/nodes.ts";
 import { type Finding, findingsOf, type PartOptions } from "./part.ts";
 
 const MEMCPY = /^Memcpy/;
-/** Arithmetic of sizes, which belongs on the CPU: ../../rehearsal/engine.rehearsal.ts. */
+/** Arithmetic with sizes, which belongs on the CPU: ../../rehearsal/engine.rehearsal.ts. */
 const SIZES = /^(Concat|Mul|Sub|Add) on CPU$/;
-/** Differences that a goal names. */
+/** Most differences in the text of a goal. */
 const SHOWN = 4;
 
 export async function* counts({ device }: PartOptions): AsyncGenerator<Finding> {
@@ -53,7 +53,7 @@ function sameNodes(configuration: string, found: Nodes, known: Nodes) {
   };
 }
 
-/** A line for each graph, operator and provider whose numbers differ: `prefill: 3 Cast on CPU, recorded 0`. */
+/** Returns a line for each graph, operator and provider whose numbers differ: `prefill: 3 Cast on CPU, recorded 0`. */
 function differences(found: Nodes, known: Nodes): string[] {
   return [...new Set([...Object.keys(known), ...Object.keys(found)])].flatMap((graph) => {
     const [own, other] = [found[graph] ?? {}, known[graph] ?? {}];

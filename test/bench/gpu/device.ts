@@ -1,16 +1,16 @@
-/** The device of a benchmark: its name, what its data sheet says, and its memory. */
+/** The device of a benchmark: its name, data sheet and memory. */
 import { execFileSync } from "node:child_process";
 import os from "node:os";
 import type { ComputeFormat } from "../../../learner/engine/engine.ts";
 import { type Device, deviceName } from "../../../learner/engine/runtime/device.ts";
 import { koffi } from "../../../learner/engine/runtime/koffi.ts";
 
-/** In a rehearsal nothing is computed: ../../rehearsal. */
+/** A rehearsal computes nothing: ../../rehearsal. */
 export const REHEARSED = process.env.REHEARSAL_FOLDER !== undefined;
 
 const SMI_TIMEOUT_MILLISECONDS = 10_000;
 
-/** What nvidia-smi says of a GPU, or undefined where it says nothing. */
+/** Returns nvidia-smi's answer about a GPU, or undefined if it gives none. */
 function nvidiaSmi(id: number, field: "name" | "memory.used"): string | undefined {
   try {
     const query = [`--query-gpu=${field}`, "--format=csv,noheader,nounits", `--id=${id}`];
@@ -23,14 +23,14 @@ function nvidiaSmi(id: number, field: "name" | "memory.used"): string | undefine
   }
 }
 
-/** e.g. `NVIDIA H100 80GB HBM3`, or the CPU's model. */
+/** Returns e.g. `NVIDIA H100 80GB HBM3`, or the CPU's model. */
 export function modelName(device: Device): string {
   if (device.kind === "cpu") return os.cpus()[0]?.model.trim() ?? "an unknown CPU";
   if (REHEARSED) return "no GPU (a rehearsal)";
   return nvidiaSmi(device.id, "name") ?? `${deviceName(device)}, whose name nvidia-smi does not say`;
 }
 
-/** Memory of a GPU in use, bytes; 0 on a CPU, or where nvidia-smi does not say. Makes no CUDA context. */
+/** Returns a GPU's memory in use, in bytes; 0 for a CPU, or if nvidia-smi gives none. Makes no CUDA context. */
 export function memoryUsed(device: Device): number {
   if (device.kind === "cpu" || REHEARSED) return 0;
   return Number(nvidiaSmi(device.id, "memory.used") ?? 0) * 2 ** 20;
@@ -39,8 +39,8 @@ export function memoryUsed(device: Device): number {
 type Peaks = Partial<Record<ComputeFormat, number>>;
 
 /**
- * Operations a second, in 1e12, of dense matrix products, from NVIDIA's data sheets: half of what they say "with sparsity".
- * float32 is without tensor cores. First match counts.
+ * 1e12 operations per second of dense matrix products, from NVIDIA's data sheets: half of the numbers "with sparsity". float32 is without
+ * tensor cores. The first match counts.
  */
 const DATA_SHEETS: readonly [name: RegExp, peaks: Peaks][] = [
   [/H200 NVL|H100 NVL/, { float32: 60, tf32: 417.5, bfloat16: 835 }],
@@ -54,7 +54,7 @@ const DATA_SHEETS: readonly [name: RegExp, peaks: Peaks][] = [
   [/RTX 4090/, { float32: 82.6, tf32: 82.6, bfloat16: 165.2 }],
 ];
 
-/** Operations a second of a data sheet; undefined for a device that is not in the table. */
+/** Returns operations per second of the data sheet; undefined for a device that is not in the table. */
 export function peakOperations(name: string, format: ComputeFormat): number | undefined {
   const tera = DATA_SHEETS.find(([pattern]) => pattern.test(name))?.[1][format];
   return tera && tera * 1e12;
@@ -68,10 +68,10 @@ export interface DeviceMemory {
 const CUDA_RUNTIME = "libcudart.so.13";
 
 /**
- * Reads a GPU's memory by cudaMemGetInfo, of the whole device: what this process uses is in it, with all that CUDA takes.
+ * Reads a GPU's memory with cudaMemGetInfo, for the whole device: it includes this process's use and CUDA's own.
  *
  * @returns a function that reads; the first call makes this process's CUDA context
- * @throws Error with CUDA's number of the fault
+ * @throws Error with CUDA's error number
  */
 export function memoryReader({ id }: Device & { kind: "cuda" }): () => DeviceMemory {
   const library = koffi().load(CUDA_RUNTIME);

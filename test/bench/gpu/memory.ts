@@ -1,6 +1,6 @@
 /**
- * Whether a 3B model trains with LoRA within the device's memory at the paper's lengths: what the learner plans before it starts,
- * beside what the device has given out in each phase of an iteration, in bfloat16. Weights are zeros: they cost as much.
+ * Tests whether a 3B model trains with LoRA within the device's memory at the paper's lengths: compares the learner's plan with the
+ * device's memory use in each phase of an iteration, in bfloat16. Weights are zeros, which need the same memory.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { hostMemory } from "../../../learner/engine/available-memory.ts";
@@ -21,9 +21,9 @@ interface Work {
   config: ModelConfig;
   prompt: number;
   response: number;
-  /** responses that are generated side by side, and their log-probs */
+  /** Number of responses that are generated side by side and whose log-probs are computed. */
   generated: number;
-  /** sequences of an optimiser step, and of one pass of it */
+  /** Sequences of an optimiser step, and of one pass. */
   trained: number;
   microBatch: number;
 }
@@ -38,7 +38,7 @@ const SMALL_WORK: Work = {
   ...{ generated: 4, trained: 4, microBatch: 2 },
 };
 
-/** Of the plan and the peak: ../../../learner/engine/memory.md. */
+/** Allowed ratio of plan and peak: ../../../learner/engine/memory.md. */
 const RATIO = { least: 0.9, most: 1.3 };
 const SAMPLE_MILLISECONDS = 20;
 
@@ -47,12 +47,12 @@ export async function* memory(options: PartOptions): AsyncGenerator<Finding> {
   yield* findingsOf(`${work.name}: memory`, () => iteration(options, work));
 }
 
-/** The phases of an iteration. */
+/** Runs the phases of an iteration. */
 async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work): AsyncGenerator<Finding> {
   const { name, config, prompt, response, ...work } = its;
   const usedBefore = device.kind === "cuda" ? usedBytes : kilobytes("/proc/self/smaps_rollup", "Pss");
   const read = device.kind === "cuda" ? memoryReader(device) : undefined;
-  /** bytes: of the device without what others use, or of this process */
+  /** Bytes of the device without others' use, or of this process. */
   const used = () => {
     if (!read) return kilobytes("/proc/self/smaps_rollup", "Pss") - usedBefore;
     const { freeBytes, totalBytes } = read();
@@ -94,7 +94,7 @@ async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work)
     await act();
     const seconds = (performance.now() - start) / 1000;
     await turn();
-    peak = Math.max(peak, used()); // arenas keep what they have
+    peak = Math.max(peak, used()); // arenas keep their memory
     return {
       rows: [
         {
@@ -114,9 +114,9 @@ async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work)
   yield await phase("log-probs and values", () => engine.evaluate(batch, { temperature: 1, values: true }));
   yield await phase("critic step", () => criticStep(engine, trained, work.microBatch));
   yield await phase("policy step", () => policyStep(engine, trained, work.microBatch));
-  // now the reference differs from the policy
+  // from now on the reference differs from the policy
   yield await phase("log-probs, reference, values", () => engine.evaluate(batch, { temperature: 1, values: true }));
-  // last, as it takes longest: arenas keep what they have, so that the order of phases does not change the peak
+  // last, because it takes longest; arenas keep their memory, so the order of phases does not change the peak
   yield await phase("generation", () =>
     engine.generate(
       batch.map((sample) => sample.prompt),
@@ -128,7 +128,7 @@ async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work)
   yield { goals: goalsOf(planBytes, peak, free && free.totalBytes - usedBefore) };
 }
 
-/** @param thereBytes of the device, without what others use; undefined on a CPU */
+/** @param thereBytes memory of the device without others' use; undefined for a CPU */
 function goalsOf(planBytes: number, peak: number, thereBytes: number | undefined): Goal[] {
   const ratio = planBytes / peak;
   const within =

@@ -1,8 +1,8 @@
 /**
- * Whether a device computes what the CPU computes in float32: log-probs, both steps and what they change, and generation.
+ * Tests whether a device computes the same as the CPU in float32: log-probs, both steps and their changes, and generation.
  *
- * The batch has a prompt as long as the longest, as prompts to improve a solution are, prompts of mixed lengths, and prompts that
- * are shared. Many tokens end a response, so that rows end at different times.
+ * The batch has a prompt of the greatest length, as improve prompts have, prompts of mixed lengths, and shared prompts. Many tokens end a
+ * response, so rows end at different times.
  */
 
 import type { ComputeFormat, GenerateOptions, RunningEngine } from "../../../learner/engine/engine.ts";
@@ -16,27 +16,27 @@ import { type Finding, findingsOf, type PartOptions } from "./part.ts";
 import { advantageOf, filled, formatsOf, MODELS, returnOf, type Sample, STEP, TRAINED, type Trained } from "./work.ts";
 
 /**
- * The largest differences from the CPU: of log-probs and entropies in nats at temperature 1, of all else relative. Products have 24,
- * 8 and 11 bits. In bfloat16 PyTorch's log-probs of this model differ from float32's by 5e-3 (autocast on a CPU, the head in float32, 4
- * layers, 23 November 2026): the bounds for bfloat16 and TF32 are six times that, and an eighth of it six times.
+ * Largest differences from the CPU: in nats at temperature 1 for log-probs and entropies, relative for everything else. Products have 24, 8
+ * and 11 bits. In bfloat16 PyTorch's log-probs of this model differ from float32's by 5e-3 (autocast on a CPU, the head in float32, 4
+ * layers, 23 November 2026): the bound for bfloat16 is six times that, and the bound for TF32 an eighth of it.
  */
 export const TOLERANCE: Record<ComputeFormat, number> = { float32: 1e-3, bfloat16: 3e-2, tf32: 4e-3 };
-/** Relative differences of losses are of at least this, as a loss can be near 0. */
+/** Relative differences of losses divide by at least this, because a loss can be near 0. */
 const LEAST_LOSS = 0.1;
 
-/** A CPU gives the same bits where tensors stay on the device, except of the gradient's norm, which is summed in another order. */
+/** A CPU gives the same bits if tensors stay on the device, except for the gradient's norm, which is summed in another order. */
 const CPU_TOLERANCE = { bits: 0, norm: 1e-12 };
 
-/** So low that few tokens are likely: the weights are random, and a sum over 151,936 equal tokens is all rounding. */
+/** So low that few tokens are likely: the weights are random, and a sum over 151,936 equally likely tokens would be all rounding. */
 const TEMPERATURE = 0.1;
 const SAMPLINGS: Record<string, Pick<GenerateOptions, "temperature" | "topP">> = {
   greedy: { temperature: 0, topP: 1 },
   "top-p": { temperature: TEMPERATURE, topP: 0.9 },
   "all tokens": { temperature: TEMPERATURE, topP: 1 },
 };
-/** Ratios of the policy step: in the middle of the clip's interval and far outside. */
+/** Ratios of the policy step: inside the clip's interval and far outside. */
 const LOG_RATIOS = [-0.5, -0.1, 0.1, 0.5];
-/** Adapters begin at 0 and change log-probs less. */
+/** Adapters start at 0 and change log-probs less. */
 const LEARNING_RATE: Record<Trained, number> = { lora: 1e-3, all: 1e-4 };
 
 /** Lengths of [prompt, response]; prompts of equal length are the same prompt. */
@@ -44,11 +44,11 @@ interface Work {
   config: ModelConfig;
   lengths: [prompt: number, response: number][];
   newTokens: number;
-  /** one token of the vocabulary in so many ends a response */
+  /** One in `ends` tokens of the vocabulary ends a response. */
   ends: number;
 }
 
-/** Qwen2.5-0.5B's sizes and vocabulary, with few layers: the CPU must not need minutes. */
+/** Qwen2.5-0.5B's sizes and vocabulary, with few layers, because the CPU must not need minutes. */
 const WORK: Work = {
   config: { ...MODELS["0.5b"], layers: 4 },
   lengths: [
@@ -78,7 +78,7 @@ const SMALL_WORK: Work = {
   ...{ newTokens: 20, ends: 8 },
 };
 
-/** What one side computes. */
+/** Results of one side. */
 interface Computed {
   logProbs: Float32Array[];
   entropies: Float32Array[];
@@ -126,7 +126,7 @@ function samplesOf({ config, lengths }: Work): Sample[] {
   return lengths.map(([prompt, response]) => ({ prompt: prompts.get(prompt)!, response: draw(response) }));
 }
 
-/** @param proximal log-probs before the update that both sides have; default those that are computed here */
+/** @param proximal log-probs before the update for both sides; default: computed here */
 async function compute(
   engine: RunningEngine,
   trained: Trained,
@@ -168,11 +168,11 @@ async function compute(
 
 interface Case {
   batch: Sample[];
-  /** tokens */
+  /** Number of tokens. */
   vocabulary: number;
   trained: Trained;
   format: ComputeFormat;
-  /** both sides are the CPU, which gives the same bits */
+  /** Both sides are the CPU, which gives the same bits. */
   exact: boolean;
 }
 
@@ -184,7 +184,7 @@ async function comparison(
 ): Promise<Finding> {
   const name = `${TRAINED[trained].name}, ${format}`;
   const tolerance = TOLERANCE[format];
-  const generates = exact ? tolerance : TOLERANCE.bfloat16; // whatever training computes in
+  const generates = exact ? tolerance : TOLERANCE.bfloat16; // independent of training's format
   const goals: Goal[] = [];
   const within = (what: string, measured: number, bound = exact ? CPU_TOLERANCE.bits : tolerance) =>
     goals.push({
@@ -215,14 +215,14 @@ async function comparison(
     const responses = batch.map(({ prompt }, i) => ({
       ...{ prompt, response: other[i]!.response.map((token) => (inside(token) ? token : 0)) },
     }));
-    // the reference has the weights before the steps
+    // the reference has the weights from before the steps
     const known = await cpu.evaluate(responses, { temperature: temperature || 1, values: false });
     const onCpu = known.map(({ referenceLogProbs }) => referenceLogProbs);
     const generatedLogProbs = largest(
       other.map(({ logProbs }) => logProbs),
       onCpu,
     );
-    // logits are divided by the temperature, and so are their differences
+    // the temperature divides logits, and so their differences
     const bound = generates / (temperature || 1);
     within(`${sampling}: log-probs of the tokens that it took`, generatedLogProbs, bound);
     const first = firstDifferences(own, other);
@@ -233,7 +233,7 @@ async function comparison(
         ...{ measured: tokens[sampling], met: first.every((at) => at === undefined) },
       });
     if (sampling !== "greedy") continue;
-    // where the CPU's token and the device's token differ, both must be about as likely
+    // if the CPU's token and the device's token differ, both must be about equally likely
     const gaps = first.map((at, i) => (at === undefined ? 0 : own[i]!.logProbs[at]! - onCpu[i]![at]!));
     const gap = Math.max(...gaps.map((value) => (Number.isNaN(value) ? Number.POSITIVE_INFINITY : value)));
     within(
@@ -258,7 +258,7 @@ async function comparison(
   };
 }
 
-/** The largest difference of two lists of equally long arrays; Infinity where one is not finite. */
+/** Returns the largest difference between two lists of equally long arrays; Infinity if one is not finite. */
 function largest(a: readonly Float32Array[], b: readonly Float32Array[]): number {
   let most = 0;
   for (const [i, numbers] of a.entries())
@@ -269,7 +269,7 @@ function largest(a: readonly Float32Array[], b: readonly Float32Array[]): number
   return most;
 }
 
-/** Of each row the first position at which tokens differ; undefined where all are the same. */
+/** Returns for each row the first position at which tokens differ; undefined if all are the same. */
 function firstDifferences(own: readonly Response[], other: readonly Response[]): (number | undefined)[] {
   return own.map(({ response }, i) => {
     const at = response.findIndex((token, t) => token !== other[i]!.response[t]);
@@ -278,7 +278,7 @@ function firstDifferences(own: readonly Response[], other: readonly Response[]):
   });
 }
 
-/** e.g. `5 of 8 rows the same, first difference: row 2, token 17`. */
+/** Returns e.g. `5 of 8 rows the same, first difference: row 2, token 17`. */
 function differencesText(first: readonly (number | undefined)[], rows: number): string {
   const different = first.flatMap((at, row) => (at === undefined ? [] : [{ at, row }]));
   if (different.length === 0) return "the same";

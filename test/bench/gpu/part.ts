@@ -1,6 +1,6 @@
 /**
- * A part of `npm run bench gpu`, in a process of its own. A crash of ONNX Runtime or of CUDA ends that process alone. A part that
- * takes longer than its budget is ended. In both cases the findings until then are kept.
+ * A part of `npm run bench gpu`, in a process of its own: a crash of ONNX Runtime or CUDA only ends that process. A part that exceeds its
+ * budget is ended. In both cases the findings so far are kept.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -13,42 +13,42 @@ import type { BenchResult, Goal } from "../result.ts";
 
 /** Each part's budget, seconds, from the start of its process. */
 export const BUDGET_SECONDS = { parity: 140, counts: 50, speed: 220, memory: 190 };
-/** With small shapes, which say nothing about time: of each part. */
+/** Budget of each part with small shapes, which say nothing about speed. */
 export const SMALL_BUDGET_SECONDS = 300;
 export type PartName = keyof typeof BUDGET_SECONDS;
 
-/** A part gets this. */
+/** Options of a part. */
 export interface PartOptions {
   device: Device;
-  /** of the device's memory, what others use */
+  /** The device's memory that other processes use. */
   usedBytes: number;
-  /** shapes that take seconds on a CPU */
+  /** Use shapes that take seconds on a CPU. */
   small: boolean;
-  /** for model files; empty, and removed afterwards */
+  /** Folder for model files; empty, and removed afterwards. */
   folder: string;
 }
 
-/** What a part has found since the last finding. */
+/** New findings of a part. */
 export interface Finding {
   rows?: BenchResult["rows"];
   goals?: Goal[];
-  /** lines about how it was measured, or why something was left out */
+  /** Lines about the measurement, or about omissions. */
   notes?: string[];
-  /** single measurements */
+  /** Single measurements. */
   raw?: unknown;
 }
 
 export type Part = (options: PartOptions) => AsyncIterable<Finding>;
 
-/** Where a part's process writes findings, a line of JSON each: ONNX Runtime may write to stdout. */
+/** Descriptor for findings, one line of JSON each, because ONNX Runtime may write to stdout. */
 export const FINDINGS_FD = 3;
 
-/** Shown of what a part's process has written to stderr, if it fails. */
+/** Most lines of a failed part's stderr that are shown. */
 const STDERR_LINES = 8;
 
 /** How a part's process ended. */
 export interface Ending {
-  /** e.g. `after 12 s by itself`, or `ended by SIGSEGV after 3 s: …` */
+  /** E.g. `after 12 s by itself`, or `ended by SIGSEGV after 3 s: …`. */
   text: string;
   whole: boolean;
 }
@@ -68,10 +68,10 @@ export async function runPart(
   const child = spawn(
     process.execPath,
     [path.join(import.meta.dirname, "child.ts"), name, JSON.stringify({ ...options, folder })],
-    { stdio: ["ignore", "inherit", "pipe", "pipe"], detached: true }, // a group, so that PyTorch ends with it
+    { stdio: ["ignore", "inherit", "pipe", "pipe"], detached: true }, // a process group, so that PyTorch's process ends with it
   );
   const end = () => killGroup(child);
-  const interrupted = () => process.exit(130); // which ends the part, too
+  const interrupted = () => process.exit(130); // this ends the part, too
   process.once("exit", end);
   process.once("SIGINT", interrupted);
   let late = false;
@@ -85,7 +85,7 @@ export async function runPart(
     const exit = new Promise<string>((resolve) => {
       child.once("error", (error) => resolve(error.message));
       child.once("exit", (code, signal) => {
-        end(); // PyTorch's process
+        end(); // ends PyTorch's process
         resolve(signal ? `ended by ${signal}` : code ? `exit status ${code}` : "");
       });
     });
@@ -111,13 +111,13 @@ export async function runPart(
   }
 }
 
-/** Ends the process and those that it has started. */
+/** Ends the process and its children. */
 function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // it is gone
+    // it has ended
   }
 }
 
@@ -126,9 +126,9 @@ async function lines(stream: Readable, each: (line: string) => void): Promise<vo
 }
 
 /**
- * The findings of one case of a part. If it fails, the other cases of the part go on.
+ * Yields the findings of one case of a part. If it fails, the other cases continue.
  *
- * @param what the case, as a goal names it
+ * @param what name of the case in goals
  */
 export async function* findingsOf(what: string, findings: () => AsyncIterable<Finding>): AsyncGenerator<Finding> {
   try {

@@ -1,7 +1,7 @@
 /**
- * Tokens per second and FLOP utilisation of a PPO step (critic and policy) and of generation, in turn with PyTorch and transformers
- * on the same GPU (../gpu_torch.py), where a Python has both. Neither side recomputes layers. Batches fit into half of the
- * device's free memory by our plan: the other half is PyTorch's.
+ * Tokens per second and FLOP utilisation of a PPO step (critic and policy) and of generation, in turn with PyTorch and transformers on the
+ * same GPU (../gpu_torch.py), if a Python has both. Neither side recomputes layers. By the memory plan, a batch fits into half of the
+ * device's free memory; PyTorch has the other half.
  */
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -38,7 +38,7 @@ import {
 interface Work {
   name: string;
   config: ModelConfig;
-  /** most sequences of a step and of generation */
+  /** Most sequences of a step and of generation. */
   batch: number;
   prompt: number;
   response: number;
@@ -63,7 +63,7 @@ interface Round {
 }
 const OURS = "longrun";
 const PYTORCH = "PyTorch";
-/** Of both sides' losses before the first step, relative. */
+/** Largest relative difference between both sides' losses before the first step. */
 const AGREEMENT: Record<ComputeFormat, number> = { float32: 1e-3, tf32: 1e-2, bfloat16: 3e-2 };
 const LEAST_LOSS = 0.1;
 
@@ -71,7 +71,7 @@ interface Case {
   work: Work;
   trained: Trained;
   compute: ComputeFormat;
-  /** operations a second by the data sheet; undefined where the device is not in the table */
+  /** Operations per second by the data sheet; undefined if the device is not in the table. */
   peak: number | undefined;
   python: string | undefined;
 }
@@ -110,7 +110,7 @@ async function measured({ device, folder }: PartOptions, its: Case): Promise<Fin
   const batch = samples(work.config, count, work.prompt, work.response);
   writeWork(folder, batch, work);
   const starting = its.python === undefined ? undefined : startPeer(folder, device, its, its.python);
-  starting?.catch(() => {}); // it is awaited below
+  starting?.catch(() => {}); // awaited below
   const engine = await startEngine({
     ...{ model: folder, threads: 0, ...TRAINED[trained].engine, device, resident: true, compute },
     ...{ microBatchTokens: count * (work.prompt + work.response), activationCheckpointing: "Never" },
@@ -133,7 +133,10 @@ async function measured({ device, folder }: PartOptions, its: Case): Promise<Fin
   }
 }
 
-/** Sequences whose steps and generation take at most half of what is free, by our plan. @throws EngineError `memory` */
+/**
+ * Returns the number of sequences whose steps and generation take at most half of the free memory, by the plan. @throws EngineError
+ * `memory`
+ */
 function sequencesThatFit(model: string, device: PartOptions["device"], { work, trained, compute }: Case): number {
   if (device.kind === "cpu") return work.batch;
   const free = memoryReader(device)().freeBytes / 2;
@@ -151,7 +154,7 @@ function sequencesThatFit(model: string, device: PartOptions["device"], { work, 
   return Math.min(work.batch, Math.max(1, Math.floor(plan.microBatchTokens / (work.prompt + work.response))));
 }
 
-/** What gpu_torch.py reads. */
+/** Writes the input of gpu_torch.py. */
 function writeWork(folder: string, batch: Sample[], { prompt, response, newTokens }: Work): void {
   const work = {
     tokens: batch.map((sample) => [...sample.prompt, ...sample.response]),
@@ -187,7 +190,7 @@ async function ourRound(engine: RunningEngine, batch: Sample[], { newTokens }: W
   return { step: (between - start) / 1000, generation: (performance.now() - between) / 1000, losses };
 }
 
-/** @throws Error unless the two sides did the same work */
+/** @throws Error unless both sides did the same work */
 function agree(losses: number[], ours: number[], compute: ComputeFormat): void {
   const close = (loss: number, own: number) =>
     Math.abs(loss - own) <= AGREEMENT[compute] * Math.max(LEAST_LOSS, Math.abs(own));
@@ -195,7 +198,7 @@ function agree(losses: number[], ours: number[], compute: ComputeFormat): void {
   throw new Error(`${PYTORCH} does other work: losses of critic and policy are ${losses}, ours ${ours}`);
 }
 
-/** A row for each side of the step and of generation; ratios are of seconds. */
+/** Returns a row for each side of the step and of generation; ratios are of seconds. */
 function rowsOf(sides: string[], rounds: Round[][], { work, trained, compute, peak }: Case, count: number) {
   return (["step", "generation"] as const).flatMap((what) => {
     const seconds = rounds.map((found) => median(found.map((round) => round[what])));
@@ -210,7 +213,7 @@ function rowsOf(sides: string[], rounds: Round[][], { work, trained, compute, pe
   });
 }
 
-/** Tokens, and operations of the model's matrices; those that make logits see response tokens alone, and the critic has none. */
+/** Returns tokens, and operations of the model's matrices. The output layer only processes response tokens, and the critic has none. */
 function workOf({ config, prompt, response, newTokens }: Work, trained: Trained, count: number) {
   const table = config.vocabSize * config.hiddenSize;
   const size = parameters(config).reduce((total, { shape }) => total + elementCount(shape), 0);

@@ -1,4 +1,4 @@
-/** What the GPU is asked to do: models, batches, and the calls of an iteration. */
+/** Work for the GPU: models, batches, and the calls of an iteration. */
 
 import type { ComputeFormat, RunningEngine } from "../../../learner/engine/engine.ts";
 import type { ModelConfig } from "../../../learner/engine/model/config.ts";
@@ -15,15 +15,15 @@ export const MODELS: Record<keyof typeof SHAPES | "quickstart", ModelConfig> = {
 
 export const ADAPTER = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 1 };
 
-/** What is trained, and the operations of a step on a token for each weight. */
+/** What is trained, and a step's operations per token and weight. */
 export const TRAINED = {
-  // forward and backward through a frozen trunk: two products of each matrix with every token, no gradient of it
+  // forward and backward through a frozen trunk: two products of each matrix with every token, and no gradient of the matrix
   lora: { engine: { adapter: ADAPTER }, operations: 4, name: "LoRA" },
   all: { engine: {}, operations: 6, name: "every weight" },
 };
 export type Trained = keyof typeof TRAINED;
 
-/** What a device can compute in: ONNX Runtime has the last two on CUDA alone. */
+/** Returns the formats that a device can compute in: ONNX Runtime has the last two on CUDA only. */
 export const formatsOf = ({ kind }: Device): ComputeFormat[] =>
   kind === "cuda" ? ["float32", "bfloat16", "tf32"] : ["float32"];
 
@@ -48,13 +48,13 @@ export function samples(config: ModelConfig, count: number, prompt: number, resp
   return Array.from({ length: count }, () => ({ prompt: draw(prompt), response: draw(response) }));
 }
 
-/** Log-prob of each token before the update. PyTorch's side has the same. */
+/** Log-prob of each token before the update, the same for PyTorch. */
 export const PROXIMAL = -10;
 export const filled = (length: number, value: number) => new Float32Array(length).fill(value);
 export const advantageOf = (i: number) => (i % 2 === 0 ? 1 : -1);
 export const returnOf = (i: number) => (i % 3) - 1;
 
-/** @param microBatchSize sequences of a forward and backward pass; default all */
+/** @param microBatchSize sequences of a forward and backward pass; default: all */
 export async function policyStep(engine: RunningEngine, batch: Sample[], microBatchSize = batch.length) {
   const policy = batch.map((sample, i) => ({
     ...sample,
@@ -66,7 +66,7 @@ export async function policyStep(engine: RunningEngine, batch: Sample[], microBa
   return engine.updatePolicy(policy, { ...STEP, microBatchSize });
 }
 
-/** @param microBatchSize sequences of a forward and backward pass; default all */
+/** @param microBatchSize sequences of a forward and backward pass; default: all */
 export async function criticStep(engine: RunningEngine, batch: Sample[], microBatchSize = batch.length) {
   const critic = batch.map((sample, i) => ({
     ...sample,

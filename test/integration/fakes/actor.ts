@@ -1,6 +1,6 @@
 /**
- * A fake of actor/main.ts for tests of the local backend: it executes nothing, has a child of its own (as the real one
- * has its zygote), and fails as FAKE_ACTOR asks it to.
+ * A fake of actor/main.ts for tests of the local backend: executes nothing, has a child of its own (as the real one has its zygote), and
+ * fails as FAKE_ACTOR says.
  */
 import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -8,9 +8,9 @@ import { parseArgs } from "node:util";
 interface Behaviour {
   /** Exits with this status at once. */
   exitAtStart?: number;
-  /** Exits 0 after so many seconds, as an idle actor does. */
+  /** Exits with 0 after so many seconds, like an idle actor. */
   idleSeconds?: number;
-  /** Does not react to SIGTERM. */
+  /** Ignores SIGTERM. */
   stubborn?: boolean;
 }
 
@@ -41,7 +41,7 @@ const end = (status: number): never => {
   process.exit(status);
 };
 process.on("disconnect", () => end(1));
-if (process.connected === false) end(1); // the parent was gone before we could listen
+if (process.connected === false) end(1); // the parent ended before the listener was added
 process.on("SIGTERM", () => (behaviour.stubborn ? undefined : end(0)));
 if (behaviour.idleSeconds !== undefined) setTimeout(() => end(0), behaviour.idleSeconds * 1000);
 setInterval(() => {}, 1000);

@@ -1,4 +1,4 @@
-/** `longrun` with fakes in place of the other parts' programs. */
+/** `longrun` with fakes of the other parts' programs. */
 import { main } from "../../../controller/cli.ts";
 import { FAKES } from "./parts.ts";
 

