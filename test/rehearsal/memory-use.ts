@@ -58,10 +58,11 @@ export const CONFIGURATIONS: readonly Asked[] = [
   { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 4 },
   { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 40, generation: 64, gpus: 8, response: 1024 },
   { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 80, generation: 64, gpus: 2, response: 1024 },
-  // of learner/engine/plans.md: the smallest GPU that each takes
+  // entries of learner/engine/plans.md, the smallest GPUs that fit
   { shape: "0.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, response: 1024 },
   { shape: "1.5b", train: "all", compute: "BFloat16", gigabytes: 24, generation: 64, response: 1024 },
   { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 24, generation: 64, response: 1024 },
+  { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 2, response: 1024 },
   { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
   { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
   { shape: "14b", train: "LoRA", compute: "BFloat16", gigabytes: 80, generation: 64, response: 1024 },
@@ -187,11 +188,14 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   const rows = samples(config, generationBatchSize, maxPromptTokens, maxResponseTokens);
   const prompts = rows.map(({ prompt }) => prompt);
   const together = Math.floor(plan.microBatchTokens / plan.rowTokens);
-  // a pass of the longest sequences, and one of shorter ones
+  // passes of the longest sequences, then of shorter ones: in one batch, several GPUs would get smaller passes, of about the same tokens each
   const passes = together * (devices?.length ?? 1);
   const longest = samples(config, passes, maxPromptTokens, maxResponseTokens);
-  const batch = [...longest, ...samples(config, passes, maxPromptTokens >> 1, maxResponseTokens >> 2)];
-  for (const maxNewTokens of [maxResponseTokens, FEW_TOKENS]) {
+  const shorter = samples(config, passes, maxPromptTokens >> 1, maxResponseTokens >> 2);
+  for (const [maxNewTokens, batch] of [
+    [maxResponseTokens, longest],
+    [FEW_TOKENS, shorter],
+  ] as const) {
     const options = { seeds: rows.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens };
     await phase("generation", () => engine.generate(prompts, options));
     await engine.initializeCritic(0);
