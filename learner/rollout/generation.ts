@@ -46,13 +46,12 @@ export interface Drawn {
   improvement?: Improvement;
 }
 
-/** What became of a prompt that was to improve a previous solution: it shows one, there was none yet, or it did not fit. */
+/** What became of a prompt that was to improve a previous solution; without one it asks for a solution from scratch. */
 export type Improvement = "shown" | "noPrevious" | "tooLong";
 
 export interface Launched {
   samples: number;
   tokens: number;
-  /** Prompts that were to improve a previous solution. Those that do not show one ask for a solution from scratch. */
   improvePrompts: Record<Improvement, number>;
   verificationFailures: number;
   /** Why the static policy did not instrument, of each program where it did not. */
@@ -280,8 +279,14 @@ function newChange(): PromiseWithResolvers<void> {
 
 export function nothingLaunched(): Launched {
   const improvePrompts = { shown: 0, noPrevious: 0, tooLong: 0 };
-  const counts = { samples: 0, tokens: 0, verificationFailures: 0 };
-  return { ...counts, improvePrompts, instrumenterFaults: [], instrumentSeconds: [] };
+  return {
+    samples: 0,
+    tokens: 0,
+    verificationFailures: 0,
+    improvePrompts,
+    instrumenterFaults: [],
+    instrumentSeconds: [],
+  };
 }
 
 /** Returns the seed of a sample's program, below 2^32. @param name what the sample's random choices are named by */
