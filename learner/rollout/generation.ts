@@ -279,14 +279,8 @@ function newChange(): PromiseWithResolvers<void> {
 
 export function nothingLaunched(): Launched {
   const improvePrompts = { shown: 0, noPrevious: 0, tooLong: 0 };
-  return {
-    samples: 0,
-    tokens: 0,
-    verificationFailures: 0,
-    improvePrompts,
-    instrumenterFaults: [],
-    instrumentSeconds: [],
-  };
+  const counts = { samples: 0, tokens: 0, verificationFailures: 0 };
+  return { ...counts, improvePrompts, instrumenterFaults: [], instrumentSeconds: [] };
 }
 
 /** Returns the seed of a sample's program, below 2^32. @param name what the sample's random choices are named by */
