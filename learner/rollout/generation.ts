@@ -64,13 +64,12 @@ export interface Drawn {
   improvement?: Improvement;
 }
 
-/** What became of a prompt that was to improve a previous solution: it shows one, there was none yet, or it did not fit. */
+/** What became of a prompt that was to improve a previous solution; without one it asks for a solution from scratch. */
 export type Improvement = "shown" | "noPrevious" | "tooLong";
 
 export interface Launched {
   samples: number;
   tokens: number;
-  /** Prompts that were to improve a previous solution. Those that do not show one ask for a solution from scratch. */
   improvePrompts: Record<Improvement, number>;
   verificationFailures: number;
   /** Why the static policy did not instrument, of each program where it did not. */
