@@ -70,7 +70,9 @@ async function trainOn(
       leases: { attempts: { hasQueued: () => true } },
       addPreviousSolution: (solution: unknown) => kept.push(solution),
     },
-    rollout: { generation: () => ({ underway: new Map(), begin: () => {}, end: async () => {} }) },
+    rollout: {
+      generation: () => ({ underway: new Map(), begin: () => {}, end: async () => {}, takeLaunched: () => {} }),
+    },
     spec: {
       ...{ algorithm: { ...ALGORITHM, ...algorithm }, evaluation, stopping: { iterations: 5 }, seed: 1 },
       ...{ actors: { sandboxResources: {} }, model: { temperature: 1, maxResponseTokens: 8 } },

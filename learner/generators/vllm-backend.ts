@@ -26,9 +26,8 @@ export interface VllmOptions {
 const PREFIX = "longrun-";
 /** Log-probs that vLLM gives for a probability of 0. */
 const LEAST_LOG_PROB = -9999;
-/** At this temperature the log-probs of all tokens are alike but for this much, nats. */
-const HOT = 1e5;
-const HOT_SPREAD = 0.1;
+/** Any token that no model is certain of. */
+const ONLY_TOKEN = 7;
 /** Seconds that vLLM may take to load an adapter or to say which models it has. */
 const ANSWER_SECONDS = 120;
 
@@ -77,15 +76,15 @@ export class VllmBackend implements Backend {
     return backend;
   }
 
-  /** Far above temperature 1 all tokens are equally probable, unless log-probs are those before the temperature: vLLM's default. */
+  /** A token that is the only one allowed is certain, unless log-probs are those before sampling parameters: vLLM's default. */
   async #checkLogProbs(): Promise<void> {
-    const sampling = { seed: 1, temperature: HOT, topP: 1, maxTokens: 16, stopTokens: [] };
+    const sampling = { seed: 1, temperature: 1, topP: 1, maxTokens: 1, stopTokens: [] };
     const row = { id: "", prompt: [1, 2, 3], ...sampling };
     const signal = AbortSignal.timeout(ANSWER_SECONDS * 1000);
-    const { logProbs } = rowOf(row, await this.#complete(this.#o.modelName, row, signal));
-    const [least, most] = [Math.min(...logProbs), Math.max(...logProbs)];
-    if (most - least < HOT_SPREAD) return;
-    const found = `at temperature ${HOT} drawn tokens have log-probs from ${least} to ${most}`;
+    const only = { allowed_token_ids: [ONLY_TOKEN] };
+    const [logProb] = rowOf(row, await this.#complete(this.#o.modelName, row, signal, only)).logProbs;
+    if (logProb! > -0.01) return;
+    const found = `the only token that is allowed has log-prob ${logProb}, not 0`;
     throw new GeneratorError("failed", `${found}: start vLLM with --logprobs-mode processed_logprobs`);
   }
 
@@ -140,14 +139,14 @@ export class VllmBackend implements Backend {
 
   async close(): Promise<void> {}
 
-  async #complete(model: string, row: RowRequest, signal: AbortSignal): Promise<Completion> {
+  async #complete(model: string, row: RowRequest, signal: AbortSignal, more: object = {}): Promise<Completion> {
     const { prompt, seed, temperature, topP, maxTokens, stopTokens } = row;
     // vLLM's log-probs are then those of the tokens that top-p leaves, which the learner's are not
     if (topP !== 1) throw new GeneratorError("request", `topP is ${topP}: with vLLM model.topP must be 1`);
     const sampling = { seed, temperature, top_p: 1, max_tokens: maxTokens, stop_token_ids: stopTokens };
     const output = { logprobs: 0, return_token_ids: true, skip_special_tokens: false };
     return JSON.parse(
-      await this.#call("/v1/completions", { model, prompt, ...sampling, ...output }, signal),
+      await this.#call("/v1/completions", { model, prompt, ...sampling, ...output, ...more }, signal),
     ) as Completion;
   }
 

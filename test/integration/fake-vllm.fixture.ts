@@ -16,6 +16,7 @@ interface Completion {
   stop_token_ids: number[];
   logprobs: number;
   return_token_ids: boolean;
+  allowed_token_ids?: number[];
 }
 
 export class FakeVllm {
@@ -98,6 +99,9 @@ export class FakeVllm {
     const { seed, temperature, top_p: topP, max_tokens: maxNewTokens, stop_token_ids: eosIds } = asked;
     const how = { seeds: [seed], temperature, topP, maxNewTokens, eosIds };
     const [row] = await engine.generate([Int32Array.from(asked.prompt)], how);
+    if (temperature > 2)
+      return void refuse(400, `temperature must be in [0, 2], got ${temperature}.`, "BadRequestError");
+    if (asked.allowed_token_ids) [row!.response[0], row!.logProbs[0]] = [asked.allowed_token_ids[0]!, 0];
     if (this.rawLogProbs) {
       const sequence = { prompt: Int32Array.from(asked.prompt), response: row!.response };
       const [raw] = await engine.evaluate([sequence], { temperature: 1, values: false, reference: false });
