@@ -17,7 +17,7 @@ export function generatorSentence(lines: readonly IterationMetrics[]): string {
   const faults = Object.entries(FAULTS)
     .map(([fault, words]) => ({ words, times: total(({ faults }) => faults[fault] ?? 0) }))
     .filter(({ times }) => times > 0)
-    .map(({ words, times }) => `${words} ${count(times)} times`);
+    .map(({ words, times }) => `${words} ${times === 1 ? "once" : `${count(times)} times`}`);
   const [moved, unchecked] = [total(({ movedRows }) => movedRows), total(({ uncheckedRows }) => uncheckedRows)];
   return [
     "Generators wrote the solutions.",

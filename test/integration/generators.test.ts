@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { EngineBackend } from "../../learner/generators/engine-backend.ts";
@@ -58,8 +58,10 @@ describe("longrun serve as generators", () => {
       "adapter",
     );
     await publish(0);
-    const kill = () => servers[0]!.child.kill("SIGKILL");
-    const samples = written(await new Writing(engine, generators).samples(0, 12, kill));
+    const writing = new Writing(engine, generators).samples(0);
+    while (generators.status.generators[0]!.running === 0) await nextTurn();
+    servers[0]!.child.kill("SIGKILL");
+    const samples = written(await writing);
     assert.deepEqual(samples, (await alone("adapter"))[0]);
     const { faults, movedRows } = generators.takeCounts();
     assert.equal(faults.lost, 1);
