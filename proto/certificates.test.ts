@@ -166,9 +166,9 @@ test("who can talk to whom", async () => {
   });
   const impostor = await make("impostor", other, { role: "learner", name: "l", hosts, validSeconds: HOUR });
   const actor = await make("actor", authority, { role: "actor", name: "a", hosts, validSeconds: HOUR });
-  const generator = await make("generator", authority, { role: "generator", name: "g", hosts, validSeconds: HOUR });
   const expired = await make("expired", authority, { role: "actor", name: "a", validSeconds: HOUR, now: past });
   const stranger = await make("stranger", other, { role: "actor", name: "a", validSeconds: HOUR });
+  const generator = await make("generator", authority, { role: "generator", name: "g", hosts, validSeconds: HOUR });
   const cases: [string, string, number][] = [
     [learner, actor, grpc.status.OK],
     [elsewhere, actor, grpc.status.UNAVAILABLE],
