@@ -1,6 +1,6 @@
-/** Limits of a fetch. README.md of this folder says the same in a table. */
+/** Limits of fetches and of pushes. README.md of this folder and of ../results say the same in tables. */
 export interface TransferLimits {
-  /** Files that are fetched side by side. */
+  /** Files, or parts of one, that are on their way side by side. */
   filesAtOnce: number;
   /** Tries of a request in a row that bring nothing. A byte that arrives starts the count anew. */
   tries: number;
