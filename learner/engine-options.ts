@@ -53,8 +53,9 @@ export async function place(
 ): Promise<MemoryPlan> {
   const { threads, activationCheckpointing } = spec.learner;
   const asked = requestOf(spec, policy, { kind: "cpu" });
-  // generators write: the learner has no KV cache
-  const request = options.generators.length > 0 ? { ...asked, generationBatchSize: 1 } : asked;
+  // generators write: the learner has a KV cache only for its frozen copy, which inserts markers into as many programs at once
+  const isCacheless = options.generators.length > 0 && asked.instrumenter === undefined;
+  const request = isCacheless ? { ...asked, generationBatchSize: 1 } : asked;
   return placed(spec, options, log, restarted, (devices, budget) =>
     fitRun({ ...request, ...devices }, threads, budget, activationCheckpointing),
   );

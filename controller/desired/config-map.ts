@@ -26,7 +26,7 @@ const CONTROLLERS_OWN: Record<string, readonly string[]> = {
     ...["disruption", "sharedMemory"],
   ],
   generation: [
-    ...["replicas", "image", "imagePullPolicy", "resources", "sharedMemory", "podTemplate"],
+    ...["engine", "replicas", "image", "imagePullPolicy", "resources", "sharedMemory", "podTemplate"],
     ...["scaleDownSeconds", "startSeconds", "drainSeconds"],
   ],
   actors: [

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse } from "yaml";
+import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { runOf } from "../run.fixture.ts";
 import { desiredNetworkPolicies, desiredServiceAccounts } from "./access.ts";
 import { desiredConfigMap } from "./config-map.ts";
@@ -160,14 +161,15 @@ test("the learner reaches generators and DNS; generators reach nobody, and the l
   assert.ok(accounts.includes(podOf({ generation: {} }).serviceAccountName!));
 });
 
-test("the learner reads which engine; how many generators there are and where starts no learner anew", () => {
-  const run = runOf({ model: MODEL, generation: { engine: "VLLM", replicas: { min: 2, max: 4 }, image: "a" } });
+test("the learner is told that there are generators, and accepts it; what they are and how many starts no learner anew", () => {
+  const run = runOf({ model: MODEL, generation: { ...VLLM, replicas: { min: 2, max: 4 } } });
   const text = desiredConfigMap(run).data!["trainingrun.yaml"]!;
-  assert.deepEqual(parse(text).spec.generation, { engine: "VLLM" });
+  assert.deepEqual(parse(text).spec.generation, {});
+  parseTrainingRun(text, "config");
   const digest = (generation?: object) => inputsOf(runOf({ model: MODEL, ...(generation && { generation }) })).learner;
   const more = { replicas: { min: 3, max: 9 }, image: "b", drainSeconds: 1, resources: { limits: { cpu: 1 } } };
   assert.equal(digest({}), digest(more));
-  assert.notEqual(digest({}), digest(VLLM));
+  assert.equal(digest({}), digest(VLLM));
   assert.notEqual(digest({}), digest());
 });
 
