@@ -36,7 +36,7 @@ function look(pods: Pod[], jobs: Job[] = [actorJob(0, 0)]) {
   const of: Record<string, (Pod | Job)[]> = { Pod: pods, Job: jobs };
   const cache = {
     trainingRun: () => RUN,
-    get: () => undefined,
+    get: ({ kind }, key) => (of[kind] ?? []).find(({ metadata }) => `team/${metadata.name}` === key) as never,
     ownedBy: ({ kind }, _, uid) => (of[kind] ?? []).filter((it) => controllerUid(it) === uid) as never,
     labelledJobs: () => [],
   } satisfies Cache;
@@ -50,6 +50,15 @@ test("a run has no pods, and gives its quota back, where one of a lost node is s
   assert.deepEqual([waited.hasPods, waited.nextLossMs], [true, NOW_MS + 1000], "looked at again when its time is over");
   const over = look([terminating("quick-actor-0-0", -PAST_GRACE_SECONDS)]);
   assert.deepEqual([over.hasPods, over.nextLossMs], [false, undefined]);
+});
+
+test("the quota does not wait for the copy of results, which it does not cover", () => {
+  const owner = { apiVersion: RUN.apiVersion, kind: RUN.kind, name: "quick", uid: RUN.metadata.uid, controller: true };
+  const metadata = { name: "quick-results", namespace: "team", uid: uidOf("quick-results"), ownerReferences: [owner] };
+  const job: Job = { apiVersion: "batch/v1", kind: "Job", metadata };
+  const pod = terminating("quick-results", 1);
+  const { results, resultsPod, hasPods } = look([pod], [job]);
+  assert.deepEqual([results, resultsPod, hasPods], [job, pod, false]);
 });
 
 test("an actor that leaves, or whose pod is left alone, is replaced under another name", () => {

@@ -57,7 +57,10 @@ export interface Observed {
   link: LearnerObserved | undefined;
   /** What Kueue has of the run, where the controller works with Kueue. */
   workload: Workload | undefined;
-  /** Whether a pod of it takes part of a node: one that has ended does not, nor one of a lost node. */
+  /**
+   * Whether a pod of it takes part of a node: one that has ended does not, nor one of a lost node. Pods of `NAME-results` do not count:
+   * they have no GPU, the Workload does not ask for them, and the quota does not wait for a copy into a bucket.
+   */
   hasPods: boolean;
   /** When the next pod that is being deleted counts as one of a lost node, Unix milliseconds. */
   nextLossMs: number | undefined;
@@ -102,7 +105,8 @@ export function observe(
   const [init, model, results] = ["init", "model", "results"].map((it) => child<Job>(JOB, it));
   const generators = child<Deployment>(DEPLOYMENT, GENERATORS);
   const generatorPods = podsOf(generators, run, cache);
-  const pods = [...learnerPods, ...generatorPods, ...jobs.flatMap(podsOfJob)];
+  const others = jobs.filter(({ metadata: { name } }) => name !== results?.metadata.name);
+  const pods = [...learnerPods, ...generatorPods, ...others.flatMap(podsOfJob)];
   const [authority, learner] = ["ca", "learner-tls"].map((it) => child<Secret>(SECRET, it));
   return {
     run,
