@@ -146,10 +146,11 @@ export class Generators {
     if (this.#current?.policyVersion === policyVersion) return;
     const { directory, engine, log } = this.#o;
     const folder = join(directory, String(policyVersion));
-    await rm(folder, { recursive: true, force: true });
+    const before = this.#current;
+    // what a learner that was killed has left would lie on the volume until the run ends
+    await rm(before ? folder : directory, { recursive: true, force: true });
     await mkdir(folder, { recursive: true });
     await engine.savePolicy(folder);
-    const before = this.#current;
     this.#current = await weightsIn(folder, policyVersion);
     const { digest, kind, files } = this.#current;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);

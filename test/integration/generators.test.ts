@@ -1,6 +1,6 @@
 /** The learner with generators: `longrun serve --tls` as real processes over mutual TLS, and servers that lie. */
 import assert from "node:assert/strict";
-import { mkdtempSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
@@ -50,6 +50,16 @@ describe("longrun serve as generators", () => {
       const { faults, movedRows, uncheckedRows } = generators.takeCounts();
       assert.deepEqual([faults, movedRows, uncheckedRows], [{ lost: 0, oldVersion: 0, logProbs: 0 }, 0, 0]);
     });
+
+  test("weights that a killed learner has left are removed", async () => {
+    const directory = mkdtempSync(join(folder, "weights-"));
+    mkdirSync(join(directory, "7"));
+    const { generators } = await learner([], "adapter", { directory });
+    await generators.publish(5);
+    assert.deepEqual(readdirSync(directory), ["5"]);
+    await generators.publish(6);
+    assert.deepEqual(readdirSync(directory), ["6"]);
+  });
 
   test("one is killed while it writes: its rows go to the other one, and the samples are the same", async () => {
     const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
