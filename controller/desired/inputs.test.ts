@@ -53,6 +53,18 @@ describe("inputs", () => {
   for (const [what, spec] of ACTOR)
     test(`actors: ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
 
+  const GENERATOR: [what: string, spec: object, same: boolean][] = [
+    ["more of them", { replicas: { max: 3 } }, true],
+    ["their GPUs", { resources: { limits: { "nvidia.com/gpu": 4 } } }, false],
+    ["their nodes", { podTemplate: { spec: { nodeSelector: { a: "b" } } } }, false],
+  ];
+  for (const [what, generation, same] of GENERATOR)
+    test(`generators: ${what} ${same ? "ask for no other" : "are queued anew"}`, () => {
+      const [few, many] = [inputsOf(runOf({ generation: {} })), inputsOf(runOf({ generation }))];
+      assert.equal(many.generator === few.generator, same);
+      assert.equal(many.learner, few.learner);
+    });
+
   /** Other values of a field, where the schema has simple ones. */
   const others = ({ type, enum: values, default: byDefault, minimum = 0, maximum = Infinity }: Schema): unknown[] => {
     if (values) return values.filter((value) => value !== byDefault);

@@ -1,5 +1,5 @@
 /**
- * What the user asked of the pods of a run, as two digests. They leave out what the controller adds: its images, its
+ * What the user asked of the pods of a run, as digests. They leave out what the controller adds: its images, its
  * defaults, its arguments and probes. Two versions of the controller therefore make the same digests of one run, and an
  * upgrade alone changes none.
  */
@@ -9,6 +9,8 @@ import { digestOf, type Run } from "./names.ts";
 export interface Inputs {
   learner: string;
   actor: string;
+  /** Of runs with generators: what decides where they fit. */
+  generator?: string;
 }
 
 /** Fields of `spec.learner` that the pod has and the learner does not read. */
@@ -19,6 +21,7 @@ const ACTOR_FIELDS = [
   ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
   ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds", "evictionGraceSeconds"],
 ];
+const GENERATOR_FIELDS = ["engine", "resources", "podTemplate"];
 const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
 
 /**
@@ -26,11 +29,12 @@ const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes
  * @param choices nodes that Kueue chose, see flavors.ts
  */
 export function inputsOf(run: Run, choices: unknown = {}): Inputs {
-  const { learner = {}, actors = {}, tasks = [] } = asWritten(run.spec);
+  const { learner = {}, actors = {}, tasks = [], generation } = asWritten(run.spec);
   const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
   return {
     learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices]),
     actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices]),
+    ...(generation && { generator: digestOf(pick(generation, GENERATOR_FIELDS)) }),
   };
 }
 
