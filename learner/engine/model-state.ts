@@ -6,7 +6,7 @@ import { type Moments, newMoments } from "./adamw.ts";
 import { EngineError } from "./errors.ts";
 import { type ParameterShape, Parameters } from "./graph/parameters.ts";
 import { DTYPES, elementCount, type TypedArray } from "./graph/tensor.ts";
-import { readHeader, readSafetensors, readTensor, writeSafetensors } from "./model/safetensors.ts";
+import { readHeader, readTensor, writeSafetensors } from "./model/safetensors.ts";
 import type { Tensor } from "./model/weights.ts";
 
 /** Optimiser steps, and the moments after the last. */
@@ -78,8 +78,7 @@ export function writeMoments(file: string, { moments, steps, weights }: SavedSta
 
 /** The float32 weights in an optimiser's file; empty where there are none. */
 export function readMasters(file: string, { weights }: ModelState): ReadonlyMap<string, Float32Array> {
-  const { tensors } = readHeader(file);
-  const stored = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const stored = storedIn(file);
   return new Map(
     weights.shapes.flatMap(({ name }) => {
       const found = stored.get(MASTER + name);
@@ -108,8 +107,7 @@ export function readMoments(file: string, model: ModelState): TakenSteps | undef
     throw new EngineError("checkpoint", `${file}: its metadata has no step count`);
   if (steps === 0) return undefined;
   const moments = newMoments(model.weights.data.length);
-  const tensors = readSafetensors(file);
-  for (const kind of KINDS) fill(model.weights.over(moments[kind]), tensors, file, `${kind}.`);
+  for (const kind of KINDS) fill(model.weights.over(moments[kind]), file, `${kind}.`);
   return { moments, steps };
 }
 
@@ -121,20 +119,23 @@ export function writeCritic(folder: string, weights: Parameters): void {
 
 /** @throws EngineError `checkpoint` when a parameter is missing */
 export function readCritic(folder: string, weights: Parameters): void {
-  const file = path.join(folder, "model.safetensors");
-  fill(weights, readSafetensors(file), file);
+  fill(weights, path.join(folder, "model.safetensors"));
 }
 
 const tensorsOf = (weights: Parameters): Map<string, Tensor> =>
   new Map(weights.shapes.map(({ name, shape }) => [name, { shape, data: weights.get(name).data as Float32Array }]));
 
-function fill(weights: Parameters, tensors: ReadonlyMap<string, Tensor>, file: string, prefix = ""): void {
+/** Reads one tensor at a time: a file can be larger than what is free. */
+function fill(weights: Parameters, file: string, prefix = ""): void {
+  const stored = storedIn(file);
   for (const { name } of weights.shapes) {
-    const tensor = tensors.get(prefix + name);
+    const tensor = stored.get(prefix + name);
     if (!tensor) throw new EngineError("checkpoint", `${file}: ${prefix}${name} is missing`);
-    weights.set(name, tensor.data);
+    weights.set(name, readTensor(tensor));
   }
 }
+
+const storedIn = (file: string) => new Map(readHeader(file).tensors.map((tensor) => [tensor.name, tensor]));
 
 /** sha256 over names, weights and moments of the models, in order; hex. */
 export function digestOf(models: Readonly<Record<string, SavedState | undefined>>): string {
@@ -149,10 +150,14 @@ export function digestOf(models: Readonly<Record<string, SavedState | undefined>
   return hash.digest("hex");
 }
 
+/** Node.js hashes less than 2 GiB at once, and the embedding of a 7B model has more. */
+const HASH_BYTES = 2 ** 30;
+
 function hashParameters(hash: Hash, parameters: Parameters): void {
   for (const { name, shape } of parameters.shapes) {
     const { data } = parameters.get(name);
     hash.update(`${name} ${shape}\n`);
-    hash.update(bytesOf(data));
+    const bytes = bytesOf(data);
+    for (let at = 0; at < bytes.length; at += HASH_BYTES) hash.update(bytes.subarray(at, at + HASH_BYTES));
   }
 }
