@@ -316,9 +316,9 @@ describe("values that loosen a pod are refused with field, value and remedy", { 
 });
 
 describe("the CRD", { skip }, () => {
-  test("fits into the annotation of kubectl apply, twice", () => {
+  test("fits into the annotation of kubectl apply, and leaves a quarter of it to others", () => {
     const bytes = JSON.stringify(parse(readFileSync(CRD_FILE, "utf8"))).length;
-    assert.ok(bytes < ANNOTATION_BYTES / 1.5, `${bytes} bytes`);
+    assert.ok(bytes < 0.75 * ANNOTATION_BYTES, `${bytes} bytes`);
   });
 
   test("a run of an older CRD, with a name and a podTemplate that are refused now, can be written to and deleted", async () => {
