@@ -316,7 +316,7 @@ describe("values that loosen a pod are refused with field, value and remedy", { 
 });
 
 describe("the CRD", { skip }, () => {
-  test("fits into the annotation of kubectl apply, with a quarter to spare", () => {
+  test("fits into the annotation of kubectl apply, and leaves a quarter of it to others", () => {
     const bytes = JSON.stringify(parse(readFileSync(CRD_FILE, "utf8"))).length;
     assert.ok(bytes < 0.75 * ANNOTATION_BYTES, `${bytes} bytes`);
   });

@@ -94,6 +94,12 @@ describe("rows", () => {
     const [row] = iterationRows({ ...line, importanceDeviates: true }, 160);
     assert.equal(row, `${iterationRow(line, 160)}  sampling and training disagree on probabilities`);
   });
+  test("generators that were not used are noted", () => {
+    const generation = { faults: { lost: 1, oldVersion: 0, logProbs: 2 }, movedRows: 5 };
+    const [row] = iterationRows({ ...line, generation }, 200);
+    assert.match(row!, / {2}1 generator lost, 2 generators with other log-probs, 5 rows moved$/);
+  });
+
   test("a narrow terminal gets fewer columns, never a broken line", () => {
     for (let width = 10; width < 130; width++) {
       assert.ok(iterationRow(line, width).length <= width, `${width}`);

@@ -110,7 +110,8 @@ export function loraAdaptation(
     sessionOptions: frozenSessionOptions(mapped),
     frozen: { mapped, lora },
     generatorWeights: (weights, role) =>
-      role === "reference" ? { base: mapped } : { base: mapped, adapter: { lora, weights } },
+      // an adapter without layers has no graph that a GPU could join
+      role === "reference" || shapes.length === 0 ? { base: mapped } : { base: mapped, adapter: { lora, weights } },
     write: (folder, policy) => writeAdapter(folder, { lora, weights: viewsOf(policy) }, model),
     read(folder) {
       const adapter = readAdapter(folder, config);
