@@ -14,7 +14,7 @@ spec: {tasks: [{name: diamonds}], model: {policy: quickstart, instrumenter: ${in
   const { spec } = parseTrainingRun(text, "test");
   const options = { device: "cpu", memoryBytes: 64e9, generators };
   const { rows } = await place(
-    policyFolder("quickstart", "test", undefined),
+    policyFolder("quickstart", "test", "/models"),
     spec,
     options,
     pino({ level: "silent" }),
