@@ -75,6 +75,15 @@ test("a failed run is deleted when its ttl is over, and not before, nor once it 
   assert.equal(await deleted(5, true), false);
 });
 
+test("a run whose volume is gone waits for no copy of it", async () => {
+  const checkpoint = { iteration: 3, digest: "d", path: "checkpoints/1-000003" };
+  const status = { phase: "Failed", startTime: at(-7200), completionTime: at(-3600), conditions: [FAILED], checkpoint };
+  const results = { s3: { bucket: "results", prefix: "team/quick" } };
+  const { calls, look } = clusterOf(runOf({ ttlSecondsAfterFinished: 5, results }, status));
+  await look().catch(() => {});
+  assert.ok(calls.includes("delete TrainingRun"));
+});
+
 const owned = (name: string, ownerUid: string) => ({
   ...{ name, namespace: "team", uid: `uid-${name}`, resourceVersion: "1", creationTimestamp: at(-600) },
   ownerReferences: [{ uid: ownerUid, controller: true }],

@@ -30,6 +30,7 @@ const isNewer = (mark: ResultsMark, known: Partial<ResultsMark> | undefined): bo
 /** Whether the last copy of a finished run is still to be made: until then, or until it has failed, its ttl does not delete the run. */
 export function owesResults({ observed }: Look): boolean {
   const mark = markNow(observed);
+  if (!observed.volume) return false; // there is nothing to copy from
   const hasFailed = observed.results && jobState(observed.results) === "failed";
   return mark?.final === true && !hasFailed && isNewer(mark, observed.run.status?.results);
 }
@@ -53,10 +54,12 @@ export async function reconcileResults(look: Look): Promise<StepResult> {
     if (isOther && waits) await writes.remove(JOB, job);
     return {};
   }
-  if (state === "succeeded") {
-    // Its end is written down first; then it makes room for the next.
-    if (isNewer(markOf(job), run.status?.results) || !isNewer(mark, markOf(job))) return {};
-  }
+  // Its end is written down first; then it makes room for the next.
+  const isKnown =
+    state === "succeeded"
+      ? !isNewer(markOf(job), run.status?.results)
+      : run.status?.results?.message === failureOf(observed, job);
+  if (!isKnown || (state === "succeeded" && !isNewer(mark, markOf(job)))) return {};
   const isAtOnce = state === "succeeded" ? mark.final : isOther;
   const waitMs = isAtOnce ? 0 : run.spec.results!.intervalSeconds * 1000 - (nowMs - endedMs(job));
   if (waitMs > 0) return { againSeconds: waitMs / 1000 };
