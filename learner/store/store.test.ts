@@ -466,19 +466,29 @@ describe("attempts", () => {
       wage("trained"),
       wage("done"),
       wage("evaluated", { purpose: "evaluation-before" }),
+      wage("ungraded", { purpose: "evaluation-before" }),
       newSample("a"),
     ]);
     finishAll(store);
-    for (const id of ["trained", "done"]) store.setGrade(id, { valid: true, score: 2, reward: 1, reason: "valid" });
+    for (const id of ["trained", "done", "evaluated"])
+      store.setGrade(id, { valid: true, score: 2, reward: 1, reason: "valid" });
     store.addPreviousSolution({ id: "trained", iteration: 1 });
     store.commitIteration({ iteration: 1, sampleIds: ["trained"], metrics: {} });
     store.addSamples([wage("running"), wage("waits")]);
     taken(store);
     assert.deepEqual([...store.taskNames()].sort(), ["diamonds", "wage"]);
-    assert.equal(store.discardOtherTasks(["diamonds"]), 3);
+    assert.equal(store.discardOtherTasks(["diamonds"]), 4);
     assert.deepEqual(revoked, ["running"]);
-    const states = ["trained", "done", "evaluated", "a", "running", "waits"].map((id) => store.sample(id)!.state);
-    assert.deepEqual(states, ["finished", "discarded", "finished", "finished", "discarded", "discarded"]);
+    const states = ["trained", "done", "evaluated", "ungraded", "a", "running", "waits"].map(
+      (id) => store.sample(id)!.state,
+    );
+    const [kept, gone] = ["finished", "discarded"];
+    assert.deepEqual(states, [kept, gone, kept, gone, kept, gone, gone]);
+    assert.deepEqual(
+      store.ungraded().map(({ id }) => id),
+      ["a"],
+      "the run has no grader for the others",
+    );
     assert.deepEqual(
       store.nextBatch(9).map(({ id }) => id),
       ["a"],

@@ -225,7 +225,7 @@ export class Store extends PolicyVersions {
   }
 
   /**
-   * Discards what would still be executed or trained on of tasks that are not among `tasks`: the run has no grader for it. Results, scores
+   * Discards what would still be executed, graded or trained on of tasks that are not among `tasks`: the run has no grader for it. Results, scores
    * and previous solutions stay. @returns how many samples
    */
   discardOtherTasks(tasks: readonly string[]): number {
@@ -233,7 +233,8 @@ export class Store extends PolicyVersions {
     const { ids, held } = this.database.write(() => {
       const sql = `UPDATE samples SET state = 'discarded', finished_at = coalesce(finished_at, :at)
         WHERE task NOT IN (SELECT value FROM json_each(:tasks)) AND (state IN ('queued', 'leased')
-          OR (purpose = 'training' AND state IN ('finished', 'notExecuted') AND used IS NULL)) RETURNING id`;
+          OR (state IN ('finished', 'notExecuted') AND used IS NULL
+            AND (purpose = 'training' OR id NOT IN (SELECT sample FROM grades)))) RETURNING id`;
       const rows = this.database.all<{ id: string }>(sql, { tasks: JSON.stringify(tasks), at: this.at() });
       const ids = rows.map(({ id }) => id);
       return { ids, held: this.leases.markRevoked(ids, reason) };
