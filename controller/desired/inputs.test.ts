@@ -176,6 +176,9 @@ describe("the learner's configuration", () => {
       const sparse = withoutDefaults(run, schema);
       assert.ok(JSON.stringify(sparse).length < JSON.stringify(run).length / 2);
       assert.deepEqual(parseTrainingRun(stringify(sparse), file), run);
+      const { metadata } = runOf();
+      const { data } = desiredConfigMap({ ...run, metadata: { ...metadata, ...run.metadata } });
+      parseTrainingRun(data!["trainingrun.yaml"]!, "what its learner reads");
     });
 
   test("a learner of 0.1.0 knows every field of a run that uses nothing newer", () => {
