@@ -62,7 +62,7 @@ describe("who may call", { concurrency: 6 }, () => {
     ["no certificate", (address) => new TestActor(address, "a", null), code.UNAVAILABLE],
     ["a certificate of another run", (address) => new TestActor(address, "a", strangersTls), code.UNAVAILABLE],
     ["the controller's certificate", (address) => new TestActor(address, "a", tls.controller), code.PERMISSION_DENIED],
-    ["the learner's own certificate", (address) => new TestActor(address, "a", tls.learner), code.UNAVAILABLE],
+    ["the learner's own certificate", (address) => new TestActor(address, "a", tls.learner), code.PERMISSION_DENIED],
   ];
   for (const [name, connect, expected] of cases) {
     test(`ActorProtocol.Work refuses ${name}`, async () => {
