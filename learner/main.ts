@@ -21,53 +21,40 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
-import { Checkpoints, checkBase, loadCheckpoint } from "./checkpoints.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
-import {
-  checkLengths,
-  type Device,
-  type EngineOptions,
-  MappedWeights,
-  modelIdentity,
-  onNotice,
-  readConfig,
-  readEosIds,
-  readTokenizer,
-  startEngine,
-} from "./engine/index.ts";
-import { adapterOf, COMPUTE, place, placeEvaluation } from "./engine-options.ts";
-import { EvaluatedPolicy, type Weights, weightsOf } from "./evaluation/evaluated-policy.ts";
+import { readTokenizer } from "./engine/index.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
-import { Generators } from "./generators/generators.ts";
 import { Grades } from "./grades.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
+import { loadEvaluated, loadPolicy } from "./load-policy.ts";
 import { createLog, tell } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
-import { type MetricsServer, serveMetrics } from "./metrics/http.ts";
+import { serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import { MetricsFile } from "./metrics/jsonl.ts";
 import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { TensorBoardFile } from "./metrics/tensorboard.ts";
-import { defaultTerminationLog, type Options, parseOptions } from "./options.ts";
+import { defaultTerminationLog, parseOptions } from "./options.ts";
 import { Phases } from "./phases.ts";
 import { readCorpus, unknownTask } from "./pretrain/corpus.ts";
+import type { Process } from "./process.ts";
 import { recordedBatches } from "./replay.ts";
 import { reportPage } from "./report/serve.ts";
 import { ReportWriter } from "./report/writer.ts";
 import { deviationLimits, GPU_DEVIATION_LIMITS } from "./rl/deviation.ts";
-import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { Rollout } from "./rollout/rollout.ts";
 import { packagesOf, readPromptTask } from "./rollout/snippet.ts";
 import type { Run } from "./run.ts";
 import { RunFiles } from "./run-files.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
-import { checkSpace } from "./space.ts";
+import { startGenerators } from "./start-generators.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
 import { LEASE_DEFAULTS } from "./store/leases.ts";
@@ -81,20 +68,8 @@ import { waitingOf } from "./waiting.ts";
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
 const STORE = "store.sqlite";
-/** A run on one machine ends when rows wait and no generator could be used for so long; in a pod the learner waits. */
-const NO_GENERATOR_SECONDS = 900;
 /** Default of `learner.leaseSlackSeconds`. */
 const LEASE_SLACK_SECONDS = 300;
-
-/** What the process works with before it has a policy. */
-interface Process extends Omit<RunContext, "progress"> {
-  options: Options;
-  suspension: Suspension;
-  metricsServer: MetricsServer;
-  health: Health;
-  /** SIGTERM or SIGINT. */
-  signal: AbortSignal;
-}
 
 async function main(): Promise<number> {
   const stopping = new AbortController();
@@ -256,105 +231,6 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   await tensorBoard.close();
   await finish(it, server, end.state, message);
   return exitStatus === 0 ? 0 : refuse(message, options.terminationLog, exitStatus);
-}
-
-/** Connects to the generators that the learner was given; undefined: there are none. */
-function startGenerators(
-  { options, directory, status, log, suspension, signal }: Process,
-  run: Pick<Run, "engine" | "phases" | "progress"> & { device: Device; policy: string },
-): Generators | undefined {
-  const none = options.generators.length === 0 || options.replay !== undefined || readPolicies(directory) !== undefined;
-  if (none) return undefined;
-  const { engine, phases, progress, device, policy } = run;
-  const generators = new Generators({
-    ...{ urls: options.generators, tlsDirectory: options.generatorsTls, engine, device: device.kind, log },
-    ...{ eosIds: readEosIds(policy), vocabSize: readConfig(policy).vocabSize },
-    directory: join(directory, "generators"),
-    isCurrent: (version) => phases.isBetweenUpdates && progress.state.iteration === version,
-    noGeneratorSeconds: options.stay ? Number.POSITIVE_INFINITY : NO_GENERATOR_SECONDS,
-    tell: (text) => tell(log, text),
-    onChange: () => status.changed(),
-    signal: AbortSignal.any([signal, suspension.signal]),
-  });
-  status.addSource(() => ({ generation: generators.status }));
-  return generators;
-}
-
-/** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. @param restarted it has begun before */
-async function loadPolicy(
-  { options, directory, spec, tasks, store, log }: Process,
-  policy: string,
-  restarted: boolean,
-) {
-  const { maxPositions } = readConfig(policy);
-  checkLengths(spec.model, maxPositions);
-  checkInstrumenter(spec.model, maxPositions);
-  new MappedWeights(policy); // refuses a folder whose weights are missing or torn
-  const plan = await place(policy, spec, options, log, restarted);
-  const warning = checkSpace(plan.checkpointBytes, spec, { directory, inPod: options.stay });
-  if (warning !== undefined) tell(log, warning);
-  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
-  const adapter = adapterOf(spec);
-  const base = adapter && modelIdentity(new MappedWeights(policy));
-  const { threads, compute } = spec.learner;
-  const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
-  const planned = { workers: ranks, microBatchTokens, rowTokens, offloads, swaps } satisfies Partial<EngineOptions>;
-  onNotice((text) => log.warn(text));
-  const engine = await startEngine({
-    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...planned },
-    ...{ slots, positions: maxPromptTokens + maxResponseTokens },
-    critic: spec.algorithm.baseline === "Critic",
-    activationCheckpointing: checkpointing ? "Always" : "Never",
-  });
-  let state: RunContext["progress"]["state"] = { iteration: 0, elapsedSeconds: 0, ...(base && { base }) };
-  const { lineage, checkpoint } = await store.beginLineage(async (row) => {
-    checkBase(join(directory, row.path), base, policy);
-    const loaded = await loadCheckpoint(directory, engine, row, (reason) => log.warn(reason));
-    state = { ...state, ...loaded };
-    return loaded !== undefined;
-  });
-  const discarded = store.discardOtherTasks(tasks.names);
-  if (discarded > 0) log.info({ samples: discarded }, "samples of tasks that the run has no more are discarded");
-  if (checkpoint === undefined && spec.initFrom?.path !== undefined) {
-    checkBase(spec.initFrom.path, base, policy);
-    await engine.load(spec.initFrom.path);
-  }
-  log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
-  return { engine, device, checkpoint, state, load: undefined };
-}
-
-/** Starts an engine that generates with one policy after the other: `load` goes on with a checkpoint's. */
-async function loadEvaluated({ options, spec, store, log }: Process, policy: string, policies: Policies) {
-  const { maxPositions } = readConfig(policy);
-  checkLengths(spec.model, maxPositions);
-  checkInstrumenter(spec.model, maxPositions);
-  const adapter = adapterOf(spec);
-  const base = adapter && modelIdentity(new MappedWeights(policy));
-  const of = (checkpoint?: string) => weightsOf(policy, adapter, checkpoint);
-  const all = Object.values(policies).map(({ checkpoint }) => of(checkpoint));
-  const largest = all.find(({ model }) => model !== policy) ?? all[0]!;
-  const instruments = spec.model.instrumenter === "StaticPolicy" && largest.model !== policy;
-  const models = [...new Set([largest.model, ...(instruments ? [policy] : [])])].map((folder) => ({
-    folder,
-    lora: adapter,
-  }));
-  const { device, devices, ranks: workers } = await placeEvaluation(models, spec, options, log);
-  const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
-  onNotice((text) => log.warn(text));
-  const start = (weights: Weights) =>
-    startEngine({
-      ...{ ...weights, device, ...(devices && { devices }), threads: spec.learner.threads, workers, critic: false },
-      ...{ slots, positions: maxPromptTokens + maxResponseTokens },
-    });
-  const evaluated = await EvaluatedPolicy.open(start, of(), instruments);
-  const { lineage } = await store.beginLineage(async () => false);
-  log.info({ lineage }, "the evaluation begins");
-  const load = (checkpoint: string) => {
-    checkBase(checkpoint, base, policy);
-    return evaluated.change(of(checkpoint));
-  };
-  const state: RunContext["progress"]["state"] = { iteration: 0, elapsedSeconds: 0 };
-  return { engine: evaluated.engine, device, checkpoint: undefined, state, load };
 }
 
 /** What `longrun evaluate` asks for, and how its checkpoints are opened. */
