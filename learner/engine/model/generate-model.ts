@@ -81,9 +81,10 @@ export class GenerationModel {
     this.#releaseCache();
     const words = Math.ceil((numbers * DTYPES[this.cacheType].bytes) / DTYPES.float32.bytes);
     const parts: CachePart[] = [];
-    this.#cache = { parts, numbers };
+    this.#cache = { parts, numbers: 0 }; // so much it has if there is no memory for all parts
     for (let part = 0; part < 2 * this.#config.layers; part++)
       parts.push((await this.#onDevice?.runtime.allocate(words)) ?? new HostBuffer(words));
+    this.#cache = { parts, numbers };
     return parts;
   }
 
