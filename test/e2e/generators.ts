@@ -55,4 +55,5 @@ export async function generators(kubectl: Kubectl, audit: () => Promise<void>): 
   await kubectl.until("no generator of the finished run is left", 120, async () => (await pods()).length === 0);
   await audit();
   await kubectl.run("delete", "trainingrun", "generated", "--timeout=120s");
+  await kubectl.run("delete", "pvc", "generated-data", "--timeout=60s"); // it stays by `retain: Always`
 }

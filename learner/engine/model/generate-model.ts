@@ -39,7 +39,6 @@ const NO_CACHE: Cache = { parts: [], numbers: 0 };
 /** Makes each part when it is first needed. Between runs of the generator a GPU keeps everything, and a CPU keeps all but the KV cache. */
 export class GenerationModel {
   readonly onGpu: boolean;
-  readonly cacheType: Compute;
   readonly #config: ModelConfig;
   readonly #threads: number;
   readonly #onDevice: OnDevice | undefined;
@@ -56,7 +55,11 @@ export class GenerationModel {
     this.#threads = threads;
     this.#onDevice = onDevice ?? (usedDevice().kind === "cuda" ? { runtime: usedRuntime(), createSession } : undefined);
     this.onGpu = this.#onDevice?.runtime.device.kind === "cuda";
-    this.cacheType = this.onGpu ? this.#onDevice!.runtime.half : "float32";
+  }
+
+  /** Of keys and values. The first question to a GPU takes some of its memory. */
+  get cacheType(): Compute {
+    return this.onGpu ? this.#onDevice!.runtime.half : "float32";
   }
 
   session(kind: SessionKind, weights: GeneratorWeights): Promise<Session> {
