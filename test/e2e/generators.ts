@@ -4,7 +4,8 @@ import type { Kubectl } from "./kubectl.ts";
 import { say, sayMoving } from "./output.ts";
 import { BATCH, manifest } from "./runs.ts";
 
-export const GENERATED_ITERATIONS = 3;
+/** So many that the run goes on until a new generator is in the place of the lost one. */
+export const GENERATED_ITERATIONS = 12;
 
 interface GeneratorPod {
   metadata: { name: string; uid: string; deletionTimestamp?: string };
