@@ -10,19 +10,19 @@ import { callJson } from "./http.ts";
 import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
 
 export interface VllmOptions {
-  /** Where vLLM listens, such as http://127.0.0.1:8000. */
+  /** The URL that vLLM listens on, such as http://127.0.0.1:8000. */
   url: string;
   /** A folder that vLLM reads, too. */
   adapterFolder: string;
-  /** What vLLM calls the base model (`--served-model-name`). */
+  /** vLLM's name of the base model (`--served-model-name`). */
   modelName: string;
   /** vLLM's `--max-num-seqs`. */
   slots: number;
-  /** Where vLLM computes. */
+  /** The device on which vLLM computes. */
   device: Backend["device"];
 }
 
-/** Of the names of adapters. */
+/** Prefix of the names of adapters. */
 const PREFIX = "longrun-";
 /** Log-probs that vLLM gives for a probability of 0. */
 const LEAST_LOG_PROB = -9999;
