@@ -43,7 +43,7 @@ export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
   return comparison([`iteration ${first.iteration}`, `iteration ${last.iteration}`], compared, first, last);
 }
 
-/** What evaluations and lines of metrics both have. */
+/** A column of the tables: an evaluation or a line of metrics. */
 type Compared = EvaluationSummary | IterationMetrics;
 
 const COMPARED = [
