@@ -1,5 +1,5 @@
 /**
- * What one worker of the engine does: it runs graphs on micro-batches, generates, and takes its part of an optimiser step. On a CPU
+ * One worker of the engine: it runs graphs on micro-batches, generates, and takes its part of an optimiser step. On a CPU
  * all workers read the same weights in shared memory; on a GPU a worker has the GPU.
  */
 

@@ -129,7 +129,7 @@ export interface Adam {
 
 export type Aggregation = "SeqMeanTokenMean" | "TokenMean" | "SeqMeanTokenSumNorm";
 
-/** What every optimiser step needs. */
+/** The inputs that policy steps and critic steps share. */
 export interface Step {
   learningRate: number;
   /** the gradient is scaled down to this global norm; 0: it is not */

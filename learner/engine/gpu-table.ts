@@ -1,4 +1,4 @@
-/** Which GPUs a model needs: the plan for each number and size of them, with LoRA and with every weight trained. */
+/** Tabulates the GPUs that a model needs: a plan for each number and size of GPUs, with LoRA and with every weight trained. */
 import { Fitting, fits, GPU_GIGABYTES, gpus, LORA, size } from "./fit.ts";
 import type { PlanRequest } from "./plan.ts";
 

@@ -33,7 +33,7 @@ export interface InferenceRequest {
   surroundingBytes?: number;
 }
 
-/** What callers name the settings that make a plan smaller. */
+/** The caller's names of the settings that make a plan smaller. */
 export interface InferenceSettings {
   slots: string;
   lengths: readonly string[];

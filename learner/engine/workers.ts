@@ -182,7 +182,7 @@ export class Workers {
   }
 }
 
-/** What belongs to index `parts[worker][i]` is `found[worker][i]`. */
+/** Returns the workers' results in the order of the indices: `found[worker][i]` goes to index `parts[worker][i]`. */
 function inOrder<T>(parts: number[][], found: (T[] | undefined)[]): T[] {
   const all: T[] = [];
   for (const [worker, part] of parts.entries())
