@@ -82,7 +82,7 @@ export interface MemoryPlan {
   swaps: boolean;
 }
 
-/** Where weights and optimiser state are kept: on the GPUs, or in the host's memory. */
+/** Whether float32 weights and moments are offloaded to the host, and whether the networks take turns on the device. */
 export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps">>;
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
