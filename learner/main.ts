@@ -276,7 +276,7 @@ async function trainOrSave(run: Run, { suspension, signal }: Process): Promise<s
     await run.checkpoints.settled();
     return reason;
   } catch (error) {
-    // what was being written is of a finished iteration; how that ended is in the log
+    // a checkpoint under way belongs to a finished iteration; the log has its result
     await run.checkpoints.settled().catch(() => {});
     // After any other failure the weights may be ahead of the store.
     if (error === signal.reason && run.phases.isBetweenUpdates) await run.checkpoints.bringToDisk();

@@ -41,7 +41,7 @@ const GRAPHS = {
 export type GraphName = keyof typeof GRAPHS;
 
 export interface Done {
-  /** of each micro-batch, without gradients */
+  /** outputs of each micro-batch, without gradients */
   outputs: Outputs[];
   /** the sum of gradients over the micro-batches, where it is in shared memory */
   gradient?: Float32Array | undefined;

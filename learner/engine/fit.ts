@@ -12,7 +12,7 @@ import { type Device, deviceNames } from "./runtime/device.ts";
 /** The available memory; undefined if unknown, in which case no request is refused. */
 export interface Budget {
   host: AvailableMemory | undefined;
-  /** of several GPUs that of the one with the least */
+  /** with several GPUs: the memory of the GPU with the least */
   gpu: AvailableMemory | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface GpuEntry {
   gpuBytes: number;
   /** planned in the learner's process */
   hostBytes: number;
-  /** of one checkpoint on the disk */
+  /** bytes of one checkpoint on the disk */
   checkpointBytes: number;
   /** changes to the manifest that each make it fit on these GPUs */
   remedies: string[];

@@ -29,7 +29,7 @@ export interface InferenceRequest {
   devices?: readonly Device[] | undefined;
   /** workers of a CPU; default 1 */
   workers?: number;
-  /** of what surrounds the engine in its process; default 0 */
+  /** bytes of the process outside the engine; default 0 */
   surroundingBytes?: number;
 }
 

@@ -44,7 +44,7 @@ export interface PlanRequest extends GenerationLimits {
   devices?: readonly Device[] | undefined;
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
-  /** what matrix products are computed in; default float32 */
+  /** precision of matrix products; default float32 */
   compute?: keyof typeof GPU_ARENA;
 }
 
@@ -75,7 +75,7 @@ export interface MemoryPlan {
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
-  /** of one checkpoint on the disk; 0 where nothing is trained */
+  /** bytes of one checkpoint on the disk; 0 without training */
   checkpointBytes: number;
   /** as in EngineOptions */
   offloads: boolean;
@@ -126,7 +126,7 @@ type Batch = Parameters<typeof decoderDims>[0];
 export class Planner {
   readonly #request: PlanRequest;
   readonly model: Adaptation;
-  /** of attention */
+  /** attention blocks */
   readonly blocks: number;
   /**
    * The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. `step`: it trains, so
@@ -138,7 +138,7 @@ export class Planner {
   readonly #passes: Map<string, Pass>;
   /** the model's weights in its files */
   readonly #stored: MappedWeights["tensors"];
-  /** of what is trained */
+  /** bytes of the trained weights */
   readonly #policyBytes: number;
   readonly #criticBytes: number;
 

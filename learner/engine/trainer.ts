@@ -39,7 +39,7 @@ export class Trainer implements Engine {
   readonly #options: EngineOptions;
   readonly #model: Adaptation;
   readonly #config: ModelConfig;
-  /** of attention */
+  /** attention blocks */
   readonly #blocks: number;
   readonly #reference: ModelState;
   readonly #workers: Workers;

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { ManifestError } from "../../crds/trainingrun.ts";
 
 export interface Address {
-  /** of an IP address */
+  /** URL with an IP address as its host */
   readonly url: URL;
   /** The name that the certificate must have; undefined: the IP address. */
   readonly servername: string | undefined;

@@ -66,7 +66,7 @@ export class VllmBackend implements Backend {
     const backend = new VllmBackend(options);
     const { data = [] } = JSON.parse(await backend.#call("/v1/models")) as { data?: { id: string }[] };
     const names = data.map(({ id }) => id);
-    // of a sidecar that ended before
+    // adapters of a sidecar that ended before
     for (const name of names.filter((id) => id.startsWith(PREFIX)))
       await backend.#call("/v1/unload_lora_adapter", { lora_name: name });
     const remedy = "give --model-name what vLLM's --served-model-name says";

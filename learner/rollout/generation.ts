@@ -294,7 +294,7 @@ export class Generation {
     const { engine, spec, encode, decode } = this.#o;
     const lengths = instrumenterLengths(spec.model);
     const limits = { ...spec.model, samplesPerPrompt: samplesPerPrompt(spec.algorithm) };
-    const { rows } = instrumenterShape(limits, lengths); // what memory was planned for
+    const { rows } = instrumenterShape(limits, lengths); // the rows that memory was planned for
     return instrumentAll(programs, spec.model.instrumenter, {
       encode,
       decode,
