@@ -6,7 +6,7 @@ export { MISSING_LAYERS } from "../proto/isolation.ts";
 
 export type MissingLayer = (typeof MISSING_LAYERS)[number];
 
-/** What each missing layer means. */
+/** The consequence of each missing layer. */
 const MISSING: Record<MissingLayer, string> = {
   namespaces: "programs have one process; names, sizes and times of files can be asked for",
   landlock: "files and signals are held by namespaces and seccomp alone",

@@ -41,7 +41,7 @@ const LIMITS = {
 const DEADLINES: Deadlines = { programStartSeconds: 0.1, killSeconds: 0.1, submissionSeconds: 0.1 };
 const REQUEST = { task: "t", program: Buffer.from("pass"), nonce: "", limits: LIMITS, seed: 0 };
 
-/** What a zygote does when a program arrives. */
+/** The action of a faulty zygote when a program arrives. */
 type Lie = (connection: Socket) => unknown;
 
 class Liar {

@@ -30,11 +30,11 @@ const MOST_PROGRESS_PER_SECOND = 10;
 
 /** How long a zygote may take for each step. A zygote that takes longer is given up, and its execution is lost. */
 export interface Deadlines {
-  /** From a request to the program's start. */
+  /** Limit between a request and the program's start. */
   programStartSeconds: number;
-  /** From the kill to the program's end. */
+  /** Limit between the kill and the program's end. */
   killSeconds: number;
-  /** From the program's end to the end of its submission, with the clean-up. */
+  /** Limit between the program's end and the end of its submission, clean-up included. */
   submissionSeconds: number;
 }
 

@@ -40,6 +40,6 @@ test("a deleted file that is mapped and open counts by its descriptor, one that 
 });
 
 test("a descriptor of another file system with the same inode number does not stand for the file", () => {
-  // As if the open file were on another device than scratch.
+  // The device number of scratch here is another than the open file's.
   assert.equal(usage(procWith("alike", [file], mapped(ino)), `usage.deleted_bytes(${dev + 1})`), "None");
 });

@@ -51,7 +51,7 @@ export type KillReason = (typeof KILL_REASONS)[number];
 export interface RunEnd {
   status: number;
   signal: number;
-  /** From start to reaped, by the supervisor's monotonic clock. */
+  /** Time between the start and the reaping of the program, by the supervisor's monotonic clock. */
   durationSeconds: number;
   cpuSeconds: number;
   peakMemoryBytes: number;

@@ -5,7 +5,7 @@ import { ManifestError } from "./errors.ts";
 export type Path = (string | number)[];
 
 export interface Override {
-  /** As typed, e.g. `tasks[0].name=wage`. */
+  /** The argument as typed, e.g. `tasks[0].name=wage`. */
   text: string;
   path: Path;
   value: unknown;

@@ -1,6 +1,6 @@
 /** Fields and values of earlier versions that this version refuses, and the treatment of runs that have them. */
 
-/** By path. `harmless`: the one value that meant the present behaviour [every value]. */
+/** Removed fields by path. `harmless`: the only value that meant the present behaviour [every value]. */
 export const REMOVED_FIELDS: Record<string, { remedy: string; harmless?: string }> = {
   "spec.model.precision": { remedy: "learner.compute says what matrix products are computed in; remove it" },
   "spec.algorithm.klController": {
@@ -12,7 +12,7 @@ export const REMOVED_FIELDS: Record<string, { remedy: string; harmless?: string 
   "spec.algorithm.klHorizon": { remedy: "only klController Adaptive read it; remove it" },
 };
 
-/** By path, for fields that still have other values. */
+/** Removed values by path, for fields that still have other values. */
 export const REMOVED_VALUES: Record<string, string> = {
   "spec.algorithm.stalenessPolicy": "Mask",
   "spec.algorithm.whitening": "Weighted",

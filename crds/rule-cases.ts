@@ -6,7 +6,7 @@
 import type { RuleCase } from "./rule-case.ts";
 import { POD_TEMPLATE_CASES } from "./rule-cases-pods.ts";
 
-/** What every case starts from. */
+/** The valid manifest that every case changes. */
 export const BASE = `apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
 metadata:
@@ -31,14 +31,14 @@ const secondTask = (publicData: string, privateData: string): string =>
   `tasks=[{name: one, grader: {${GRADER}}, publicData: ${publicData}, privateData: {image: {reference: c}}}, ` +
   `{name: two, grader: {${GRADER}}, publicData: {image: {reference: d}}, privateData: ${privateData}}]`;
 const grader = (text: string): string => `tasks[0].grader={${text}}`;
-/** Of `model.source`. */
+/** A valid `model.source`. */
 const HUB = "{huggingFace: {repo: a/b}}";
 const fromHub = (text: string): string => `model={source: {huggingFace: {${text}}}}`;
 const fromS3 = (text: string): string => `model={source: {s3: {${text}}}}`;
 const fromOci = (text: string): string => `model={source: {oci: {${text}}}}`;
 const CUSTOM = claims("claimName: open", "claimName: answers");
 
-/** Of `spec.results`, whose bucket has the rules of `model.source.s3`. */
+/** Returns the cases of `spec.results`, whose bucket has the same rules as `model.source.s3`. */
 function resultsCases(): RuleCase[] {
   const to = (text: string): string => `results={s3: {${text}}}`;
   const good = "bucket: abc, prefix: a";

@@ -17,7 +17,7 @@ export interface Rule {
   message: string;
   /** In CEL, of a rule about a text: the message with the text. */
   messageExpression?: string | undefined;
-  /** Of the field that is blamed, below `at`. */
+  /** Path of the invalid field, below `at`. */
   field?: string | undefined;
   /**
    * `always` where nothing is said. `cluster`: only on Kubernetes. `change`: only when a TrainingRun that exists is

@@ -18,19 +18,19 @@ export interface TrainingRun {
   /** TrainingRun */
   kind: string;
   metadata: ObjectMeta;
-  /** What is to be trained, on what, and with which resources. */
+  /** The training run: tasks, model, algorithm and resources. */
   spec: TrainingRunSpec;
-  /** What the controller observed; never written by a person. */
+  /** The state that the controller observed. Only the controller writes it. */
   status?: TrainingRunStatus;
 }
 
-/** What is to be trained, on what, and with which resources. */
+/** The training run: tasks, model, algorithm and resources. */
 export interface TrainingRunSpec {
   /** The machine-learning tasks that prompts are drawn from, by their weights. They share actors, sandbox image and policy; each has its own data, grader and limits. Tasks can be added and removed while the run is suspended. */
   tasks: Task[];
   /** The policy and how it writes. */
   model: Model;
-  /** What the policy reads. */
+  /** Contents of prompts. */
   prompts: Prompts;
   /** Policy gradient with duration weights, Algorithm 1 of the paper: PPO, GRPO or RLOO; formulas are in learner/rl/README.md. */
   algorithm: Algorithm;
@@ -44,7 +44,7 @@ export interface TrainingRunSpec {
   evaluation: Evaluation;
   /** When the run is done; whichever comes first. */
   stopping: Stopping;
-  /** What becomes of the run when its learner fails; only on Kubernetes. */
+  /** Restarts of a learner that fails, and their limits; only on Kubernetes. */
   failurePolicy: FailurePolicy;
   /** How a learner or an actor that died is started again. On Kubernetes the actors' part alone; the kubelet restarts learners. */
   restart: Restart;
@@ -54,7 +54,7 @@ export interface TrainingRunSpec {
   suspend: boolean;
   /** Cannot change. Start from another run's checkpoint in place of model.policy's weights. Give exactly one of path and run. */
   initFrom?: InitFrom;
-  /** Where the newest checkpoint, the best program, the metrics and the report are copied to: by a Job of its own after new checkpoints, and once more when the run is over. Absent: nowhere. Only on Kubernetes; on one machine longrun results push does the same. */
+  /** Destination for copies of the newest checkpoint, the best program, the metrics and the report. A Job copies them after new checkpoints and once more when the run is over. Absent: no copies. Only on Kubernetes; on one machine longrun results push does the same. */
   results?: Results;
   /** Who is told when the run is over. */
   notifications?: Notifications;
@@ -76,15 +76,15 @@ export interface Task {
   weight: number;
   /** Image that programs of this task need. All tasks of a run share actors.sandboxImage, so that it must be the same; only on Kubernetes. Absent: the task needs no image of its own. */
   sandboxImage?: string;
-  /** Cannot change. What the policy is told about the task. Absent: description.md of the public data. */
+  /** Cannot change. Description of the task in prompts. Absent: description.md of the public data. */
   description?: string;
-  /** Cannot change. What programs may read, train and test data without labels. Give exactly one source. */
+  /** Cannot change. Data that programs may read, training and test data without test labels. Give exactly one source. */
   publicData?: VolumeSource;
   /** Cannot change. The answers. Mounted by the learner alone, never by an actor. Give exactly one source. */
   privateData?: VolumeSource;
   /** Cannot change. How a submission is compared with the answers. Absent for bundled tasks and the twelve MLE-bench tasks, which bring their own. */
   grader?: Grader;
-  /** Cannot change. Which of the answers' rows make the reward, all or a fixed half while the other half is only reported (default Full; paper, section 4.1). */
+  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half while the other half is only reported (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
   /** Cannot change. Most reward of a valid submission that a guard flags: a copy of the sample submission, one prediction throughout, or a perfect score. Never below the grader's rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
@@ -106,7 +106,7 @@ export interface Task {
   submissionBytes?: number;
 }
 
-/** Cannot change. What programs may read, train and test data without labels. Give exactly one source. */
+/** Cannot change. Data that programs may read, training and test data without test labels. Give exactly one source. */
 export interface VolumeSource {
   /** Folder on this machine, relative to the manifest; only for runs without a cluster. */
   path?: string;
@@ -142,7 +142,7 @@ export interface Grader {
   k?: number;
   /** Range of valid predictions, ends included; one outside makes the submission invalid. Absent: what the metric itself allows. */
   bounds?: Bounds;
-  /** Which scores are better. */
+  /** Whether higher or lower scores are better. */
   direction: 'Higher' | 'Lower';
   /** Linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: estimated from the answers when the run begins, and written into its trainingrun.yaml; where they leave no range the reward is the score, its sign flipped where lower is better. */
   rewardRange?: RewardRange;
@@ -170,11 +170,11 @@ export interface RewardRange {
 export interface Model {
   /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. Exactly one of policy and source is given. */
   policy?: string;
-  /** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
+  /** Cannot change, except endpoint, region and credentials. Source of the starting policy, which is fetched before the learner starts: on Kubernetes a Job writes it to the run's volume, which must have room for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
   source?: ModelSource;
   /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
   volume?: ModelVolumeSource;
-  /** Cannot change. Which weights are trained. */
+  /** Cannot change. Trained weights: all, or LoRA adapters. */
   adaptation: Adaptation;
   /** Cannot change. Who inserts the seven progress markers: a frozen copy of model.policy (paper, section 3.2), which leaves to Syntax what it does wrong; rules on the parsed program; or nobody (default Syntax; ours: Syntax, which needs no large model). */
   instrumenter: 'StaticPolicy' | 'Syntax' | 'None';
@@ -194,7 +194,7 @@ export interface Model {
   generationBatchSize: number;
 }
 
-/** Cannot change, but for endpoint, region and credentials. Where the starting policy is fetched from before the learner starts: on Kubernetes by a Job of its own onto the run's volume, which must have room for it (learner.storage.size), on one machine into longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
+/** Cannot change, except endpoint, region and credentials. Source of the starting policy, which is fetched before the learner starts: on Kubernetes a Job writes it to the run's volume, which must have room for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
 export interface ModelSource {
   /** A model of the Hugging Face hub (learner/hub/README.md). */
   huggingFace?: HuggingFaceSource;
@@ -208,7 +208,7 @@ export interface ModelSource {
 export interface HuggingFaceSource {
   /** Cannot change. OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct. */
   repo: string;
-  /** Cannot change. Branch, tag or commit. What a branch stands for is looked up once: a run keeps its commit (default main; ours). */
+  /** Cannot change. Branch, tag or commit. A branch is resolved once: the run keeps its commit (default main; ours). */
   revision: string;
   /** Address of a mirror of the hub. Absent: https://huggingface.co, on one machine HF_ENDPOINT. */
   endpoint?: string;
@@ -268,7 +268,7 @@ export interface ModelVolumeSource {
   image?: ImageVolumeSource;
 }
 
-/** Cannot change. Which weights are trained. */
+/** Cannot change. Trained weights: all, or LoRA adapters. */
 export interface Adaptation {
   /** Full trains every weight; LoRA trains low-rank additions to linear layers of policy and critic, beside one frozen trunk, and their checkpoints hold PEFT adapters (default Full; paper, section 4.1). */
   type: 'Full' | 'LoRA';
@@ -280,7 +280,7 @@ export interface Adaptation {
   targets?: ('q_proj' | 'k_proj' | 'v_proj' | 'o_proj' | 'gate_proj' | 'up_proj' | 'down_proj')[];
 }
 
-/** What the policy reads. */
+/** Contents of prompts. */
 export interface Prompts {
   /** Cannot change. Paper has the templates of Appendix C; Short fits a policy of a million parameters (default Paper; paper, Appendix C). */
   style: 'Paper' | 'Short';
@@ -302,7 +302,7 @@ export interface Algorithm {
   batchSize: number;
   /** m, executions kept in flight as a multiple of batchSize. Under collection CarryOver and stalenessPolicy Wait it is the least: while the engine would be idle, more solutions are written, up to (maxStaleness + 1) batchSize, unless executions wait for an actor (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
   oversampling: number;
-  /** Cannot change. What happens to executions that are unfinished when a batch is full: they go on and train later, are thrown away (the literal Algorithm 1), or are waited for (default CarryOver; ours: CarryOver, which starves no slow program). */
+  /** Cannot change. Executions that are unfinished when a batch is full continue and train later (CarryOver), are thrown away (Discard, the literal Algorithm 1), or are waited for (WaitAll) (default CarryOver; ours: CarryOver, which starves no slow program). */
   collection: 'CarryOver' | 'Discard' | 'WaitAll';
   /** Iterations between writing a solution and training on it. A larger number keeps the engine busy beside slower programs, and trains on older solutions (default 2; ours). */
   maxStaleness: number;
@@ -334,7 +334,7 @@ export interface Algorithm {
   lambda: number;
   /** beta, weight of the KL penalty to the starting policy (default 0.001; paper, Table 3; verl v0.2: the same for GRPO). */
   klCoefficient: number;
-  /** Where the KL penalty is: log-ratios taken from the reward, or its k3 estimate added to the loss; Auto is Loss with baseline GRPO and Reward with the others (default Auto; paper and verl v0.2: the same). */
+  /** Placement of the KL penalty: log-ratios subtracted from the reward, or its k3 estimate added to the loss; Auto is Loss with baseline GRPO and Reward with the others (default Auto; paper and verl v0.2: the same). */
   klPlacement: 'Auto' | 'Reward' | 'Loss';
   /** Largest global gradient norm of a step; 0 is off (default 1; paper, Table 3). */
   gradientClip: number;
@@ -348,7 +348,7 @@ export interface Algorithm {
   weightDecay: number;
   /** Mean of the loss over tokens within a sample and then over samples, or over all tokens of the batch, or sum over tokens divided by model.maxResponseTokens and then mean over samples, as Dr. GRPO has it (default SeqMeanTokenMean; ours: what one sequence per micro-batch amounted to in the paper's run, and DeepSeekMath's GRPO). */
   aggregation: 'SeqMeanTokenMean' | 'TokenMean' | 'SeqMeanTokenSumNorm';
-  /** Cannot change. What advantages are measured against: a learned critic (PPO), the mean of the batch, the mean and deviation of the prompt's group (GRPO), or the mean of the group's other samples (RLOO); without Critic none is loaded or trained (default Critic; paper, Table 3). */
+  /** Cannot change. Baseline of advantages: a learned critic (PPO), the mean of the batch, the mean and deviation of the prompt's group (GRPO), or the mean of the group's other samples (RLOO). Only Critic loads and trains a critic (default Critic; paper, Table 3). */
   baseline: 'Critic' | 'BatchMean' | 'GRPO' | 'RLOO';
   /** Cannot change. With baseline GRPO or RLOO, samples of one prompt that are dispatched and trained on together; divides batchSize (default 8; ours; TRL: 8). */
   groupSize: number;
@@ -356,11 +356,11 @@ export interface Algorithm {
   scaleByGroupStd: boolean;
   /** Bring the advantages of the batch to mean 0 and deviation 1; Auto is Off with baseline GRPO or RLOO and Plain with the others (default Auto; verl v0.2). */
   whitening: 'Auto' | 'Plain' | 'Off';
-  /** What baseline BatchMean, whitening and validScoreWeight compare a sample with: the samples of its own task, as rewards of different metrics share no scale, or the whole batch. The only sample of its task in a batch is compared with the whole batch (default Task; ours). */
+  /** Baseline BatchMean, whitening and validScoreWeight compare a sample with the samples of its own task, because rewards of different metrics share no scale, or with the whole batch. The only sample of its task is compared with the whole batch (default Task; ours). */
   normalizeBy: 'Task' | 'Batch';
   /** Weight of a valid sample's standardised score, added to its advantage; without it one failure hides every score difference; it is standardised within the batch, or within the group (default 0; paper: 0). */
   validScoreWeight: number;
-  /** What a response that was cut at model.maxResponseTokens does: trains as any other, or is left out of the losses of policy and critic; its reward counts in baselines, groups and whitening all the same (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
+  /** A response that was cut at model.maxResponseTokens trains as any other (Train), or is left out of the losses of policy and critic (Mask); either way its reward counts in baselines, groups and whitening (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
   truncated: 'Train' | 'Mask';
   /** Taken from the rewards of long responses in the update: grows linearly over the last bufferTokens below model.maxResponseTokens from 0 to factor, which a response that was cut pays whole; DAPO's soft overlong punishment. Absent: none (verl v0.2). */
   overlongPenalty?: OverlongPenalty;
@@ -410,11 +410,11 @@ export interface Learner {
   image?: string;
   /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Where the networks run; Auto takes all GPUs that are there and work, else the CPU (default Auto; ours). */
+  /** Device of the networks; Auto takes all working GPUs, else the CPU (default Auto; ours). */
   device: 'Auto' | 'CPU' | 'CUDA';
   /** CPU threads of the networks; 0 is all cores. Bit-exact replay needs the same number (default 0; ours). */
   threads: number;
-  /** What matrix products are computed in; weights, gradients, optimiser state and logits are float32. TF32 (float32 numbers, of which a GPU multiplies 10 bits of the mantissa) and BFloat16 need device CUDA; with BFloat16 logits are TF32. Generation on a GPU is bfloat16 with each of them (default Float32; ours). */
+  /** Precision of matrix products; weights, gradients, optimiser state and logits are float32. TF32 (a GPU multiplies only 10 bits of each float32 mantissa) and BFloat16 need device CUDA; with BFloat16 logits are TF32. Generation on a GPU always uses bfloat16 (default Float32; ours). */
   compute: 'Float32' | 'TF32' | 'BFloat16';
   /** Layers are computed again in the backward pass, not kept for it: the same gradients, about a third more time, less memory. Auto: where the run's longest sequence would otherwise not fit into the memory that there is (default Auto; ours). */
   activationCheckpointing: 'Auto' | 'Always' | 'Never';
@@ -436,7 +436,7 @@ export interface Learner {
   startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (default 30; ours). */
   stopGraceSeconds: number;
-  /** What happens to the learner when its node is drained; only on Kubernetes. Checkpoint: it is evicted, writes its last finished iteration within stopGraceSeconds, and goes on from there in another pod; an update under way is begun again, and with checkpoint.everyIterations above 1 also the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or says Checkpoint (default Checkpoint; ours). */
+  /** Behaviour of the learner when its node is drained; only on Kubernetes. Checkpoint: the learner is evicted, writes its last finished iteration within stopGraceSeconds, and continues from it in another pod; it repeats an update under way, and with checkpoint.everyIterations above 1 also the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or changes to Checkpoint (default Checkpoint; ours). */
   disruption: 'Checkpoint' | 'Protect';
   /** Weights and optimiser state, written whole or not at all. */
   checkpoint: Checkpoint;
@@ -444,9 +444,9 @@ export interface Learner {
   storage: Storage;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Size of /dev/shm; only on Kubernetes. What is used of it counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
+  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
   sharedMemory?: string;
-  /** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, stopGraceSeconds). */
+  /** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (image, resources, stopGraceSeconds). */
   podTemplate?: LearnerPodTemplate;
 }
 
@@ -484,7 +484,7 @@ export interface Resources {
   limits?: Record<string, number | string>;
 }
 
-/** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, stopGraceSeconds). */
+/** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (image, resources, stopGraceSeconds). */
 export interface LearnerPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -522,13 +522,13 @@ export interface LearnerPodSpec {
   imagePullSecrets?: PullSecret[];
   /** Further lines of /etc/hosts. */
   hostAliases?: HostAlias[];
-  /** Where names are looked up. Absent: ClusterFirst. */
+  /** Source of the pod's DNS settings. Absent: ClusterFirst. */
   dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
   /** How names are looked up. */
   dnsConfig?: DnsConfig;
   /** False gives the pod a user namespace of its own, where nodes can. Absent: true. */
   hostUsers?: boolean;
-  /** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+  /** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
   securityContext?: LearnerSecurityContext;
   /** Additions to the container learner; further containers cannot be added. */
   containers?: LearnerContainer[];
@@ -588,7 +588,7 @@ export interface DnsOption {
   value?: string;
 }
 
-/** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+/** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
 export interface LearnerSecurityContext {
   /** Absent: 10001. */
   runAsUser?: number;
@@ -628,7 +628,7 @@ export interface LearnerContainer {
   name: 'learner';
   /** Environment variables. None of a Secret: who may write TrainingRuns need not be able to read Secrets. */
   env?: PodVariable[];
-  /** Where the container has the volumes of this podTemplate. */
+  /** Mounts of this podTemplate's volumes. */
   volumeMounts?: PodVolumeMount[];
 }
 
@@ -638,11 +638,11 @@ export interface PodVariable {
   name: string;
   /** Value. */
   value?: string;
-  /** Where the value is. */
+  /** Source of the value. */
   valueFrom?: PodVariableSource;
 }
 
-/** Where the value is. */
+/** Source of the value. */
 export interface PodVariableSource {
   /** Key of a ConfigMap in the namespace of the run. */
   configMapKeyRef?: ConfigMapKeyRef;
@@ -768,11 +768,11 @@ export interface Actors {
   resources: Resources;
   /** Resources of each sandbox, of which an actor has one a slot; only on Kubernetes. Absent memory: a request and a limit by the task's executionMemoryBytes. Absent ephemeral-storage: a request by its scratchBytes. */
   sandboxResources: Resources;
-  /** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
+  /** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
   podTemplate?: ActorPodTemplate;
 }
 
-/** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. What is not listed below is refused: longrun sets it, or a field of its own does (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
+/** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
 export interface ActorPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -800,19 +800,19 @@ export interface ActorPodSpec {
   imagePullSecrets?: PullSecret[];
   /** Further lines of /etc/hosts. */
   hostAliases?: HostAlias[];
-  /** Where names are looked up. Absent: ClusterFirst. */
+  /** Source of the pod's DNS settings. Absent: ClusterFirst. */
   dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
   /** How names are looked up. */
   dnsConfig?: DnsConfig;
   /** False gives the pod a user namespace of its own, where nodes can. Absent: true. */
   hostUsers?: boolean;
-  /** Of the pod. It is restricted already, and its users and groups keep programs from certificates and answers. */
+  /** Security context of the pod, whose users and groups keep programs from certificates and answers. */
   securityContext?: ActorSecurityContext;
   /** Additions to the container supervisor; further containers cannot be added, and programs see nothing of their container's environment. */
   containers?: ActorContainer[];
 }
 
-/** Of the pod. It is restricted already, and its users and groups keep programs from certificates and answers. */
+/** Security context of the pod, whose users and groups keep programs from certificates and answers. */
 export interface ActorSecurityContext {
   /** Filter of system calls. Absent: RuntimeDefault. */
   seccompProfile?: SeccompProfile;
@@ -832,7 +832,7 @@ export interface ActorContainer {
 export interface Generation {
   /** How many generators there are. Between min and max longrun follows the prompts that wait. */
   replicas: GenerationReplicas;
-  /** What generates. Longrun: longrun serve, with the learner's own engine. VLLM: a stock vLLM in a container that listens on the pod's loopback address alone, and longrun's sidecar before it (default Longrun; ours). */
+  /** Program that generates. Longrun: longrun serve, with the learner's engine. VLLM: a stock vLLM in a container that listens only on the pod's loopback address, behind longrun's sidecar (default Longrun; ours). */
   engine: 'Longrun' | 'VLLM';
   /** Container image of the engine. Absent: the learner's, with engine Longrun. With VLLM the sidecar has the learner's image. */
   image?: string;
@@ -840,7 +840,7 @@ export interface Generation {
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Size of /dev/shm; only on Kubernetes. What is used of it counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
+  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
   sharedMemory?: string;
   /** Seconds that fewer generators must be enough before some are drained (default 300; ours). */
   scaleDownSeconds: number;
@@ -848,7 +848,7 @@ export interface Generation {
   startSeconds: number;
   /** Longest time that a generator which is taken away goes on with the solutions that it is writing; the rest is written by another one, from the start (default 60; ours). */
   drainSeconds: number;
-  /** Additions to the pods of generators, merged strategically (lists by their keys). What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, drainSeconds). */
+  /** Additions to the pods of generators, merged strategically (lists by their keys). Other fields are refused, because longrun or fields of the run set them (image, resources, drainSeconds). */
   podTemplate?: GeneratorPodTemplate;
 }
 
@@ -860,7 +860,7 @@ export interface GenerationReplicas {
   max: number;
 }
 
-/** Additions to the pods of generators, merged strategically (lists by their keys). What is not listed below is refused: longrun sets it, or a field of its own does (image, resources, drainSeconds). */
+/** Additions to the pods of generators, merged strategically (lists by their keys). Other fields are refused, because longrun or fields of the run set them (image, resources, drainSeconds). */
 export interface GeneratorPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -888,13 +888,13 @@ export interface GeneratorPodSpec {
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
-  /** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+  /** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
   securityContext?: GeneratorSecurityContext;
   /** Additions to the container generator, and with engine VLLM to the container vllm; further containers cannot be added. */
   containers?: GeneratorContainer[];
 }
 
-/** Of the pod. It is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+/** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
 export interface GeneratorSecurityContext {
   /** Absent: 10001. */
   runAsUser?: number;
@@ -954,7 +954,7 @@ export interface Convergence {
   tolerance: number;
 }
 
-/** What becomes of the run when its learner fails; only on Kubernetes. */
+/** Restarts of a learner that fails, and their limits; only on Kubernetes. */
 export interface FailurePolicy {
   /** Failures of the learner without a finished iteration between them that the run survives: each time the kubelet starts the learner again, after 10 s, doubling to 5 minutes, and it goes on from its newest checkpoint. One more and the run is Failed. 0: the first failure. A full volume is no failure: it is waited for room (default 20; ours). */
   retries: number;
@@ -982,7 +982,7 @@ export interface InitFrom {
   iteration?: number;
 }
 
-/** Where the newest checkpoint, the best program, the metrics and the report are copied to: by a Job of its own after new checkpoints, and once more when the run is over. Absent: nowhere. Only on Kubernetes; on one machine longrun results push does the same. */
+/** Destination for copies of the newest checkpoint, the best program, the metrics and the report. A Job copies them after new checkpoints and once more when the run is over. Absent: no copies. Only on Kubernetes; on one machine longrun results push does the same. */
 export interface Results {
   /** Least time between two copies while the run goes on, and after a copy that failed (default 300; ours). */
   intervalSeconds: number;
@@ -1016,7 +1016,7 @@ export interface Notifications {
 
 /** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
 export interface Webhook {
-  /** Where to. Whoever may read the TrainingRun reads it: one that holds a secret belongs into urlFrom. user:password@ before the host is sent as basic authentication. */
+  /** Address of the webhook. Everyone who may read the TrainingRun can read it; put one with a secret into urlFrom. user:password@ before the host is sent as basic authentication. */
   url?: string;
   /** The same, in a Secret of the run's namespace; only on Kubernetes. */
   urlFrom?: UrlFrom;
@@ -1042,7 +1042,7 @@ export interface SecretKeyRef {
   key: string;
 }
 
-/** What the controller observed; never written by a person. */
+/** The state that the controller observed. Only the controller writes it. */
 export interface TrainingRunStatus {
   /** metadata.generation that this status is about. */
   observedGeneration?: number;
@@ -1056,7 +1056,7 @@ export interface TrainingRunStatus {
   policyVersion?: string;
   /** Scores of the newest iteration's valid samples, in the metric's unit. Scores of several tasks share no unit; tasks has them. */
   score?: ScoreStatus;
-  /** What the evaluations came to, in the metric's unit; absent until the first is over, and where the run has several tasks, which have their own. */
+  /** Results of the evaluations, in the metric's unit. Absent until the first is over, and in runs with several tasks, where each task has its own. */
   evaluation?: EvaluationStatus;
   /** The same for each task, once an iteration or an evaluation is over. */
   tasks?: TaskStatus[];
@@ -1072,11 +1072,11 @@ export interface TrainingRunStatus {
   generation?: GenerationStatus;
   /** The newest checkpoint. */
   checkpoint?: CheckpointStatus;
-  /** What became of spec.notifications.webhook once the run was over. */
+  /** Delivery of spec.notifications.webhook after the end of the run. */
   notification?: NotificationStatus;
-  /** What spec.results has copied. */
+  /** State of the copies of spec.results. */
   results?: ResultsStatus;
-  /** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
+  /** Images that the run keeps from the first answer of its learner until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
   /** Failures of the learner; absent before the first. */
   failures?: FailuresStatus;
@@ -1120,17 +1120,17 @@ export interface ScoreStatus {
   validFraction?: number;
 }
 
-/** What the evaluations came to, in the metric's unit; absent until the first is over, and where the run has several tasks, which have their own. */
+/** Results of the evaluations, in the metric's unit. Absent until the first is over, and in runs with several tasks, where each task has its own. */
 export interface EvaluationStatus {
-  /** Of spec.evaluation; Scratch where nothing is improved. */
+  /** Protocol of spec.evaluation; Scratch if no program is improved. */
   protocol?: 'Paper' | 'Equal' | 'Scratch';
-  /** Of the starting policy. */
+  /** Results of the starting policy. */
   before?: EvaluatedPolicyStatus;
-  /** Of the trained policy. */
+  /** Results of the trained policy. */
   after?: EvaluatedPolicyStatus;
 }
 
-/** Of the starting policy. */
+/** Results of the starting policy. */
 export interface EvaluatedPolicyStatus {
   /** Iterations that the policy had behind it. */
   iteration?: number;
@@ -1156,7 +1156,7 @@ export interface EvaluatedPolicyStatus {
 
 /** One task. */
 export interface TaskStatus {
-  /** Of spec.tasks. */
+  /** Name in spec.tasks. */
   name: string;
   /** Samples that the newest iteration trained on. */
   samples?: number;
@@ -1166,7 +1166,7 @@ export interface TaskStatus {
   mean?: number;
   /** Valid samples as a share, 0..1. */
   validFraction?: number;
-  /** What the evaluations came to, in the metric's unit; absent until the first is over, and where the run has several tasks, which have their own. */
+  /** Results of the evaluations, in the metric's unit. Absent until the first is over, and in runs with several tasks, where each task has its own. */
   evaluation?: EvaluationStatus;
 }
 
@@ -1180,7 +1180,7 @@ export interface EngineSeconds {
   idleActors?: number;
   /** Programs ran: a larger algorithm.oversampling would help, or collection CarryOver. */
   idlePrograms?: number;
-  /** As many samples were open as algorithm.maxStaleness allows. */
+  /** algorithm.maxStaleness allowed no further samples. */
   idleStaleness?: number;
   /** Checkpoints, grading and the rest. */
   idleOther?: number;
@@ -1202,7 +1202,7 @@ export interface ExecutionsStatus {
 
 /** Actors by state. */
 export interface ActorsStatus {
-  /** That there should be. */
+  /** Actors that the run should have. */
   desired?: number;
   /** Connected to the learner. */
   running?: number;
@@ -1210,9 +1210,9 @@ export interface ActorsStatus {
   idle?: number;
   /** Not running yet. */
   waiting?: number;
-  /** What they wait for, and the remedy. */
+  /** Why actors wait, and the remedy. */
   waitingReason?: string;
-  /** That there are, running or waiting, for /scale. */
+  /** Actors that exist, running or waiting, for /scale. */
   replicas?: number;
   /** Label selector of the actor pods, for /scale. */
   selector?: string;
@@ -1222,17 +1222,17 @@ export interface ActorsStatus {
 
 /** Generators; absent without spec.generation. */
 export interface GenerationStatus {
-  /** That can write. */
+  /** Generators that can generate. */
   ready?: number;
-  /** That there should be. */
+  /** Generators that the run should have. */
   replicas?: number;
-  /** Newest policy version that all generators have which the learner uses. */
+  /** Newest policy version that all generators in use have loaded. */
   policyVersion?: number;
 }
 
 /** The newest checkpoint. */
 export interface CheckpointStatus {
-  /** Iteration that it was taken after. */
+  /** Iteration after which it was written. */
   iteration?: number;
   /** SHA-256 of the weights. */
   digest?: string;
@@ -1240,23 +1240,23 @@ export interface CheckpointStatus {
   path?: string;
 }
 
-/** What became of spec.notifications.webhook once the run was over. */
+/** Delivery of spec.notifications.webhook after the end of the run. */
 export interface NotificationStatus {
   /** Pending: it is tried again. */
   state?: 'Pending' | 'Delivered' | 'GivenUp';
-  /** So far. */
+  /** Number of attempts so far. */
   attempts?: number;
-  /** When the last one ended. */
+  /** When the last attempt ended. */
   lastAttemptTime?: string;
-  /** What the last one came to; never the URL. */
+  /** Result of the last attempt, without the URL. */
   message?: string;
 }
 
-/** What spec.results has copied. */
+/** State of the copies of spec.results. */
 export interface ResultsStatus {
-  /** Where to. */
+  /** Destination of the copies. */
   url?: string;
-  /** Of the newest checkpoint that is whole there. */
+  /** Iteration of the newest complete checkpoint there. */
   iteration?: number;
   /** Whether it was copied after the run was over. */
   final?: boolean;
@@ -1266,13 +1266,13 @@ export interface ResultsStatus {
   message?: string;
 }
 
-/** Images that the run keeps from when its learner first answered until it is suspended; see spec.upgradePolicy. */
+/** Images that the run keeps from the first answer of its learner until it is suspended; see spec.upgradePolicy. */
 export interface ImagesStatus {
-  /** Of the learner. */
+  /** Image of the learner. */
   learner?: string;
-  /** Of actors' supervisors. */
+  /** Image of the actors' supervisors. */
   actor?: string;
-  /** Of what programs run in. */
+  /** Image of the sandbox that programs run in. */
   sandbox?: string;
 }
 
@@ -1280,7 +1280,7 @@ export interface ImagesStatus {
 export interface FailuresStatus {
   /** Since the last finished iteration; above spec.failurePolicy.retries the run is Failed. */
   count?: number;
-  /** What the newest was: a disk, mount, network or device; memory or room on the volume; everything else, a bug. */
+  /** Kind of the newest failure: a disk, mount, network or device; memory or room on the volume; everything else, a bug. */
   class?: 'Infrastructure' | 'Resource' | 'Fault';
   /** The learner's last words. */
   message?: string;

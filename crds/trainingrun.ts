@@ -96,8 +96,8 @@ const podTemplateOf = (part: "learner" | "actors"): Kind =>
 const podTemplates = { learner: once(() => podTemplateOf("learner")), actors: once(() => podTemplateOf("actors")) };
 
 /**
- * What the API server would refuse of a podTemplate. It has seen neither what `--run-defaults` adds to it nor, where its
- * CRD is older than the controller, unknown fields.
+ * Returns the problems for which the API server would refuse a podTemplate. The server has not seen the additions of
+ * `--run-defaults`, nor new fields if its CRD is older than the controller.
  *
  * @returns one sentence a problem
  */

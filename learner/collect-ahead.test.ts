@@ -1,4 +1,4 @@
-/** What collection does while the engine generates. */
+/** Tests collection while the engine generates. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -21,7 +21,7 @@ async function heldRun(algorithm: Partial<Algorithm>, path = newStorePath(), gen
   await store.beginLineage(() => true);
   const engine = new HeldEngine();
   const spec = specOf(algorithm);
-  /** Where there are generators they write as the engine would, and say which version wrote a row. */
+  /** Stands for a run's generators: generates as the engine would, and reports the policy version of each row. */
   const writers = {
     ...{ slots: generatorSlots, version: 0 },
     generate(prompts: readonly Int32Array[], _: unknown, told?: (index: number, response: never) => void) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { twoIterations } from "./collect.fixture.ts";
 
-// Of the six samples in flight the first two are the slowest.
+// The first two of the six samples in flight are the slowest.
 const SLOW_FIRST = { speeds: [5, 6, 1, 2, 3, 4], together: 5 };
 
 test("CarryOver: what is not in the batch stays in flight and trains next, topped up to m B", async () => {

@@ -34,11 +34,11 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  * batch uses, less those that have ended already beyond a batch. It does neither while executions wait for an actor: more solutions
  * would only be older when they are trained on.
  *
- * When the batch is complete nothing more is begun. What was begun is generated to its end and stored, so that the policy
- * version of a sample is one version.
+ * When the batch is complete no further generation starts. Generations under way run to their end and are stored, so that
+ * one policy version writes all of a sample.
  *
- * Generators write on while the learner trains (`CarryOver` under `Wait`): then their slots are kept full, and a batch more waits for
- * them, within the same bound. Each row is of one version, which its generator says.
+ * Generators continue while the learner trains (`CarryOver` under `Wait`): collection keeps their slots full and queues one more batch
+ * for them, within the same bound. One policy version writes a row; the generator reports it.
  */
 export async function collect(run: Collecting, iteration: number): Promise<Collected> {
   const { algorithm, stopping } = run.spec;

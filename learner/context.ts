@@ -7,7 +7,7 @@ import type { Store } from "./store/store.ts";
 import type { Sample } from "./store/types.ts";
 import type { Tasks } from "./tasks/tasks.ts";
 
-/** What every part of a run works with. */
+/** The objects that all parts of a run share. */
 export interface RunContext {
   /** The run folder. */
   readonly directory: string;
@@ -30,7 +30,7 @@ export interface RunProgress {
   readonly lines: IterationMetrics[];
 }
 
-/** What a resumed run needs besides weights and optimiser state. */
+/** The state that a resumed run needs besides weights and optimiser state. */
 export interface TrainerState {
   iteration: number;
   /** Seconds that the run has taken, without interruptions. */
@@ -41,7 +41,7 @@ export interface TrainerState {
   base?: string;
 }
 
-/** What one iteration trains on. */
+/** The batch of one iteration, and the samples that were left out of it. */
 export interface Collected {
   batch: Sample[];
   /** Samples left out for good: older than `algorithm.maxStaleness` under `stalenessPolicy: Drop`. */

@@ -5,7 +5,7 @@ import { policyFolder } from "../crds/policy.ts";
 import { parseTrainingRun } from "../crds/trainingrun.ts";
 import { place } from "./engine-options.ts";
 
-/** Where the plan has keys and values. @param instrumenter of the run */
+/** Returns the plan's detail about the KV cache for a run with this instrumenter and these generators. */
 async function cacheOf(instrumenter: string, generators: URL[]): Promise<string> {
   const text = `apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun

@@ -1,4 +1,4 @@
-/** From a manifest to the engine's options, with a device that has the memory for them. */
+/** Turns a manifest into the engine's options, and chooses a device with enough memory for them. */
 import type { Model, TrainingRunSpec } from "../crds/trainingrun.ts";
 import {
   type AdapterOptions,

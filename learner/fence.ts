@@ -3,8 +3,8 @@
  * Two learners can run at once: a pod on a node that is cut off, or a paused process, does not know that another learner has replaced it.
  *
  * The token is checked before every write: by the store in each transaction (store/database.ts, in addition to its own number), by the run
- * before it writes a file. A process that is paused between check and write can still write that file. That does no harm, because files are
- * made again from the store.
+ * before it writes a file. A process that is paused between check and write can still write that file. This does no harm, because a run
+ * makes its files again from the store.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";

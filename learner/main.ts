@@ -107,7 +107,7 @@ async function main(): Promise<number> {
       notes[name] = rewardRangeFrom;
     }
 
-    // From here on this process is the one that writes.
+    // This process alone may write now.
     writeManifest(directory, manifest, notes);
     const fence = Fence.take(directory, `${hostname()}/${process.pid}`);
     const { leaseSeconds, leaseGraceSeconds, maxAttempts } = spec.learner;
@@ -136,7 +136,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** From opened tasks to the end of the run. */
+/** Runs everything after the tasks are open, up to the end of the run. */
 async function learn(it: Process, earlier: RunSummary | undefined): Promise<number> {
   const { options, directory, spec, tasks, store, status, suspension, metrics, health, log, signal } = it;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
@@ -233,7 +233,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   return exitStatus === 0 ? 0 : refuse(message, options.terminationLog, exitStatus);
 }
 
-/** What `longrun evaluate` asks for, and how its checkpoints are opened. */
+/** The policies that `longrun evaluate` names, and a function that loads a checkpoint. */
 interface Evaluated {
   policies: Policies;
   load: (checkpoint: string) => Promise<void>;
@@ -276,7 +276,7 @@ async function trainOrSave(run: Run, { suspension, signal }: Process): Promise<s
     await run.checkpoints.settled();
     return reason;
   } catch (error) {
-    // what was being written is of a finished iteration; how that ended is in the log
+    // a checkpoint under way belongs to a finished iteration; the log has its result
     await run.checkpoints.settled().catch(() => {});
     // After any other failure the weights may be ahead of the store.
     if (error === signal.reason && run.phases.isBetweenUpdates) await run.checkpoints.bringToDisk();

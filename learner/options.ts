@@ -7,7 +7,7 @@ import { parseUrls } from "./generators/addresses.ts";
 const OPTIONS = {
   /** The run folder. */
   run: { type: "string" },
-  /** What log lines call the run, as the controller's do. [its name] */
+  /** The run's name in log lines, as in the controller's. [the name in the manifest] */
   "run-id": { type: "string" },
   /** `HOST:PORT` of the gRPC server; port 0 is any free one. */
   listen: { type: "string", default: "127.0.0.1:0" },

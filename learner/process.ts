@@ -4,7 +4,7 @@ import type { MetricsServer } from "./metrics/http.ts";
 import type { Options } from "./options.ts";
 import type { Suspension } from "./suspension.ts";
 
-/** What the process works with before it has a policy. */
+/** The objects that the process has before it has a policy. */
 export interface Process extends Omit<RunContext, "progress"> {
   options: Options;
   suspension: Suspension;

@@ -1,4 +1,4 @@
-/** What a run shows of itself while no program is valid, and once one is. */
+/** Tests a run's files before and after its first valid program. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -25,14 +25,14 @@ export interface RunFilesOptions extends RunContext {
 }
 
 /**
- * What a run shows of itself: metrics.jsonl, TensorBoard, Prometheus, summary.json, the best program, the report and
- * the status. All of it can be made anew from the store.
+ * Writes a run's outputs: metrics.jsonl, TensorBoard, Prometheus, summary.json, the best program, the report and
+ * the status. All of them can be made again from the store.
  */
 export class RunFiles {
   readonly #run: RunFilesOptions;
   /** The contents of summary.json. */
   summary: RunSummary;
-  /** Of each task. */
+  /** The id of the best sample by task. */
   readonly #bestIds = new Map<string, string>();
   #byTask: boolean | undefined;
 

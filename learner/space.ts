@@ -9,9 +9,9 @@ import { StoreError } from "./store/errors.ts";
 
 export interface Space {
   totalBytes: number;
-  /** what a process without privileges may still write */
+  /** bytes that a process without privileges may still write */
   freeBytes: number;
-  /** of checkpoints that are there, which newer ones replace */
+  /** bytes of existing checkpoints, which newer ones replace */
   checkpointBytes: number;
 }
 

@@ -25,7 +25,7 @@ const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 const CLOCK_SKEW_SECONDS = 300;
 
 export interface Validity {
-  /** From now. */
+  /** Seconds of validity from now on. */
   validSeconds: number;
   /** Injected clock, Unix milliseconds. */
   now?: () => number;

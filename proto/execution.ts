@@ -43,7 +43,7 @@ export interface MarkerSeen {
   atSeconds: number;
 }
 
-/** What an actor learned about an execution. The actor and the learner each add output and submission in their own form. */
+/** An execution's result without output and submission, which the actor and the learner each add in their own form. */
 export interface Result {
   outcome: Outcome;
   exitStatus: number;

@@ -1,7 +1,7 @@
 /**
  * A folder with ca.crt, tls.crt and tls.key that may change while the process runs: a rotated Kubernetes Secret.
  *
- * As a certificate provider of grpc-js it gives each new connection the folder's current files; open connections continue. (grpc-js' own
+ * It is a certificate provider of grpc-js: each new connection gets the folder's current files; open connections continue. (grpc-js' own
  * FileWatcherCertificateProvider publishes whatever it reads, so it may combine a key with another certificate while the kubelet swaps the
  * files.)
  */

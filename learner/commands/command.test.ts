@@ -24,7 +24,7 @@ interface Case {
 }
 const { cases } = JSON.parse(fs.readFileSync(path.join(LLAMA, "reference.json"), "utf8")) as { cases: Case[] };
 
-/** Where a program stands for nvidia-smi and leaves a trace of having been asked. */
+/** Folder of a program that replaces nvidia-smi and creates the file ASKED when it is called. */
 const BIN = path.join(root, "bin");
 const ASKED = path.join(root, "nvidia-smi was asked");
 fs.mkdirSync(BIN);

@@ -71,7 +71,7 @@ const isTrained = (next: string | undefined): boolean =>
 
 const printLines = (lines: readonly string[]) => void process.stdout.write(`${lines.join("\n")}\n`);
 
-/** What a table holds for. */
+/** Returns a table's assumptions: precision, token lengths, batch sizes. */
 function assumed({ compute, maxPromptTokens: prompt, maxResponseTokens: response, ...request }: PlanRequest): string {
   const name = Object.keys(COMPUTE).find((name) => COMPUTE[name as keyof typeof COMPUTE] === compute);
   return (
@@ -144,7 +144,7 @@ const PLAN_OPTIONS = {
   "memory-bytes": { type: "string" },
 } as const;
 const TRAINED = ["full", "lora"];
-/** What a plan computes its passes in, for each value of learner.compute. */
+/** The precision of a plan's passes for each value of learner.compute. */
 const COMPUTE = { Float32: "float32", BFloat16: "bfloat16" } as const;
 /** A manifest's default of either length. */
 const TOKENS = 1024;

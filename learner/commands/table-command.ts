@@ -26,7 +26,7 @@ function asInput<Result>(work: () => Result): Result {
   }
 }
 
-/** What `longrun evaluate` left in the run folder, else what the run's own evaluation phase did; an evaluation's folder will do. */
+/** Returns the results of `longrun evaluate` in a run's or evaluation's folder, else those of the run's own evaluation phase. */
 function evaluatedIn(folder: string): Evaluated[] {
   for (const place of [join(folder, "evaluation"), folder]) {
     const path = join(place, "summary.json");

@@ -1,4 +1,4 @@
-/** What is trained of a model: all weights, or low-rank adapters beside a frozen trunk that exists once. */
+/** Selects a model's trained weights: all, or low-rank adapters beside one shared frozen trunk. */
 import type { AdapterOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import type { Graph, Value } from "./graph/graph.ts";
@@ -56,7 +56,7 @@ export const adaptationOf = (model: string, adapter?: AdapterOptions): Adaptatio
 export const plannedAdaptation = (model: string, adapter?: AdapterOptions): Adaptation =>
   adapter ? loraAdaptation(model, adapter, adapter.seed, MappedWeights.planned(model)) : fullAdaptation(model);
 
-/** What a role's weights are, a critic's value head included; the reference has what the policy has. */
+/** Returns the shapes of a role's trained weights, a critic's value head included; the reference has the policy's shapes. */
 export function trainedShapes({ shapes, config }: Adaptation, role: Role): readonly ParameterShape[] {
   return role === "critic" ? [...shapes.critic, ...valueHeadShapes(config)] : shapes.policy;
 }

@@ -36,7 +36,7 @@ export type Remote<T> = {
 /** Runs work in turns, first come, first served. Consecutive work with the same name is one turn and runs side by side. */
 class Turns {
   #name: string | undefined;
-  /** of this turn */
+  /** calls of this turn that have not ended */
   readonly #open = new Set<Promise<unknown>>();
   #before: Promise<unknown> = Promise.resolve();
 

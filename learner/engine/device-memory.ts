@@ -3,7 +3,7 @@
  * there once, and an optimiser that runs there. Weights and moments are copied to this process for checkpoints alone; each step copies the
  * gradient's norm. Results equal those of HostMemory, except that the norm is summed in another order.
  *
- * What is trained in bfloat16 can be offloaded: the device then has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The
+ * Weights trained in bfloat16 can be offloaded: the device then has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The
  * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a step.
  */
 
@@ -170,7 +170,7 @@ class DeviceHeld implements Held {
   readonly #here: Float32Array | undefined;
   /** bfloat16 copies of the matrices, and the version that they were made from */
   #halves: { numbers: DeviceHalves | undefined; version: number } | undefined;
-  /** Which copy is the newest: the one in shared memory, the one on the device, or both are equal. */
+  /** The newest copy: "here" in shared memory, "there" on the device, "both" if they are equal. */
   #newest: "here" | "there" | "both";
 
   constructor(runtime: Runtime, buffer: DeviceBuffer, numbers: Float32Array | undefined) {

@@ -1,5 +1,5 @@
 /**
- * What one worker of the engine does: it runs graphs on micro-batches, generates, and takes its part of an optimiser step. On a CPU
+ * One worker of the engine: it runs graphs on micro-batches, generates, and takes its part of an optimiser step. On a CPU
  * all workers read the same weights in shared memory; on a GPU a worker has the GPU.
  */
 
@@ -41,7 +41,7 @@ const GRAPHS = {
 export type GraphName = keyof typeof GRAPHS;
 
 export interface Done {
-  /** of each micro-batch, without gradients */
+  /** outputs of each micro-batch, without gradients */
   outputs: Outputs[];
   /** the sum of gradients over the micro-batches, where it is in shared memory */
   gradient?: Float32Array | undefined;

@@ -11,7 +11,7 @@ import type { LoraConfig } from "./model/lora.ts";
 import type { Device } from "./runtime/device.ts";
 
 export interface AdapterOptions extends LoraConfig {
-  /** of the matrices that begin at random */
+  /** seed of the matrices that begin at random */
   seed: number;
   /** a PEFT folder of the same rank, alpha and targets, whose numbers the policy begins with; default random ones */
   folder?: string;
@@ -28,7 +28,7 @@ export type ActivationCheckpointing = "Auto" | "Always" | "Never";
 export interface EngineOptions {
   /** a Hugging Face folder: the policy to start from, and the frozen reference */
   model: string;
-  /** of the CPU; 0: all cores. The same number gives the same bits */
+  /** threads of the CPU; 0: all cores. The same number gives the same bits */
   threads: number;
   /** workers that each run micro-batches of their own, if not all threads run one together; default `workerCount` */
   workers?: number;
@@ -40,7 +40,7 @@ export interface EngineOptions {
   slots?: number | undefined;
   /** tokens of a prompt and its response that a slot has room for (GeneratorOptions). Default: what they need */
   positions?: number | undefined;
-  /** where the networks run; default the CPU */
+  /** device of the networks; default the CPU */
   device?: Device;
   /** several GPUs, of which `device` is the first: each has a worker */
   devices?: readonly Device[];
@@ -51,7 +51,7 @@ export interface EngineOptions {
   activationCheckpointing?: ActivationCheckpointing;
   /** what the values of a micro-batch may take before Auto recomputes them; default half of the memory that is free */
   activationBytes?: number;
-  /** what matrix products are computed in; weights, gradients and optimiser state are float32 always. Default float32 */
+  /** precision of matrix products; weights, gradients and optimiser state are always float32. Default float32 */
   compute?: ComputeFormat;
   /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
@@ -75,7 +75,7 @@ export interface Sequence {
 export interface GenerateOptions extends Omit<GeneratorRequest, "eosIds"> {
   /** a response ends with the first of these, and includes it. Default: the model's */
   eosIds?: readonly number[];
-  /** whose weights; the reference is the model folder's, whatever was trained or loaded since. Default policy */
+  /** the weights to use; the reference always has those of the model folder. Default policy */
   weights?: "policy" | "reference";
 }
 
@@ -129,7 +129,7 @@ export interface Adam {
 
 export type Aggregation = "SeqMeanTokenMean" | "TokenMean" | "SeqMeanTokenSumNorm";
 
-/** What every optimiser step needs. */
+/** The inputs that policy steps and critic steps share. */
 export interface Step {
   learningRate: number;
   /** the gradient is scaled down to this global norm; 0: it is not */
@@ -138,9 +138,9 @@ export interface Step {
   aggregation: Aggregation;
   /** at most this many sequences are in memory at once; never changes a gradient by more than rounding */
   microBatchSize: number;
-  /** what the loss is divided by: sequences or, for TokenMean, response tokens; default: those of the batch */
+  /** divisor of the loss: sequences or, for TokenMean, response tokens; default: the batch's numbers */
   normalizer?: { sequences: number; tokens: number };
-  /** for SeqMeanTokenSumNorm: what every sequence's sum is divided by, whatever its length */
+  /** for SeqMeanTokenSumNorm: divisor of every sequence's sum, whatever the sequence's length */
   maxResponseTokens?: number;
 }
 
@@ -150,7 +150,7 @@ export interface PolicyStep extends Step {
   /** c of dual clip for negative advantages; 0: off */
   dualClip: number;
   entropyCoefficient: number;
-  /** of the k3 estimate of the KL to the reference, as a part of the loss; default 0 */
+  /** coefficient of the k3 estimate of the KL to the reference in the loss; default 0 */
   klCoefficient?: number;
 }
 

@@ -9,10 +9,10 @@ import { PROJECTIONS } from "./model/lora.ts";
 import { graphsOf, type MemoryPlan, type Placement, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
 import { type Device, deviceNames } from "./runtime/device.ts";
 
-/** What there is; undefined where it is not known, and nothing is refused. */
+/** The available memory; undefined if unknown, in which case no request is refused. */
 export interface Budget {
   host: AvailableMemory | undefined;
-  /** of several GPUs that of the one with the least */
+  /** with several GPUs: the memory of the GPU with the least */
   gpu: AvailableMemory | undefined;
 }
 
@@ -133,7 +133,7 @@ export class Fitting {
     return planner;
   }
 
-  /** What makes a refused request fit, in a manifest's words: each change alone or, where no setting alone is enough, several together. */
+  /** Returns changes that make a refused request fit, as manifest fields: single ones or, if no single one is enough, several together. */
   remedies(request: PlanRequest): string[] {
     const { adapter, critic } = request;
     const lora: Change[] = adapter ? [] : [{ name: "model.adaptation.type: LoRA", change: { adapter: LORA } }];
@@ -280,7 +280,7 @@ function settings({ adapter, critic, instrumenter, mode }: Request): Record<Plan
   };
 }
 
-/** Where a plan's GPU memory is. */
+/** Returns the names of the GPUs that a plan uses. */
 const namesOf = ({ device, devices = [device] }: MemoryPlan) =>
   `${devices.length > 1 ? "each of " : ""}${deviceNames(devices)}`;
 

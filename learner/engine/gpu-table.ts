@@ -1,4 +1,4 @@
-/** Which GPUs a model needs: the plan for each number and size of them, with LoRA and with every weight trained. */
+/** Tabulates the GPUs that a model needs: a plan for each number and size of GPUs, with LoRA and with every weight trained. */
 import { Fitting, fits, GPU_GIGABYTES, gpus, LORA, size } from "./fit.ts";
 import type { PlanRequest } from "./plan.ts";
 
@@ -14,7 +14,7 @@ export interface GpuEntry {
   gpuBytes: number;
   /** planned in the learner's process */
   hostBytes: number;
-  /** of one checkpoint on the disk */
+  /** bytes of one checkpoint on the disk */
   checkpointBytes: number;
   /** changes to the manifest that each make it fit on these GPUs */
   remedies: string[];

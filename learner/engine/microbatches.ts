@@ -1,4 +1,4 @@
-/** Which sequences go through a graph together, and what a token counts for in a loss. */
+/** Divides a batch into micro-batches, and computes the weight of a token in the loss. */
 
 import os from "node:os";
 import type { EngineOptions, Sequence, Step } from "./engine.ts";
@@ -59,15 +59,15 @@ export interface MicroBatchLimits {
   workers?: number;
 }
 
-/** What goes through a graph together: rows, each the indices of sequences that have its prompt. */
+/** The rows of one run of a graph. Each row is the indices of sequences with the same prompt. */
 export type MicroBatch = readonly (readonly number[])[];
 
 type Row = { samples: number[]; tokens: number };
 
 /**
- * The sequences of `batch` in rows, longest first, in groups of similar length: memory is at its peak in the first. Sequences of one
- * prompt are a row where that is less work than a row for each: the prompt is computed once, but all of a row's tokens are multiplied
- * with each other in attention. Those without response tokens are left out.
+ * Returns the sequences of `batch` in rows, longest first, in groups of similar length; memory peaks in the first group. Sequences of
+ * one prompt share a row if this is less work than a row for each: the prompt is computed once, but attention multiplies all of a row's
+ * tokens with each other. Leaves out sequences without response tokens.
  */
 export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimits): MicroBatch[] {
   const rows = packed(batch, limits).sort((a, b) => b.tokens - a.tokens || a.samples[0] - b.samples[0]);
@@ -149,7 +149,7 @@ export function dealtPrompts(prompts: readonly Int32Array[], rows: readonly numb
 }
 
 /**
- * What each sequence's tokens are multiplied by so that the micro-batches' losses add up to the batch's:
+ * Returns the factor of each sequence's tokens with which the micro-batches' losses add up to the batch's:
  *
  * | aggregation | |
  * | --- | --- |

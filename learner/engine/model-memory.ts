@@ -39,7 +39,7 @@ export interface HeldThere extends Held {
   takeOthers(own: Range): Promise<void>;
 }
 
-/** What an AdamW step of a part of the numbers works on. The moments are those of that part; the gradient may be longer than the weights. */
+/** The arrays of an AdamW step for a part of the numbers. The moments cover only this part; the gradient may be longer than the weights. */
 export type HeldModel = Record<"weights" | "gradient" | "first" | "second", Held>;
 
 export interface Memory {
@@ -55,7 +55,7 @@ export interface Memory {
   squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;
   /** bfloat16 copies of the matrices that a graph multiplies, of the newest weights, by graphs' names; none where graphs are fed with none. */
   halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;
-  /** Where a graph's bfloat16 gradients of one micro-batch go; undefined where there are none. */
+  /** Returns the buffer for a graph's bfloat16 gradients of one micro-batch; undefined if it has none. */
   part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined>;
   /** A model's weights as generation takes them, on a GPU with bfloat16 copies of the matrices. */
   generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers>;

@@ -1,4 +1,4 @@
-/** What is trained of a model, in shared memory: all that a checkpoint has of it. Its way to files and back, bit for bit, and its digest. */
+/** A model's training state in shared memory, as checkpoints hold it. Writes it to files, reads it back bit for bit, and hashes it. */
 import { createHash, type Hash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
@@ -29,7 +29,7 @@ export class ModelState {
     this.weights = new Parameters(shapes, weights);
   }
 
-  /** What a checkpoint is written of, as another thread can be given it. */
+  /** The contents of a checkpoint, in a form that can be sent to another thread. */
   get saved(): SharedState {
     const { weights, moments, steps } = this;
     return { shapes: weights.shapes, weights: weights.data, moments, steps };
@@ -53,7 +53,7 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: TypedArray) => new Uint8Arr
 const KINDS = ["first", "second"] as const;
 const MASTER = "weight.";
 
-/** What a checkpoint is written of. */
+/** The contents of a checkpoint. */
 export type SavedState = Pick<ModelState, "moments" | "steps" | "weights">;
 /** The same in shared memory. */
 export type SharedState = Pick<ModelState, "moments" | "steps"> & {

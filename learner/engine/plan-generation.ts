@@ -1,4 +1,4 @@
-/** What generation holds beside the weights; an estimate by formula, its factors are measured (learner/LOG.md). */
+/** Estimates the memory of generation without the weights, by a formula with measured factors (learner/LOG.md). */
 import { DTYPES, elementCount } from "./graph/tensor.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { cachedHeadSize } from "./model/generate-graph.ts";
@@ -13,7 +13,7 @@ export interface GenerationShape {
   responseTokens: number;
 }
 
-/** What a manifest says of it. */
+/** The limits of generation in a manifest. */
 export interface GenerationLimits {
   maxPromptTokens: number;
   maxResponseTokens: number;
@@ -29,8 +29,8 @@ export const generationShape = (limits: GenerationLimits): GenerationShape => ({
 });
 
 /**
- * The largest batch of programs that the frozen policy instruments at once: each has a prompt of its own, and its limits are others. As many
- * as have room where keys and values of the solutions were, one at least.
+ * Returns the largest batch of programs that the frozen policy instruments at once: as many as fit into the KV cache of the solutions, at
+ * least one. Each program has a prompt of its own and other length limits than a solution.
  */
 export function instrumenterShape(
   limits: GenerationLimits,

@@ -29,11 +29,11 @@ export interface InferenceRequest {
   devices?: readonly Device[] | undefined;
   /** workers of a CPU; default 1 */
   workers?: number;
-  /** of what surrounds the engine in its process; default 0 */
+  /** bytes of the process outside the engine; default 0 */
   surroundingBytes?: number;
 }
 
-/** What callers name the settings that make a plan smaller. */
+/** The caller's names of the settings that make a plan smaller. */
 export interface InferenceSettings {
   slots: string;
   lengths: readonly string[];

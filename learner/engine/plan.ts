@@ -44,7 +44,7 @@ export interface PlanRequest extends GenerationLimits {
   devices?: readonly Device[] | undefined;
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
-  /** what matrix products are computed in; default float32 */
+  /** precision of matrix products; default float32 */
   compute?: keyof typeof GPU_ARENA;
 }
 
@@ -75,19 +75,19 @@ export interface MemoryPlan {
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
   checkpointing: boolean;
-  /** of one checkpoint on the disk; 0 where nothing is trained */
+  /** bytes of one checkpoint on the disk; 0 without training */
   checkpointBytes: number;
   /** as in EngineOptions */
   offloads: boolean;
   swaps: boolean;
 }
 
-/** Where what is trained is, beside one or several GPUs. */
+/** Whether float32 weights and moments are offloaded to the host, and whether the networks take turns on the device. */
 export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps">>;
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
 export const PROCESS_BYTES = 300e6;
-/** What surrounds the engine in a learner: store, streams, grading and their garbage. Measured with the quickstart. */
+/** A learner's memory outside the engine: store, streams, grading and their garbage. Measured with the quickstart. */
 export const SURROUNDINGS_BYTES = 120e6;
 /** A further worker: its heap, and ONNX Runtime's sessions without their arenas. */
 export const WORKER_BYTES = 40e6;
@@ -96,7 +96,7 @@ export const CUDA_BYTES = 1e9;
 /** Beside GPUs: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
 export const PROVIDER_BYTES = 340e6;
 export const NODE_BYTES = 20e3;
-/** What arenas take for each byte that is found: on a CPU freed pieces do not always fit what comes next. */
+/** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
 const ARENA = 1.15;
 /**
  * The same on a GPU, where kernels have memory of their own, and passes are of other lengths than the longest. Most in deep models, and in
@@ -104,7 +104,7 @@ const ARENA = 1.15;
  */
 const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
 
-/** What the graphs of a request depend on, as text. Slots and GPUs change none. */
+/** Returns the fields that a request's graphs depend on, as text. Slots and GPUs change no graph. */
 export function graphsOf({ model, adapter, critic, checkpointing = false, compute, ...lengths }: PlanRequest): string {
   const { maxPromptTokens, maxResponseTokens } = lengths;
   return JSON.stringify([
@@ -126,7 +126,7 @@ type Batch = Parameters<typeof decoderDims>[0];
 export class Planner {
   readonly #request: PlanRequest;
   readonly model: Adaptation;
-  /** of attention */
+  /** attention blocks */
   readonly blocks: number;
   /**
    * The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. `step`: it trains, so
@@ -138,7 +138,7 @@ export class Planner {
   readonly #passes: Map<string, Pass>;
   /** the model's weights in its files */
   readonly #stored: MappedWeights["tensors"];
-  /** of what is trained */
+  /** bytes of the trained weights */
   readonly #policyBytes: number;
   readonly #criticBytes: number;
 
@@ -169,7 +169,7 @@ export class Planner {
     this.#criticBytes = critic ? float32Bytes(trainedShapes(model, "critic")) : 0;
   }
 
-  /** What a pass of `sequences` of these lengths takes: at its worst moment on a CPU, of an arena of the graph's own on a GPU. */
+  /** Returns the memory of a pass of `sequences` of these lengths: its peak on a CPU, the graph's own arena on a GPU. */
   pass(kind: Device["kind"], index: number, batch: Batch): Pass {
     const key = [kind, index, ...Object.values(batch)].join();
     const found = this.#passes.get(key) ?? this.#pass(kind, this.graphs[index].graph, batch);
@@ -294,7 +294,7 @@ export class Planner {
     return planRow("gradients", detail, sum, largest + half);
   }
 
-  /** What sessions need to run; on a GPU, if there is one. */
+  /** Returns rows for the working memory of sessions, on a GPU if there is one. */
   #work(microBatchTokens: number, workers: number, swaps: boolean): PlanRow[] {
     const { microBatchSize, maxPromptTokens, maxResponseTokens, instrumenter, checkpointing, device } = this.#request;
     const { config } = this.model;
@@ -352,10 +352,10 @@ export const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBy
   ...{ what, detail, hostBytes, gpuBytes },
 });
 
-/** What a graph over device-resident tensors holds beside them. */
+/** Returns the bytes that a graph over device-resident tensors needs in addition to them. */
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
 
-/** What a step takes on a GPU beside the numbers. A micro-batch's gradient is added to the sum by the graph that computes it, and counted there. */
+/** Working memory of a step on a GPU. The graph that computes a micro-batch's gradient also adds it to the sum, and counts it. */
 const STEP_BYTES = working(adamwGraph()) + working(squaresGraph());
 
 const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
@@ -363,7 +363,7 @@ const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threa
 const float32Bytes = (shapes: readonly ParameterShape[]): number =>
   shapes.reduce((total, { shape }) => total + 4 * elementCount(shape), 0);
 
-/** By its last axis: the vocabulary or a chunk of it, whatever no layer is as wide as. */
+/** Whether a value holds logits: the width of its last axis, the vocabulary or a chunk of it, is the width of no layer. */
 function isLogits({ shape }: Value, config: ModelConfig): boolean {
   const { hiddenSize, intermediateSize, heads, keyValueHeads, headSize } = config;
   const widths = [1, hiddenSize, intermediateSize, heads * headSize, keyValueHeads * headSize, headSize];

@@ -32,7 +32,7 @@ export class RoundedWeights {
   readonly #allocate: (shapes: Shapes) => Promise<DeviceHalves | undefined>;
   readonly #restNumbers: number;
   #made: Made | undefined;
-  /** whose weights it has, and which version */
+  /** the masters whose rounded weights it has, and their version */
   #has: { masters: Masters; version: number } | undefined;
 
   /**

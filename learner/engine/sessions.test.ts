@@ -45,7 +45,7 @@ const STEP: PolicyStep = {
 };
 
 let folder: string;
-/** of the same weights in float32 and in bfloat16 */
+/** folders with the same weights in float32 and in bfloat16 */
 const models: Record<"F32" | "BF16", string> = { F32: "", BF16: "" };
 before(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), "sessions-"));

@@ -175,7 +175,7 @@ export class Trainable {
     return this.#weights;
   }
 
-  /** Those of the part of the numbers that this worker steps. */
+  /** Returns the moments of the numbers that this worker updates. */
   async #heldMoments({ from, to }: Range, shared: Moments | undefined): Promise<{ first: Held; second: Held }> {
     if (this.#moments) return this.#moments;
     const hold = (moment: Float32Array | undefined) => this.#memory.holdMoment(to - from, moment?.subarray(from, to));

@@ -39,7 +39,7 @@ export class Trainer implements Engine {
   readonly #options: EngineOptions;
   readonly #model: Adaptation;
   readonly #config: ModelConfig;
-  /** of attention */
+  /** attention blocks */
   readonly #blocks: number;
   readonly #reference: ModelState;
   readonly #workers: Workers;
@@ -238,7 +238,7 @@ export class Trainer implements Engine {
     if (critic) this.#workers.attach("critic", critic);
   }
 
-  /** What was trained is in this process's memory. */
+  /** Copies the trained weights and moments to this process's memory. */
   async #fetch(): Promise<void> {
     await this.#workers.fetch("policy", this.policy);
     if (this.critic) await this.#workers.fetch("critic", this.critic);

@@ -35,7 +35,7 @@ export class Workers {
   readonly #share: boolean;
   /** the newest weights and moments are in this process's memory */
   readonly #masters: boolean;
-  /** of several workers with a device each */
+  /** present if several workers have a device each */
   readonly #exchange: Exchange | undefined;
   readonly #dealing: Dealing;
   /** Until then somebody reads weights and moments in shared memory: no step changes them. */
@@ -182,7 +182,7 @@ export class Workers {
   }
 }
 
-/** What belongs to index `parts[worker][i]` is `found[worker][i]`. */
+/** Returns the workers' results in the order of the indices: `found[worker][i]` goes to index `parts[worker][i]`. */
 function inOrder<T>(parts: number[][], found: (T[] | undefined)[]): T[] {
   const all: T[] = [];
   for (const [worker, part] of parts.entries())

@@ -25,11 +25,11 @@ interface Setting {
   /** Names; default diamonds alone. */
   tasks?: string[];
   rewardSplit?: "Full" | "Half";
-  /** Of the i-th program that is executed, from 0; undefined: not valid. */
+  /** Returns the score of the i-th executed program, counted from 0; undefined: not valid. */
   scores?: (index: number) => number | undefined;
   /** Ends the wait for results after so many. */
   interruptAfter?: number;
-  /** Of an earlier start. */
+  /** The summary that an earlier start of the run wrote. */
   summary?: { evaluation: Evaluation };
 }
 

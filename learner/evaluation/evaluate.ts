@@ -25,7 +25,7 @@ import { bestProgram, changeOf, type EvaluatedProgram, type Scale, summarize } f
 import { armsOf } from "./protocol.ts";
 import { evaluationMarkdown, evaluationSentence } from "./rows.ts";
 
-/** What an evaluation uses of a run. */
+/** The parts of a run that an evaluation uses. */
 export interface Evaluating {
   directory: string;
   spec: TrainingRunSpec;
@@ -160,7 +160,7 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
 const samplesOf = ({ store }: Evaluating, { name }: Task, purpose: string): Sample[] =>
   store.samplesFor(purpose).filter((sample) => sample.task === name);
 
-/** What stayed lost says nothing of the policy, and is left out. */
+/** Returns the evaluated programs without the lost ones, which say nothing about the policy. */
 function programsOf(run: Evaluating, task: Task, purpose: string): EvaluatedProgram[] {
   return samplesOf(run, task, purpose)
     .filter(({ state }) => state === "finished" || state === "notExecuted")

@@ -1,4 +1,4 @@
-/** What an evaluation came to, in numbers with their bootstrap intervals. Pure. */
+/** Computes an evaluation's figures and their bootstrap intervals. Pure. */
 import type { Grader } from "../../crds/trainingrun.ts";
 import { type Leaderboard, rankOf } from "../grading/mlebench-tasks.ts";
 import { normalizedScore } from "../metrics/iteration.ts";
@@ -6,16 +6,16 @@ import { mean } from "../metrics/statistics.ts";
 import type { Change, Evaluation, EvaluationSummary, Figures, Medal, Statistics } from "../metrics/summary.ts";
 import { difference, differenceIntervals, percentileIntervals } from "./bootstrap.ts";
 
-/** What became of one program, or of a response that held none. */
+/** The result of one program, or of a response without a program. */
 export interface EvaluatedProgram {
   id: string;
   kind: "scratch" | "improve";
-  /** Of an improvement: the id of what it improves. */
+  /** The id of the program that an improvement started from. */
   previous?: string | undefined;
   valid: boolean;
-  /** What the best is chosen by; with `rewardSplit: Half`, of the half that makes the reward. There if valid. */
+  /** The score that selects the best program; with `rewardSplit: Half`, on the half that makes the reward. Present if valid. */
   score?: number | undefined;
-  /** What is reported; the same, but with `Half`, of the other half. Absent where it is undefined there. */
+  /** The reported score: the same, but with `Half` on the other half. Absent where it is undefined there. */
   reported?: number | undefined;
   reward?: number | undefined;
   durationSeconds?: number | undefined;
@@ -26,7 +26,7 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
   leaderboard?: Leaderboard | undefined;
 }
 
-/** What a status says of the policies before and after training. `bestImproved`: null where nothing was improved. */
+/** Returns the status's figures for the policies before and after training. `bestImproved`: null where nothing was improved. */
 export function headline({ settings, before, after }: Evaluation) {
   const of = ({ kinds, ...it }: EvaluationSummary) => ({
     ...{ iteration: it.iteration, samples: it.samples, validFraction: it.validFraction },
@@ -117,7 +117,7 @@ function statisticsOf(programs: readonly EvaluatedProgram[], scale: Scale): Stat
   };
 }
 
-/** What the bootstrap draws: a program together with the improvements of it, which depend on it. */
+/** Returns the bootstrap's units: a program together with its improvements, which depend on it. */
 function unitsOf(programs: readonly EvaluatedProgram[]): EvaluatedProgram[][] {
   const units = Map.groupBy(programs, ({ id, kind, previous }) => (kind === "improve" ? (previous ?? id) : id));
   return [...units.values()];

@@ -1,10 +1,10 @@
-/** Which generators there are: the URLs that the learner was given, and the addresses behind each name. */
+/** Finds a run's generators: the learner's list of URLs, and the addresses behind each name. */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { ManifestError } from "../../crds/trainingrun.ts";
 
 export interface Address {
-  /** of an IP address */
+  /** URL with an IP address as its host */
   readonly url: URL;
   /** The name that the certificate must have; undefined: the IP address. */
   readonly servername: string | undefined;
@@ -23,8 +23,8 @@ export function parseUrls(text: string): URL[] {
 }
 
 /**
- * Returns the addresses behind a URL: all of its name, which may be that of a headless Service. Of a name with addresses of both families
- * those of IPv4 count, because the others are of the same machines.
+ * Returns all addresses of a URL's host name, which may name a headless Service. If a name has addresses of both families, only the IPv4
+ * addresses count, because the IPv6 addresses belong to the same machines.
  */
 export async function addressesOf(url: URL): Promise<Address[]> {
   const host = url.hostname.replace(/^\[|\]$/g, "");

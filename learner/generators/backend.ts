@@ -1,4 +1,4 @@
-/** What generates behind a generator's endpoints: our engine, or vLLM beside it. */
+/** The interface of a generator's backends: our engine, or vLLM in another container. */
 import type { GeneratorState, RowAnswer, RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
 
 export type Row = Omit<RowAnswer, "policyVersion">;

@@ -30,7 +30,7 @@ export class EngineBackend implements Backend {
   readonly slots: number;
   readonly #o: EngineBackendOptions;
   #engine: RunningEngine | undefined;
-  /** What the engine was started for: another kind of weights needs another one. */
+  /** The kind of weights that the engine was started for; another kind needs another engine. */
   #startedFor = "";
 
   constructor(options: EngineBackendOptions) {

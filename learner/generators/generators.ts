@@ -23,7 +23,7 @@ const WARN_SECONDS = 30;
 /** A row that is refused so often ends the run: every generator would refuse it. */
 const MOST_REFUSALS = 3;
 
-/** What a generator was not used for, since the last line of metrics. */
+/** Reasons why a generator was not used; counted since the last line of metrics. */
 export const FAULTS = ["lost", "oldVersion", "logProbs"] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -54,7 +54,7 @@ export interface GeneratorsOptions {
   /** Folder with the learner's ca.crt, tls.crt and tls.key. */
   tlsDirectory: string;
   engine: Pick<Engine, "evaluate" | "savePolicy">;
-  /** Of the learner. */
+  /** The learner's device. */
   device: GeneratorState["device"];
   /** A response ends with the first of these. */
   eosIds: readonly number[];

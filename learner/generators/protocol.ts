@@ -1,4 +1,4 @@
-/** What a learner and a generator say to each other: JSON and lines of JSON over HTTPS, and files. README.md has it as a table. */
+/** The protocol between learner and generator: JSON and lines of JSON over HTTPS, and files. README.md has a table of it. */
 import { GeneratorError } from "./errors.ts";
 
 export const PATHS = {

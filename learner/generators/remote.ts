@@ -19,7 +19,7 @@ const LOST_POLLS = 3;
 export class RemoteGenerator {
   readonly name: string;
   readonly client: GeneratorClient;
-  /** As it said itself, last. */
+  /** The state that it reported last. */
   state: GeneratorState | undefined;
   /** The newest weights that it has confirmed. */
   holds: WeightsName | undefined;

@@ -39,7 +39,7 @@ export interface GeneratorServerOptions {
   probePort: number;
   /** Folder with ca.crt, tls.crt and tls.key, which may change. */
   tlsDirectory: string;
-  /** Where weights are put until the backend has them. */
+  /** Folder for weights that the backend has not loaded yet. */
   folder: string;
   /** Time that running rows have once the server is to end. */
   drainSeconds: number;
@@ -233,7 +233,7 @@ export class GeneratorServer {
     }
   }
 
-  /** From the moment in which weights are loaded no row of the old ones begins. */
+  /** Loads weights. Once it starts, no further row begins with the old weights. */
   async #load(folder: string, weights: WeightsName & { kind: WeightsKind }): Promise<void> {
     const { policyVersion, digest } = weights;
     const load = async () => {

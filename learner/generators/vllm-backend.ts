@@ -10,19 +10,19 @@ import { callJson } from "./http.ts";
 import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
 
 export interface VllmOptions {
-  /** Where vLLM listens, such as http://127.0.0.1:8000. */
+  /** The URL that vLLM listens on, such as http://127.0.0.1:8000. */
   url: string;
   /** A folder that vLLM reads, too. */
   adapterFolder: string;
-  /** What vLLM calls the base model (`--served-model-name`). */
+  /** vLLM's name of the base model (`--served-model-name`). */
   modelName: string;
   /** vLLM's `--max-num-seqs`. */
   slots: number;
-  /** Where vLLM computes. */
+  /** The device on which vLLM computes. */
   device: Backend["device"];
 }
 
-/** Of the names of adapters. */
+/** Prefix of the names of adapters. */
 const PREFIX = "longrun-";
 /** Log-probs that vLLM gives for a probability of 0. */
 const LEAST_LOG_PROB = -9999;
@@ -66,7 +66,7 @@ export class VllmBackend implements Backend {
     const backend = new VllmBackend(options);
     const { data = [] } = JSON.parse(await backend.#call("/v1/models")) as { data?: { id: string }[] };
     const names = data.map(({ id }) => id);
-    // of a sidecar that ended before
+    // adapters of a sidecar that ended before
     for (const name of names.filter((id) => id.startsWith(PREFIX)))
       await backend.#call("/v1/unload_lora_adapter", { lora_name: name });
     const remedy = "give --model-name what vLLM's --served-model-name says";

@@ -80,7 +80,7 @@ class RowReader {
   #length = 0;
   #ends: Uint32Array<ArrayBuffer>;
   #row = 0;
-  /** Where pandas' current read began: it reads the header and the first row, then the rest. */
+  /** The byte at which pandas' current read began: pandas reads the header and the first row, then the rest. */
   #callStart = 0;
 
   constructor(bytes: Buffer) {

@@ -12,7 +12,7 @@ export function roundNumpy(value: number): number {
 
 /** `round(float, 5)`: rounds the double's exact decimal value half to even. */
 export function roundExact(value: number): number {
-  // From 2^36 on a double has no bits below the fifth decimal, and toFixed's digits are exact below 1e21.
+  // A double of at least 2^36 has no bits below the fifth decimal, and toFixed's digits are exact below 1e21.
   if (!Number.isFinite(value) || Math.abs(value) >= 2 ** 53) return value;
   const text = value.toFixed(5);
   // toFixed rounds the exact value, but a tie away from zero. Only a multiple of 2^-6 can be a tie: 5e-6 = 1 / (2^6 * 3125).

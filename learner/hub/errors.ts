@@ -1,4 +1,4 @@
-/** What went wrong with a transfer; stable. `input`, `access` and `disk` need a person, the others may pass. */
+/** Why a transfer failed; the codes are stable. `input`, `access` and `disk` need a person; the others may pass by themselves. */
 export type TransferErrorCode = "input" | "access" | "disk" | "network" | "hash";
 
 /** A model cannot be fetched, or results cannot be copied. The message is one line: what is wrong with what, and the remedy. */

@@ -24,22 +24,22 @@ export interface FetchOptions {
   out: string | undefined;
   /** HF_TOKEN or HF_TOKEN_PATH, HF_ENDPOINT; what every S3 client reads (AWS_…); and the cache folder. */
   env: NodeJS.ProcessEnv;
-  /** Of progress and of what is tried again. */
+  /** Shows progress and retries. */
   output: ProgressOutput;
   limits?: Partial<TransferLimits>;
 }
 
 export interface FetchedModel {
   repo: string;
-  /** Of the hub. */
+  /** A branch, tag or commit of the hub. */
   revision?: string | undefined;
-  /** Of S3: a digest of the names, sizes and hashes of what is there; of a registry, the beginning of the manifest's digest. */
+  /** The hub's commit; S3: a digest of the files' names, sizes and hashes; registry: the beginning of the manifest's digest. */
   commit: string;
   /** Absolute path of the model folder. */
   folder: string;
-  /** Of all files. */
+  /** Size of all files. */
   bytes: number;
-  /** That came over the network now. */
+  /** Bytes that this call downloaded. */
   fetchedBytes: number;
 }
 
@@ -53,7 +53,7 @@ interface Origin {
   at(commit: string | undefined): Promise<ModelServer>;
   /** Whether a version that is known can still be fetched: S3 has the newest alone. */
   keepsVersions: boolean;
-  /** Of the folders in the cache, one for each version. */
+  /** Paths of the folders in the cache, one for each version. */
   cached: string[];
 }
 
@@ -173,7 +173,7 @@ function knownCommit(
   return whole || keepsVersions ? { commit: record.commit, isWhole: whole } : undefined;
 }
 
-/** Of servers that have one version at a time, under a name that says where it is. The client is loaded where it is needed. */
+/** Returns the origin for servers that hold one version at a time and whose name holds the address. Loads the client on demand. */
 function placedOrigin({ repo, revision, env }: FetchOptions, transfer: Transfer): Origin {
   if (revision !== undefined)
     throw new TransferError("input", `--revision is ${revision}, and ${repo} has no revisions; leave it out`);

@@ -11,13 +11,13 @@ import type { RepoFile } from "./server.ts";
 /** `fetched.json`: stays beside the model, so that a run can name what it trained. */
 export interface FetchRecord {
   repo: string;
-  /** As it was asked for: a branch, tag or commit of the hub. */
+  /** The requested branch, tag or commit of the hub. */
   revision?: string;
   commit: string;
   endpoint: string;
   /** Whether all files are there. */
   complete: boolean;
-  /** What was fetched, checked by its hash. */
+  /** Files that were fetched and whose hashes were checked. */
   files: RepoFile[];
 }
 

@@ -14,7 +14,7 @@ export function newHash({ algorithm, bytes, partBytes }: RepoFile): FileHash {
   return { update: (chunk) => void hash.update(chunk), digest: () => hash.copy().digest("hex") };
 }
 
-/** What S3 gives an object that was uploaded in parts as its ETag. */
+/** Computes the ETag that S3 gives an object that was uploaded in parts. */
 class PartsHash implements FileHash {
   readonly #partBytes: number;
   readonly #done: Buffer[] = [];

@@ -9,7 +9,7 @@ export interface TransferLimits {
   longestWaitSeconds: number;
   /** Longest wait that the server may ask for (`Retry-After`). A longer one ends the fetch. */
   longestRetryAfterSeconds: number;
-  /** From a request to its answer; of the hub's API, to the end of the answer. */
+  /** Time between a request and its answer; with the hub's API, the end of the answer. */
   answerSeconds: number;
   /** Without a byte of a file that is on its way. */
   silenceSeconds: number;

@@ -14,7 +14,7 @@ import type { ModelServer, RepoFile } from "./server.ts";
 import { openAnswer, persist, type Transfer } from "./transfer.ts";
 
 const MANIFEST = "application/vnd.oci.image.manifest.v1+json";
-/** Where `oras` writes the name of a layer's file. */
+/** The annotation in which `oras` writes the name of a layer's file. */
 const TITLE = "org.opencontainers.image.title";
 
 interface Layer {

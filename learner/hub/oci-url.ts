@@ -6,7 +6,7 @@ export interface OciPlace {
   repository: string;
   /** Tag or digest. */
   version: string;
-  /** As the registry's own clients take it: http on this machine, https elsewhere. */
+  /** The same scheme as the registries' own clients use: http on this machine, https elsewhere. */
   origin: string;
 }
 

@@ -1,7 +1,7 @@
-/** What an answer that is none means, and why there was no answer at all: one line with the remedy. */
+/** Explains error answers and failed connections in one line with the remedy. */
 import { TransferError } from "./errors.ts";
 
-/** What is asked for, for messages. */
+/** The requested model or file, for messages. */
 export interface Asked {
   /** Without a slash at the end. */
   endpoint: string;

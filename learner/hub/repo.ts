@@ -1,4 +1,4 @@
-/** Which files of a repository longrun needs, and their sizes and hashes as the hub's API lists them. */
+/** Selects the files of a repository that longrun needs, with the sizes and hashes that the hub's API lists. */
 import { type ListFileEntry, listFiles, modelInfo } from "@huggingface/hub";
 import { TransferError } from "./errors.ts";
 import type { Hub } from "./hub.ts";
@@ -72,7 +72,7 @@ const noHub = (endpoint: string, cause?: unknown) =>
     { cause },
   );
 
-/** What is read before the weights, and what belongs to them: no code, no pickles, nothing in folders. */
+/** Configuration, tokenizer, README and licence files beside the weights: no code, no pickles, nothing in subfolders. */
 const BESIDE = [
   /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json$/,
   /^(merges\.txt|chat_template\.jinja)$/,

@@ -8,7 +8,7 @@ import { parseS3Url, type S3Place } from "./s3-url.ts";
 import type { ModelServer, RepoFile } from "./server.ts";
 import type { Transfer } from "./transfer.ts";
 
-/** As `sha256sum` writes it: beside the model, it counts in the place of S3's own hashes. */
+/** A file of `sha256sum` beside the model; its hashes replace S3's own. */
 const SUMS = "SHA256SUMS";
 const LONGEST_SUMS_BYTES = 1 << 20;
 

@@ -16,7 +16,7 @@ import type { S3Place } from "./s3-url.ts";
 import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
 
 const ENDPOINT = "https://s3.amazonaws.com";
-/** What S3-compatible servers without regions sign with. */
+/** Region in signatures for S3-compatible servers without regions. */
 const NO_REGION = "us-east-1";
 const CREDENTIALS =
   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else an S3 client finds (AWS_PROFILE, a workload identity)";
@@ -151,7 +151,7 @@ interface S3Failure {
   $metadata?: { httpStatusCode?: number };
 }
 
-/** Of requests that the next try may get through: the clock is corrected, and credentials are fetched anew. */
+/** Error codes that a retry may overcome: the client corrects its clock and fetches credentials anew. */
 const PASSING = new Set([
   ...["RequestTimeTooSkewed", "ExpiredToken", "ExpiredTokenException", "RequestTimeout", "SlowDown"],
   ...["ThrottlingException", "Throttling", "InternalError", "ServiceUnavailable", "OperationAborted"],
@@ -172,7 +172,7 @@ function clientOptions(env: NodeJS.ProcessEnv, endpoint: string | undefined): S3
     ...(endpoint && { endpoint, forcePathStyle: true }),
     maxAttempts: 1, // `persist` tries again
     requestHandler: { httpAgent: new HttpAgent(agent), httpsAgent: new HttpsAgent(agent) },
-    // What is uploaded has a hash of its own; servers that are no AWS refuse the trailers of others.
+    // Uploads carry a hash of their own; servers other than AWS refuse checksum trailers.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
   };

@@ -1,4 +1,4 @@
-/** What a fetch asks of a server: the hub (`repo.ts`) and S3 (`s3-model.ts`) each answer in their own way. */
+/** The interface of a server that models are fetched from: the hub (`repo.ts`), S3 (`s3-model.ts`), a registry (`oci-model.ts`). */
 import type { TransferError } from "./errors.ts";
 import type { OpenAnswer, Transfer } from "./transfer.ts";
 
@@ -19,7 +19,7 @@ export interface RepoFile {
 
 /** Files on a server, in one folder. */
 export interface FileServer {
-  /** What is fetched, for messages: OWNER/NAME, or s3://BUCKET/PREFIX. */
+  /** The model's name in messages: OWNER/NAME, or s3://BUCKET/PREFIX. */
   readonly repo: string;
   readonly endpoint: string;
   readonly transfer: Transfer;

@@ -1,4 +1,4 @@
-/** What all servers have in common: tries with growing waits, and the deadline of an answer that is on its way. */
+/** Retries with growing waits, and the deadline of an answer under way, for all servers. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { TransferError } from "./errors.ts";
 import type { TransferLimits } from "./limits.ts";
@@ -11,7 +11,7 @@ export interface Transfer {
   say: (line: string) => void;
 }
 
-/** What a server sends of a file. */
+/** A server's answer to a request for a file. */
 export interface Answer {
   /** 206: from where it was asked for on; 200: all of the file; 416: it cannot continue there. */
   status: number;

@@ -10,7 +10,7 @@ import { durationHistogram } from "./durations.ts";
 import type { MeasuredSample } from "./measured-sample.ts";
 import { mean, share, sum } from "./statistics.ts";
 
-/** What a line goes on with of those before. */
+/** The parts of the line before that a new line continues. */
 interface Previous {
   tasks: Readonly<Record<string, { bestScoreSoFar: number | null } | undefined>>;
 }
@@ -25,7 +25,7 @@ export interface TaskScale {
   best?: number | undefined;
 }
 
-/** What an update says goes into the line, or into its means over steps. */
+/** The inputs of a line: the update's results, which enter as they are or as means over steps, and facts of the run. */
 export interface IterationInput extends Omit<UpdateResult, "weights"> {
   iteration: number;
   lineage: number;
@@ -45,7 +45,7 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   tokensGenerated: number;
   /** Wall-clock seconds that the learner spent in each phase; the rest of `seconds` is called `other`. */
   secondsByPhase: Readonly<Record<string, number>>;
-  /** What the engine did with `seconds`; lines of earlier versions have none. */
+  /** The engine's share of `seconds` by use; absent in lines of earlier versions. */
   engineSeconds?: EngineSeconds | undefined;
   seconds: number;
   /** Since the run began, interruptions left out. */
@@ -63,7 +63,7 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   staleWaited: number;
   /** Samples left out because the rest of their group was lost. */
   groupDropped: number;
-  /** What generators were not used for, rows that moved to another one, rows that could not be compared; absent without generators. */
+  /** Counts of faults of generators, rows that moved to another generator, and rows that could not be checked; absent without generators. */
   generation?: { faults: Record<string, number>; movedRows: number; uncheckedRows: number };
   checkpoint?: { seconds: number; bytes: number } | undefined;
   previous?: Previous | undefined;

@@ -1,7 +1,7 @@
 import type { Result } from "../../proto/execution.ts";
 import type { Grade, Sample } from "../store/types.ts";
 
-/** What the metrics read of a sample. */
+/** The fields of a sample that the metrics read. */
 export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "durationSeconds" | "forgedMarkers">> {
   task: string;
   kind: Sample["kind"];
@@ -20,7 +20,7 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
   truncated?: boolean | undefined;
 }
 
-/** Of a stored sample that `iteration` trains on. */
+/** Returns the measured fields of a stored sample that `iteration` trains on. */
 export function measuredSample(sample: Sample, iteration: number, verbatim?: boolean): MeasuredSample {
   const { task, kind, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } = sample;
   return {

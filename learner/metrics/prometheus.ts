@@ -21,7 +21,7 @@ const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
 /** Executions now by state, and events since the run began. */
 export type ExecutionCounts = Record<"queued" | "running" | (typeof EXECUTION_EVENTS)[number], number>;
 
-/** What LearnerStatus says of generators. */
+/** The part of LearnerStatus about generators. */
 interface GenerationStatus {
   waitingPrompts: number;
   generators: readonly { ready: boolean; running: number }[];
@@ -264,7 +264,7 @@ export class LearnerMetrics {
     }
   }
 
-  /** What an earlier process of the run has counted: the counters of this one begin after it. */
+  /** Continues this process's counters from the counts of the run's earlier processes. */
   continueFrom(counts: ExecutionCounts): void {
     this.#counted = { ...counts };
   }

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import type { CommonError } from "./common-errors.ts";
 import { readIfThere, replaceFile } from "./files.ts";
 
-/** What the starting policy was pretrained on, and how far that alone would have come. */
+/** The corpus that the starting policy was pretrained on, and the score of its best program. */
 export interface CorpusSummary {
   programs: number;
   /** Score of its best program on the run's task; absent if it was never measured. */
   bestScore?: number;
-  /** What that program is, e.g. its kind of model. */
+  /** Description of that program, e.g. its kind of model. */
   bestProgram?: string;
 }
 
@@ -22,9 +22,9 @@ export type Medal = "gold" | "silver" | "bronze";
 
 /** The numbers that have intervals; null where there is nothing to compute one from. */
 export interface Statistics {
-  /** Of all programs. */
+  /** Valid programs divided by all programs. */
   validFraction: number | null;
-  /** Of the valid ones, in the task's unit. */
+  /** Mean over valid programs, in the task's unit. */
   meanScore: number | null;
   bestScore: number | null;
   /** Mean of the scores between `rewardRange.worst` (0) and `.best` (1), clipped; null without a range. */
@@ -47,7 +47,7 @@ export interface Figures extends Statistics {
   intervals: Record<keyof Statistics, Interval | null>;
 }
 
-/** Of one policy. */
+/** The evaluation of one policy. */
 export interface EvaluationSummary extends Figures {
   /** Iterations that the policy had behind it. */
   iteration: number;
@@ -68,11 +68,11 @@ export interface EvaluationSettings {
   samples: number;
   temperature: number;
   seed: number;
-  /** Of the intervals. */
+  /** Confidence level of the intervals. */
   confidence: number;
 }
 
-/** Which policy: that before training, after it, or one that was given as a model folder. */
+/** The evaluated policy: before training, after training, or from a model folder. */
 export type When = "before" | "after" | "model";
 
 export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
@@ -81,7 +81,7 @@ export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
   during?: EvaluatedBetween[];
   /** After training minus before it. */
   change?: Change;
-  /** Of a run with several tasks, by their names; then nothing stands beside them. */
+  /** Evaluations by task name, in runs with several tasks; the other fields are then absent. */
   tasks?: Record<string, Evaluation>;
 }
 
@@ -113,19 +113,19 @@ export interface RunSummary {
   message: string;
   startedAt: string;
   updatedAt: string;
-  /** That are finished. */
+  /** Number of finished iterations. */
   iterations: number;
   elapsedSeconds: number;
   evaluation: Evaluation;
   corpus?: CorpusSummary;
-  /** Of a run that has had no valid program so far: why. */
+  /** The commonest errors, as long as the run has had no valid program. */
   commonErrors?: readonly CommonError[] | undefined;
   /** longrun, node, onnxruntime, python, numpy, … as found. */
   versions: Record<string, string>;
   isolationLevel?: string;
 }
 
-/** Of a run that begins. */
+/** Returns the summary of a run that begins. */
 export function newSummary(corpus: CorpusSummary | undefined, versions: Record<string, string>): RunSummary {
   const now = new Date().toISOString();
   return {

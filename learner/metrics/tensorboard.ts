@@ -53,7 +53,7 @@ const NAME = "events.out.tfevents";
 
 export class TensorBoardFile {
   readonly #directory: string;
-  /** Of the newest file that was there before. */
+  /** The time in the name of the newest file that an earlier process left. */
   readonly #newestSeconds: number;
   #handle: FileHandle | undefined;
   #size = 0;
@@ -178,7 +178,7 @@ export function crc32c(bytes: Uint8Array): number {
   return ~crc >>> 0;
 }
 
-/** As TFRecord files have it, so that the checksum of data that holds checksums is no worse. */
+/** Returns the masked CRC of TFRecord files; the mask keeps the CRC good for data that itself holds CRCs. */
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;

@@ -33,7 +33,7 @@ export interface CorpusText extends ReturnType<typeof respond> {
 
 /**
  * Prompts with solutions that a generator wrote, mistakes included. It reads no data, runs no program and knows no
- * score; how likely each choice is was set by hand. What an improve prompt leads to is mostly the shown solution with
+ * score; the probability of each choice was set by hand. An improve prompt's solution is mostly the shown solution with
  * one choice drawn anew, better or worse.
  */
 export function makeCorpus(options: CorpusOptions): CorpusText[] {
@@ -63,7 +63,7 @@ function respond(design: Design, shape: TaskShape, options: CorpusOptions, draw:
   return { response: formatSolution(draft.plan, program), program, mistake: wrong?.name };
 }
 
-/** What prompts say of a bundled task, from its registry entry and its columns. */
+/** Returns the prompts' facts about a bundled task, from its registry entry and its columns. */
 function promptTask(shape: TaskShape): PromptTask {
   const { description, task } = readRegistry()[shape.name];
   const { metric, direction } = task.grader as Grader;
@@ -106,8 +106,8 @@ export function inCorpus(program: string, hashes: Buffer): boolean {
 }
 
 /**
- * What a model folder says of the corpus that it was pretrained on; undefined if `longrun pretrain` did not make it.
- * @param task whose best program is told; absent: none
+ * Returns a model folder's facts about its pretraining corpus; undefined if `longrun pretrain` did not make the folder.
+ * @param task the best program for this task is returned too; absent: none
  */
 export function readCorpus(folder: string, task?: string) {
   const path = join(folder, "corpus.hashes");

@@ -1,4 +1,4 @@
-/** Which plots the report has, from the lines of `metrics.jsonl`. Pure: rendering is svg.ts. */
+/** Builds the report's plots from the lines of `metrics.jsonl`. Pure: svg.ts renders them. */
 import type { TopLevelSpec } from "vega-lite";
 import { guardNames } from "../grading/guards.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
@@ -23,7 +23,7 @@ type ChartSection = "learning" | "programs" | "durations" | "optimisation" | "ti
 
 type Lines = readonly IterationMetrics[];
 
-/** What is drawn of a line; null is left out. */
+/** Returns the value that is drawn for a line; null values are left out. */
 type Value = (line: IterationMetrics) => number | null | undefined;
 type Measured = Series & { value: Value };
 
@@ -59,7 +59,7 @@ const PHASES = [
   ...[part("checkpoint", "purple"), part("other", "grey")],
 ];
 
-/** What the engine did, below why it idled. */
+/** Uses of the engine's time, then the reasons why it was idle. */
 const USES = [
   ...[part("generating", "blue"), part("updating", "green"), part("idleActors", "orange", "idle: too few actors")],
   ...[part("idlePrograms", "yellow", "idle: programs run"), part("idleStaleness", "purple", "idle: maxStaleness")],
@@ -127,7 +127,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       third("Clipped tokens", (it) => it.clipFraction, "orange", "share of tokens", ".1%"),
       third("Gradient norm, policy", (it) => it.gradientNorm, "purple", "before clipping"),
       third("Largest ratio of an update", (it) => it.ratioMax, "red", "π new / π old"),
-      // What tells most about the baseline that was chosen.
+      // The most informative metric for the chosen baseline.
       baseline === "BatchMean"
         ? third("Lag", (it) => it.meanLag, "green", "iterations, mean")
         : baseline === undefined || baseline === "Critic"
@@ -219,7 +219,7 @@ function markers(lines: Lines): Chart {
   };
 }
 
-/** Where nothing was flagged there is nothing to draw. */
+/** Returns a chart of flagged submissions, or none if no guard flagged any. */
 function flagged(lines: Lines): Chart[] {
   const seen = guardNames.filter((guard) => lines.some((line) => (line.guards?.[guard] ?? 0) > 0));
   if (seen.length === 0) return [];
@@ -282,7 +282,7 @@ function phases(lines: Lines): Chart {
 
 interface LineOptions {
   x?: Axis;
-  /** Where a line stands on the x axis. */
+  /** Returns a line's position on the x axis. */
   at?: (line: IterationMetrics) => number;
   size?: Size;
   empty?: string;

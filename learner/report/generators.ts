@@ -1,4 +1,4 @@
-/** What became of a run's generators (learner/generators/README.md). */
+/** Renders the report's section on generators (learner/generators/README.md). */
 import { count } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";

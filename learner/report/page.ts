@@ -201,7 +201,7 @@ ${
 ${programs.map(({ title, best }) => html`<details><summary>Best program ${title}</summary>${bestProgram(best)}</details>`)}`;
 }
 
-/** That of each task, or that there is none. */
+/** Renders the best program of each task, or a line that there is none. */
 function bestPrograms({ best: found, tasks, lines }: RunFolder): Html {
   if (tasks.length < 2) return html`<h2>Best program</h2>${bestProgram(found[0]?.best, lines)}`;
   const sections = tasks.map(({ name }) => {

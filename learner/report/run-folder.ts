@@ -84,7 +84,7 @@ async function bestOf(directory: string, tasks: readonly { name: string }[]) {
   return found;
 }
 
-/** What `longrun evaluate` found out (in `evaluation/` of a run folder), else the run's own evaluation phase. */
+/** Reads the result of `longrun evaluate` (in `evaluation/` of a run folder), else of the run's own evaluation phase. */
 async function readEvaluation(directory: string) {
   for (const place of [join(directory, "evaluation"), directory]) {
     const { evaluation, state } = (await readSummary(place)) ?? {};

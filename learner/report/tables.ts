@@ -29,7 +29,7 @@ export function byTask({ tasks, lines }: RunFolder): Html | undefined {
 export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
   // Scores of several tasks have no common unit; `byTask` has them.
   const compared = COMPARED.filter(([label]) => tasks.length < 2 || !label.includes("score"));
-  const { before, after } = summary?.evaluation ?? {}; // of several tasks none stands here
+  const { before, after } = summary?.evaluation ?? {}; // absent in runs with several tasks
   if (before) {
     const titles = [
       `before (${count(before.samples)} samples)`,
@@ -43,7 +43,7 @@ export function beforeAfter({ summary, lines, tasks }: RunFolder): Html {
   return comparison([`iteration ${first.iteration}`, `iteration ${last.iteration}`], compared, first, last);
 }
 
-/** What evaluations and lines of metrics both have. */
+/** A column of the tables: an evaluation or a line of metrics. */
 type Compared = EvaluationSummary | IterationMetrics;
 
 const COMPARED = [

@@ -1,4 +1,4 @@
-/** What of a run folder goes to a bucket, and the hashes of it. */
+/** Selects the files of a run folder that are copied to a bucket, and hashes them. */
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

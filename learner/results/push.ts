@@ -23,10 +23,10 @@ export interface ResultsOptions {
 
 export interface Pushed {
   url: string;
-  /** Of the newest checkpoint that is there now, and its name. */
+  /** Iteration and name of the newest checkpoint in the bucket. */
   iteration: number | undefined;
   checkpoint: string | undefined;
-  /** That were sent now. */
+  /** Bytes that this call sent. */
   sentBytes: number;
 }
 
@@ -34,7 +34,7 @@ export interface Pushed {
 const MOST_READS = 3;
 
 /**
- * What is there already is not sent again. The manifest comes last, and then what it no longer names is removed.
+ * Copies a run's results to a bucket. Skips files that the bucket has; sends the manifest last, then removes files that it does not name.
  *
  * @param keepLast checkpoints that stay in the bucket, the new one among them
  * @throws TransferError; what has been sent stays, and the same call goes on from there

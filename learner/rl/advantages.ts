@@ -1,5 +1,5 @@
 /**
- * From rewards to advantages. One list entry is one sample; the arrays are [response length], aligned with the response
+ * Computes advantages from rewards. One list entry is one sample; the arrays are [response length], aligned with the response
  * tokens (the value V_t is read before token t). Sources: PPO and GAE as in verl (verl/trainer/ppo/core_algos.py).
  */
 import type { LogProbs } from "../engine/index.ts";
@@ -70,7 +70,7 @@ export interface TokenStatistics {
   scale: number;
 }
 
-/** Over all tokens of the batch. What has less than two tokens is left as it is: mean 0, scale 1. */
+/** Returns mean and scale over all tokens of the batch. A batch with fewer than two tokens stays as it is: mean 0, scale 1. */
 export function tokenStatistics(batch: Float32Array[]): TokenStatistics {
   let sum = 0;
   let tokens = 0;

@@ -182,7 +182,7 @@ for (const [name, own] of BASELINES) {
 test("what a task earns changes nothing of another one's gradient, unless normalizeBy is Batch", async () => {
   const trainer = new Trainer({ model, threads: 1 });
   const rolled = await rollout(trainer, 1);
-  /** Of task a alone: programs of task b took no time, so that their weight is 0. */
+  /** Returns the gradient from task a alone: programs of task b took no time, so their weight is 0. */
   const gradient = async (normalizeBy: "Task" | "Batch", scale: number) => {
     const batch = rolled.map((sample, i): TrainingSample => {
       return i % 2 === 0 ? sample : { ...sample, task: "b", reward: scale * sample.reward, durationSeconds: 0 };

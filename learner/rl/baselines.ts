@@ -11,7 +11,7 @@ import {
 } from "./advantages.ts";
 import { groupsOf, grpoAdvantages, rlooAdvantages, samplesPerPrompt } from "./groups.ts";
 
-/** What the advantages of a batch are made of, one entry a sample. */
+/** Inputs of a batch's advantages, one entry per sample. */
 interface AdvantageInputs {
   rewards: number[];
   /** The task of each sample. */
@@ -33,9 +33,9 @@ interface Share {
 }
 
 /**
- * What `normalizeBy` comes to. `Task`: rewards of different tasks do not share a scale, so each task is measured by itself. A
- * sample that is the only one of its task has nothing of its own to be compared with, and is measured by the whole batch:
- * by itself it would have advantage 0, and a rare task would never be learned.
+ * Splits a batch as `normalizeBy` says. `Task`: rewards of different tasks do not share a scale, so each task is measured by itself.
+ * The only sample of its task is measured by the whole batch: alone it would have advantage 0, and the policy would never learn a
+ * rare task.
  */
 function sharesOf(tasks: string[], o: Algorithm): Share[] {
   const all = [...tasks.keys()];
@@ -60,9 +60,9 @@ export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantag
 }
 
 /**
- * Whether samples that are compared and count differ in reward, or in score where `validScoreWeight` counts it. Where they
- * do not, advantages hold rounding, the KL penalty and the critic's error alone, and whitening and Adam make whole steps
- * of these: they destroyed a policy whose first batch had no valid program (test/experiments, E2). A task without signal
+ * Whether samples that are compared and count differ in reward, or in score if `validScoreWeight` counts it. If they do not,
+ * advantages hold only rounding, the KL penalty and the critic's error. Whitening and Adam turn these into full steps, which
+ * destroyed a policy whose first batch had no valid program (test/experiments, E2). A task without signal
  * beside others that have one gets advantages of 0.
  */
 export function hasSignal(inputs: AdvantageInputs, o: Algorithm): boolean {
@@ -109,13 +109,13 @@ function baselineAdvantages({ rewards, groups, evaluated }: AdvantageInputs, sha
   }
 }
 
-/** What `whitening: Auto` comes to: group baselines are used as they are. */
+/** Resolves `whitening: Auto`: advantages from group baselines are not whitened. */
 function whitening(o: Algorithm): Exclude<Algorithm["whitening"], "Auto"> {
   if (o.whitening !== "Auto") return o.whitening;
   return samplesPerPrompt(o) > 1 ? "Off" : "Plain";
 }
 
-/** What `klPlacement: Auto` comes to: what the papers of the algorithms have. */
+/** Resolves `klPlacement: Auto` to the placement in the algorithm's paper. */
 export function klPlacement(o: Pick<Algorithm, "klPlacement" | "baseline">): Exclude<Algorithm["klPlacement"], "Auto"> {
   if (o.klPlacement !== "Auto") return o.klPlacement;
   return o.baseline === "GRPO" ? "Loss" : "Reward";

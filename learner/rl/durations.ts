@@ -4,12 +4,12 @@ import type { Outcome } from "../../proto/execution.ts";
 /**
  * Duration weights, eq. 3 of the paper: each sample's policy loss is multiplied by w_i = dt_i / mean(dt) of the batch.
  *
- * Eq. 3 undoes a sampler whose completions are proportional to pi / dt. Where nothing is thrown away
- * (`collection: CarryOver`) `Paper` is a preference for slow programs; `Completion` weighs by the chance that a run of
- * that length is seen at all, which is then exactly 1.
+ * Eq. 3 corrects a sampler whose completions are proportional to pi / dt. If nothing is thrown away
+ * (`collection: CarryOver`), `Paper` prefers slow programs; `Completion` weighs by the chance that a program of that
+ * duration completes at all, which is then exactly 1.
  */
 
-/** What the weights need to know of a sample. */
+/** The fields of a sample that its weight depends on. */
 export interface TimedSample {
   /** `undefined`: the solution was never executed. */
   outcome?: Outcome;

@@ -35,11 +35,11 @@ export interface TrainingSample extends Sequence, TimedSample {
   truncated?: boolean | undefined;
 }
 
-/** What makes one update different from the next with the same options. */
+/** Inputs that change from one update to the next. */
 export interface UpdateContext {
   seed: number;
   iteration: number;
-  /** Of the whole run; the learning rate decays over them. */
+  /** Number of iterations of the whole run; the learning rate decays over them. */
   iterations: number;
   temperature: number;
   /** Divisor of aggregation SeqMeanTokenSumNorm. */
@@ -53,11 +53,11 @@ export interface UpdateContext {
   onProgress?: (phase: "evaluate" | "train", done: number, total: number) => void;
 }
 
-/** What one update did. */
+/** The steps and figures of one update. */
 export interface UpdateResult {
   policySteps: PolicyStepResult[];
   criticSteps: CriticStepResult[];
-  /** Of every step; null if the policy was not trained. */
+  /** Learning rate of every step; null if the policy was not trained. */
   learningRate: number | null;
   /** Likewise. */
   criticLearningRate: number | null;

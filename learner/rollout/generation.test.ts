@@ -205,7 +205,7 @@ test("an interrupted evaluation launches the indices that it lacks, with the ran
     0,
     "evaluation-before",
   );
-  // Of the six that were begun the first and the third had not ended when the learner was killed.
+  // Six generations started; the first and the third had not ended when the learner was killed.
   const left = whole.stored.filter(({ sequence }) => sequence !== 1 && sequence !== 3);
   const rest = memory();
   await rolloutOf(specOf({}), rest.store, seededEngine(6)).launchScratch(

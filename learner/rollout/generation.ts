@@ -17,7 +17,7 @@ const LOOK_AHEAD_ROWS = 8;
 /** Rows that ended together are read for so long before those that were read are stored in one commit: a commit waits for the disk. */
 const READING_MILLISECONDS = 10;
 
-/** What writes responses in the engine's place: the run's generators. */
+/** The run's generators, which write responses in the engine's place. */
 export interface Writers {
   /** Rows that they generate side by side. */
   readonly slots: number;
@@ -45,14 +45,14 @@ export interface GenerationOptions {
   decode: (tokens: Int32Array) => string;
 }
 
-/** What is sampled, and by which policy version. Every random choice is a function of the sample's number. */
+/** The samples to generate, and the policy version. Every random choice is a function of the sample's number. */
 export interface Source {
   iteration: number;
   purpose: string;
   /** Samples in a row that share the prompt that is drawn for the first: a group. */
   perPrompt: number;
   draw: (number: number) => Drawn;
-  /** What the random choices for a sample are named by, besides the seed. */
+  /** Returns the stream name of a sample's random choices; the seed is the other part. */
   nameOf: (number: number) => (string | number)[];
 }
 
@@ -64,7 +64,7 @@ export interface Drawn {
   improvement?: Improvement;
 }
 
-/** What became of a prompt that was to improve a previous solution; without one it asks for a solution from scratch. */
+/** Whether an improve prompt shows a previous solution; without one it asks for a solution from scratch. */
 export type Improvement = "shown" | "noPrevious" | "tooLong";
 
 export interface Launched {
@@ -108,7 +108,7 @@ export class Generation {
   readonly #nextNumbers: (count: number) => number;
   /** Samples that are begun and not stored yet, of each group, by its id; and the policy version that it was begun with. */
   readonly underway = new Map<string, { left: number; iteration: number }>();
-  /** What was stored, since `takeLaunched`. */
+  /** Counts of samples stored since `takeLaunched`. */
   launched = nothingLaunched();
   /** Samples that were begun, stored or not, but for those that `takeLaunched` told of. */
   begun = 0;
@@ -143,7 +143,7 @@ export class Generation {
     return Math.max(0, slots + spec.algorithm.batchSize - (this.begun - this.launched.samples));
   }
 
-  /** Begins with another policy version from here on. What was begun goes on; whoever writes a row says with which version. */
+  /** Starts further samples with another policy version. Generations under way continue; the writer of a row reports its version. */
   goOn(source: Source): void {
     this.#source = source;
   }
@@ -294,7 +294,7 @@ export class Generation {
     const { engine, spec, encode, decode } = this.#o;
     const lengths = instrumenterLengths(spec.model);
     const limits = { ...spec.model, samplesPerPrompt: samplesPerPrompt(spec.algorithm) };
-    const { rows } = instrumenterShape(limits, lengths); // what memory was planned for
+    const { rows } = instrumenterShape(limits, lengths); // the rows that memory was planned for
     return instrumentAll(programs, spec.model.instrumenter, {
       encode,
       decode,

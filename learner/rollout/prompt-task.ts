@@ -13,7 +13,7 @@ export interface PromptTask {
   columns: readonly string[];
   /** The files as a program sees them, relative to `./input/`. */
   files: readonly string[];
-  /** By file name: size and rows of a file, content of a folder. */
+  /** Facts by file name: a file's size and rows, a folder's content. */
   fileFacts?: Readonly<Record<string, string>>;
   /** Types and missing cells of the training table, and differences of the test table. */
   profile?: DataProfile;

@@ -32,7 +32,7 @@ export interface Prompt {
   kind: "scratch" | "improve";
   messages: Message[];
   tokens: Int32Array;
-  /** What was left out to fit, in order; for a metric and the log. */
+  /** Parts that were left out to fit, in order; for a metric and the log. */
   cut: string[];
 }
 

@@ -29,7 +29,7 @@ interface RolloutOptions extends GenerationOptions {
 interface Wanted {
   /** How many there are to be. */
   count: number;
-  /** Those that an interrupted evaluation has launched. */
+  /** Samples that an interrupted evaluation has launched. */
   there: readonly Pick<Sample, "executionSeed">[];
 }
 

@@ -3,7 +3,7 @@ import type { PromptTask } from "./prompt-task.ts";
 
 export interface Shortened {
   task: PromptTask;
-  /** What this step removed. */
+  /** Name of the part that this step removed. */
   cut: string;
 }
 

@@ -10,7 +10,7 @@ export type Generating = Pick<RunningEngine, "generate" | "failure">;
 export interface ChoiceToken {
   readonly id: number;
   readonly logProb: number;
-  /** Where its text begins in the choice's text, in Unicode characters. */
+  /** Offset of its text in the choice's text, in Unicode characters. */
   readonly offset: number;
 }
 

@@ -1,4 +1,4 @@
-/** Policy versions: lineages, iterations and checkpoints. What each iteration used, and what a restart goes back to. */
+/** Stores policy versions: lineages, iterations with the samples they used, and the checkpoints that a restart goes back to. */
 import type { Database } from "./database.ts";
 import { StoreError } from "./errors.ts";
 import type { CheckpointRow, IterationRecord, IterationRow, Lineage } from "./types.ts";

@@ -259,7 +259,7 @@ describe("attempts", () => {
 
   interface Case {
     name: string;
-    /** What happened to the attempt of actor-0 that was leased first. */
+    /** Events of the first attempt, which actor-0 leased. */
     before: (store: Store, lease: AttemptKey, clock: { seconds: number }) => void;
     actor?: string;
     change?: Partial<AttemptKey>;
@@ -413,7 +413,7 @@ describe("attempts", () => {
     assert.deepEqual(told.slice(1), [["a"]]);
     assert.deepEqual(store.leases.extend("actor-0", [first]).length, 1, "a heartbeat does not bring it back");
     assert.equal(store.counts().queued, 1);
-    // As of any attempt that expired: what it comes to counts while nobody else has the execution.
+    // The result of an expired attempt counts as long as nobody else has leased the execution.
     assert.deepEqual(store.leases.reconcile("actor-0", [first]), []);
     assert.equal(store.leases.accept("actor-0", first, newResult()), "accepted");
   });

@@ -1,5 +1,5 @@
 /**
- * What a run remembers: samples, executions, results, iterations and checkpoints in one SQLite file (tables in
+ * A run's memory: samples, executions, results, iterations and checkpoints in one SQLite file (tables in
  * schema.ts). A learner can rebuild everything else from this file and the checkpoint that it names.
  *
  *     const store = openStore(join(runFolder, "store.sqlite"), { leaseSeconds, leaseGraceSeconds, maxAttempts });

@@ -75,7 +75,7 @@ export interface ReportedResult extends Result {
 export interface AcceptedResult extends ReportedResult {
   actor: string;
   attempt: number;
-  /** From queueing to the start of the accepted attempt. */
+  /** Time between queueing and the start of the accepted attempt. */
   queueSeconds: number;
 }
 
@@ -153,7 +153,7 @@ export interface Lineage {
 }
 
 export interface IterationRecord {
-  /** From 1; one more than the last committed iteration. */
+  /** Starts at 1; one more than the last committed iteration. */
   iteration: number;
   /** The batch in its order, for a replay. */
   sampleIds: string[];

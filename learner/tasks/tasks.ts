@@ -34,7 +34,7 @@ export class Tasks {
     return Math.max(...this.all.map(({ spec }) => spec.executionTimeoutSeconds));
   }
 
-  /** What a lease says of a task. Of one that was removed nothing is leased any more, so that any answer does. */
+  /** Returns the limits in a lease. Executions of a removed task are never leased again, so any answer will do for it. */
   limitsOf(name: string) {
     const { spec, submissionBytes } = this.#byName.get(name) ?? this.all[0]!;
     return { ...limitsOfTask(spec), submissionBytes };

@@ -18,8 +18,8 @@ interface Buffer {
 }
 
 /**
- * Which values share memory: a value writes over an input, or takes the buffer of a dead value of the same shape. ONNX Runtime compares
- * shapes by the names of their dims.
+ * Finds the values that share memory: a value overwrites an input, or takes the buffer of a dead value of the same shape. ONNX Runtime
+ * compares shapes by the names of their dims.
  */
 const bufferPlan = perGraph((graph) => {
   const order = executionOrder(graph);

@@ -57,7 +57,7 @@ export class GenerationModel {
     this.onGpu = this.#onDevice?.runtime.device.kind === "cuda";
   }
 
-  /** Of keys and values. The first question to a GPU takes some of its memory. */
+  /** Number type of the KV cache. The first call on a GPU allocates some of its memory. */
   get cacheType(): Compute {
     return this.onGpu ? this.#onDevice!.runtime.half : "float32";
   }

@@ -59,7 +59,7 @@ function functions(): Functions {
 
 /**
  * Lets this thread work while another one records a CUDA graph. ONNX Runtime records in CUDA's global mode, in which an allocation by any
- * other thread of the process, on whichever GPU, fails and spoils the recording. Where the library is missing, the first session says so.
+ * other thread of the process, on whichever GPU, fails and spoils the recording. If the library is missing, the first session reports it.
  */
 export function ignoreOtherCaptures(): void {
   let cuda: Functions;
@@ -87,7 +87,7 @@ export class CudaStream {
     this.address = written((out) => call("cudaStreamCreateWithFlags", out, NON_BLOCKING));
   }
 
-  /** Copies `bytes` between here and the device. Where the side here is pinned, it returns before the copy is done. */
+  /** Copies `bytes` between host and device. Returns before the copy is done if the host memory is pinned. */
   copy(to: Pointer, from: Pointer, bytes: number): void {
     call("cudaMemcpyAsync", to, from, bytes, BY_ADDRESS, this.address);
   }

@@ -265,7 +265,7 @@ export async function createSession(graph: Graph, options: SessionOptions = {}):
   return usedRuntime().createSession(graph, options);
 }
 
-/** Where tensors stay from one run to the next: memory, and sessions that know what is there. */
+/** A device on which tensors stay between runs: its memory, and sessions that use these tensors. */
 export interface OnDevice {
   readonly runtime: Runtime;
   /** whether parts of files lie there one after the other (files.ts) */

@@ -295,8 +295,8 @@ export class Session {
 }
 
 /**
- * Where each session writes a profile of its runs when it is released: which node ran on which device, and for how long. Names
- * begin with the variable's value. The variable is for measurements; it makes runs slower.
+ * Prefix of the profiles that sessions write when they are released: which node ran on which device, and for how long. The variable
+ * is for measurements; it makes runs slower.
  */
 const PROFILE = process.env.LONGRUN_PROFILE;
 let profiles = 0;

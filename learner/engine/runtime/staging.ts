@@ -12,7 +12,7 @@ export const ALIGNMENT_BYTES = 256;
 const MOST_BYTES = 2 ** 22;
 const FLOAT_BYTES = DTYPES.float32.bytes;
 
-/** Where there is room on the device, and how numbers go there. */
+/** Allocates memory on the device, and copies numbers to it. */
 export interface Room {
   /** float32 [length], of which nothing is known */
   reserve(length: number): DeviceBuffer;
