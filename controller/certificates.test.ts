@@ -19,10 +19,10 @@ const HOSTS = ["quickstart-learner.default.svc", "quickstart-learner.default.svc
 const START = Date.UTC(2030, 0, 1);
 
 const ACTOR = "quickstart-actor-0-0";
-/** Of a run with one actor. */
+/** The secrets of a run with one actor. */
 type Secrets = CertificateSecrets & { actor?: SecretData | undefined };
 
-/** As the controller does it: the authority and the learner first, then the actor. */
+/** Ensures certificates in the controller's order: the authority and the learner first, then the actor. */
 async function ensure(observed: Secrets, now: number, hosts = HOSTS, actorName = ACTOR) {
   const run = await ensureCertificates(observed, { name: "quickstart", hosts, now });
   const authority = run.write.authority ?? observed.authority!;

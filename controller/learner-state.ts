@@ -1,4 +1,4 @@
-/** What keeps the learner from being there, or that nothing does. Pure. */
+/** Finds the reason why the learner is not available, if there is one. Pure. */
 import { volumeWanted } from "../proto/volume.ts";
 import { jobState } from "./actor-state.ts";
 import {
@@ -34,7 +34,7 @@ export interface LearnerState extends Finding {
 export interface LearnerFacts {
   observed: Observed;
   lifecycle: LifecyclePlan;
-  /** What the API server refused in this reconcile. */
+  /** The API server's refusal in this reconcile. */
   refused: Finding | undefined;
   warning: Warning | undefined;
   /** Since when its Deployment is to have a pod and has none. */
@@ -246,7 +246,7 @@ function modelState(facts: LearnerFacts): Finding {
   };
 }
 
-/** What keeps the pod of a Job before the learner from running. */
+/** Returns why the pod of a Job that precedes the learner does not run. */
 function jobPodWait(
   pod: Pod,
   attachedElsewhere: (pod: Pod, note: string, facts: Seen) => Finding,

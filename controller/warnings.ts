@@ -46,10 +46,10 @@ async function newestWarning({ observed: { run }, context }: Look, uid: string):
     fieldSelector: `regarding.uid=${uid},type=Warning`,
     limit: 50,
   });
-  // What the scheduler says stands in the pod's conditions, and its warnings outlive their cause.
+  // The pod's conditions already hold the scheduler's message, and its warning events outlive their cause.
   const told = items.filter(({ reason }) => reason !== "FailedScheduling");
   const newest = told.toSorted((a, b) => createdMs(b) - createdMs(a));
-  // A kubelet that waits for a volume says that it waits; who attaches the volume says why.
+  // The kubelet only reports that it waits for a volume; the attach controller reports why.
   const warning = newest.find(({ note = "" }) => !/timed out waiting/.test(note)) ?? newest[0];
   return warning && { reason: warning.reason ?? "", note: warning.note ?? "" };
 }

@@ -14,7 +14,7 @@ import {
 import { s3Egress } from "./s3.ts";
 import type { Settings } from "./settings.ts";
 
-/** What the controller's own pods are labelled with, in whatever namespace they are. */
+/** Labels of the controller's own pods, in any namespace. */
 export const CONTROLLER_POD_LABELS = { "app.kubernetes.io/name": "longrun", [COMPONENT]: "controller" };
 
 const DNS_PORT = 53;

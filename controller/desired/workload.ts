@@ -1,4 +1,4 @@
-/** What Kueue is asked for: one Workload for the learner, its generators and the actors that a run always has. */
+/** Computes the Workload for Kueue: the learner, its generators and the minimum of actors. */
 import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Toleration } from "@kubernetes/client-node";
 import type { GenerationReplicas } from "../../crds/trainingrun.ts";
 import type { KubeObject, Raw } from "../kube/types.ts";
@@ -8,7 +8,7 @@ import { desiredLearner } from "./learner.ts";
 import { childMetadata, digestOf, queueNameOf, type Run, SPEC_HASH } from "./names.ts";
 import type { Settings } from "./settings.ts";
 
-/** Of Kueue's API: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/ */
+/** Kueue's Workload: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/ */
 export interface Workload extends KubeObject {
   spec: {
     queueName?: string;
@@ -49,7 +49,7 @@ export interface PriorityClassRef {
   name: string;
 }
 
-/** What is to be added to the pods of a set. */
+/** Fields to add to the pods of a pod set. */
 export interface NodeChoice {
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
