@@ -29,7 +29,7 @@ const CONFIG: ModelConfig = {
 };
 const DEVICES = (count: number) => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }) as const);
 const TRAINED: Record<string, Partial<EngineOptions>> = { LoRA: { adapter: ADAPTER }, "every weight": {} };
-/** Tolerance of a number: relative above 1, absolute below. */
+/** Tolerance of a number; one test makes it relative for numbers above 1. */
 const TOLERANCE = 1e-6;
 /** Tolerance of a log-prob: KV cache and factors are bfloat16. Weights of the previous step would be 0.5 off. */
 const GENERATION_TOLERANCE = 0.06;
