@@ -43,7 +43,7 @@ const certificates = (bundle: string) =>
 const leafOf = (secrets: Secrets, role: "learner" | "actor") => new X509Certificate(pem(secrets[role], "tls.crt"));
 const trusted = (data: Record<string, string> | undefined) => certificates(pem(data, "ca.crt"));
 
-/** Whether whoever has `data` accepts `leaf` at `now`. */
+/** Whether a process with `data` accepts `leaf` at `now`. */
 const accepts = (data: Record<string, string> | undefined, leaf: X509Certificate, now: number) =>
   leaf.validToDate.getTime() > now &&
   trusted(data).some((ca) => leaf.verify(ca.publicKey) && ca.validToDate.getTime() > now);

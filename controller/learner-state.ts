@@ -22,7 +22,7 @@ import { type LifecyclePlan, needsModel } from "./lifecycle.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
 import { livingLearner, type Observed } from "./observe.ts";
 
-/** The newest warning about an object that does not come on, asked for where it says nothing itself. */
+/** The newest warning about an object that makes no progress; used if the object's own status gives no reason. */
 export type Warning = { reason?: string; note?: string };
 
 export interface LearnerState extends Finding {

@@ -1,4 +1,4 @@
-/** Each run as metrics, for whoever watches all of them: what it does, what it needs, what it got, what is in its way. */
+/** Metrics of each run, for an operator of many runs: its activity, demand, resources and blockers. */
 
 import { Counter, Gauge, type Registry } from "prom-client";
 import { gpuCount } from "../crds/gpu.ts";

@@ -90,7 +90,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     actors,
     generation,
     checkpoint: heard?.checkpoint ?? written ?? before.checkpoint,
-    // A run that was resumed after a failure has another end, which is told anew.
+    // A run that was resumed after a failure ends again, and its webhook is posted again.
     notification: ended === undefined ? undefined : (notification ?? before.notification),
     failures: learnerFailures(observed),
     images,

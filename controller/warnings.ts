@@ -7,12 +7,12 @@ import type { Warning } from "./learner-state.ts";
 import { createdMs } from "./observe.ts";
 import type { StepResult } from "./steps.ts";
 
-/** How often the events of an object that does not come on are asked for. */
+/** Time between two requests for the events of an object that makes no progress. */
 const WARNING_SECONDS = 15;
 
 /**
- * The newest warnings about a learner, what is fetched and copied before it, an actor or a generator that does not come on and does
- * not say why itself.
+ * Returns the newest warnings about a learner, the Jobs before it, an actor or a generator that makes no progress and does not say why
+ * in its own status.
  */
 export async function findWarning(
   look: Look,

@@ -1,6 +1,6 @@
 /**
- * The run's Workload: made before anything else, given back when the run needs no nodes, and what Kueue expects of whoever
- * owns one: https://kueue.sigs.k8s.io/docs/concepts/workload/
+ * The run's Workload. The controller creates it before any other object, deletes it when the run needs no nodes, and sets the
+ * conditions that Kueue expects of a Workload's owner: https://kueue.sigs.k8s.io/docs/concepts/workload/
  */
 import { type Look, tell } from "./context.ts";
 import { inputsOf } from "./desired/inputs.ts";

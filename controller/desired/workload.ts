@@ -71,9 +71,9 @@ export const ACTORS_SET = "actors";
 export const GENERATORS_SET = "generators";
 
 /**
- * Its pods are told to Kueue by what decides where they fit, and nothing else: what a run computes can change without
- * queueing anew. The hash leaves numbers out, too: actors beyond those that were admitted queue one by one, and of generators
- * there are at most as many as were admitted.
+ * Returns the run's Workload. Its pod sets have only the fields that decide which nodes the pods fit on, so that a run can change its
+ * computation without queueing again. The hash leaves out the numbers of pods too: further actors queue one by one, and a run never has
+ * more generators than were admitted.
  */
 export function desiredWorkload(
   run: Run,

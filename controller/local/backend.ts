@@ -38,9 +38,9 @@ export interface BackendOptions {
   json: boolean;
   /** Logs on stderr. */
   verbose: boolean;
-  /** Shows what it came to, on the terminal. */
+  /** Shows the result on the terminal. */
   showEnd: () => void;
-  /** How to go on with it once it was stopped, in words. */
+  /** Text that says how to resume after a stop. */
   goOn: string;
   around: Surroundings;
   terminal: Terminal;

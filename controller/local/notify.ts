@@ -11,7 +11,7 @@ type NamedRun = Pick<TrainingRun, "spec"> & { metadata: { name: string } };
 
 /** A failed webhook prints a line and does not change the run's result. */
 export interface NotifyOptions {
-  /** Unix milliseconds: an end that was written down before is told already. */
+  /** Unix milliseconds; an end that was recorded earlier has been posted already. */
   since: number;
   signal: AbortSignal;
   say: (line: string) => void;

@@ -154,7 +154,7 @@ function clampedNote({ samples, validFraction, mostlyClamped }: IterationLine, c
   return mostlyClamped ? `${note}: give the grader a rewardRange` : note;
 }
 
-/** @returns the lines of the table of what the policy's programs came to before and after training */
+/** Returns the lines of the table that compares the policy's programs before and after training. */
 export function comparison(
   before: EvaluationFigures | undefined,
   after: EvaluationFigures | undefined,
