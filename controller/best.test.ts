@@ -4,7 +4,7 @@ import { printBest } from "./best.ts";
 
 const FACTS = JSON.stringify({ score: 2, metric: "MAE", iteration: 1, durationSeconds: 0.5 });
 
-/** What is printed of a run folder that has a best program in each of these folders. */
+/** Returns what `longrun best` prints for a run folder that has a best program in each of `folders`. */
 async function printed(folders: string[], tasks: string[], task?: string): Promise<string> {
   const chunks: string[] = [];
   const screen = { write: (text: string) => void chunks.push(text) };

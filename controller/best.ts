@@ -14,7 +14,7 @@ interface BestFacts {
 }
 
 export interface BestOptions {
-  /** Of a run that has several, or had it; absent: the only one. */
+  /** Task whose best program is asked for, in a run that has or had several; absent: the only task. */
   task?: string | undefined;
   json: boolean;
 }

@@ -62,7 +62,7 @@ export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): 
   return { reason: "Unschedulable", message: `no node takes the pod (${text}): ${schedulingRemedy(text, of, claim)}` };
 }
 
-/** What the scheduler says where a claim is to have a volume first, and where it is to get one on the pod's node. */
+/** The scheduler's messages about an unbound claim, under immediate binding and under binding on the pod's node. */
 const NO_VOLUME = /unbound immediate PersistentVolumeClaims|find available persistent volumes to bind/;
 
 function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim | undefined): string {
@@ -100,7 +100,7 @@ export function isSilent(pod: Pod, nowMs: number): boolean {
 
 type EventText = { reason?: string; note?: string };
 
-/** What the scheduler says of a pod while the volume of a claim that has a class is made. */
+/** The scheduler's messages about a pod while a volume is provisioned for its claim. */
 const BEING_MADE = /unbound immediate PersistentVolumeClaims|binding volumes/;
 const MISSING = /(secret|configmap|persistentvolumeclaim) "[^"]*" not found/i;
 
@@ -110,7 +110,7 @@ export function multiAttachNote(warning: EventText | undefined): string | undefi
   return /Multi-Attach error/.test(note) ? note : undefined;
 }
 
-/** What the newest warning about a pod that does not start means. */
+/** Returns the finding that the newest warning about a pod that does not start stands for. */
 export function eventBlocker(event: EventText, of: PodOf): Finding {
   const note = oneLine(event.note ?? "");
   if (multiAttachNote(event))

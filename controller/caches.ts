@@ -58,7 +58,7 @@ export interface CachesOptions {
 const ALL = "";
 
 export class Caches implements Cache {
-  /** By kind and namespace. */
+  /** Reflectors by kind and namespace. */
   readonly #reflectors = new Map<Resource, Map<string, Reflector>>();
 
   constructor({ namespaces, kinds, ...options }: CachesOptions) {

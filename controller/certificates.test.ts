@@ -19,10 +19,10 @@ const HOSTS = ["quickstart-learner.default.svc", "quickstart-learner.default.svc
 const START = Date.UTC(2030, 0, 1);
 
 const ACTOR = "quickstart-actor-0-0";
-/** Of a run with one actor. */
+/** The secrets of a run with one actor. */
 type Secrets = CertificateSecrets & { actor?: SecretData | undefined };
 
-/** As the controller does it: the authority and the learner first, then the actor. */
+/** Ensures certificates in the controller's order: the authority and the learner first, then the actor. */
 async function ensure(observed: Secrets, now: number, hosts = HOSTS, actorName = ACTOR) {
   const run = await ensureCertificates(observed, { name: "quickstart", hosts, now });
   const authority = run.write.authority ?? observed.authority!;
@@ -43,7 +43,7 @@ const certificates = (bundle: string) =>
 const leafOf = (secrets: Secrets, role: "learner" | "actor") => new X509Certificate(pem(secrets[role], "tls.crt"));
 const trusted = (data: Record<string, string> | undefined) => certificates(pem(data, "ca.crt"));
 
-/** Whether whoever has `data` accepts `leaf` at `now`. */
+/** Whether a process with `data` accepts `leaf` at `now`. */
 const accepts = (data: Record<string, string> | undefined, leaf: X509Certificate, now: number) =>
   leaf.validToDate.getTime() > now &&
   trusted(data).some((ca) => leaf.verify(ca.publicKey) && ca.validToDate.getTime() > now);

@@ -2,11 +2,11 @@
  * The certificates of one TrainingRun on Kubernetes, and when each is renewed.
  *
  * One secret for the authority (its key is mounted nowhere), one for the learner, one for each actor and one for all
- * generators (`ca.crt`, `tls.crt`, `tls.key`). What is there decides; nothing is remembered between calls, so that any controller can go on
- * with it.
+ * generators (`ca.crt`, `tls.crt`, `tls.key`). The existing secrets alone decide. Nothing is remembered between calls, so any
+ * controller replica can continue.
  *
- * A change of authority loses nobody. Processes read changed files by themselves, but the kubelet brings them at its own
- * pace, so that trust goes ahead of use by `distributeSeconds`:
+ * A change of authority breaks no connection. Processes reload changed files by themselves, but the kubelet updates mounted files
+ * with a delay. Therefore every process trusts a new authority for `distributeSeconds` before that authority signs:
  *
  * | step | signs | `ca.crt` of every secret |
  * | --- | --- | --- |
@@ -23,7 +23,7 @@ const CLIENT_AUTHENTICATION = "1.3.6.1.5.5.7.3.2";
 /** A secret's `data`: base64 by file name. */
 export type SecretData = Record<string, string>;
 
-/** What the API server has of a run; absent: there is no such secret. */
+/** Secrets of a run on the API server; absent: there is no such secret. */
 export interface CertificateSecrets {
   /** `NAME-ca` */
   authority?: SecretData;
@@ -52,9 +52,9 @@ export const CERTIFICATE_TIMES: CertificateTimes = {
 };
 
 export interface CertificateOptions {
-  /** Of the run, or of the actor: the certificate's common name. */
+  /** Name of the run or of the actor: the certificate's common name. */
   name: string;
-  /** DNS names that the learner is dialled by: those of its Service. */
+  /** DNS names of the learner's Service, by which it is dialled. */
   hosts: string[];
   /** Whether the learner dials generators: its certificate is then for clients too. */
   dials?: boolean;
@@ -66,7 +66,7 @@ export interface CertificateOptions {
 export interface EnsuredCertificates {
   /** Whole data of the secrets that must be written; empty: all is as it should be. */
   write: CertificateSecrets;
-  /** For an event, e.g. `the learner's certificate was renewed`. As many as there are reasons to write. */
+  /** Event messages, one for each reason to write, e.g. `the learner's certificate was renewed`. */
   reasons: string[];
   /** Unix milliseconds: when to look again, if nothing changes before. */
   renewAtMs: number;
@@ -74,7 +74,7 @@ export interface EnsuredCertificates {
   expireAtMs: number;
 }
 
-/** What the secret of an actor, or that of the generators, must hold. */
+/** The required content of an actor's secret or of the generators' secret. */
 export interface EnsuredLeaf {
   /** Whole data of the secret; undefined: it is as it should be. */
   write: SecretData | undefined;
@@ -95,10 +95,10 @@ interface Authority {
 }
 
 /**
- * What the secrets of a run must hold now.
+ * Returns what the secrets of a run must hold now.
  *
- * An authority that cannot be read, or has expired, is made anew with the learner's certificate; that one is made anew if
- * it is missing, damaged, due, signed by another authority than the one that signs, or not valid for `hosts`.
+ * An authority that cannot be read, or has expired, is replaced together with the learner's certificate. The learner's certificate
+ * is also replaced if it is missing, damaged, due, not signed by the current authority, or not valid for `hosts`.
  */
 export async function ensureCertificates(
   observed: CertificateSecrets,
@@ -125,12 +125,12 @@ export async function ensureCertificates(
 }
 
 /**
- * What the secret of one actor must hold now: a certificate in the actor's name. It is made anew for the same reasons as
- * the learner's.
+ * Returns what the secret of one actor must hold now: a certificate in the actor's name. It is replaced for the same reasons as
+ * the learner's certificate.
  *
  * @param authority data of the run's `NAME-ca`, as `ensureCertificates` left it
  * @param name of the actor
- * @throws Error if that is no authority: `ensureCertificates` mends it
+ * @throws Error if `authority` cannot be read; `ensureCertificates` repairs it
  */
 export async function ensureActorCertificate(
   authority: SecretData,
@@ -141,7 +141,7 @@ export async function ensureActorCertificate(
 }
 
 /**
- * What the secret of the generators must hold now: one certificate for all of them, in the run's name and for `hosts`.
+ * Returns what the generators' secret must hold now: one certificate for all generators, in the run's name and for `hosts`.
  *
  * @throws Error like `ensureActorCertificate`
  */
@@ -212,7 +212,7 @@ async function ensureLeaf(
  * A certificate of role `controller` for the calls to a run's learner; it is kept in memory only.
  *
  * @param authority data of the run's `NAME-ca`
- * @throws Error if that is no authority: `ensureCertificates` mends it
+ * @throws Error if `authority` cannot be read; `ensureCertificates` repairs it
  */
 export async function controllerCertificate(
   authority: SecretData,
@@ -235,7 +235,7 @@ async function ensureAuthority(
   const found = observed && readAuthority(observed, now);
   if (found === undefined) {
     const reason = observed === undefined ? "a certificate authority was made" : "an unusable authority was replaced";
-    // What it signed is good until it is replaced.
+    // Certificates that the former authority signed stay valid until they are replaced.
     const former = splitPem(text(observed?.["ca.crt"])).filter((pem) => isValid(pem, now));
     return { authority: { signing: await create(), next: undefined, former }, reason };
   }
@@ -273,7 +273,7 @@ function dataOfAuthority(authority: Authority): SecretData {
   };
 }
 
-/** What peers are checked against. */
+/** Returns the authorities that a peer's certificate may be signed by, as PEM. */
 const bundleOf = ({ signing, next, former }: Authority): string =>
   [signing.certificate, ...(next ? [next.certificate] : []), ...former].map((pem) => `${pem}\n`).join("");
 

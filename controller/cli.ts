@@ -2,8 +2,8 @@
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | best | debug | grade | task | logprobs |
  * generate | model | serve | report | samples | validate | pretrain | prepare | certificates | completion`.
  *
- * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. What belongs to another part is a program of that part,
- * started as a process (`parts.ts`).
+ * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. A command of another part (learner, actor) starts that part's
+ * program as a process (`parts.ts`).
  */
 import { readFileSync } from "node:fs";
 import { Argument, Command, CommanderError, Option } from "commander";

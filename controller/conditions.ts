@@ -71,26 +71,26 @@ export const REASONS = {
   ActorsFailing: { event: "Warning", blocks: true },
   // GenerationAvailable
   GeneratorsNotUsed: { event: "Warning", blocks: true },
-  // What keeps a pod from running
+  // A pod cannot run
   ImagePullFailed: { event: "Warning", blocks: true },
   ContainerConfigError: { event: "Warning", blocks: true },
   Unschedulable: { event: "Warning", blocks: true },
   SchedulingGated: { event: "Normal", blocks: true },
   VolumeNotMounted: { event: "Warning", blocks: true },
   PodNotCreated: { event: "Warning", blocks: true },
-  // What the API server refused
+  // The API server refused an object
   QuotaExceeded: { event: "Warning", blocks: true },
   Forbidden: { event: "Warning", blocks: true },
   Refused: { event: "Warning", blocks: true },
   NameTaken: { event: "Warning", blocks: true },
   VolumeNotResized: { event: "Warning", blocks: true },
-  // What the learner says
+  // The learner reports it
   NoResults: { event: "Warning", blocks: true },
 } as const satisfies Record<string, { event?: "Normal" | "Warning"; blocks?: true }>;
 
 export type Reason = keyof typeof REASONS;
 
-/** Of the events that no condition tells of. README.md says of each what it means, as it does of the reasons above. */
+/** Reasons of events that belong to no condition. README.md explains each of these and each reason above. */
 export const EVENTS = [
   // actors
   ...["ScaledUp", "ScaledDown", "Draining", "ActorsDisrupted", "SandboxTerminated"],
@@ -132,8 +132,8 @@ export type NewCondition = Required<Pick<Condition, "status">> &
 const MESSAGE_CHARACTERS = 1024;
 
 /**
- * What the schema takes of a sentence. A half of a surrogate pair becomes U+FFFD: the API server would store that, and the
- * status would never be as desired.
+ * Returns the message cut to the schema's limit. Half of a surrogate pair becomes U+FFFD, because the API server would store U+FFFD
+ * and the stored status would then always differ from the desired one.
  */
 export function clip(message: string): string {
   const cut = message.length > MESSAGE_CHARACTERS ? `${message.slice(0, MESSAGE_CHARACTERS - 1)}…` : message;

@@ -48,7 +48,7 @@ export async function releaseRun(look: Look): Promise<void> {
   await look.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
 }
 
-/** What becomes of the volume, for `kubectl get events`: the object that it is about is gone by then. */
+/** Returns the event that says whether the volume stays. `kubectl get events` shows it after the run itself is gone. */
 export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" | "VolumeGoes"; note: string } {
   const { retain, retainSeconds } = run.spec.learner.storage;
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";

@@ -1,4 +1,4 @@
-/** What is told in events of the evaluations before and after training. Pure. */
+/** Events about the evaluations before and after training. Pure. */
 import type { EvaluatedPolicyStatus, EvaluationStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
 import { significant } from "./numbers.ts";
 
@@ -28,7 +28,7 @@ export function evaluationAnnouncements(now: TrainingRunStatus, before: Training
   return told;
 }
 
-/** By task; that of the only one has no name. */
+/** Returns evaluations by task name; the name is empty if the run has one task. */
 function evaluationsOf({ evaluation, tasks = [] }: TrainingRunStatus): Map<string, EvaluationStatus> {
   if (evaluation) return new Map([["", evaluation]]);
   return new Map(tasks.flatMap((task) => (task.evaluation ? [[task.name, task.evaluation]] : [])));

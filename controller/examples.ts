@@ -1,4 +1,4 @@
-/** What `longrun COMMAND --help` shows below a command's options: lines that can be typed as they stand. */
+/** Examples that `longrun COMMAND --help` shows below the options. Each line can be typed as it stands. */
 export const EXAMPLES: Record<string, readonly string[]> = {
   run: [
     "longrun run manifests/quickstart/trainingrun.yaml",

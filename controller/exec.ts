@@ -25,7 +25,7 @@ export interface ExecOptions {
   packages?: Actors["packages"];
 }
 
-/** What `longrun exec --json` prints. */
+/** Output of `longrun exec --json`. */
 export interface ExecResult {
   outcome: string;
   durationSeconds: number;

@@ -1,4 +1,4 @@
-/** Which nodes Kueue has admitted the pods to: what flavors and admission checks say, laid over the run's pod templates. */
+/** Adds Kueue's choice of nodes, from flavors and admission checks, to the run's pod templates. */
 import type { PodTemplate } from "../crds/trainingrun.ts";
 import type { Look } from "./context.ts";
 import { digestOf, type Run } from "./desired/names.ts";
@@ -9,7 +9,7 @@ import type { KubeObject } from "./kube/types.ts";
 import { BlockedError } from "./refusals.ts";
 import type { StepResult } from "./steps.ts";
 
-/** Of Kueue's API, as far as it says something of nodes. */
+/** Kueue's ResourceFlavor: only the fields that choose nodes. */
 export type ResourceFlavor = KubeObject & {
   spec?: { nodeLabels?: Record<string, string>; tolerations?: NodeChoice["tolerations"] };
 };
@@ -38,7 +38,7 @@ function flavorsOf(workload: Workload | undefined): string[] {
   return [...new Set(assignments.flatMap(({ flavors = {} }) => Object.values(flavors)))];
 }
 
-/** By pod set. */
+/** Returns Kueue's choices of nodes by pod set. */
 export function choicesOf(
   workload: Workload | undefined,
   flavors: ReadonlyMap<string, ResourceFlavor>,

@@ -12,7 +12,7 @@ import { demandOf } from "./scale.ts";
 export const UNUSED_SECONDS = 300;
 
 export interface GenerationPlan {
-  /** That there should be. */
+  /** Desired number of generators. */
   replicas: number;
   /** Solutions that wait for a generator, or that one writes; undefined: the learner has not said. */
   demand: Demand | undefined;
@@ -27,7 +27,7 @@ export interface GenerationOptions {
   nowMs: number;
 }
 
-/** What the learner has for generators; undefined while it is away, still starting or told to stop. */
+/** Returns the learner's demand for generators; undefined while the learner is away, starting or stopping. */
 function promptsOf(observed: Observed): Demand | undefined {
   const said = observed.link?.status?.generation;
   if (!said || demandOf(observed) === undefined) return undefined;
@@ -80,7 +80,7 @@ export function readyGenerators({ generators }: Observed): number {
   return generators.deployment?.status?.readyReplicas ?? 0;
 }
 
-/** What `status.generation` says. */
+/** Returns `status.generation`. */
 export function generationStatus(observed: Observed, plan: GenerationPlan | undefined): GenerationStatus | undefined {
   if (!observed.run.spec.generation || !plan) return undefined;
   const before = observed.run.status?.generation?.policyVersion;
@@ -110,7 +110,7 @@ export function unusedSince(
 
 export interface GenerationFacts {
   plan: GenerationPlan;
-  /** What the API server refused of the generators' objects, or what an event says of a pod that does not start. */
+  /** The API server's refusal of a generator's object, or a warning event about a pod that does not start. */
   refused: Finding | undefined;
   /** See unusedSince. */
   unusedSinceMs: ReadonlyMap<string, number>;
@@ -118,7 +118,7 @@ export interface GenerationFacts {
   nowMs: number;
 }
 
-/** What the condition GenerationAvailable says: whether a generator can write. */
+/** Returns the finding for the condition GenerationAvailable: whether a generator can write. */
 export function generationFinding(
   observed: Observed,
   { plan, refused, unusedSinceMs, nowMs }: GenerationFacts,

@@ -19,8 +19,8 @@ import { BlockedError } from "./refusals.ts";
 import type { StepResult } from "./steps.ts";
 
 /**
- * Nothing is made before the run may have its first pod. What is not wanted any more is scaled to none, and goes with the run: its
- * pods end what they write within their grace.
+ * Reconciles the generators' objects. Creates none before the run may have its first pod. A Deployment that is not wanted any more
+ * is scaled to 0 and deleted with the run; its pods finish their rows within their grace period.
  *
  * @throws BlockedError | ApiError
  */
@@ -75,7 +75,7 @@ async function reconcileCertificate(look: Look): Promise<Changes> {
   const { observed, memory, nowMs } = look;
   const { run, secrets, generators } = observed;
   const { authority } = secrets;
-  // What reconcileCertificates has just written is seen in the next look; until then pods wait for their Secret.
+  // The next reconcile sees the secrets that reconcileCertificates has just written; until then pods wait for their Secret.
   if (!authority || !memory.certificates) return {};
   const { secret } = generators;
   const versions = [authority, secret].map((it) => it?.metadata.resourceVersion).join(" ");

@@ -17,7 +17,7 @@ export type FailureClass = NonNullable<FailuresStatus["class"]>;
 const SIGNALLED = 128;
 /** SIGKILL and SIGTERM come from outside: the kubelet after a probe failed, a node that goes down. */
 const FROM_OUTSIDE = [SIGNALLED + 9, SIGNALLED + 15];
-/** What the kubelet says where it does not know how a container ended. */
+/** The kubelet's exit code for a container whose end it does not know. */
 const UNKNOWN = 255;
 
 const CLASSES: Record<Exclude<FailureKind, "input">, FailureClass> = {

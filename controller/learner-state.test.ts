@@ -23,7 +23,7 @@ const ended = (terminated: object) =>
 const runsSince = (seconds: number, ready = false) =>
   container({ ready, state: { running: { startedAt: at(-seconds) } } });
 
-/** What stands in a pod whose node has gone silent: the node controller took Ready away, the rest is as it was. */
+/** Returns the status of a pod whose node is silent: the node controller set Ready to false and left the rest. */
 const silent = () => ({
   phase: "Running",
   conditions: [{ type: "Ready", status: "False", lastTransitionTime: at(-600) }],

@@ -1,4 +1,4 @@
-/** What keeps the learner from being there, or that nothing does. Pure. */
+/** Finds the reason why the learner is not available, if there is one. Pure. */
 import { volumeWanted } from "../proto/volume.ts";
 import { jobState } from "./actor-state.ts";
 import {
@@ -22,7 +22,7 @@ import { type LifecyclePlan, needsModel } from "./lifecycle.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
 import { livingLearner, type Observed } from "./observe.ts";
 
-/** The newest warning about an object that does not come on, asked for where it says nothing itself. */
+/** The newest warning about an object that makes no progress; used if the object's own status gives no reason. */
 export type Warning = { reason?: string; note?: string };
 
 export interface LearnerState extends Finding {
@@ -34,7 +34,7 @@ export interface LearnerState extends Finding {
 export interface LearnerFacts {
   observed: Observed;
   lifecycle: LifecyclePlan;
-  /** What the API server refused in this reconcile. */
+  /** The API server's refusal in this reconcile. */
   refused: Finding | undefined;
   warning: Warning | undefined;
   /** Since when its Deployment is to have a pod and has none. */
@@ -246,7 +246,7 @@ function modelState(facts: LearnerFacts): Finding {
   };
 }
 
-/** What keeps the pod of a Job before the learner from running. */
+/** Returns why the pod of a Job that precedes the learner does not run. */
 function jobPodWait(
   pod: Pod,
   attachedElsewhere: (pod: Pod, note: string, facts: Seen) => Finding,

@@ -203,7 +203,7 @@ function statusOf(said: StatusMessage, stage: Stage = "Running", before: object 
   });
 }
 
-/** As the API server checks it, unknown fields refused: a field that it prunes would be written again for ever. */
+/** Checks like the API server, but refuses unknown fields: the server prunes them, so the controller would write them again for ever. */
 const validate = (() => {
   const ajv = new Ajv({ allErrors: true, strict: false });
   ajv.addFormat("int32", { type: "number", validate: (value) => Number.isInteger(value) && Math.abs(value) < 2 ** 31 });
@@ -227,7 +227,7 @@ function storedAs(status: object): object {
 }
 
 function problemsOf(status: object): string[] {
-  // What is sent is JSON.
+  // The controller sends JSON, which drops undefined fields.
   validate(JSON.parse(JSON.stringify(status)));
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }

@@ -1,8 +1,8 @@
 /**
- * What a learner says, checked. A learner runs the image that the run names and its messages are data from outside: each
- * field is read here once, with its limits, and nothing else in the controller reads the received message. A field that
- * makes no sense is left out and named in `nonsense`; the rest counts, above all the phase: whatever else a learner says,
- * its end is seen. A status that follows from this value always passes the CRD's schema. Pure.
+ * Checks a learner's status message. A learner runs the image that the run names, so its messages are untrusted. This file alone
+ * reads the received message, and reads each field once, with its limits. An invalid field is left out and named in `nonsense`; the
+ * other fields count. The controller therefore sees that a learner has ended whatever else its message says. A status that is
+ * derived from the checked value always passes the CRD's schema. Pure.
  */
 import type { CheckpointStatus, EvaluatedPolicyStatus, EvaluationStatus, TaskStatus } from "../crds/trainingrun.ts";
 import { ENGINE_USES, type EngineSeconds } from "../proto/engine-seconds.ts";
@@ -27,7 +27,7 @@ export interface LearnerStatus {
   finished: ReportedIteration | undefined;
   /** Results of the evaluations; undefined before the first is over, and of a run with several tasks. */
   evaluation: EvaluationStatus | undefined;
-  /** Of several tasks, by name. */
+  /** Evaluations by task name, if the run has several tasks. */
   evaluations: Map<string, EvaluationStatus>;
   checkpoint: Required<CheckpointStatus> | undefined;
   /** For a person. */
@@ -58,7 +58,7 @@ export interface LearnerGenerator {
   notUsedBecause: string;
 }
 
-/** What of an iteration's line of metrics the status shows; see learner/metrics/README.md. */
+/** The metrics of an iteration that the status shows; see learner/metrics/README.md. */
 export interface ReportedIteration {
   iteration: number;
   lineage: number;
@@ -69,7 +69,7 @@ export interface ReportedIteration {
   validFraction: number | undefined;
   tasks: ReportedTask[];
   meanDurationSeconds: number | undefined;
-  /** What the engine did; learners of 0.2 do not say. */
+  /** Seconds of engine time by use; learners of 0.2 do not report it. */
   engineSeconds: Partial<EngineSeconds> | undefined;
 }
 
@@ -79,7 +79,7 @@ export type ReportedTask = Required<Pick<TaskStatus, "name">> & Omit<TaskStatus,
 const MAX_TASKS = 16;
 /** Longest name of a task. */
 const MAX_TASK_CHARACTERS = 63;
-/** What the CRD's int32 holds. */
+/** Maximum of the CRD's int32. */
 const MAX_INT32 = 2 ** 31 - 1;
 /** A hundred years: no run and no program takes longer, and a date that far can still be written. */
 const MAX_SECONDS = 100 * 365 * 24 * 3600;
@@ -89,7 +89,7 @@ const MAX_JSON_CHARACTERS = 64 * 1024;
 const MAX_ACTORS = 10_000;
 /** The largest `spec.generation.replicas.max`, twice: a generator is known until its pod has ended. */
 const MAX_GENERATORS = 512;
-/** As long as a Kubernetes name. */
+/** Maximum length of a Kubernetes name. */
 const MAX_NAME_CHARACTERS = 253;
 /** Longest message for a person; its end is kept. */
 const MAX_MESSAGE_CHARACTERS = 4096;
@@ -262,7 +262,7 @@ function engineOf(said: unknown, reader: Reader): Partial<EngineSeconds> | undef
   return known.length > 0 ? Object.fromEntries(known) : undefined;
 }
 
-/** What a learner says by task, by the names of the tasks. */
+/** Returns the entries of a field whose keys are task names. */
 function byTask(field: string, said: unknown, reader: Reader): [name: string, of: Record<string, unknown>][] {
   if (said === undefined || said === null) return [];
   if (!isObject(said) || Object.keys(said).length > MAX_TASKS)

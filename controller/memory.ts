@@ -1,6 +1,6 @@
 /**
- * What this process remembers of a run between reconciles. All of it may be lost at any time: it spares work and waits,
- * and decides nothing that the API server does not know.
+ * State of a run that this process keeps between reconciles. All of it may be lost at any time: it saves work and waiting, and
+ * decides nothing that the API server does not know.
  *
  * A step of a reconcile reads it and returns the fields that change; `settle` of context.ts applies them.
  */
@@ -29,13 +29,13 @@ interface Fields {
   volume: string;
   stabiliser: Stabiliser;
   scaleDownSeconds: number;
-  /** Of the generators, made for this many seconds. */
+  /** Stabiliser of the number of generators, and the `scaleDownSeconds` it was created for. */
   generationStabiliser: { scaleDownSeconds: number; stabiliser: Stabiliser } | undefined;
-  /** What follows from the spec, of one generation of it, from the run's images and the nodes that Kueue chose. */
+  /** Objects derived from one generation of the spec, the run's images and the nodes that Kueue chose. */
   derived: Derived | undefined;
-  /** What Kueue is asked for, of one generation and queue. */
+  /** The desired Workload for one generation and queue. */
   workload: { of: string; desired: Workload } | undefined;
-  /** Which nodes Kueue has chosen, of one admission. */
+  /** The nodes that Kueue chose in one admission. */
   flavors: { of: string; choices: Record<string, NodeChoice[]> } | undefined;
   suspension: Suspension | undefined;
   applied: Applied;
@@ -55,16 +55,16 @@ interface Fields {
   silentSinceMs: ReadonlyMap<string, number>;
   /** Since when the learner does not use a generator, by address. */
   unusedSinceMs: ReadonlyMap<string, number>;
-  /** The newest warning about an object that does not come on. */
+  /** The newest warning about an object that makes no progress. */
   warning: { uid: string; atMs: number; warning: Warning | undefined } | undefined;
   /** Why no actor could be made, and until when that stands. */
   refusal: { finding: Finding; generation: number; untilMs: number } | undefined;
-  /** What became of its webhook, where the status may not say it yet. */
+  /** Delivery state of the webhook, which may be newer than the status. */
   notification: NotificationStatus | undefined;
-  /** Calls, to its learner or its webhook, that are on their way. */
+  /** Calls to the learner or the webhook that have not returned. */
   calls: ReadonlySet<string>;
   statusWrittenMs: number;
-  /** What is left of the writes that its status may have. */
+  /** Remaining budget of status writes. */
   statusTokens: TokenBucket;
   /** Since when a learner that runs is not connected. */
   unheardSinceMs: number | undefined;
@@ -76,17 +76,17 @@ interface Fields {
   stoppedSinceMs: number | undefined;
 }
 
-/** Of secrets of these resource versions; Unix milliseconds. */
+/** Dates of the certificates in the secrets with these resource versions; Unix milliseconds. */
 export interface CertificateDates {
   versions: string;
-  /** Of the learner's: whether it is for calls to generators too. */
+  /** Whether the learner's certificate is also valid for calls to generators. */
   dials?: boolean;
   renewAtMs: number;
   expireAtMs: number;
 }
 
 export interface Derived {
-  /** Of which generation, images and nodes. */
+  /** Key of the generation, images and nodes that the objects were derived from. */
   of: string;
   config: ConfigMap;
   configHash: string;
@@ -103,7 +103,7 @@ export function remember(memory: RunMemory, changes: Changes): void {
 export class Memories {
   readonly #runs = new Map<string, RunMemory>();
 
-  /** Of another run by that name nothing is remembered. */
+  /** Returns the memory of this run. An earlier run with the same name leaves no memory. */
   of(key: string, run: Run, nowMs: number): RunMemory {
     const known = this.#runs.get(key);
     const { scaleDownSeconds } = run.spec.actors;

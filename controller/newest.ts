@@ -1,4 +1,4 @@
-/** Reads a stream of messages no faster than the reader wants to work. Of the messages in between, only the newest is handled. */
+/** Reads a stream of messages at the reader's pace. The reader gets only the newest of the messages that arrive while it works. */
 import type { Readable } from "node:stream";
 
 /** Messages that are read between two handled ones. Then the stream is paused, and flow control stops the sender. */

@@ -89,7 +89,7 @@ describe("the webhook of a run that is over", () => {
         await woken;
         return begin().memory.notification!;
       },
-      /** As the reconcile writes it. */
+      /** Writes the status as the reconcile does. */
       write: () => Object.assign(run.status!, { notification: begin().memory.notification }),
       /** Another process takes over. */
       forget: () => memories.forget("team/quick"),

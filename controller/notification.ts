@@ -30,7 +30,7 @@ export function notify(look: Look): StepResult {
   const webhook = webhookOf(run)!;
   const known = memory.notification ?? run.status?.notification;
   const attempts = known?.attempts ?? 0;
-  // What was found out is written down before anything else is tried.
+  // The status must store the last attempt before the next one begins.
   if (
     known?.state === "Delivered" ||
     known?.state === "GivenUp" ||
@@ -42,9 +42,9 @@ export function notify(look: Look): StepResult {
   const completionTime = run.status?.completionTime;
   const work = async (): Promise<Changes> => {
     const answer = await deliver(look, webhook.timeoutSeconds);
-    // What the receiver says is for who runs the controller: a tenant could learn from it what there is in the cluster.
+    // The receiver's answer goes to the controller's log alone: a tenant could use it to explore the cluster.
     look.context.log.info({ run: look.key, answer: answer.message }, "the webhook was posted");
-    if (memory.run.status?.completionTime !== completionTime) return {}; // the run goes on: that end is none any more
+    if (memory.run.status?.completionTime !== completionTime) return {}; // the run was resumed, so that end no longer counts
     const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, look.context.now());
     if (next.state === "Delivered") tell(look, "Normal", "WebhookDelivered", next.message!, "Notify");
     if (next.state === "GivenUp") tell(look, "Warning", "WebhookGivenUp", next.message!, "Notify");
@@ -84,7 +84,7 @@ async function deliver({ observed: { run }, context }: Look, timeoutSeconds: num
   }
 }
 
-/** Of a run that has ended. */
+/** Returns the event for a run that has ended. */
 export function eventOf(run: Run): FinishedEvent {
   const { metadata, spec, status = {} } = run;
   const { iteration, startTime, completionTime, score, evaluation, executions, tasks } = status;

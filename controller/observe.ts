@@ -1,4 +1,4 @@
-/** What is known of one run: the TrainingRun, its children as the caches have them, and what its learner says. */
+/** Observed state of one run: the TrainingRun, its children from the caches, and its learner's status. */
 
 import type { PhaseName } from "../proto/service.ts";
 import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
@@ -55,7 +55,7 @@ export interface Observed {
   /** One that is on its way out and keeps the next from coming. */
   leavingPod: Pod | undefined;
   link: LearnerObserved | undefined;
-  /** What Kueue has of the run, where the controller works with Kueue. */
+  /** The run's Workload, if the controller works with Kueue. */
   workload: Workload | undefined;
   /**
    * Whether a pod of it takes part of a node: one that has ended does not, nor one of a lost node. Pods of `NAME-results` do not count:
@@ -77,7 +77,7 @@ export interface ObservedActor {
   pod: Pod | undefined;
   /** With its certificate. */
   secret: Secret | undefined;
-  /** Of the learner's status; absent: not connected. */
+  /** Whether the actor is connected, by the learner's status. */
   connected: boolean;
   /** The learner has told it to take no more. */
   draining: boolean;
@@ -196,14 +196,14 @@ export function createdMs({ metadata }: KubeObject): number {
   return Date.parse(metadata.creationTimestamp ?? "");
 }
 
-/** What the learner does, from the newest status that was heard; undefined before the first, and where it is unknown. */
+/** Returns the learner's phase from its newest status; undefined before the first status, or if the phase is unknown. */
 export function learnerPhase(link: LearnerObserved | undefined): PhaseName | undefined {
   return link?.status?.phase;
 }
 
 /**
- * What a cache keeps of a pod: what reconcile reads. A pod is 5-20 KB, of this about 2 KB remain, and there is one for
- * each actor.
+ * Returns the part of a pod that reconcile reads, for the cache. A pod has 5-20 KB, of which about 2 KB remain, and every actor
+ * has a pod.
  */
 export function slimPod(pod: Pod): Pod {
   const { name, namespace, uid, resourceVersion, labels, annotations, creationTimestamp, deletionTimestamp } =
@@ -247,12 +247,12 @@ export function slimPod(pod: Pod): Pod {
 
 const KEPT_LABELS = new Set([COMPONENT, RUN_UID, "longrun.dev/run", "batch.kubernetes.io/job-name"]);
 
-/** Of a ReplicaSet which Deployment owns it: its pods are the learner's. */
+/** Returns a ReplicaSet's metadata, which names the Deployment that owns it. The ReplicaSet's pods are the learner's. */
 export function slimReplicaSet({ metadata: { annotations: _, ...metadata } }: ReplicaSet): ReplicaSet {
   return { metadata };
 }
 
-/** Of a Job all but its pod template, which cannot change and is in every one. */
+/** Returns a Job without its pod template, which cannot change and would be stored for every Job. */
 export function slimJob(job: Job): Job {
   const { template: _, ...spec } = job.spec!;
   return { ...job, spec: spec as NonNullable<Job["spec"]> };

@@ -37,11 +37,11 @@ export interface OperatorOptions {
   log: Log;
   /** Only these; absent or empty: all. */
   namespaces?: readonly string[] | undefined;
-  /** Of the Lease; undefined: this process is alone. */
+  /** Settings of the Lease; undefined: this process runs alone, without leader election. */
   lease?:
     | { namespace: string; identity?: string; leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number }
     | undefined;
-  /** Where metrics and health are served; undefined: nowhere. */
+  /** Address of metrics and health; undefined: they are not served. */
   metricsAddress?: { host: string; port: number } | undefined;
   /** Whether learners are dialled by their Service, or through the API server. */
   inCluster: boolean;
@@ -182,7 +182,7 @@ function electorOf(
   work: (signal: AbortSignal) => Promise<void>,
 ): LeaderElector {
   return new LeaderElector({
-    // Of its own: renewals must not wait behind other requests, nor for the lease.
+    // Renewals have their own client, so that they wait neither behind other requests nor for the lease.
     client: new ApiClient(config, { onRequest: metrics.observeRequest }),
     ...{ namespace, name: LEASE_NAME, ...seconds },
     identity: identity ?? `${hostname()}_${randomBytes(4).toString("hex")}`,

@@ -1,5 +1,5 @@
 /**
- * Which objects belong to a run. Anybody who may create objects can write a label, so labels prove nothing. An object belongs
+ * Decides which objects belong to a run. Anybody who may create objects can write a label, so labels prove nothing. An object belongs
  * to the run if it is in the run's namespace and the run owns it; a pod, if the run owns its ReplicaSet's Deployment or its
  * Job. A volume that outlives its run has no owner: its name decides, and of two such volumes the older one counts.
  */

@@ -24,5 +24,5 @@ export const PARTS = {
   pythonEnvironment: file("actor/python-env.ts"),
 };
 
-/** Where each part's program is. Tests give others. */
+/** Paths of the parts' programs. Tests pass others. */
 export type Parts = typeof PARTS;

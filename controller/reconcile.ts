@@ -1,7 +1,7 @@
 /**
- * One look at one TrainingRun, and what follows from it. What is desired is computed by the pure functions of
- * `desired/`, `lifecycle.ts`, `scale.ts` and `status.ts`; what differs is written, each object with its uid and version
- * as a precondition, and the status comes last. Nothing is written where nothing differs.
+ * Reconciles one TrainingRun. The pure functions of `desired/`, `lifecycle.ts`, `scale.ts` and `status.ts` compute the desired
+ * state. Then every object that differs is written, with its uid and version as a precondition, and the status is written last.
+ * Objects that do not differ are not written.
  */
 
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
@@ -46,7 +46,7 @@ import { findWarning } from "./warnings.ts";
 import { admission, reconcileWorkload } from "./workload.ts";
 import { Writes } from "./writes.ts";
 
-/** What `spec.managedBy` says where this controller is meant; absent means the same. */
+/** The value of `spec.managedBy` that selects this controller; an absent field selects it too. */
 export const MANAGED_BY_US = "longrun.dev/controller";
 /** A learner that stopped, though nobody told it to, is replaced by its Deployment before this, or not at all. */
 const STOPPED_SECONDS = 20;
@@ -100,7 +100,7 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     keeps: (actor) => isKeptActor(look.observed, actor, inputs),
     nowMs: look.nowMs,
   });
-  // Of the actors that are there; first, since they need theirs also where no further actor can be made.
+  // Certificates of existing actors come first: these actors need them even if no further actor can be created.
   const certified = take(await tryStep(run, () => reconcileActorCertificates(look)));
   await markActors(look, scale);
   take(tellToDrain(look, scale));
@@ -227,7 +227,7 @@ function suspend(look: Look, queue: Admission): StepResult {
   const { observed, memory, nowMs } = look;
   const { run, deployment } = observed;
   const running = (deployment?.spec?.replicas ?? 0) > 0;
-  // Of a suspension that an earlier controller began, only the learner knows.
+  // If an earlier controller process began the suspension, only the learner knows of it.
   const stopped = running && !run.spec.suspend && learnerPhase(observed.link) === "STOPPED";
   const stoppedSinceMs = stopped ? (memory.stoppedSinceMs ?? nowMs) : undefined;
   const forLong = stoppedSinceMs !== undefined && nowMs - stoppedSinceMs >= STOPPED_SECONDS * 1000;
@@ -281,7 +281,7 @@ async function expire(look: Look): Promise<ReconcileResult> {
   return {};
 }
 
-/** What is known of the certificates in use: the learner's with the authority's, the actors' and the generators'. */
+/** Returns the dates of the certificates in use: the learner's with the authority's, the actors' and the generators'. */
 function certificatesOf({ memory }: Look): { renewAtMs: number; expireAtMs: number }[] {
   const { certificates, generatorCertificate } = memory;
   return [certificates, generatorCertificate].flatMap((it) => it ?? []).concat(...memory.actorCertificates.values());
@@ -310,7 +310,7 @@ function measure(
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     generators: generation?.replicas ?? 0,
     learnerDue: LEARNER_DUE.includes(stage),
-    // Those of a run that is over are not renewed, and not used.
+    // A finished run neither uses nor renews its certificates.
     certificatesExpireAtMs:
       stage === "Ended" || !memory.certificates
         ? undefined

@@ -5,7 +5,7 @@ import type { Finding, Reason } from "./conditions.ts";
 import { GENERATORS, type Run } from "./desired/names.ts";
 import { ApiError, isConflict } from "./kube/errors.ts";
 
-/** What a person must know of a refused write; undefined if trying again is all that is needed. */
+/** Returns the finding for a refused write; undefined if a retry is enough. */
 export function writeBlocker(error: unknown, run: Run): Finding | undefined {
   if (error instanceof BlockedError) return { reason: error.reason, message: error.message };
   if (!(error instanceof ApiError) || isConflict(error)) return undefined;

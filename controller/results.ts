@@ -15,7 +15,7 @@ import { hasEnded } from "./lifecycle.ts";
 import { livingLearner, type Observed } from "./observe.ts";
 import type { StepResult } from "./steps.ts";
 
-/** What there is to copy; undefined before the first checkpoint. */
+/** Returns the state of the run that is to be copied; undefined before the first checkpoint. */
 function markNow(observed: Observed): ResultsMark | undefined {
   const { results } = observed.run.spec;
   const iteration = observed.run.status?.checkpoint?.iteration;
@@ -67,7 +67,7 @@ export async function reconcileResults(look: Look): Promise<StepResult> {
   return {};
 }
 
-/** Returns what status says of the copies. What failed last stays until a copy succeeds. */
+/** Returns `status.results`. The last failure stays until a copy succeeds. */
 export function resultsStatus(look: Look): ResultsStatus | undefined {
   const { observed } = look;
   const { run, results: job } = observed;
@@ -91,7 +91,7 @@ function failureOf({ run, resultsPod }: Observed, job: Job): string {
   return clip(`results could not be copied to ${resultsUrl(run.spec.results!)}: ${why}; ${again}`);
 }
 
-/** What keeps the pod of the Job from running. */
+/** Returns why the Job's pod does not run. */
 function waitOf({ run, resultsPod, volume }: Observed): string | undefined {
   const blocker = resultsPod && podBlocker(resultsPod, "learner", volume);
   return blocker && `job/${childName(run, "results")} waits: ${blocker.message}`;

@@ -1,4 +1,4 @@
-/** Each run as metrics, for whoever watches all of them: what it does, what it needs, what it got, what is in its way. */
+/** Metrics of each run, for an operator of many runs: its activity, demand, resources and blockers. */
 
 import { Counter, Gauge, type Registry } from "prom-client";
 import { gpuCount } from "../crds/gpu.ts";
@@ -21,26 +21,26 @@ const PHASE: Record<NonNullable<TrainingRunStatus["phase"]>, true> = {
 };
 export const PHASES = Object.keys(PHASE) as (keyof typeof PHASE)[];
 
-/** What of a run is measured after each reconcile. */
+/** Values of a run that are measured after each reconcile. */
 export interface RunMeasurement {
   run: Run;
-  /** As it is now: what was written, or would be if anything had changed. */
+  /** The current status: as written, or as it would be written if anything had changed. */
   status: TrainingRunStatus;
   /** Undefined: the learner has not said. */
   demand: Demand | undefined;
   /** Since the run began, as its learner counts; undefined: it has not said. */
   executions: { completed: number; lost: number; retried: number; disrupted: number } | undefined;
-  /** By state; one that is undefined is not known and stays as it was. */
+  /** Number of actors by state; an undefined number is unknown and leaves the metric unchanged. */
   actors: { desired: number | undefined; running: number; starting: number; draining: number; idle: number };
-  /** That there are to be. */
+  /** Desired number of generators. */
   generators: number;
-  /** Whether a learner is to be there. */
+  /** Whether the run should have a learner. */
   learnerDue: boolean;
   /** Unix milliseconds at which the first of its certificates expires; undefined: none is due. */
   certificatesExpireAtMs: number | undefined;
 }
 
-/** What was shown of a run, so that labels that it has no more can be taken away. */
+/** Labels that the metrics show for a run, so that outdated ones can be removed. */
 interface Shown {
   blocked?: string | undefined;
   waiting?: string | undefined;

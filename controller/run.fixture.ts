@@ -46,7 +46,7 @@ export function deploymentOf(replicas: number, hash = "h"): NonNullable<Observed
   return { metadata, spec: { replicas, selector: {}, template: {} } } as never;
 }
 
-/** What a connected learner says. */
+/** Returns the observation of a connected learner with this status. */
 export function linkOf(status: StatusMessage): LearnerObserved {
   const received = messages.Status.decode(messages.Status.encode(status).finish()) as StatusReceived;
   return { connected: true, sinceMs: NOW_MS, status: parseLearnerStatus(received) };

@@ -13,7 +13,7 @@ export interface SamplesOptions {
   json: boolean;
 }
 
-/** What `longrun samples --json` prints of each. */
+/** A sample in the output of `longrun samples --json`. */
 export interface ListedSample {
   id: string;
   purpose: string;

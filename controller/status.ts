@@ -36,19 +36,19 @@ export interface StatusFacts {
   lifecycle: LifecyclePlan;
   learner: LearnerState;
   scale: ScalePlan;
-  /** What the API server refused of the children. */
+  /** Children that the API server refused. */
   refused: RefusedChildren;
-  /** What refuses actors, found in this reconcile: a quota, say. */
+  /** Why this reconcile could not create actors, such as a quota. */
   actorsRefused: Finding | undefined;
   /** Undefined: the run has no generators. */
   generation?: GenerationPlan | undefined;
-  /** What refuses generators, likewise. */
+  /** Why this reconcile could not create generators. */
   generationRefused?: Finding | undefined;
   /** See unusedSince of generation.ts. */
   unusedSinceMs?: GenerationFacts["unusedSinceMs"];
   /** The checkpoint that the learner answered a suspension with. */
   written?: TrainingRunStatus["checkpoint"];
-  /** What became of the webhook, where this process knows more than the status. */
+  /** Delivery state of the webhook, if this process knows more than the status. */
   notification?: NotificationStatus | undefined;
   images?: ImagesStatus | undefined;
   results?: ResultsStatus | undefined;
@@ -90,7 +90,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
     actors,
     generation,
     checkpoint: heard?.checkpoint ?? written ?? before.checkpoint,
-    // A run that was resumed after a failure has another end, which is told anew.
+    // A run that was resumed after a failure ends again, and its webhook is posted again.
     notification: ended === undefined ? undefined : (notification ?? before.notification),
     failures: learnerFailures(observed),
     images,
@@ -221,7 +221,7 @@ function actorsOf({ observed, scale, actorsRefused }: StatusFacts, now: string):
   });
 }
 
-/** What the first of them waits for; pods of one kind mostly wait for the same. */
+/** Returns why the first actor waits; pods of one kind mostly wait for the same reason. */
 function waitingReason(waiting: ObservedActor[]): Finding | undefined {
   if (waiting.some(({ job }) => job.spec?.suspend))
     return { reason: "SchedulingGated", message: "their Jobs are suspended by a queue, which lets them go" };
@@ -371,7 +371,7 @@ function generationCondition(facts: StatusFacts): NewCondition[] {
   return [condition("GenerationAvailable", available, finding)];
 }
 
-/** What the actor that failed last said, once several have in a row. */
+/** Returns the message of the actor that failed last, after several failures in a row. */
 function failingActors({ run, actors }: Observed, { failures }: ScalePlan): string | undefined {
   if (failures < run.spec.restart.maxFailures || failures === 0) return undefined;
   const failed = actors.filter(({ state }) => state === "failed").toSorted((a, b) => b.generation - a.generation)[0];

@@ -7,12 +7,12 @@ import type { Warning } from "./learner-state.ts";
 import { createdMs } from "./observe.ts";
 import type { StepResult } from "./steps.ts";
 
-/** How often the events of an object that does not come on are asked for. */
+/** Time between two requests for the events of an object that makes no progress. */
 const WARNING_SECONDS = 15;
 
 /**
- * The newest warnings about a learner, what is fetched and copied before it, an actor or a generator that does not come on and does
- * not say why itself.
+ * Returns the newest warnings about a learner, the Jobs before it, an actor or a generator that makes no progress and does not say why
+ * in its own status.
  */
 export async function findWarning(
   look: Look,
@@ -46,10 +46,10 @@ async function newestWarning({ observed: { run }, context }: Look, uid: string):
     fieldSelector: `regarding.uid=${uid},type=Warning`,
     limit: 50,
   });
-  // What the scheduler says stands in the pod's conditions, and its warnings outlive their cause.
+  // The pod's conditions already hold the scheduler's message, and its warning events outlive their cause.
   const told = items.filter(({ reason }) => reason !== "FailedScheduling");
   const newest = told.toSorted((a, b) => createdMs(b) - createdMs(a));
-  // A kubelet that waits for a volume says that it waits; who attaches the volume says why.
+  // The kubelet only reports that it waits for a volume; the attach controller reports why.
   const warning = newest.find(({ note = "" }) => !/timed out waiting/.test(note)) ?? newest[0];
   return warning && { reason: warning.reason ?? "", note: warning.note ?? "" };
 }

@@ -12,7 +12,7 @@ export interface FinishedEvent {
   specversion: "1.0";
   /** With `source` it names the event: the same in every attempt. */
   id: string;
-  /** Of the run. */
+  /** Path that names the run. */
   source: string;
   type: "dev.longrun.trainingrun.succeeded" | "dev.longrun.trainingrun.failed";
   /** When the run ended. */
@@ -24,9 +24,9 @@ export interface FinishedEvent {
 export interface FinishedData {
   name: string;
   namespace?: string;
-  /** Where there is no cluster: the run folder. */
+  /** The run folder, for a run without a cluster. */
   directory?: string;
-  /** Several tasks: their names, with commas between them. */
+  /** Names of the tasks, separated by commas. */
   task: string;
   phase: "Succeeded" | "Failed";
   /** One sentence for people. */
@@ -37,7 +37,7 @@ export interface FinishedData {
   completionTime: string;
   score?: TrainingRunStatus["score"];
   evaluation?: object;
-  /** Of a run that has several. */
+  /** Status of each task, if the run has several. */
   tasks?: TrainingRunStatus["tasks"];
   executions?: TrainingRunStatus["executions"];
 }

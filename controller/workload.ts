@@ -1,6 +1,6 @@
 /**
- * The run's Workload: made before anything else, given back when the run needs no nodes, and what Kueue expects of whoever
- * owns one: https://kueue.sigs.k8s.io/docs/concepts/workload/
+ * The run's Workload. The controller creates it before any other object, deletes it when the run needs no nodes, and sets the
+ * conditions that Kueue expects of a Workload's owner: https://kueue.sigs.k8s.io/docs/concepts/workload/
  */
 import { type Look, tell } from "./context.ts";
 import { inputsOf } from "./desired/inputs.ts";
@@ -24,7 +24,7 @@ import {
 } from "./queue.ts";
 import type { StepResult } from "./steps.ts";
 
-/** Of Kueue, on a TrainingRun: the WorkloadPriorityClass by which it is queued. */
+/** Kueue's label on a TrainingRun: the WorkloadPriorityClass by which the run is queued. */
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
 /** Evictions after which Kueue queues a workload again at once; after others it does so itself, or a person does. */
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
@@ -36,7 +36,7 @@ export function admission(look: Look): StepResult & { queue: Admission } {
   return { queue: admissionOf(desiredOf(look, asked), look.observed.workload), remember: { workload: asked } };
 }
 
-/** What is asked of Kueue, computed once for each generation and queue. */
+/** Returns the desired Workload, computed once for each generation and queue. */
 function askedOf({ observed: { run }, memory, context }: Look): RunMemory["workload"] {
   const queueName = queueNameOf(run);
   if (queueName === undefined) return undefined;
@@ -91,7 +91,7 @@ export async function reconcileWorkload(look: Look, { stage, learnerReplicas }: 
     return;
   }
   if (isReserved(workload)) {
-    // Of longrun 0.2 and earlier: it was made from what the user asks for now.
+    // longrun 0.2 and earlier stored no digest. This Workload matches the current spec, so it gets the digest.
     if (workload.metadata.annotations?.[INPUT_HASH] === undefined && asksFor(desired, workload)) {
       const { [INPUT_HASH]: inputs } = desired.metadata.annotations!;
       await writes.patch(WORKLOAD, workload, { metadata: { annotations: { [INPUT_HASH]: inputs } } });
@@ -110,7 +110,7 @@ export async function reconcileWorkload(look: Look, { stage, learnerReplicas }: 
   await writes.apply(WORKLOAD, asMade);
 }
 
-/** As Kueue's own integrations have it: the class of the label, or else the one of the pods. */
+/** Returns the priority as Kueue's own integrations do: from the label's class, or else from the pods' class. */
 async function priorityOf({
   observed: { run },
   context,

@@ -7,8 +7,8 @@ import { type Metric, metricsOf, PARTS, type Part } from "./registries.ts";
 const quoted = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(", ");
 
 /**
- * Every label with all that it can say. A metric with a label that is not here cannot be generated: whoever adds one
- * thinks of how many values it has.
+ * Meaning and values of every label. The generator refuses a metric with a label that is missing here, so that the author of a new
+ * label thinks of its number of values.
  */
 const LABELS: Record<string, string> = {
   namespace: "of the TrainingRun",

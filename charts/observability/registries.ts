@@ -15,7 +15,7 @@ export interface Metric {
   labels: string[];
 }
 
-/** What prom-client stores about a metric besides its declared types. */
+/** Fields that prom-client stores about a metric besides its declared types. */
 interface Declared {
   name: string;
   help: string;

@@ -14,7 +14,7 @@ import {
 import { s3Egress } from "./s3.ts";
 import type { Settings } from "./settings.ts";
 
-/** What the controller's own pods are labelled with, in whatever namespace they are. */
+/** Labels of the controller's own pods, in any namespace. */
 export const CONTROLLER_POD_LABELS = { "app.kubernetes.io/name": "longrun", [COMPONENT]: "controller" };
 
 const DNS_PORT = 53;
@@ -106,8 +106,8 @@ function generatorPolicy(run: Run): NetworkPolicy {
 }
 
 /**
- * In: its own actors and the controller, and whoever reads metrics. Out: its generators, and DNS to find them; without generators a
- * learner dials nobody.
+ * Returns the learner's NetworkPolicy. In: its actors, the controller and readers of metrics. Out: its generators, and DNS to find
+ * them; a learner without generators opens no connection.
  */
 function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPolicy {
   const controller: V1NetworkPolicyPeer = {
@@ -144,8 +144,8 @@ function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPoli
 }
 
 /**
- * In: whoever reads metrics, of the supervisor, which answers nothing else; programs share its network and have no
- * sockets. Out: the learner's port, and DNS to find it.
+ * Returns the actors' NetworkPolicy. In: readers of the supervisor's metrics; the supervisor serves nothing else. Programs share its
+ * network but have no sockets. Out: the learner's port, and DNS to find it.
  */
 function actorPolicy(run: Run): NetworkPolicy {
   return {

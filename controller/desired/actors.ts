@@ -34,7 +34,7 @@ import type { Settings } from "./settings.ts";
 
 /** How long a finished Job, and with it the log of its pod, is kept. */
 export const FINISHED_JOB_SECONDS = 600;
-/** Of a sandbox beyond what its execution may use: the zygote with the packages that it imports, and what a fork copies of them. */
+/** Memory of a sandbox beyond its execution's limit: the zygote with its imported packages, and the pages that a fork copies. */
 const SANDBOX_OVERHEAD_BYTES = { Basic: 512 * 2 ** 20, Paper: 1024 * 2 ** 20 };
 /** The kubelet's limit on the scratch directory, as a multiple of scratchBytes. */
 const SCRATCH_MARGIN = 1.25;
@@ -146,7 +146,7 @@ function supervisor(run: Run, name: string, inputs: string[], settings: Settings
   };
 }
 
-/** Where programs run: a sidecar of another user, without certificate, token or answers. */
+/** Returns the sidecar in which programs run. It has another user and no certificate, token or answers. */
 function sandbox(run: Run, slot: number, inputs: V1VolumeMount[], settings: Settings): V1Container {
   const { actors } = run.spec;
   return {

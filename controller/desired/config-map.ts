@@ -9,16 +9,16 @@ import { CUSTOM_TASKS } from "./pod.ts";
 
 export const MANIFEST = "trainingrun.yaml";
 export const TASK = "task.yaml";
-/** Where the volume of `model.volume` is mounted in the learner. */
+/** Mount path of `model.volume` in the learner. */
 export const MODEL = "/model";
-/** Where `NAME-model` leaves the model of `model.source` on this run's volume. */
+/** Folder on the run's volume into which the Job `NAME-model` fetches `model.source`. */
 export const FETCHED_MODEL = "/data/model";
-/** Where `NAME-init` leaves another run's checkpoint on this run's volume. */
+/** Folder on the run's volume into which the Job `NAME-init` copies another run's checkpoint. */
 export const INIT_CHECKPOINT = "/data/init";
 
 /**
- * What of the spec is the controller's business alone: changes of it never restart a learner. Whatever is missing here
- * gets its default when the learner reads the manifest, and is not looked at.
+ * Fields of the spec that only the controller reads. A change of such a field never restarts a learner. The learner's manifest
+ * leaves them out, so the learner fills in their defaults and ignores them.
  */
 const CONTROLLERS_OWN: Record<string, readonly string[]> = {
   learner: [
@@ -84,7 +84,7 @@ export function taskFolder({ name }: Task): string {
   return `${CUSTOM_TASKS}/${name}`;
 }
 
-/** What of the spec the learner reads. */
+/** Returns the part of the spec that the learner reads. */
 export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   const {
     suspend: _,

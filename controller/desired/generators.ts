@@ -27,7 +27,7 @@ const PROBE_PORT = 8081;
 const PROBE_SECONDS = 10;
 const PROBE_TIMEOUT_SECONDS = 5;
 const LIVENESS_MISSES = 6;
-/** What a drained generator may take beyond `drainSeconds` to end. */
+/** Seconds beyond `drainSeconds` within which a drained generator must end. */
 const STOP_SECONDS = 15;
 
 /** vLLM's port on the pod's loopback address. */
@@ -39,7 +39,7 @@ const VLLM_RANKS = [8, 16, 32, 64, 128, 256, 320, 512];
 /** Solutions that were begun with the last policy version end while the next is loaded. */
 const VLLM_ADAPTERS = 2;
 const ADAPTERS = "/adapters";
-/** Of the sidecar before vLLM: it passes requests on and takes adapters. Not measured. */
+/** Resources of the container in front of vLLM, which forwards requests and receives adapters. Not measured. */
 const SIDECAR_RESOURCES = { requests: { cpu: "250m", memory: "512Mi" } };
 
 /** How many pods: at most one is away while the template changes, and none is added, since GPUs are counted. */
@@ -182,7 +182,7 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
     ],
     env: Object.entries(environment).map(([name, value]) => ({ name, value })),
     resources: generation.resources as V1Container["resources"],
-    // From within: the kubelet cannot reach the loopback address. The sidecar starts when the model is loaded.
+    // The probe runs inside the container: the kubelet cannot reach the loopback address. The sidecar starts when the model is loaded.
     startupProbe: {
       exec: {
         command: ["python3", "-c", `import urllib.request as r; r.urlopen("http://127.0.0.1:${VLLM_PORT}/health")`],
@@ -199,7 +199,7 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
   };
 }
 
-/** Where the pod has the starting policy: a bundled one by its name, or a folder of `model.volume`. */
+/** Returns the starting policy's path in the pod: a bundled policy's name, or a folder of `model.volume`. */
 function modelPath({ spec: { model } }: Run): string {
   const policy = model.policy ?? "";
   return isPolicyName(policy) ? policy : join(MODEL, policy);

@@ -1,6 +1,6 @@
 /**
- * What the user asked of the pods of a run, as digests. They leave out what the controller adds: its images, its
- * defaults, its arguments and probes. Two versions of the controller therefore make the same digests of one run, and an
+ * Computes digests of the fields by which the user shapes a run's pods. The digests leave out everything that the controller adds:
+ * images, defaults, arguments and probes. Two versions of the controller therefore compute the same digests for one run, and an
  * upgrade alone changes none.
  */
 import { asWritten, learnersSpec } from "./config-map.ts";
@@ -9,7 +9,7 @@ import { digestOf, type Run } from "./names.ts";
 export interface Inputs {
   learner: string;
   actor: string;
-  /** Of runs with generators: what decides where they fit. */
+  /** Digest of the fields that decide which nodes generators fit on; absent without generators. */
   generator?: string;
 }
 

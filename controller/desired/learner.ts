@@ -37,8 +37,8 @@ const PROBE_TIMEOUT_SECONDS = 5;
 const LIVENESS_MISSES = 6;
 
 /**
- * What a learner requests where neither its run nor the administrator says anything, so that the scheduler counts it. The
- * quickstart's took 645 MiB (2026-11-22). A larger model needs `learner.resources` (learner/README.md, Memory).
+ * A learner's requests if neither its run nor the administrator sets any, so that the scheduler counts the learner. The
+ * quickstart's learner took 645 MiB (2026-11-22). A larger model needs `learner.resources` (learner/README.md, Memory).
  */
 const DEFAULT_RESOURCES = { requests: { cpu: "500m", memory: "1Gi" } };
 

@@ -22,7 +22,7 @@ const RESOURCES = { requests: { cpu: "100m", memory: "384Mi" }, limits: { cpu: "
 
 const TOKEN = "/token";
 
-/** What a kind of source gives the Job. */
+/** Settings of the Job that depend on the kind of source. */
 interface Fetch {
   /** Arguments of `longrun model fetch`. */
   args: string[];
@@ -72,7 +72,7 @@ export function sourceName({ huggingFace, s3, oci }: ModelSource): string {
   return huggingFace ? `${huggingFace.repo} at ${huggingFace.revision}` : s3Url(s3!);
 }
 
-/** The credentials are in this pod alone. What has come stays on the volume, so the next pod goes on from there. */
+/** Returns the Job that fetches the model. Only its pod has the credentials. Files stay on the volume, so the next pod resumes. */
 export function desiredModelJob(run: Run, claimName: string, settings: Settings): Job {
   const { learner, model } = run.spec;
   const fetch = fetchOf(model.source!);

@@ -1,4 +1,4 @@
-/** What the children of a TrainingRun are called and how they are marked. All names follow from the run's own. */
+/** Names and labels of a TrainingRun's children. All names are derived from the run's name. */
 import { createHash } from "node:crypto";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import type { ObjectMeta, OwnerReference } from "../kube/types.ts";
@@ -11,7 +11,7 @@ export type Run = Omit<TrainingRun, "metadata"> & {
 export type Component = "learner" | "actor" | "generator" | "init" | "model" | "results" | "run";
 
 export const MANAGED_BY = "app.kubernetes.io/managed-by";
-/** What every child carries: caches hold nothing else. */
+/** Label selector of all children. Caches hold only objects that it selects. */
 export const CHILD_SELECTOR = `${MANAGED_BY}=longrun`;
 export const COMPONENT = "app.kubernetes.io/component";
 export const RUN = "longrun.dev/run";
@@ -27,20 +27,20 @@ export const RETAIN_SECONDS = "longrun.dev/retain-seconds";
 export const RETAINED_SINCE = "longrun.dev/retained-since";
 /** On an actor's Job: when it was told to take no more, and why. */
 export const DRAINING = "longrun.dev/draining";
-/** Of Kueue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/ */
+/** Kueue's label for the queue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/ */
 export const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
 
 /** An actor's container that holds the certificate. */
 export const SUPERVISOR = "supervisor";
 
-/** What the names of the generators' objects end with. */
+/** Suffix of the names of the generators' objects. */
 export const GENERATORS = "generators";
 
 export const GRPC_PORT = 7443;
 export const GENERATOR_PORT = 8443;
 export const METRICS_PORT = 9400;
 
-/** What every part's log lines call the run: the key by which the controller knows it. */
+/** Returns the run's key, `NAMESPACE/NAME`, by which every part's log lines name the run. */
 export function runId({ metadata: { namespace, name } }: Run): string {
   return `${namespace}/${name}`;
 }

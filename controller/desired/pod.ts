@@ -1,4 +1,4 @@
-/** What the pods of learners, actors and generators have in common: the `restricted` pod security level, data volumes, overlays. */
+/** Parts that the pods of learners, actors and generators share: the `restricted` pod security level, data volumes, overlays. */
 import type {
   V1PodSecurityContext,
   V1PodTemplateSpec,
@@ -16,11 +16,11 @@ export const SANDBOX_USER = 10002;
 /** Who may read the answers of bundled tasks, which are in the image that supervisors run too: learners. */
 export const ANSWERS_GROUP = 10003;
 
-/** Where images have the app, the bundled tasks and the Python environment of programs. */
+/** Paths of the app and of the bundled tasks in the images. */
 export const APP = "/opt/longrun";
 export const BUNDLED_TASKS = "/opt/longrun-tasks";
 export const PYTHON = "/opt/python/bin/python";
-/** Where custom tasks are mounted. */
+/** Mount path of custom tasks. */
 export const CUSTOM_TASKS = "/tasks";
 
 export const POD_SECURITY: V1PodSecurityContext = {
@@ -91,7 +91,7 @@ const MERGE_KEYS: Record<string, string[]> = {
   tolerations: ["key", "operator", "value", "effect"],
 };
 
-/** Of these lists an item is replaced whole: a volume has one source, and a variable one origin. */
+/** Lists whose items are replaced whole, because a volume has one source and a variable one origin. */
 const WHOLE_ITEMS = ["volumes", "env", "volumeMounts"];
 /** Lists of numbers that are joined: the pod's own groups stay. */
 const JOINED = ["supplementalGroups"];

@@ -18,10 +18,10 @@ const NEEDS_PERSON = 2;
 /** For namespaces with a quota. Four parts of 16 MiB are in memory at once. */
 const RESOURCES = { requests: { cpu: "100m", memory: "256Mi" }, limits: { cpu: "2", memory: "1Gi" } };
 
-/** What a copy is of, as status.results has it. */
+/** The state of the run that a copy holds, as in status.results. */
 export interface ResultsMark {
   url: string;
-  /** Of the newest checkpoint that there was. */
+  /** Iteration of the newest checkpoint. */
   iteration: number;
   /** Whether the run was over. */
   final: boolean;

@@ -1,7 +1,7 @@
-/** What the pod of a Job needs to use a bucket: the address, the credentials, the way out of the cluster. */
+/** Settings that a Job's pod needs to use a bucket: address, credentials, and egress from the cluster. */
 import type { V1EnvVar, V1NetworkPolicyEgressRule } from "@kubernetes/client-node";
 
-/** As `model.source.s3` has it. */
+/** The S3 fields of `model.source.s3`. */
 export interface S3Settings {
   bucket: string;
   prefix?: string;
@@ -17,7 +17,7 @@ export const s3Url = ({ bucket, prefix }: S3Settings): string => `s3://${bucket}
 const KEYS = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 const OPTIONAL = "AWS_SESSION_TOKEN";
 
-/** What every client of S3 reads. A pod without a workload identity does not ask the node for the node's own. */
+/** Returns the variables that S3 clients read. A pod without a workload identity never asks for the node's identity. */
 export function s3Env({ endpoint, region, secretRef, serviceAccountName }: S3Settings): V1EnvVar[] {
   const variables = {
     ...(endpoint !== undefined && { AWS_ENDPOINT_URL_S3: endpoint }),
@@ -33,7 +33,7 @@ export function s3Env({ endpoint, region, secretRef, serviceAccountName }: S3Set
   return [...Object.entries(variables).map(([name, value]) => ({ name, value })), ...keys];
 }
 
-/** Where EKS' agent hands out the credentials of a pod's service account. */
+/** Egress to the EKS agent that issues credentials for a pod's service account. */
 const POD_IDENTITY: V1NetworkPolicyEgressRule = {
   to: [{ ipBlock: { cidr: "169.254.170.23/32" } }],
   ports: [{ port: 80, protocol: "TCP" }],

@@ -62,7 +62,7 @@ function desiredSize({ spec }: Run, wanted: string | undefined, present: Persist
   return present?.status?.phase !== "Bound" || parseQuantity(has) >= parseQuantity(size) ? has : size;
 }
 
-/** What a claim requests. */
+/** Returns the storage that a claim requests. */
 export function sizeOf({ spec }: PersistentVolumeClaim): string | undefined {
   return spec?.resources?.requests?.storage;
 }
@@ -72,8 +72,8 @@ export function withSize(claim: PersistentVolumeClaim, storage: string): Persist
 }
 
 /**
- * Storage class where the run names none: the administrator's, for a claim that is new, or that has neither class nor
- * volume and would wait for ever. That of any other cannot change, and stays whatever the administrator says later.
+ * Returns the StorageClass for a run that names none. The administrator's default applies to a new claim, and to a claim that has
+ * neither class nor volume and would wait for ever. Every other claim keeps its class, because Kubernetes does not let it change.
  */
 export function defaultStorageClass(
   defaults: RunDefaults | undefined,

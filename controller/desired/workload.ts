@@ -1,4 +1,4 @@
-/** What Kueue is asked for: one Workload for the learner, its generators and the actors that a run always has. */
+/** Computes the Workload for Kueue: the learner, its generators and the minimum of actors. */
 import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Toleration } from "@kubernetes/client-node";
 import type { GenerationReplicas } from "../../crds/trainingrun.ts";
 import type { KubeObject, Raw } from "../kube/types.ts";
@@ -8,7 +8,7 @@ import { desiredLearner } from "./learner.ts";
 import { childMetadata, digestOf, queueNameOf, type Run, SPEC_HASH } from "./names.ts";
 import type { Settings } from "./settings.ts";
 
-/** Of Kueue's API: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/ */
+/** Kueue's Workload: https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/ */
 export interface Workload extends KubeObject {
   spec: {
     queueName?: string;
@@ -49,7 +49,7 @@ export interface PriorityClassRef {
   name: string;
 }
 
-/** What is to be added to the pods of a set. */
+/** Fields to add to the pods of a pod set. */
 export interface NodeChoice {
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
@@ -71,9 +71,9 @@ export const ACTORS_SET = "actors";
 export const GENERATORS_SET = "generators";
 
 /**
- * Its pods are told to Kueue by what decides where they fit, and nothing else: what a run computes can change without
- * queueing anew. The hash leaves numbers out, too: actors beyond those that were admitted queue one by one, and of generators
- * there are at most as many as were admitted.
+ * Returns the run's Workload. Its pod sets have only the fields that decide which nodes the pods fit on, so that a run can change its
+ * computation without queueing again. The hash leaves out the numbers of pods too: further actors queue one by one, and a run never has
+ * more generators than were admitted.
  */
 export function desiredWorkload(
   run: Run,

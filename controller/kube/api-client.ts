@@ -20,7 +20,7 @@ export interface RequestObservation {
   resource: string;
   /** HTTP status, or `<error>` without an answer. */
   code: string;
-  /** From sending to the end of the answer; for a watch, to its headers. */
+  /** Time from sending to the end of the answer; for a watch, to its headers. */
   seconds: number;
   host: string;
 }

@@ -15,7 +15,7 @@ const RECONCILE_BUCKETS_SECONDS = [
 const QUEUE_BUCKETS_SECONDS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000];
 const REQUEST_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 
-/** What a queue reports. The queue calls `observe` once. */
+/** Metrics of a work queue. The queue calls `observe` once. */
 export interface QueueMetrics {
   observe(queue: { readonly depth: number; runningSeconds(): number[] }): void;
   added(): void;

@@ -32,21 +32,21 @@ export interface BackendOptions {
   tls: RunCertificates;
   listen: Address;
   metricsListen: Address;
-  /** What the learner is told besides where everything is. */
+  /** Further arguments of the learner, besides paths and addresses. */
   learnerArguments: string[];
   /** Metrics lines on stdout. */
   json: boolean;
   /** Logs on stderr. */
   verbose: boolean;
-  /** Shows what it came to, on the terminal. */
+  /** Shows the result on the terminal. */
   showEnd: () => void;
-  /** How to go on with it once it was stopped, in words. */
+  /** Text that says how to resume after a stop. */
   goOn: string;
   around: Surroundings;
   terminal: Terminal;
 }
 
-/** What the learner says over IPC. */
+/** A message from the learner over IPC. */
 interface LearnerMessage {
   type?: string;
   /** of `listening` */
@@ -69,7 +69,7 @@ export class Backend {
   #watch: Watch | undefined;
   #planShown = false;
   #phase: PhaseName = "STARTING";
-  /** What the learner that ended last wrote of the run. */
+  /** Summary that the last ended learner wrote. */
   #summary: Summary | undefined;
   /** Unix milliseconds. */
   #learnerStartedAt = 0;
@@ -205,7 +205,7 @@ export class Backend {
     this.#actors.replaceNow();
   }
 
-  /** Where actor `index` serves its metrics: at the ports after the learner's; where that is any free one, so is this. */
+  /** Returns the metrics address of actor `index`: the ports after the learner's, or any free port if the learner's port is 0. */
   #actorMetrics(index: number): string {
     const { host, port } = this.#o.metricsListen;
     return formatAddress({ host, port: port === 0 ? 0 : port + 1 + index });

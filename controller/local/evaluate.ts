@@ -75,7 +75,7 @@ function showEvaluation({ terminal, options, around }: LocalCommand, directory: 
   }
   terminal.line("");
   const lines = readFileSync(join(directory, "evaluation.md"), "utf8").trimEnd().split("\n");
-  // Of one task the heading says nothing new.
+  // With one task the heading adds no information.
   for (const line of "tasks" in evaluation ? lines : lines.slice(2)) terminal.line(line);
   terminal.line("");
   terminal.line(`Report: ${join(directory, "report.html")}`);

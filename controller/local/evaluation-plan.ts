@@ -1,4 +1,4 @@
-/** What `longrun evaluate` is asked to evaluate, as a TrainingRun and the weights that are evaluated on its task. */
+/** Turns the options of `longrun evaluate` into a TrainingRun and the weights that are evaluated on its task. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
@@ -61,7 +61,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks)];
   const { initFrom } = parsed.spec;
   const run = resolveForThisMachine(parsed, source, directory);
-  // Which weights are evaluated is said by `policies`.
+  // `policies` names the weights that are evaluated.
   delete run.spec.initFrom;
   const start: EvaluatedPolicy = {
     iteration: 0,

@@ -1,4 +1,4 @@
-/** What a run and an evaluation on this machine have in common: from what the user asked for to its processes, and their end. */
+/** The steps that a run and an evaluation on this machine share: from the user's options to the processes and their end. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,9 +40,9 @@ export interface LocalCommand {
   atEnd(step: () => void): void;
 }
 
-/** What programs need. */
+/** Folders and programs that executions need. */
 export interface Prepared {
-  /** Is removed when the command ends. */
+  /** Folder that is removed when the command ends. */
   temporary: string;
   /** Folder of the programs' environment. */
   python: string;

@@ -9,9 +9,9 @@ import type { IterationLine } from "./terminal.ts";
 
 type NamedRun = Pick<TrainingRun, "spec"> & { metadata: { name: string } };
 
-/** What becomes of it is a line for people; the run is what it is. */
+/** A failed webhook prints a line and does not change the run's result. */
 export interface NotifyOptions {
-  /** Unix milliseconds: an end that was written down before is told already. */
+  /** Unix milliseconds; an end that was recorded earlier has been posted already. */
   since: number;
   signal: AbortSignal;
   say: (line: string) => void;

@@ -70,7 +70,7 @@ export async function taskFolder(task: string, python: string | undefined, steps
   return prepareBundledTask(task, environment.python, steps);
 }
 
-/** What an actor gets of a task: a folder of its name with a link to the public data alone. No actor knows of answers. */
+/** Makes the folder that an actor gets for a task, with a link to the public data alone: actors never see answers. */
 export function layOutPublicData(name: string, taskFolder: string, parent: string): void {
   const directory = join(parent, name);
   mkdirSync(join(directory, "prepared"), { recursive: true });

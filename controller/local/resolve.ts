@@ -20,9 +20,9 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
 
 export const KUBERNETES_ONLY = "works on Kubernetes only";
 
-/** What MLE-bench calls a task's answers. */
+/** MLE-bench's names for the file with a task's answers. */
 export const ANSWERS = ["answers.csv", "test.csv"];
-/** Any one of each line. */
+/** A policy folder must have one file of each line. */
 const POLICY_FILES = [["config.json"], ["model.safetensors", "model.safetensors.index.json"], ["tokenizer.json"]];
 
 /**

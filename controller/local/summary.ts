@@ -1,4 +1,4 @@
-/** What stands in a finished run folder, for the last lines of `longrun run`. */
+/** Reads a finished run folder for the last lines of `longrun run`. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readMetrics } from "./metrics-lines.ts";
@@ -6,7 +6,7 @@ import { comparison, type EvaluationFigures, type IterationLine, runNotes, type 
 
 const SUMMARY = "summary.json";
 
-/** What is read of `summary.json`; the learner writes it. */
+/** The fields of `summary.json` that are read here; the learner writes the file. */
 export interface Summary {
   /** For a person: what blocks or failed, and how to mend it. */
   message?: string;
@@ -16,7 +16,7 @@ export interface Summary {
   updatedAt?: string;
   /** Why no program was valid; the learner writes it while that is so. */
   commonErrors?: CommonError[];
-  /** Of several tasks: `tasks` has those of each. */
+  /** With several tasks, `tasks` has the evaluation of each task. */
   evaluation?: Evaluated & { tasks?: Record<string, Evaluated> };
 }
 

@@ -8,7 +8,7 @@ import { ControllerError } from "../errors.ts";
 import { readTask } from "../exec.ts";
 import { difference } from "./difference.ts";
 
-/** What `longrun run --task` trains where no `--model` says otherwise. */
+/** Model that `longrun run --task` trains without `--model`. */
 const DEFAULT_MODEL = "quickstart";
 
 /** A manifest's text, what errors call it, and where its relative paths start from. */
@@ -98,7 +98,7 @@ function refuseOtherTask({ publicData, privateData: _, weight: __, ...stated }: 
   ]);
 }
 
-/** Which tasks a run has, for people: `task diamonds`, `tasks diamonds, movie and wage`. */
+/** Returns the names of a run's tasks for people: `task diamonds`, `tasks diamonds, movie and wage`. */
 export function tasksText({ spec }: TrainingRun): string {
   const names = new Intl.ListFormat("en-GB").format(spec.tasks.map(({ name }) => name));
   return `${spec.tasks.length === 1 ? "task" : "tasks"} ${names}`;

@@ -1,4 +1,4 @@
-/** What `longrun run` shows: one live line for what is going on, one row for each iteration, a table at the end. */
+/** The output of `longrun run`: a live line with the current activity, a row for each iteration, and a table at the end. */
 
 import type { EngineSeconds } from "../../proto/engine-seconds.ts";
 import type { PhaseName } from "../../proto/service.ts";
@@ -32,11 +32,11 @@ export interface IterationLine {
   clampedRewards?: number;
   /** So were more than half of them. */
   mostlyClamped?: boolean;
-  /** What generators were not used for; absent without generators. */
+  /** Faults of generators and rows that moved to another generator; absent without generators. */
   generation?: { faults: Record<string, number>; movedRows: number };
-  /** What the engine did; absent in lines of an earlier longrun. */
+  /** Seconds of engine time by use; absent in lines of an earlier longrun. */
   engineSeconds?: EngineSeconds;
-  /** By name; what rows show of each. Lines of an earlier longrun have fewer fields. */
+  /** Figures by task name, for the rows. Lines of an earlier longrun have fewer fields. */
   tasks?: Record<string, TaskLine>;
 }
 
@@ -154,7 +154,7 @@ function clampedNote({ samples, validFraction, mostlyClamped }: IterationLine, c
   return mostlyClamped ? `${note}: give the grader a rewardRange` : note;
 }
 
-/** @returns the lines of the table of what the policy's programs came to before and after training */
+/** Returns the lines of the table that compares the policy's programs before and after training. */
 export function comparison(
   before: EvaluationFigures | undefined,
   after: EvaluationFigures | undefined,
@@ -229,7 +229,7 @@ export function progressText(status: StatusReceived): string {
   return parts.filter((part) => part !== "").join(" · ");
 }
 
-/** Where the terminal writes. `process.stdout` is one. */
+/** Output of the terminal, such as `process.stdout`. */
 export interface Screen {
   write(text: string): unknown;
   isTTY?: boolean;

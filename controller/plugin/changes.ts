@@ -1,4 +1,4 @@
-/** What changes a run or makes one: pause, resume, evaluate. */
+/** The plugin's commands that change or create a run: pause, resume, evaluate. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
 import { findCondition } from "../conditions.ts";
@@ -59,7 +59,7 @@ export async function setSuspended(
 }
 
 export interface EvaluateOptions extends Omit<ChangeOptions, "wait"> {
-  /** Of the TrainingRun that evaluates. */
+  /** Name of the TrainingRun that evaluates. */
   as: string;
   /** Programs from scratch; undefined: as the run's own evaluations. */
   samples: number | undefined;
@@ -124,7 +124,7 @@ export function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: str
       ...rest,
       initFrom: { run: metadata.name },
       evaluation: { ...spec.evaluation, before: true, after: false, ...(samples !== undefined && { samples }) },
-      // What follows the evaluation is the shortest training that a run can have, and is cut off.
+      // A run must train after the evaluation. This is the shortest training, and it is cut off.
       stopping: { iterations: 1 },
       algorithm: { ...algorithm, criticWarmupIterations: 0 },
       learner: { ...spec.learner, storage: { ...spec.learner.storage, retain: "Never" } },
@@ -152,7 +152,7 @@ async function until<T>(
   }
 }
 
-/** What the API server refuses is one line. */
+/** Turns the API server's refusal into an error of one line. */
 async function refusals<T>(request: Promise<T>): Promise<T> {
   try {
     return await request;

@@ -1,4 +1,4 @@
-/** What comes out of a cluster, from an API server that stands in for the real one and runs commands on this machine. */
+/** Tests copies out of a cluster against a fake API server that runs commands on this machine. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

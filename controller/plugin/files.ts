@@ -1,4 +1,4 @@
-/** What of a run folder comes out of the cluster: the best program, the report, weights, or all of it. */
+/** Copies a run folder, or its best program, report or weights, out of the cluster. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -114,7 +114,7 @@ export async function pull(
   return target;
 }
 
-/** Of a checkpoint the policy alone, a model folder; moments and critic are of use to the run alone. */
+/** Returns the tar command. Only the policy's folder of a checkpoint is copied, because moments and critic are useful to the run alone. */
 function tarOf(run: Run, what: What): string[] {
   const tar = (folder: string) => ["tar", "-cf", "-", "-C", folder, "."];
   if (what !== "model") return tar(what === "run" ? RUN_FOLDER : `${RUN_FOLDER}/best`);

@@ -18,7 +18,7 @@ import { showLogs } from "./logs.ts";
 import { showStatus } from "./status.ts";
 import { listVolumes } from "./volumes.ts";
 
-/** Of the bundle. */
+/** Version of the bundle; the bundler defines it. */
 declare const LONGRUN_VERSION: string | undefined;
 
 /** @returns the exit status */

@@ -133,7 +133,7 @@ function times({ status = {} }: Run, nowMs: number): string[] {
   ];
 }
 
-/** What blocks it, each thing once; else what it does. */
+/** Returns each reason that blocks the run once; without one, returns the run's current activity. */
 function doing({ status = {}, spec }: Run): [string, string][] {
   const conditions = status.conditions ?? [];
   const blockers = new Map(

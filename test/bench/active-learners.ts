@@ -27,9 +27,9 @@ const PHASES: [phase: number, seconds: number][] = [
 const CHANGES_PER_SECOND = 5;
 const SAMPLES = 16;
 
-/** From the parent: serve a learner; all begin to iterate; these evaluate. */
+/** Orders of the parent: serve a learner; all begin to iterate; these evaluate. */
 export type Order = { serve: string } | { iterate: true } | { evaluate: string[] };
-/** To the parent: it listens; it was told to suspend, and when (Unix milliseconds); it evaluates. */
+/** Reports to the parent: it listens; it was told to suspend, and when (Unix milliseconds); it evaluates. */
 export type Report =
   | { run: string; port: number }
   | { suspended: string; atMs: number }

@@ -5,11 +5,11 @@ import type { Bench, BenchResult } from "./result.ts";
 const BATCH = 128;
 const MAX_STALENESS = 2;
 const OVERSAMPLING = 1.25;
-/** Of the learner, and of each generator. */
+/** Slots of the learner, and of each generator. */
 const SLOTS = 64;
 const TOKEN_SECONDS = 0.04;
 const PROGRAM_SECONDS = [30, 90] as const;
-/** In which an adapter is brought and loaded. */
+/** Time to transfer and load an adapter. */
 const SWAP_SECONDS = 2;
 const ITERATIONS = 60;
 const UNCOUNTED = 20;

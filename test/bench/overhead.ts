@@ -32,7 +32,7 @@ const LEVELS = ["namespaces", "landlock"] as const;
 interface Measured {
   /** The program's own time, as it reports it. */
   own: number[];
-  /** From the request to the result, including the clean-up. */
+  /** Time from the request to the result, including the clean-up. */
   wall: number[];
 }
 

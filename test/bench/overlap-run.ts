@@ -34,10 +34,10 @@ export interface Setting {
   engine: BenchEngine;
   algorithm: Partial<Algorithm>;
   model?: Partial<TrainingRunSpec["model"]>;
-  /** Of each of the actors. */
+  /** Slots of each actor. */
   slots: number;
   actors: number;
-  /** What programs take, and how far it is spread: simulated-actors.ts. */
+  /** Duration of programs, and its spread: simulated-actors.ts. */
   programs: { seconds: number; spread: number };
   iterations: number;
   /** Iterations that are not counted: they fill what is in flight. */
@@ -47,7 +47,7 @@ export interface Setting {
 }
 
 export interface Counted {
-  /** Of each counted iteration. */
+  /** Duration of each counted iteration. */
   seconds: number[];
   engineSeconds: EngineSeconds[];
   meanLag: number[];

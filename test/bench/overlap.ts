@@ -1,4 +1,4 @@
-/** What the engine does while programs run: its busy share, and how soon a program starts after its own response has ended. */
+/** Measures the engine's busy share while programs run, and the time from a response's end to the start of its program. */
 import { closeSync, existsSync, fdatasyncSync, openSync, unlinkSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ interface Simulated {
   what: string;
   counted: Omit<Counted, "starts">;
   busyShare: number;
-  /** Of the slots, those that had a row while the engine generated. */
+  /** Share of the slots that had a row while the engine generated. */
   slotShare: number;
 }
 
@@ -148,9 +148,9 @@ class NotedEngine implements BenchEngine {
 
 interface Latency {
   store: string;
-  /** From a response's end to its program's start. */
+  /** Seconds from a response's end to its program's start. */
   waits: number[];
-  /** Of fdatasync in the store's folder, before the run. */
+  /** Durations of fdatasync in the store's folder, before the run. */
   syncs: number[];
 }
 

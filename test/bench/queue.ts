@@ -78,7 +78,7 @@ async function run(flags: string[]) {
     `a real learner's server and store with all programs queued; ${values.programs} no-op programs by a real actor, and ${queued} ` +
     `by simulated ones, which are real clients in ${processes} process${processes === 1 ? "" : "es"} of their own on the same machine; counted from the first result after ` +
     "all are connected to the last; the real actor learns meanwhile that its programs import nothing";
-  // By percent, the longest last, because all values would be ten thousand lines.
+  // Percentiles, the longest last: all values would be ten thousand lines.
   const percentiles = (values: number[]) =>
     Array.from({ length: 101 }, (_, percent) => quantile(values, percent / 100));
   const kept = raw.map(({ waits, ...rest }) => ({ ...rest, ...(waits && { waitPercentiles: percentiles(waits) }) }));

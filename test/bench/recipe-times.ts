@@ -1,6 +1,7 @@
 /**
- * How long an iteration of each recipe of `manifests/examples` takes, by simulation. Collection, store and server are real. The engine and the
- * programs only take time: what data sheets and the numbers of operations allow, of which a share is assumed to be reached. Nothing of it was measured on a GPU.
+ * Simulates how long an iteration of each recipe of `manifests/examples` takes. Collection, store and server are real. The engine and
+ * the programs only take time. The engine's time follows from the number of operations and an assumed share of the data sheet's rates.
+ * Nothing here was measured on a GPU.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,18 +12,18 @@ import { iterationsOf } from "./overlap-run.ts";
 import type { BenchResult } from "./result.ts";
 import { type EngineTimes, SCALE, SimulatedEngine } from "./simulated-engine.ts";
 
-/** Of the data sheet's rates. */
+/** Assumed share of the data sheet's rates. */
 const REACHED = 1 / 3;
-/** Of prompts; of responses, evenly between both. */
+/** Tokens of a prompt; the shortest and the longest response, with lengths spread evenly between them. */
 const TOKENS = { prompt: 1000, shortest: 300, longest: 900 };
-/** AdamW of every weight, whose float32 numbers and moments are in host memory. */
+/** Time of an AdamW step on every weight, with float32 weights and moments in host memory. */
 const FULL_STEP_SECONDS = 10;
 
 interface Machine {
   gpus: number;
-  /** of one GPU's memory */
+  /** bandwidth of one GPU's memory */
   bytesPerSecond: number;
-  /** of one GPU, bfloat16 products added up in float32 */
+  /** rate of one GPU, for bfloat16 products with float32 sums */
   operationsPerSecond: number;
   shape: keyof typeof SHAPES;
   /** that programs take, a half to three halves and a quarter of it */

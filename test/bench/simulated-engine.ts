@@ -6,7 +6,7 @@ import type { BenchEngine } from "./overlap-run.ts";
 /** Simulated seconds that pass in one. */
 export const SCALE = 60;
 
-/** What a simulated engine takes: seconds, slots and tokens. */
+/** Settings of a simulated engine: seconds, slots and tokens. */
 export interface EngineTimes {
   slots: number;
   tokenSeconds: number;

@@ -154,7 +154,7 @@ describe("the report in a browser", { skip }, () => {
   });
 });
 
-/** What `layout.js` returns. */
+/** Result of `layout.js`. */
 interface Look {
   /** Elements that reach beyond the page. */
   cut: string[];
@@ -166,7 +166,7 @@ interface Look {
   smallest: number;
   heat: number;
   squares: number;
-  /** Of each number in the heatmap with its square. */
+  /** Contrast of each number in the heatmap with its square. */
   contrasts: number[];
   /** Frames without a plot. */
   empty: number;

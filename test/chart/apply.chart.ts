@@ -49,7 +49,7 @@ const HPA: Resource = {
 };
 
 type PodSpec = NonNullable<Pod["spec"]>;
-/** Of an object that is made here for itself. */
+/** Returns the object without owner references, because its owner is not created here. */
 const withoutOwner = <T extends KubeObject>({ metadata: { ownerReferences: _, ...metadata }, ...rest }: T) => ({
   ...rest,
   metadata,
@@ -89,7 +89,7 @@ async function kubectl(...args: string[]): Promise<string> {
   }
 }
 
-/** As a release is: no hooks. @returns what kubectl says of each */
+/** Applies objects as a release does, without hooks. @returns kubectl's line for each object */
 async function apply(objects: KubeObject[], ...args: string[]): Promise<string> {
   const file = join(folder, "objects.yaml");
   writeFileSync(

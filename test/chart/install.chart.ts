@@ -53,7 +53,7 @@ const CONTROLLERS = [
   ...["deployment-controller", "replicaset-controller", "job-controller", "garbage-collector-controller"],
   ...["namespace-controller", "persistentvolumeclaim-protection-controller"],
 ];
-/** As HELM_ARGS of the documentation. */
+/** The documentation's HELM_ARGS. */
 const INSTALL = ["--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "300s", ...IMAGES];
 
 /** Longer than anything takes on a machine that is not busy. */
@@ -64,7 +64,7 @@ let client: ApiClient;
 let folder: string;
 let pods: PodRunner;
 const stopping = new AbortController();
-/** By uid of the pod; undefined: on its way, or the pod is none of longrun's. */
+/** Processes by the pod's uid; undefined: not started yet, or not one of longrun's pods. */
 const processes = new Map<string, ChildProcess | undefined>();
 const gone = new Set<string>();
 /** Whether a controller leads. Stands in for the Lease, whose namespace only a pod can know. */
@@ -103,7 +103,7 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true });
 });
 
-/** What the pod's container would do, with its own account's token. */
+/** Runs the container's command as a process, with the token of the pod's service account. */
 async function runAsProcess(pod: Pod): Promise<void> {
   const [container] = pod.spec!.containers;
   const [, script, ...command] = [...container!.command!, ...(container!.args ?? [])];

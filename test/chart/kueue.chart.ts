@@ -443,7 +443,7 @@ test("an upgrade whose pods ask for other resources queues no admitted run anew"
   await operator.stop();
   const { [INPUT_HASH]: inputs } = workload.metadata.annotations!;
   assert.ok(inputs);
-  // As longrun 0.2 made it.
+  // longrun 0.2 made Workloads without this annotation.
   await world.client.mergePatch(WORKLOAD, key, { metadata: { annotations: { [INPUT_HASH]: null } } });
   const runDefaults = { learner: { resources: { requests: { cpu: "3" } } } };
   operator = await world.operator({ settings: { ...DEFAULT_SETTINGS, kueue: true, runDefaults } });

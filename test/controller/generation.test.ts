@@ -25,7 +25,7 @@ const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const NAME = `run-${GENERATORS}`;
 
 let world: World;
-/** Of the controller. */
+/** The controller's clock. */
 const clock = { aheadMs: 0 };
 before(async () => {
   if (skip) return;

@@ -13,7 +13,7 @@ interface GeneratorPod {
 }
 
 /**
- * From the manifest to Succeeded; a generator is taken away by force once the first iteration is done.
+ * Runs a TrainingRun with generators until it has succeeded. Deletes a generator by force after the first iteration.
  *
  * @param audit looks at the store of the finished run
  */

@@ -1,4 +1,4 @@
-/** What a person has: kubectl. Everything that the test does to the cluster goes through it. */
+/** Runs kubectl, as a person would. The test changes the cluster only through it. */
 import { execFile, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -54,7 +54,7 @@ export class Kubectl {
     return (await this.json<{ items: T[] }>("get", ...args)).items;
   }
 
-  /** Of an object from outside of a file. */
+  /** Applies an object that is not in a file. */
   apply(object: object, ...args: string[]): Promise<string> {
     return this.#send(object, ["apply", "--filename", "-", ...args]);
   }

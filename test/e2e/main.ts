@@ -75,7 +75,7 @@ async function main(): Promise<void> {
   assert.ok(!existsSync(folder) && !existsSync(controlPlane.folder), "no folder is left");
 }
 
-/** What a person would ask for after a failure. */
+/** Returns the state of the cluster after a failure, for a person. */
 async function lookAround(cluster: node.TestCluster): Promise<string> {
   const kubectl = new Kubectl(cluster.kubectl, cluster.kubeconfig);
   const questions = [
@@ -160,7 +160,7 @@ async function makeVolumes(cluster: node.TestCluster, kubectl: Kubectl): Promise
   }
 }
 
-/** What is missing, from Debian's packages, where they can be had. Nothing that is installed is removed for it. */
+/** Installs missing programs from Debian's packages, if they are available. Removes no installed package. */
 function installPackages(): void {
   const packages = [...node.missingPackages(), ...images.PROGRAMS.filter((name) => !node.findProgram(name))];
   if (packages.length === 0 || process.getuid?.() !== 0 || !node.findProgram("apt-get")) return;

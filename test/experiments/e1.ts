@@ -70,7 +70,7 @@ export const e1: Experiment = {
   },
 };
 
-/** From the evaluation after training: every program counts, whatever `collection` discards. */
+/** Score in the evaluation after training, in which every program counts whatever `collection` discards. */
 const SCORE: Measure = {
   name: "score of all, invalid ones 0",
   digits: 3,

@@ -43,7 +43,7 @@ export const e2: Experiment = {
   },
 };
 
-/** As in Fig. 9: the score, and -10 for an invalid program, whatever its credit. */
+/** The measure of Fig. 9: the score, and -10 for an invalid program, whatever its partial credit. */
 const INVALID = -10;
 const withoutCredit = ({ valid, score }: { valid: number; score: number | null }) =>
   valid * (score ?? 0) + (1 - valid) * INVALID;

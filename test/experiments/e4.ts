@@ -18,7 +18,7 @@ import { prepareSmallTask } from "./tasks.ts";
 
 const SEARCH = "random search";
 const ARMS = ["RL", "learning rate 0", SEARCH];
-/** As long as an RL run of E4.yaml; if RL takes longer, the search is compared at its own end. */
+/** Duration of an RL run of E4.yaml. If RL takes longer, the search is compared at its own end. */
 const SEARCH_SECONDS = 150;
 
 /** The best so far, by the half of the test set that determines rewards. */

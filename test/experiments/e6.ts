@@ -22,7 +22,7 @@ const TASKS: SmallTask[] = [
   { name: "movie", train: 2000, test: 1000 },
   { name: "wage", train: 2000, test: 999 },
 ];
-/** Of the policy on all tasks; each policy on one task has its share of them. */
+/** Iterations of the policy on all tasks. Each policy on one task trains for its share of them. */
 const ITERATIONS = 24;
 const ONE = "one policy on three tasks";
 const THREE = "three policies on one task each";
@@ -56,7 +56,7 @@ function runOf(arm: string, seed: number, tasks: SmallTask[]): Cell {
   };
 }
 
-/** Of the programs after training. `score`: mean over the valid ones, from 0 to 1; null where none is. */
+/** Result of the programs after training. `score`: mean over the valid ones, from 0 to 1; null where none is. */
 type Row = Finished & { valid: number; score: number | null };
 
 const NOTHING: Finished["facts"] = { iterations: [], evaluation: null };

@@ -1,4 +1,4 @@
-/** What `longrun run` says to input that it cannot use. In one process, since no child is started before the checks. */
+/** Messages of `longrun run` about bad input. Tests run it in this process, because it starts no child before its checks. */
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { after, before, describe, test } from "node:test";

@@ -23,7 +23,7 @@ export class FakeVllm {
   readonly #model: string;
   readonly #adapters = new Map<string, RunningEngine>();
   #base: RunningEngine | undefined;
-  /** As with vLLM's default `--logprobs-mode raw_logprobs`. */
+  /** Behaves like vLLM's default `--logprobs-mode raw_logprobs`. */
   rawLogProbs = false;
   readonly #server = createServer((request, response) => void this.#respond(request, response));
   /** Paths and bodies of all requests but those for the list of models. */
@@ -38,7 +38,7 @@ export class FakeVllm {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** As after a start: without adapters. */
+  /** Unloads all adapters, as after a restart. */
   async forget(): Promise<void> {
     for (const engine of this.#adapters.values()) await engine.close();
     this.#adapters.clear();

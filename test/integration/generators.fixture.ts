@@ -156,7 +156,7 @@ export const written = (samples: Sample[]) =>
     return { id, iteration, promptTokens, responseTokens, behaviourLogProbs, truncated, executionSeed };
   });
 
-/** What the learner's own engine writes: two versions. */
+/** Returns the tokens of two versions as the learner's own engine writes them. */
 export async function alone(kind: "adapter" | "full") {
   const engine = await startEngine({
     ...{ model: POLICY, threads: 1, slots: 4, positions: 512 },

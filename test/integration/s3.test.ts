@@ -114,7 +114,7 @@ function command(program: string, args: string[], env: NodeJS.ProcessEnv = {}) {
 
 describe("S3", { skip }, () => {
   before(async () => {
-    // What the library finds by itself: nothing.
+    // The library must find no credentials by itself.
     process.env.AWS_EC2_METADATA_DISABLED = "true";
     for (const name of ["CONFIG_FILE", "SHARED_CREDENTIALS_FILE"]) process.env[`AWS_${name}`] = path.join(root, "none");
     server = await S3Server.start("models", "results");

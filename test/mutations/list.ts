@@ -15,7 +15,7 @@ export interface Mutation {
   text: string;
   /** The faulty text that replaces it. */
   replacement: string;
-  /** What a user would see of the fault. */
+  /** Symptom that a user would see. */
   seen: string;
   /** Test files, the nearest first. */
   tests: string[];

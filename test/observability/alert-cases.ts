@@ -7,7 +7,7 @@ export interface AlertCase {
   alert: string;
   /** The situation. */
   when: string;
-  /** By series. */
+  /** Values by series. */
   series: Record<string, string>;
   /** The minute at which the alert is checked. */
   at: number;

@@ -31,11 +31,11 @@ const COMPARED = [
 ] as const satisfies (keyof Counts)[];
 
 export interface Figures {
-  /** By phase. */
+  /** Counts by phase. */
   counts: Record<string, Record<(typeof COMPARED)[number], number>>;
-  /** By graph: nodes on the CPU by operator and type. */
+  /** Nodes on the CPU by graph, operator and type. */
   onCpu: Record<string, Record<string, number>>;
-  /** By graph. */
+  /** Number of memcpy nodes by graph. */
   memcpyNodes: Record<string, number>;
 }
 

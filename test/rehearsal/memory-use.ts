@@ -40,7 +40,7 @@ export interface Asked {
   response?: number;
 }
 
-/** What fits and is not wasteful, from the smallest device to the largest. */
+/** Configurations that fit and waste little, from the smallest device to the largest. */
 export const CONFIGURATIONS: readonly Asked[] = [
   { shape: "0.5b", train: "LoRA", compute: "Float32", gigabytes: 24, generation: 64 },
   { shape: "0.5b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
@@ -203,8 +203,8 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
     await phase("critic step", () => criticStep(engine, batch));
     await phase("policy step", () => policyStep(engine, batch));
   }
-  // weights and moments come here, as for a checkpoint; the moments for the first time, and large copies are not made (build.ts). Of several
-  // GPUs the weights are here already. Moments that are always here were not written either
+  // The digest brings weights and moments to the host, as a checkpoint does. It is the first access to the moments, and the rehearsal skips
+  // large copies (build.ts). With several GPUs the weights are on the host already. Moments that stay on the host were not written either.
   const { counts } = await phase("digest", () => engine.digest());
   const moments = plan.rows.find(({ what }) => what === "optimiser")!.hostBytes;
   phases.at(-1)!.hostBytes += plan.offloads ? moments : (devices ? 1 : 2 / 3) * counts.toHostBytes;

@@ -29,9 +29,9 @@ const CONFIG: ModelConfig = {
 };
 const DEVICES = (count: number) => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }) as const);
 const TRAINED: Record<string, Partial<EngineOptions>> = { LoRA: { adapter: ADAPTER }, "every weight": {} };
-/** Of a number above 1 relative to it. */
+/** Tolerance of a number; one test makes it relative for numbers above 1. */
 const TOLERANCE = 1e-6;
-/** Of a log-prob: keys, values and what is multiplied are bfloat16; weights of the step before are 0.5 off. */
+/** Tolerance of a log-prob: KV cache and factors are bfloat16. Weights of the previous step would be 0.5 off. */
 const GENERATION_TOLERANCE = 0.06;
 /** Every weight is trained with this rate, and moves by it where its gradient is rounding alone. */
 const STEP: Step = {

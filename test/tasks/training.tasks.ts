@@ -26,7 +26,7 @@ async function longrun(...args: string[]): Promise<{ status: number | null; stdo
   return { status, ...said };
 }
 
-/** What makes the paper's run one of the tiny policy: it takes 1,024 tokens in all, and its prompts are short. */
+/** Settings that turn the paper's run into one of the tiny policy, which has a context of 1,024 tokens and short prompts. */
 const small = [
   ...["model.source=null", "model.policy=quickstart", "prompts.style=Short"],
   ...["model.maxPromptTokens=768", "model.maxResponseTokens=256", "algorithm.baseline=BatchMean"],

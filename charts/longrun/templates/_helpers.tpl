@@ -19,7 +19,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* What learners admit in the controller's namespace. The same as of manifests/install, so that a release can take that over. */}}
+{{/* Labels of pods in the controller's namespace that learners admit. manifests/install has the same, so that a release can take over. */}}
 {{- define "longrun.controllerSelector" -}}
 app.kubernetes.io/name: longrun
 app.kubernetes.io/component: controller
@@ -35,9 +35,9 @@ app.kubernetes.io/component: controller
 {{- end -}}
 
 {{/*
-Fails where another release has a controller in this namespace. Both would be of one Lease, one metrics Service and two
-PodDisruptionBudgets, which no eviction passes; selectors cannot change, or each could be given its own. Only a cluster
-can be asked: `helm template` sees none.
+Fails if another release has a controller in this namespace. Both would share a Lease, a metrics Service and two
+PodDisruptionBudgets, which block every eviction. Selectors are immutable, so releases cannot get selectors of their own. The check
+needs a cluster: `helm template` does not see one.
 */}}
 {{- define "longrun.alone" -}}
 {{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
@@ -87,7 +87,7 @@ can be asked: `helm template` sees none.
 {{- end -}}
 {{- end -}}
 
-{{/* The same for people. */}}
+{{/* The served namespaces, as a text for people. */}}
 {{- define "longrun.served" -}}
 {{- $namespaces := include "longrun.namespaces" . | fromJsonArray -}}
 {{- if empty $namespaces -}}
@@ -118,7 +118,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* Of the pods of `helm test` and `helm uninstall`, whole, for namespaces with a quota. Such a pod took 180 MB at its start. */}}
+{{/* All resources of the pods of `helm test` and `helm uninstall`, for namespaces with a quota. Such a pod took 180 MB at its start. */}}
 {{- define "longrun.hookResources" -}}
 requests: { cpu: 50m, memory: 192Mi }
 limits: { cpu: "1", memory: 512Mi }
@@ -133,7 +133,7 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
-{{/* What controller, test and hook pods have in common. */}}
+{{/* Placement that controller, test and hook pods share. */}}
 {{- define "longrun.podPlacement" -}}
 {{- with .Values.controller.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -146,7 +146,7 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Of test and hook pods. They keep away from no pod, as the controller's replicas may from each other. */}}
+{{/* Placement of test and hook pods. Unlike the controller's replicas, they have no anti-affinity. */}}
 {{- define "longrun.hookPlacement" -}}
 {{- include "longrun.podPlacement" . }}
 {{- with .Values.controller.affinity.nodeAffinity }}

@@ -1,6 +1,6 @@
 /**
  * Tokens per second and FLOP utilisation of a PPO step (critic and policy) and of generation, in turn with PyTorch and transformers on the
- * same GPU (../gpu_torch.py), if a Python has both. Neither side recomputes layers. By the memory plan, a batch fits into half of the
+ * same GPU (../gpu_torch.py), if a Python has both. Neither side recomputes layers. The memory plan limits a batch to half of the
  * device's free memory; PyTorch has the other half.
  */
 import { writeFileSync } from "node:fs";

@@ -15,7 +15,7 @@ export const MODELS: Record<keyof typeof SHAPES | "quickstart", ModelConfig> = {
 
 export const ADAPTER = { rank: 16, alpha: 16, targets: PROJECTIONS, seed: 1 };
 
-/** What is trained, and a step's operations per token and weight. */
+/** Kinds of training, and a step's operations per token and weight. */
 export const TRAINED = {
   // forward and backward through a frozen trunk: two products of each matrix with every token, and no gradient of the matrix
   lora: { engine: { adapter: ADAPTER }, operations: 4, name: "LoRA" },
