@@ -188,13 +188,15 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   const rows = samples(config, generationBatchSize, maxPromptTokens, maxResponseTokens);
   const prompts = rows.map(({ prompt }) => prompt);
   const together = Math.floor(plan.microBatchTokens / plan.rowTokens);
-  // passes of the longest sequences, then of shorter ones: in one batch, several GPUs would get smaller passes, of about the same tokens each
+  // Passes of the longest sequences, and of shorter ones. Several GPUs would share one batch of both as smaller passes, of about the same
+  // number of tokens each: they get one batch of each kind.
   const passes = together * (devices?.length ?? 1);
   const longest = samples(config, passes, maxPromptTokens, maxResponseTokens);
   const shorter = samples(config, passes, maxPromptTokens >> 1, maxResponseTokens >> 2);
+  const both = [...longest, ...shorter];
   for (const [maxNewTokens, batch] of [
-    [maxResponseTokens, longest],
-    [FEW_TOKENS, shorter],
+    [maxResponseTokens, devices ? longest : both],
+    [FEW_TOKENS, devices ? shorter : both],
   ] as const) {
     const options = { seeds: rows.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens };
     await phase("generation", () => engine.generate(prompts, options));
