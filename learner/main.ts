@@ -16,9 +16,9 @@
  * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
  * learner tells it its ports, and ends with it.
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { policyFolder } from "../crds/policy.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -344,6 +344,7 @@ async function finish(it: Process, server: LearnerServer, state: keyof typeof FI
 /** Tasks that the store of a run has samples of; none where the run has not begun. */
 function tasksBegun(path: string): Set<string> {
   if (!existsSync(path)) return new Set();
+  accessSync(dirname(path), constants.W_OK); // SQLite reads no store on a read-only volume, and does not say why
   const store = openStore(path, { readOnly: true });
   try {
     return store.taskNames();
