@@ -96,7 +96,7 @@ async function apply(objects: KubeObject[], ...args: string[]): Promise<string> 
     file,
     objects
       .filter((it) => !isHook(it))
-      .map((it) => stringify(it))
+      .map((it) => stringify(it, { version: "1.1" })) // as kubectl reads it: Off is a boolean there
       .join("---\n"),
   );
   return kubectl("apply", "--validate=strict", "--filename", file, ...args);

@@ -187,8 +187,8 @@ async function startRun(namespace: string, { hasStatus = true } = {}): Promise<R
 type Generation = KubeObject & { metadata: { generation?: number } };
 
 /**
- * The manifests that ship, as the API server stores them now; suspended, so that they have no pod. The CRD of 0.1.0 knows no model.source:
- * then the policy was a folder on a volume.
+ * The manifests that ship, as the API server stores them now; suspended, so that they have no pod. The CRD of 0.1.0 knows no model.source
+ * and one GPU: the policy is a folder on a volume then, and eight GPUs are one.
  */
 async function writeManifests(): Promise<Run[]> {
   const written = [];
@@ -200,6 +200,8 @@ async function writeManifests(): Promise<Run[]> {
     const volume = { persistentVolumeClaim: { claimName: "models" } };
     if (source?.huggingFace)
       spec.model = { ...model, policy: basename(source.huggingFace.repo), volume } as typeof spec.model;
+    const { limits } = spec.learner?.resources ?? {};
+    if (limits?.["nvidia.com/gpu"] !== undefined) limits["nvidia.com/gpu"] = 1;
     written.push(await client.create(TRAINING_RUN, { ...manifest, metadata, spec }));
   }
   return written;
