@@ -52,7 +52,7 @@ export function planGeneration(
   const before = run.status?.generation?.replicas;
   const none = { replicas: 0, demand: undefined, againSeconds: undefined };
   if (!generation) return generators.deployment ? none : undefined;
-  // A learner that is told to stop finishes what it has begun; its generators go when it has.
+  // A learner that stops ends its open responses first, and needs its generators until then.
   if (stage === "Suspending" || stage === "Ending") return { ...none, replicas: before ?? 0 };
   if (stage !== "Running") return none;
   const { min, max } = generation.replicas;

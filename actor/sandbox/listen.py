@@ -71,7 +71,7 @@ def _accept(path):
             os.unlink(stale)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(unready)
-        try:  # the volume's group, to which the supervisor belongs, too; it has another user
+        try:  # the supervisor is another user, but it belongs to the volume's group
             os.chown(unready, -1, os.stat(os.path.dirname(path)).st_gid)
         except PermissionError:
             pass  # not in that group: only this user can connect

@@ -75,7 +75,7 @@ export interface Sequence {
 export interface GenerateOptions extends Omit<GeneratorRequest, "eosIds"> {
   /** a response ends with the first of these, and includes it. Default: the model's */
   eosIds?: readonly number[];
-  /** the weights to use; the reference always has those of the model folder. Default policy */
+  /** The weights that generate. The reference always has the weights of the model folder. Default: policy */
   weights?: "policy" | "reference";
 }
 

@@ -162,7 +162,7 @@ export class Generators {
   /**
    * Samples a response to each prompt, like `Engine.generate`: the same prompt, seed and weights give the same tokens on the same hardware.
    *
-   * @param listener is told of each response when it has ended
+   * @param listener gets each response when it has ended
    * @throws GeneratorError `none` where no generator could be used for `noGeneratorSeconds`; the reason of `signal`
    */
   async generate(

@@ -1,4 +1,4 @@
-/** A run whose programs are written by two generators, of which one is lost, on a real kubelet. */
+/** A run on a real kubelet with two generators, one of which is lost. */
 import assert from "node:assert/strict";
 import type { Kubectl } from "./kubectl.ts";
 import { say, sayMoving } from "./output.ts";
