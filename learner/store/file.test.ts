@@ -1,0 +1,170 @@
+/** Tests the store's file: several openers, damage, a full disk, stores of earlier versions. */
+import assert from "node:assert/strict";
+import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { newResult, newSample } from "./store.fixture.ts";
+import { openStore } from "./store.ts";
+import { fails, folder, newPath, newStore, taken } from "./store-tests.fixture.ts";
+
+test("a second learner takes the store over; writes of the first fail and change nothing", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("a"), newSample("b")]);
+  const lease = taken(store);
+  const second = openStore(path);
+  await second.beginLineage(() => true);
+  const writes: Record<string, () => unknown> = {
+    addSamples: () => store.addSamples([newSample("c")]),
+    take: () => store.leases.takeAll(["actor-0"])[0],
+    accept: () => store.leases.accept("actor-0", lease, newResult()),
+    setGrade: () => store.setGrade("a", { valid: false, reward: 0, reason: "" }),
+    commit: () => store.commitIteration({ iteration: 1, sampleIds: [], metrics: {} }),
+  };
+  for (const write of Object.values(writes)) assert.throws(write, fails("fenced", /newer learner/));
+  const { queued, running } = second.counts();
+  assert.deepEqual({ queued, running }, { queued: 1, running: 1 });
+  assert.equal(second.leases.accept("actor-0", lease, newResult()), "accepted");
+});
+
+test("a reader does not take the store over and cannot write", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("a")]);
+  const reader = openStore(path, { readOnly: true });
+  assert.equal(reader.counts().queued, 1);
+  assert.throws(() => reader.addSamples([newSample("b")]), fails("readOnly"));
+  store.addSamples([newSample("b")]);
+  assert.equal(reader.counts().queued, 2);
+});
+
+test("running attempts survive a restart; their grace period begins when actors can reach the learner", async () => {
+  const { store, path, clock } = await newStore();
+  store.addSamples([newSample("a"), newSample("b")]);
+  const [a] = [taken(store), taken(store)];
+  store.close();
+  clock.seconds += 1000;
+  const again = openStore(path, { leaseGraceSeconds: 5, maxAttempts: 9, now: () => clock.seconds * 1000 });
+  clock.seconds += 100; // loading weights
+  again.leases.startGrace();
+  clock.seconds += 4;
+  assert.equal(again.leases.expire(), 0);
+  assert.deepEqual(again.leases.reconcile("actor-0", [a]), []);
+  assert.equal(again.counts().queued, 1, "b is not held any more");
+  clock.seconds += 50;
+  assert.equal(again.leases.accept("actor-0", a, newResult()), "accepted");
+});
+
+const damage: [string, string, (path: string) => void][] = [
+  ["is no database", "open", (path) => writeFileSync(path, "hello, this is a text and not a database".repeat(20))],
+  [
+    "is another program's database",
+    "open",
+    (path) => new DatabaseSync(path).exec("CREATE TABLE t (x); PRAGMA user_version = 1"),
+  ],
+  [
+    "was made by a later version",
+    "schemaVersion",
+    (path) => {
+      openStore(path).close();
+      new DatabaseSync(path).exec("PRAGMA user_version = 99");
+    },
+  ],
+  [
+    "is cut off",
+    "open",
+    (path) => {
+      openStore(path).close();
+      truncateSync(path, 8192);
+    },
+  ],
+];
+for (const [name, code, make] of damage) {
+  test(`a file is refused by name: it ${name}`, () => {
+    const path = newPath();
+    make(path);
+    assert.throws(() => openStore(path), fails(code, new RegExp(path)));
+  });
+}
+
+test("errors name a missing folder and a lock that stays", async () => {
+  assert.throws(() => openStore(join(folder, "no", "store.sqlite")), fails("open", /folder must exist/));
+  const { store, path } = await newStore({ busySeconds: 0.05 });
+  const other = new DatabaseSync(path);
+  other.exec("BEGIN IMMEDIATE");
+  assert.throws(() => store.addSamples([newSample("a")]), fails("busy", /locked by another process/));
+  other.exec("ROLLBACK");
+  store.addSamples([newSample("a")]);
+});
+
+test("a full disk is named and loses nothing; writes succeed again when there is space", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("a")]);
+  store.close();
+  const big = newSample("big", { solution: "x".repeat(1e6) });
+  // A limit on the file stands for the disk's.
+  const full = openStore(path, { maxBytes: 300_000 });
+  assert.throws(() => full.addSamples([newSample("b"), big]), fails("diskFull", /free space/));
+  assert.equal(full.counts().queued, 1);
+  full.addSamples([newSample("b")]);
+  full.close();
+  const enlarged = openStore(path);
+  enlarged.addSamples([big]);
+  assert.equal(enlarged.counts().queued, 3);
+});
+
+test("a store of an earlier version can be read as it is; a writer migrates it", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("a")]);
+  const lease = taken(store);
+  assert.equal(store.leases.accept("actor-0", lease, newResult()), "accepted");
+  store.setGrade("a", { valid: true, score: 1, reward: 1, reason: "valid" });
+  store.close();
+  const old = new DatabaseSync(path);
+  old.exec("ALTER TABLE samples DROP COLUMN truncated");
+  for (const column of ["guards", "clamped", "capped"]) old.exec(`ALTER TABLE grades DROP COLUMN ${column}`);
+  old.exec("DROP INDEX attempts_disrupted; ALTER TABLE attempts DROP COLUMN disrupted");
+  old.exec("ALTER TABLE attempts DROP COLUMN sandbox_broke");
+  old.exec("PRAGMA user_version = 2");
+  old.close();
+  const none = { guards: [], clamped: false, capped: false };
+  const graded = { valid: true, score: 1, reward: 1, reason: "valid", family: undefined };
+  const reader = openStore(path, { readOnly: true });
+  assert.deepEqual(reader.samples(["a"])[0].grade, { ...graded, ...none });
+  reader.close();
+  const writer = openStore(path);
+  assert.deepEqual(writer.samples(["a"])[0].grade, { ...graded, ...none });
+  const flagged = { guards: ["perfect"], clamped: true, capped: true };
+  writer.setGrade("a", { ...graded, ...flagged });
+  writer.close();
+  assert.deepEqual(openStore(path).samples(["a"])[0].grade, { ...graded, ...flagged });
+});
+
+test("truncated is unknown in a store of an earlier version, which a writer migrates", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("cut", { truncated: true }), newSample("ended", { truncated: false }), newSample("old")]);
+  const known = (at: string, ids: string[], options = {}) => {
+    const opened = openStore(at, options);
+    const found = opened.samples(ids).map(({ truncated }) => truncated);
+    opened.close();
+    return found;
+  };
+  store.close();
+  assert.deepEqual(known(path, ["cut", "ended", "old"]), [true, false, undefined]);
+  const old = new DatabaseSync(path);
+  old.exec("ALTER TABLE samples DROP COLUMN truncated; PRAGMA user_version = 4");
+  old.close();
+  assert.deepEqual(known(path, ["cut", "ended"], { readOnly: true }), [undefined, undefined]);
+  const writer = openStore(path);
+  writer.addSamples([newSample("new", { truncated: true })]);
+  writer.close();
+  assert.deepEqual(known(path, ["cut", "ended", "new"]), [undefined, undefined, true]);
+});
+
+test("after a clean close a copy of the file alone can be read", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("a")]);
+  store.close();
+  const copy = newPath();
+  copyFileSync(path, copy);
+  assert.equal(openStore(copy, { readOnly: true }).counts().queued, 1);
+});

@@ -1,0 +1,37 @@
+/** A store with a clock that tests move, and shortcuts for its leases. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { newResult, scratchFolder } from "./store.fixture.ts";
+import { openStore, type Store, type StoreOptions } from "./store.ts";
+
+export const folder = scratchFolder();
+let files = 0;
+export const newPath = () => join(folder, `${files++}.sqlite`);
+export const fails = (code: string, pattern = /./) => ({ name: "StoreError", code, message: pattern });
+
+/** Opens a store whose clock stands still until `clock.seconds` is changed. */
+export async function newStore(options: StoreOptions = {}, path = newPath()) {
+  const clock = { seconds: 1000 };
+  const store = openStore(path, {
+    leaseSeconds: 10,
+    leaseGraceSeconds: 5,
+    maxAttempts: 2,
+    now: () => clock.seconds * 1000,
+    ...options,
+  });
+  await store.beginLineage(() => true);
+  return { store, clock, path };
+}
+
+/** Leases every queued execution and hands in a result for it. */
+export function finishAll(store: Store, actor = "actor-0"): void {
+  for (let lease = store.leases.takeAll([actor])[0]; lease; lease = store.leases.takeAll([actor])[0])
+    assert.equal(store.leases.accept(actor, lease, newResult()), "accepted");
+}
+
+/** Leases the next execution. */
+export function taken(store: Store, actor = "actor-0") {
+  const lease = store.leases.takeAll([actor])[0];
+  assert.ok(lease);
+  return lease;
+}
