@@ -26,67 +26,67 @@ export interface TrainingRun {
 
 /** The training run: tasks, model, algorithm and resources. */
 export interface TrainingRunSpec {
-  /** The machine-learning tasks that prompts are drawn from, by their weights. They share actors, sandbox image and policy; each has its own data, grader and limits. Tasks can be added and removed while the run is suspended. */
+  /** The machine-learning tasks, from which prompts draw by weight. They share the actors, the sandbox image and the policy; each task has its own data, grader and limits. Tasks can be added and removed while the run is suspended. */
   tasks: Task[];
-  /** The policy and how it writes. */
+  /** The policy, and how it generates solutions. */
   model: Model;
   /** Contents of prompts. */
   prompts: Prompts;
-  /** Policy gradient with duration weights, Algorithm 1 of the paper: PPO, GRPO or RLOO; formulas are in learner/rl/README.md. */
+  /** Policy gradient with duration weights, the paper's Algorithm 1, with PPO, GRPO or RLOO. learner/rl/README.md has the formulas. */
   algorithm: Algorithm;
   /** The one process that holds the weights, the answers and the store. */
   learner: Learner;
   /** The processes that execute programs. */
   actors: Actors;
-  /** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. After each update of the policy they get its LoRA adapter, or every weight where model.adaptation.type is Full. Absent: the learner writes by itself. */
+  /** Generators: pods on machines of their own that generate the solutions instead of the learner; only on Kubernetes. After each update of the policy they receive its LoRA adapter, or every weight if model.adaptation.type is Full. Absent: the learner generates. */
   generation?: Generation;
-  /** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */
+  /** Measures the policy with programs from scratch and improvements of the valid ones. They run on the same actors in a phase of their own, and are graded but not trained on. */
   evaluation: Evaluation;
-  /** When the run is done; whichever comes first. */
+  /** Conditions that end the run; the first one met counts. */
   stopping: Stopping;
   /** Restarts of a learner that fails, and their limits; only on Kubernetes. */
   failurePolicy: FailurePolicy;
-  /** How a learner or an actor that died is started again. On Kubernetes the actors' part alone; the kubelet restarts learners. */
+  /** How a learner or an actor that died is restarted. On Kubernetes it applies to actors; the kubelet restarts learners. */
   restart: Restart;
-  /** Cannot change. Seed of every random choice; same seed, manifest and results, same weights (default 0; ours). */
+  /** Cannot change. Seed of every random choice. The same seed, manifest and results give the same weights (default 0; ours). */
   seed: number;
-  /** Checkpoint, stop all processes and keep the volume; only on Kubernetes (default false; ours). */
+  /** Saves a checkpoint, stops all processes and keeps the volume; only on Kubernetes (default false; ours). */
   suspend: boolean;
-  /** Cannot change. Start from another run's checkpoint in place of model.policy's weights. Give exactly one of path and run. */
+  /** Cannot change. Starts from another run's checkpoint instead of the weights of model.policy. Give exactly one of path and run. */
   initFrom?: InitFrom;
   /** Destination for copies of the newest checkpoint, the best program, the metrics and the report. A Job copies them after new checkpoints and once more when the run is over. Absent: no copies. Only on Kubernetes; on one machine longrun results push does the same. */
   results?: Results;
-  /** Who is told when the run is over. */
+  /** Who is notified when the run is over. */
   notifications?: Notifications;
   /** Seconds after which a finished TrainingRun is deleted. Absent: never. Only on Kubernetes. */
   ttlSecondsAfterFinished?: number;
-  /** Kueue LocalQueue that admits the run; only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name of the TrainingRun, else the controller's default, else none. */
+  /** Kueue LocalQueue that admits the run; only on Kubernetes. Absent: the TrainingRun's label kueue.x-k8s.io/queue-name, then the controller's default, then none. */
   queueName?: string;
-  /** Cannot change. Another controller that reconciles this run, such as kueue.x-k8s.io/multikueue; only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
+  /** Cannot change. Another controller that reconciles this run, such as kueue.x-k8s.io/multikueue; only on Kubernetes. Absent or longrun.dev/controller: longrun reconciles it. */
   managedBy?: string;
-  /** When a run takes the default images and pod templates of an upgraded controller. OnResume: when it is suspended and resumed. Immediately: at once, which starts the learner anew. Only on Kubernetes (default OnResume; ours). */
+  /** When a run takes the default images and pod templates of an upgraded controller. OnResume: when it is suspended and resumed. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
   upgradePolicy: 'OnResume' | 'Immediately';
 }
 
 /** One machine-learning task in MLE-bench layout. A bundled task needs only its name. */
 export interface Task {
-  /** Cannot change. Name of a bundled task (diamonds, movie, wage), of an MLE-bench competition, or of a custom task that states its data and grader. */
+  /** Cannot change. Name of a bundled task (diamonds, movie, wage), of an MLE-bench competition, or of a custom task that gives its data and grader. */
   name: string;
-  /** How often prompts draw this task, beside the weights of the others: 2 is twice as often as 1 (default 1; ours). */
+  /** How often prompts draw this task: weight 2 twice as often as weight 1 (default 1; ours). */
   weight: number;
-  /** Image that programs of this task need. All tasks of a run share actors.sandboxImage, so that it must be the same; only on Kubernetes. Absent: the task needs no image of its own. */
+  /** Image in which this task's programs run; only on Kubernetes. All tasks of a run share one image, so it must equal actors.sandboxImage. Absent: the task needs no image of its own. */
   sandboxImage?: string;
   /** Cannot change. Description of the task in prompts. Absent: description.md of the public data. */
   description?: string;
-  /** Cannot change. Data that programs may read, training and test data without test labels. Give exactly one source. */
+  /** Cannot change. Data that programs may read: training data, and test data without labels. Give exactly one source. */
   publicData?: VolumeSource;
-  /** Cannot change. The answers. Mounted by the learner alone, never by an actor. Give exactly one source. */
+  /** Cannot change. The answers. Only the learner mounts them, never an actor. Give exactly one source. */
   privateData?: VolumeSource;
-  /** Cannot change. How a submission is compared with the answers. Absent for bundled tasks and the twelve MLE-bench tasks, which bring their own. */
+  /** Cannot change. How submissions are compared with the answers. Absent: the grader of the bundled or MLE-bench task. */
   grader?: Grader;
-  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half while the other half is only reported (default Full; paper, section 4.1). */
+  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half, while the other half is only reported (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
-  /** Cannot change. Most reward of a valid submission that a guard flags: a copy of the sample submission, one prediction throughout, or a perfect score. Never below the grader's rewardFloor. Absent: no cap. */
+  /** Cannot change. Largest reward of a valid submission that a guard flags: a copy of the sample submission, a constant prediction or a perfect score. Never below the grader's rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
   /** Seconds of wall time that one execution may take (default 600; ours). */
   executionTimeoutSeconds: number;
@@ -94,19 +94,19 @@ export interface Task {
   executionMemoryBytes: number;
   /** Bytes that one execution may print; above it the outcome is outputLimit (default 4194304; ours). */
   outputBytes: number;
-  /** Bytes of the terminal output that are kept, as many of its start and of its end (default 16384; ours). */
+  /** Bytes of the terminal output that are kept: half from its start, half from its end (default 16384; ours). */
   keptOutputBytes: number;
   /** Bytes that one execution may write to its scratch folder (default 1073741824; ours). */
   scratchBytes: number;
-  /** Files and folders that one execution may make in its scratch folder (default 10000; ours). */
+  /** Files and folders that one execution may create in its scratch folder (default 10000; ours). */
   scratchFiles: number;
-  /** Processes and threads that one execution may have at once (default 64; ours). */
+  /** Processes and threads of one execution at the same time (default 64; ours). */
   processes: number;
-  /** Bytes of the largest submission.csv that is read. Absent: 16 times the larger of the task's sample submission and answers, rounded up to a power of two, from 1 MiB to 256 MiB, and never less than twice the larger (ours). */
+  /** Size limit of submission.csv. Absent: 16 times the size of the task's sample submission or answers, whichever is larger, rounded up to a power of two between 1 MiB and 256 MiB, and at least twice that size (ours). */
   submissionBytes?: number;
 }
 
-/** Cannot change. Data that programs may read, training and test data without test labels. Give exactly one source. */
+/** Cannot change. Data that programs may read: training data, and test data without labels. Give exactly one source. */
 export interface VolumeSource {
   /** Folder on this machine, relative to the manifest; only for runs without a cluster. */
   path?: string;
@@ -130,27 +130,27 @@ export interface ImageVolumeSource {
   reference: string;
 }
 
-/** Cannot change. How a submission is compared with the answers. Absent for bundled tasks and the twelve MLE-bench tasks, which bring their own. */
+/** Cannot change. How submissions are compared with the answers. Absent: the grader of the bundled or MLE-bench task. */
 export interface Grader {
-  /** The score, in the task's own unit, as scikit-learn defines it; learner/grading/README.md has a table. Over several target columns the mean of theirs, but for LogLoss, Brier and RocAucOneVsOne, whose columns are the classes. */
+  /** The score, in the task's own unit, as scikit-learn defines it; learner/grading/README.md has a table. With several target columns it is the mean over the columns, except for LogLoss, Brier and RocAucOneVsOne, whose columns are the classes. */
   metric: 'MAE' | 'RMSE' | 'RMSLE' | 'MAPE' | 'R2' | 'Pearson' | 'Spearman' | 'Accuracy' | 'BalancedAccuracy' | 'F1' | 'F1Macro' | 'F1Micro' | 'F1Weighted' | 'Jaccard' | 'QuadraticWeightedKappa' | 'RocAuc' | 'RocAucOneVsOne' | 'LogLoss' | 'Brier' | 'WordJaccard' | 'MAPAtK';
   /** Column that matches rows of a submission with rows of the answers. */
   idColumn: string;
   /** Columns that a submission predicts. */
   targetColumns: string[];
-  /** For MAPAtK: items of a row that count. Absent: 5. */
+  /** For MAPAtK: number of predicted items of a row that count. Absent: 5. */
   k?: number;
-  /** Range of valid predictions, ends included; one outside makes the submission invalid. Absent: what the metric itself allows. */
+  /** Range of valid predictions, ends included. One prediction outside makes the submission invalid. Absent: the metric's own range. */
   bounds?: Bounds;
   /** Whether higher or lower scores are better. */
   direction: 'Higher' | 'Lower';
-  /** Linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: estimated from the answers when the run begins, and written into its trainingrun.yaml; where they leave no range the reward is the score, its sign flipped where lower is better. */
+  /** Maps the score linearly to a reward in 0..1 (the paper tried it, section 4.1). Absent: the range is estimated from the answers when the run begins, and written into its trainingrun.yaml. If no range can be estimated, the reward is the score, negated if lower is better. */
   rewardRange?: RewardRange;
-  /** Least reward of a valid submission, above algorithm.failureReward, for metrics without a bound. Scores that would earn less are not told apart (default -9; ours). */
+  /** Smallest reward of a valid submission, above algorithm.failureReward, for metrics without a bound. All scores below it earn it (default -9; ours). */
   rewardFloor: number;
 }
 
-/** Range of valid predictions, ends included; one outside makes the submission invalid. Absent: what the metric itself allows. */
+/** Range of valid predictions, ends included. One prediction outside makes the submission invalid. Absent: the metric's own range. */
 export interface Bounds {
   /** Least prediction. Absent: no bound. */
   least?: number;
@@ -158,7 +158,7 @@ export interface Bounds {
   most?: number;
 }
 
-/** Linear map of the score to a reward in 0..1 (the paper tried it, section 4.1). Absent: estimated from the answers when the run begins, and written into its trainingrun.yaml; where they leave no range the reward is the score, its sign flipped where lower is better. */
+/** Maps the score linearly to a reward in 0..1 (the paper tried it, section 4.1). Absent: the range is estimated from the answers when the run begins, and written into its trainingrun.yaml. If no range can be estimated, the reward is the score, negated if lower is better. */
 export interface RewardRange {
   /** Score that earns reward 0, in the metric's unit. */
   worst: number;
@@ -166,23 +166,23 @@ export interface RewardRange {
   best: number;
 }
 
-/** The policy and how it writes. */
+/** The policy, and how it generates solutions. */
 export interface Model {
-  /** Cannot change. The starting policy: a bundled one by its name (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. On Kubernetes a folder is relative to the root of volume, on one machine to the manifest. Exactly one of policy and source is given. */
+  /** Cannot change. The starting policy: the name of a bundled policy (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. The folder is relative to the root of volume on Kubernetes, and to the manifest on one machine. Give exactly one of policy and source. */
   policy?: string;
-  /** Cannot change, except endpoint, region and credentials. Source of the starting policy, which is fetched before the learner starts: on Kubernetes a Job writes it to the run's volume, which must have room for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
+  /** Cannot change, except endpoint, region and credentials. Where to fetch the starting policy from before the learner starts. On Kubernetes a Job writes it to the run's volume, whose size must allow for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
   source?: ModelSource;
   /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
   volume?: ModelVolumeSource;
-  /** Cannot change. Trained weights: all, or LoRA adapters. */
+  /** Cannot change. Which weights are trained: all, or LoRA adapters. */
   adaptation: Adaptation;
-  /** Cannot change. Who inserts the seven progress markers: a frozen copy of model.policy (paper, section 3.2), which leaves to Syntax what it does wrong; rules on the parsed program; or nobody (default Syntax; ours: Syntax, which needs no large model). */
+  /** Cannot change. How the seven progress markers are inserted. StaticPolicy: by a frozen copy of the starting policy (paper, section 3.2), with Syntax where its answer is wrong. Syntax: by rules on the parsed program. None: not at all (default Syntax; ours: Syntax, which needs no large model). */
   instrumenter: 'StaticPolicy' | 'Syntax' | 'None';
-  /** Cannot change. Tokens of the longest prompt of StaticPolicy; a program whose prompt is longer is left to Syntax (default 2048; ours). */
+  /** Cannot change. Longest prompt of StaticPolicy, in tokens; Syntax handles programs with longer prompts (default 2048; ours). */
   instrumenterMaxPromptTokens: number;
-  /** Cannot change. Tokens of the longest answer of StaticPolicy; a program whose answer is cut off is left to Syntax (default 2048; ours). */
+  /** Cannot change. Longest answer of StaticPolicy, in tokens; Syntax handles programs whose answer is cut off (default 2048; ours). */
   instrumenterMaxResponseTokens: number;
-  /** Cannot change. Sampling temperature; divides the logits in training too (default 0.7; paper, Table 3). */
+  /** Cannot change. Sampling temperature. It divides the logits in training too (default 0.7; paper, Table 3). */
   temperature: number;
   /** Cannot change. Probability mass that sampling keeps (default 1; paper, Table 3). */
   topP: number;
@@ -190,17 +190,17 @@ export interface Model {
   maxPromptTokens: number;
   /** Cannot change. Tokens of the longest solution (default 1024; paper, Table 3). */
   maxResponseTokens: number;
-  /** Solutions that are generated side by side; changes speed and memory only (default 64; ours). */
+  /** Solutions that are generated at the same time; affects only speed and memory (default 64; ours). */
   generationBatchSize: number;
 }
 
-/** Cannot change, except endpoint, region and credentials. Source of the starting policy, which is fetched before the learner starts: on Kubernetes a Job writes it to the run's volume, which must have room for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
+/** Cannot change, except endpoint, region and credentials. Where to fetch the starting policy from before the learner starts. On Kubernetes a Job writes it to the run's volume, whose size must allow for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
 export interface ModelSource {
   /** A model of the Hugging Face hub (learner/hub/README.md). */
   huggingFace?: HuggingFaceSource;
-  /** A model folder in S3, or in what speaks its protocol (learner/hub/README.md). */
+  /** A model folder in S3 or S3-compatible storage (learner/hub/README.md). */
   s3?: S3Source;
-  /** A model folder in a registry, as an OCI artifact of files, which oras push makes (learner/hub/README.md). */
+  /** A model folder in a registry, as an OCI artifact of files such as oras push makes (learner/hub/README.md). */
   oci?: OciSource;
 }
 
@@ -212,11 +212,11 @@ export interface HuggingFaceSource {
   revision: string;
   /** Address of a mirror of the hub. Absent: https://huggingface.co, on one machine HF_ENDPOINT. */
   endpoint?: string;
-  /** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. Its name begins with longrun-hub. On one machine the token in HF_TOKEN is used. */
+  /** Secret in the run's namespace with a token of the hub, for private and gated models. Only the Job that fetches the model gets it. Its name begins with longrun-hub. On one machine HF_TOKEN has the token. */
   secretRef?: SecretRef;
 }
 
-/** Secret of the run's namespace with a token of the hub, for private and gated models; the Job that fetches has it and no other pod. Its name begins with longrun-hub. On one machine the token in HF_TOKEN is used. */
+/** Secret in the run's namespace with a token of the hub, for private and gated models. Only the Job that fetches the model gets it. Its name begins with longrun-hub. On one machine HF_TOKEN has the token. */
 export interface SecretRef {
   /** Name of the Secret, longrun-hub or longrun-hub-NAME. */
   name: string;
@@ -224,7 +224,7 @@ export interface SecretRef {
   key: string;
 }
 
-/** A model folder in S3, or in what speaks its protocol (learner/hub/README.md). */
+/** A model folder in S3 or S3-compatible storage (learner/hub/README.md). */
 export interface S3Source {
   /** Cannot change. Name of the bucket. */
   bucket: string;
@@ -232,29 +232,29 @@ export interface S3Source {
   prefix?: string;
   /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
   endpoint?: string;
-  /** Region of the bucket. Absent: us-east-1 with an endpoint, on one machine AWS_REGION; AWS's own needs it. */
+  /** Region of the bucket. AWS needs it. Absent: AWS_REGION on one machine, us-east-1 if endpoint is given. */
   region?: string;
-  /** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+  /** Secret in the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if used, AWS_SESSION_TOKEN. Only the Job that copies gets it. Its name begins with longrun-s3. On one machine the environment has these variables. Absent: the identity of serviceAccountName, or none, for a public bucket. */
   secretRef?: S3SecretRef;
-  /** Service account of the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity); the Job that copies runs as it and no other pod. Its name begins with longrun-s3. Not used on one machine. */
+  /** Service account in the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity). Only the Job that copies runs as it. Its name begins with longrun-s3. Not used on one machine. */
   serviceAccountName?: string;
 }
 
-/** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+/** Secret in the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if used, AWS_SESSION_TOKEN. Only the Job that copies gets it. Its name begins with longrun-s3. On one machine the environment has these variables. Absent: the identity of serviceAccountName, or none, for a public bucket. */
 export interface S3SecretRef {
   /** Name of the Secret, longrun-s3 or longrun-s3-NAME. */
   name: string;
 }
 
-/** A model folder in a registry, as an OCI artifact of files, which oras push makes (learner/hub/README.md). */
+/** A model folder in a registry, as an OCI artifact of files such as oras push makes (learner/hub/README.md). */
 export interface OciSource {
-  /** Cannot change. HOST/REPOSITORY:TAG, or with @sha256:DIGEST in the tag's place. */
+  /** Cannot change. HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:DIGEST. */
   reference: string;
-  /** Secret of the run's namespace of the type kubernetes.io/dockerconfigjson, with what the registry asks for; the Job that fetches has it and no other pod. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+  /** Secret in the run's namespace, of type kubernetes.io/dockerconfigjson, with the registry's credentials. Only the Job that fetches the model gets it. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
   secretRef?: OciSecretRef;
 }
 
-/** Secret of the run's namespace of the type kubernetes.io/dockerconfigjson, with what the registry asks for; the Job that fetches has it and no other pod. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+/** Secret in the run's namespace, of type kubernetes.io/dockerconfigjson, with the registry's credentials. Only the Job that fetches the model gets it. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
 export interface OciSecretRef {
   /** Name of the Secret, longrun-oci or longrun-oci-NAME. */
   name: string;
@@ -268,9 +268,9 @@ export interface ModelVolumeSource {
   image?: ImageVolumeSource;
 }
 
-/** Cannot change. Trained weights: all, or LoRA adapters. */
+/** Cannot change. Which weights are trained: all, or LoRA adapters. */
 export interface Adaptation {
-  /** Full trains every weight; LoRA trains low-rank additions to linear layers of policy and critic, beside one frozen trunk, and their checkpoints hold PEFT adapters (default Full; paper, section 4.1). */
+  /** Full trains every weight. LoRA trains low-rank additions to the linear layers of policy and critic, which share one frozen trunk; checkpoints hold PEFT adapters (default Full; paper, section 4.1). */
   type: 'Full' | 'LoRA';
   /** Rank of the additions. */
   rank?: number;
@@ -282,37 +282,37 @@ export interface Adaptation {
 
 /** Contents of prompts. */
 export interface Prompts {
-  /** Cannot change. Paper has the templates of Appendix C; Short fits a policy of a million parameters (default Paper; paper, Appendix C). */
+  /** Cannot change. Paper: the templates of Appendix C. Short: templates for a policy of a million parameters (default Paper; paper, Appendix C). */
   style: 'Paper' | 'Short';
-  /** Chance that a prompt asks to improve a previous solution, once there is one (default 0.5; paper, section 3.3). */
+  /** Probability that a prompt asks to improve a previous solution, once there is one (default 0.5; paper, section 3.3). */
   improveProbability: number;
-  /** Newest valid solutions of a task that improve prompts draw from (default 64; ours). */
+  /** Number of newest valid solutions of a task from which improve prompts draw (default 64; ours). */
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
   dataSnippetRows: number;
-  /** Python packages that the prompts of style Paper name, for an actors.sandboxImage of your own, which is not checked for them. Absent: those of actors.packages (paper, Appendix C.1). */
+  /** Python packages that prompts of style Paper name, for your own actors.sandboxImage. The sandbox is not checked for them. Absent: the packages of actors.packages (paper, Appendix C.1). */
   packages?: string[];
-  /** Bytes of the end of the terminal output that an improve prompt shows (default 1024; ours). */
+  /** Bytes from the end of the terminal output that an improve prompt shows (default 1024; ours). */
   outputTailBytes: number;
 }
 
-/** Policy gradient with duration weights, Algorithm 1 of the paper: PPO, GRPO or RLOO; formulas are in learner/rl/README.md. */
+/** Policy gradient with duration weights, the paper's Algorithm 1, with PPO, GRPO or RLOO. learner/rl/README.md has the formulas. */
 export interface Algorithm {
   /** B, samples that one iteration trains on (default 128; paper, Table 3). */
   batchSize: number;
-  /** m, executions kept in flight as a multiple of batchSize. Under collection CarryOver and stalenessPolicy Wait it is the least: while the engine would be idle, more solutions are written, up to (maxStaleness + 1) batchSize, unless executions wait for an actor (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
+  /** m, executions in flight as a multiple of batchSize. With collection CarryOver and stalenessPolicy Wait more solutions are generated while the engine would be idle, up to (maxStaleness + 1) batchSize, unless executions wait for an actor (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
   oversampling: number;
-  /** Cannot change. Executions that are unfinished when a batch is full continue and train later (CarryOver), are thrown away (Discard, the literal Algorithm 1), or are waited for (WaitAll) (default CarryOver; ours: CarryOver, which starves no slow program). */
+  /** Cannot change. What happens to unfinished executions when a batch is full. CarryOver: they continue and train later. Discard: they are cancelled, as in Algorithm 1 read literally. WaitAll: the batch waits for them (default CarryOver; ours: CarryOver, which starves no slow program). */
   collection: 'CarryOver' | 'Discard' | 'WaitAll';
-  /** Iterations between writing a solution and training on it. A larger number keeps the engine busy beside slower programs, and trains on older solutions (default 2; ours). */
+  /** Largest number of iterations between generating a solution and training on it. A larger number keeps the engine busy when programs are slow, but trains on older solutions (default 2; ours). */
   maxStaleness: number;
-  /** Past maxStaleness: stop writing new solutions until older ones are trained on, or leave the sample out (default Wait; ours). */
+  /** At maxStaleness. Wait: stop generating until older solutions are trained on. Drop: leave samples out that are too old (default Wait; ours). */
   stalenessPolicy: 'Wait' | 'Drop';
-  /** Passes over one batch (default 1; verl v0.2, which ignored the setting and did one pass; the paper's Table 3 says 100). */
+  /** Passes over one batch (default 1; verl v0.2, which ignores the setting and does one pass; the paper's Table 3 says 100). */
   ppoEpochs: number;
   /** Samples of one optimiser step; divides batchSize (default 128; paper, Table 3). */
   miniBatchSize: number;
-  /** Samples of one forward and backward pass; changes speed and memory only (default 8; paper, Table 3). */
+  /** Samples of one forward and backward pass; affects only speed and memory (default 8; paper, Table 3). */
   microBatchSize: number;
   /** Learning rate of the policy (default 0.00001; paper, Table 3). */
   learningRate: number;
@@ -322,9 +322,9 @@ export interface Algorithm {
   learningRateSchedule: LearningRateSchedule;
   /** Probability ratios are clipped to 1 ± clipRatio (default 0.2; paper, Table 3). */
   clipRatio: number;
-  /** Bound of the loss for negative advantages, usually 3; 0 is off (default 0; verl v0.2 has none). */
+  /** Bound of the loss for negative advantages, usually 3; 0: no bound (default 0; verl v0.2 has none). */
   dualClip: number;
-  /** Values are clipped to the old value ± valueClip; 0 is off (default 0.5; paper, Table 3). */
+  /** Values are clipped to the old value ± valueClip; 0: no clipping (default 0.5; paper, Table 3). */
   valueClip: number;
   /** Weight of the entropy bonus (default 0.001; paper, Table 3). */
   entropyCoefficient: number;
@@ -334,9 +334,9 @@ export interface Algorithm {
   lambda: number;
   /** beta, weight of the KL penalty to the starting policy (default 0.001; paper, Table 3; verl v0.2: the same for GRPO). */
   klCoefficient: number;
-  /** Placement of the KL penalty: log-ratios subtracted from the reward, or its k3 estimate added to the loss; Auto is Loss with baseline GRPO and Reward with the others (default Auto; paper and verl v0.2: the same). */
+  /** Where the KL penalty goes. Reward: log-ratios are subtracted from the reward. Loss: the k3 estimate is added to the loss. Auto: Loss with baseline GRPO, Reward with the others (default Auto; paper and verl v0.2: the same). */
   klPlacement: 'Auto' | 'Reward' | 'Loss';
-  /** Largest global gradient norm of a step; 0 is off (default 1; paper, Table 3). */
+  /** Largest global gradient norm of a step; 0: no clipping (default 1; paper, Table 3). */
   gradientClip: number;
   /** AdamW's decay of the first moment (default 0.9; verl v0.2). */
   adamBeta1: number;
@@ -346,37 +346,37 @@ export interface Algorithm {
   adamEpsilon: number;
   /** AdamW's decoupled weight decay (default 0.01; verl v0.2). */
   weightDecay: number;
-  /** Mean of the loss over tokens within a sample and then over samples, or over all tokens of the batch, or sum over tokens divided by model.maxResponseTokens and then mean over samples, as Dr. GRPO has it (default SeqMeanTokenMean; ours: what one sequence per micro-batch amounted to in the paper's run, and DeepSeekMath's GRPO). */
+  /** How the loss is averaged. SeqMeanTokenMean: over the tokens of a sample, then over samples. TokenMean: over all tokens of the batch. SeqMeanTokenSumNorm: the sum over a sample's tokens divided by model.maxResponseTokens, then the mean over samples, as in Dr. GRPO (default SeqMeanTokenMean; ours: the effect of one sequence per micro-batch in the paper's run, and DeepSeekMath's GRPO). */
   aggregation: 'SeqMeanTokenMean' | 'TokenMean' | 'SeqMeanTokenSumNorm';
-  /** Cannot change. Baseline of advantages: a learned critic (PPO), the mean of the batch, the mean and deviation of the prompt's group (GRPO), or the mean of the group's other samples (RLOO). Only Critic loads and trains a critic (default Critic; paper, Table 3). */
+  /** Cannot change. Baseline of advantages: a learned critic (Critic, PPO), the mean of the batch (BatchMean), mean and deviation of the prompt's group (GRPO), or the mean of the group's other samples (RLOO). Only Critic loads and trains a critic (default Critic; paper, Table 3). */
   baseline: 'Critic' | 'BatchMean' | 'GRPO' | 'RLOO';
-  /** Cannot change. With baseline GRPO or RLOO, samples of one prompt that are dispatched and trained on together; divides batchSize (default 8; ours; TRL: 8). */
+  /** Cannot change. With baseline GRPO or RLOO: samples of one prompt, which are dispatched and trained on together; divides batchSize (default 8; ours; TRL: 8). */
   groupSize: number;
   /** With baseline GRPO, divide advantages by the standard deviation of the group's rewards; false is Dr. GRPO (default true; verl v0.2, as in DeepSeekMath). */
   scaleByGroupStd: boolean;
-  /** Bring the advantages of the batch to mean 0 and deviation 1; Auto is Off with baseline GRPO or RLOO and Plain with the others (default Auto; verl v0.2). */
+  /** Scales the advantages of the batch to mean 0 and deviation 1. Auto: Off with baseline GRPO or RLOO, Plain with the others (default Auto; verl v0.2). */
   whitening: 'Auto' | 'Plain' | 'Off';
-  /** Baseline BatchMean, whitening and validScoreWeight compare a sample with the samples of its own task, because rewards of different metrics share no scale, or with the whole batch. The only sample of its task is compared with the whole batch (default Task; ours). */
+  /** Whether baseline BatchMean, whitening and validScoreWeight compare a sample with the samples of its own task, because rewards of different metrics share no scale, or with the whole batch. A task's only sample is compared with the whole batch (default Task; ours). */
   normalizeBy: 'Task' | 'Batch';
-  /** Weight of a valid sample's standardised score, added to its advantage; without it one failure hides every score difference; it is standardised within the batch, or within the group (default 0; paper: 0). */
+  /** Weight of a valid sample's standardised score, which is added to its advantage. Without it one failure hides all differences between scores. Scores are standardised within the batch, or within the group (default 0; paper: 0). */
   validScoreWeight: number;
-  /** A response that was cut at model.maxResponseTokens trains as any other (Train), or is left out of the losses of policy and critic (Mask); either way its reward counts in baselines, groups and whitening (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
+  /** Whether a response that was cut at model.maxResponseTokens trains like any other (Train) or is left out of the losses of policy and critic (Mask). Its reward counts in baselines, groups and whitening either way (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
   truncated: 'Train' | 'Mask';
-  /** Taken from the rewards of long responses in the update: grows linearly over the last bufferTokens below model.maxResponseTokens from 0 to factor, which a response that was cut pays whole; DAPO's soft overlong punishment. Absent: none (verl v0.2). */
+  /** Penalty that the update subtracts from the rewards of long responses. It grows linearly from 0 to factor over the last bufferTokens below model.maxResponseTokens; a response that was cut pays factor. DAPO calls it soft overlong punishment. Absent: none (verl v0.2). */
   overlongPenalty?: OverlongPenalty;
   /** Cap of the importance weight proximal / behaviour probability of stale samples (default 2; ours). */
   importanceCap: number;
   /** First iterations that train the critic only (default 0; verl v0.2). */
   criticWarmupIterations: number;
-  /** Weight of a sample's policy loss by how long its program ran: duration / mean, none, capped, or by the chance that a run of that length is seen at all. Auto is Paper under collection Discard, which loses slow samples, and Off elsewhere, where weights make programs slower and no better (default Auto; paper, section 3.1: Paper; ours: test/experiments, E0 and E1). */
+  /** Weight of a sample's policy loss by its program's duration. Paper: duration / mean. Off: none. Capped: like Paper, up to durationCap. Completion: by the chance that a program of this duration finishes. Auto: Paper with collection Discard, which loses slow samples; Off otherwise, where weights make programs slower and no better (default Auto; paper, section 3.1: Paper; ours: test/experiments, E0 and E1). */
   durationWeighting: 'Auto' | 'Paper' | 'Off' | 'Capped' | 'Completion';
-  /** Largest duration weight under Capped, before the mean is made 1 again (default 10; ours). */
+  /** Largest duration weight with Capped, before the weights are scaled to mean 1 again (default 10; ours). */
   durationCap: number;
-  /** Seconds added to every measured duration: the interpreter's start and imports, which a warm sandbox saves. With Paper and Capped a solution that was never executed weighs 1 (default 1; ours). */
+  /** Seconds added to every measured duration, for the interpreter's start and imports, which a warm sandbox saves. With Paper and Capped a solution that was never executed has weight 1 (default 1; ours). */
   startupSeconds: number;
-  /** Duration weight of a program that timed out: as any other, or 1 (default Full; ours). */
+  /** Duration weight of a program that timed out: like any other (Full), or 1 (default Full; ours). */
   timeoutWeight: 'Full' | 'One';
-  /** Cannot change. Active is the smaller of wall and CPU seconds, so that sleeping does not pay; Auto is Wall where the sandbox has a GPU and Active elsewhere (default Auto; ours). */
+  /** Cannot change. Active: the smaller of wall time and CPU time, so that sleeping does not pay. Auto: Wall if the sandbox has a GPU, Active otherwise (default Auto; ours). */
   durationClock: 'Auto' | 'Wall' | 'Active';
   /** Cannot change. Reward of a solution that fails completely (default -10; paper, section 3.2). */
   failureReward: number;
@@ -388,17 +388,17 @@ export interface Algorithm {
 export interface LearningRateSchedule {
   /** Decay after the warm-up (default Constant; verl v0.2). */
   type: 'Constant' | 'Linear' | 'Cosine';
-  /** Iterations over which the rates rise from near 0, each model's counted from its first update (default 0; verl v0.2). */
+  /** Iterations over which the rates rise from near 0, counted for each model from its first update (default 0; verl v0.2). */
   warmupIterations: number;
-  /** Share of the learning rate at which a decay ends (default 0; verl v0.2). */
+  /** Learning rate at the end of a decay, as a share of the full rate (default 0; verl v0.2). */
   minimumRatio: number;
-  /** Iteration at which a decay ends; later ones keep the minimum. Absent: stopping.iterations. A replay of fewer iterations needs it to have the same rates. */
+  /** Iteration at which a decay ends; the minimum rate applies afterwards. Absent: stopping.iterations. Set it in a replay with fewer iterations, to get the same rates. */
   decayIterations?: number;
 }
 
-/** Taken from the rewards of long responses in the update: grows linearly over the last bufferTokens below model.maxResponseTokens from 0 to factor, which a response that was cut pays whole; DAPO's soft overlong punishment. Absent: none (verl v0.2). */
+/** Penalty that the update subtracts from the rewards of long responses. It grows linearly from 0 to factor over the last bufferTokens below model.maxResponseTokens; a response that was cut pays factor. DAPO calls it soft overlong punishment. Absent: none (verl v0.2). */
 export interface OverlongPenalty {
-  /** Length of the buffer, at most model.maxResponseTokens; DAPO has 4096 of 20480. */
+  /** Length of the buffer in tokens, at most model.maxResponseTokens; DAPO has 4096 of 20480. */
   bufferTokens: number;
   /** Largest penalty, in units of the reward (default 1; ours: DAPO has 1). */
   factor: number;
@@ -410,69 +410,69 @@ export interface Learner {
   image?: string;
   /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Device of the networks; Auto takes all working GPUs, else the CPU (default Auto; ours). */
+  /** Device of the networks. Auto: all working GPUs, or the CPU if there are none (default Auto; ours). */
   device: 'Auto' | 'CPU' | 'CUDA';
-  /** CPU threads of the networks; 0 is all cores. Bit-exact replay needs the same number (default 0; ours). */
+  /** CPU threads of the networks; 0: all cores. A bit-exact replay needs the same number (default 0; ours). */
   threads: number;
-  /** Precision of matrix products; weights, gradients, optimiser state and logits are float32. TF32 (a GPU multiplies only 10 bits of each float32 mantissa) and BFloat16 need device CUDA; with BFloat16 logits are TF32. Generation on a GPU always uses bfloat16 (default Float32; ours). */
+  /** Precision of matrix products. Weights, gradients, optimiser state and logits are float32. TF32 (a GPU multiplies 10 bits of each mantissa) and BFloat16 need device CUDA; with BFloat16, logits use TF32. Generation on a GPU always uses bfloat16 (default Float32; ours). */
   compute: 'Float32' | 'TF32' | 'BFloat16';
-  /** Layers are computed again in the backward pass, not kept for it: the same gradients, about a third more time, less memory. Auto: where the run's longest sequence would otherwise not fit into the memory that there is (default Auto; ours). */
+  /** Whether layers are computed again in the backward pass instead of kept: the same gradients, less memory, about a third more time. Auto: if the longest sequence would otherwise not fit into memory (default Auto; ours). */
   activationCheckpointing: 'Auto' | 'Always' | 'Never';
-  /** Seconds without a heartbeat after which an attempt goes back to the queue (default 60; ours). */
+  /** Seconds without a heartbeat after which an attempt returns to the queue (default 60; ours). */
   leaseSeconds: number;
-  /** Seconds that leases run on after a restarted learner is ready (default 30; ours). */
+  /** Seconds that leases continue after a restarted learner is ready (default 30; ours). */
   leaseGraceSeconds: number;
-  /** Seconds beyond executionTimeoutSeconds after which an attempt counts as lost although its actor sends heartbeats: for a sandbox that starts anew and for the submission's way. Absent: 300 (ours). */
+  /** Seconds beyond executionTimeoutSeconds, for a sandbox's restart and the upload of a submission, after which an attempt counts as lost in spite of heartbeats. Absent: 300 (ours). */
   leaseSlackSeconds?: number;
-  /** Seconds that an execution may be overdue, its time limit and slack over or its actor silent for a lease, before the learner gives up: what should have ended by itself has not. Nothing else that is waited for ends a run on Kubernetes. With longrun run, which starts the actors itself, also the seconds beyond a time limit and a lease for which no program may run (default 300; ours). */
+  /** Seconds after which the learner gives up because nothing has ended an overdue execution: its time limit and slack are over, or its actor has been silent for a lease. On Kubernetes nothing else that the learner waits for ends a run. With longrun run, also the seconds, beyond a time limit and a lease, for which no program may run (default 300; ours). */
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */
   heartbeatSeconds: number;
-  /** Attempts of an execution that the infrastructure lost before it counts as lost. Disrupted attempts do not count (default 3; ours). */
+  /** Attempts of an execution that the infrastructure may lose before the execution counts as lost. Disrupted attempts do not count (default 3; ours). */
   maxAttempts: number;
-  /** Attempts of an execution that ended because their actor was evicted, preempted, deleted or on a node that was lost, before the execution counts as lost: a program that ends its own node is not run for ever. Absent: 100 (ours). */
+  /** Attempts of an execution that may end because their actor was evicted, preempted, deleted or on a lost node, before the execution counts as lost. It stops a program that ends its own node from running for ever. Absent: 100 (ours). */
   maxDisruptions?: number;
-  /** Seconds that the learner may take to load its weights before it is started anew (default 600; ours). */
+  /** Seconds that the learner may take to load its weights before it is restarted (default 600; ours). */
   startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (default 30; ours). */
   stopGraceSeconds: number;
-  /** Behaviour of the learner when its node is drained; only on Kubernetes. Checkpoint: the learner is evicted, writes its last finished iteration within stopGraceSeconds, and continues from it in another pod; it repeats an update under way, and with checkpoint.everyIterations above 1 also the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or changes to Checkpoint (default Checkpoint; ours). */
+  /** What a drain of the learner's node does; only on Kubernetes. Checkpoint: the learner is evicted, saves its last finished iteration within stopGraceSeconds, and continues in another pod. It repeats the update that was under way and, if checkpoint.everyIterations is above 1, the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or changes to Checkpoint (default Checkpoint; ours). */
   disruption: 'Checkpoint' | 'Protect';
-  /** Weights and optimiser state, written whole or not at all. */
+  /** Weights and optimiser state. A checkpoint is written as a whole or not at all. */
   checkpoint: Checkpoint;
   /** Volume of store and checkpoints; only on Kubernetes. */
   storage: Storage;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
+  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi if the container has a GPU or a part of one, otherwise the container runtime's default, mostly 64Mi. */
   sharedMemory?: string;
-  /** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (image, resources, stopGraceSeconds). */
+  /** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (image, resources, stopGraceSeconds). */
   podTemplate?: LearnerPodTemplate;
 }
 
-/** Weights and optimiser state, written whole or not at all. */
+/** Weights and optimiser state. A checkpoint is written as a whole or not at all. */
 export interface Checkpoint {
   /** Iterations between two checkpoints (default 1; ours). */
   everyIterations: number;
   /** Newest checkpoints that are kept (default 3; ours). */
   keepLast: number;
-  /** Longest wait for a last checkpoint when the run is suspended, or deleted while its volume stays; only on Kubernetes (default 120; ours). */
+  /** Longest wait for a last checkpoint when the run is suspended, or is deleted and its volume stays; only on Kubernetes (default 120; ours). */
   waitSeconds: number;
 }
 
 /** Volume of store and checkpoints; only on Kubernetes. */
 export interface Storage {
-  /** Size of the volume. Left out: 100Gi, or what learner.checkpoint.keepLast and one more checkpoint need where the learner finds that to be more and the StorageClass allows expansion (ours). */
+  /** Size of the volume. Absent: 100Gi, or more if learner.checkpoint.keepLast + 1 checkpoints need it and the StorageClass allows expansion (ours). */
   size?: string;
   /** Cannot change. Storage class; never a network file system, which SQLite cannot lock. Absent: the cluster's default. */
   className?: string;
   /** Cannot change. Access mode of the volume; ReadWriteOncePod where the storage driver has it (default ReadWriteOnce; ours). */
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
-  /** When the volume outlives the TrainingRun (default Always; ours). */
+  /** Whether the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
-  /** Seconds after which a volume that has outlived its TrainingRun is deleted, counted from when the controller sees that the TrainingRun is gone. Absent: it stays until somebody deletes it; kubectl longrun volumes lists such volumes. */
+  /** Seconds after which the volume of a deleted TrainingRun is deleted too, counted from when the controller notices the deletion. Absent: never; kubectl longrun volumes lists such volumes. */
   retainSeconds?: number;
-  /** Whether the controller deletes the learner's pod by force when its node does not answer and the pod should have ended a minute ago, so that the volume comes free without a person. Only for storage whose driver takes a volume from a node before it gives it to another: elsewhere two nodes could write at once, and the file system is damaged. Absent: false (ours). */
+  /** Whether the controller force-deletes the learner's pod, to free its volume, when its node does not answer and the pod should have ended a minute ago. Safe only with storage drivers that detach a volume from one node before they attach it to another; with others two nodes can write at once and damage the file system. Absent: false (ours). */
   forceDetach?: boolean;
 }
 
@@ -484,7 +484,7 @@ export interface Resources {
   limits?: Record<string, number | string>;
 }
 
-/** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (image, resources, stopGraceSeconds). */
+/** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (image, resources, stopGraceSeconds). */
 export interface LearnerPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -494,9 +494,9 @@ export interface LearnerPodTemplate {
 
 /** Further labels and annotations of the pod. */
 export interface PodMetadata {
-  /** Labels; app.kubernetes.io/ and longrun.dev/ are longrun's own. */
+  /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
   labels?: Record<string, string>;
-  /** Annotations; longrun.dev/ is longrun's own, and none may choose a security profile or a further network. */
+  /** Annotations, except longrun.dev/ and those that choose a security profile or a further network. */
   annotations?: Record<string, string>;
 }
 
@@ -504,7 +504,7 @@ export interface PodMetadata {
 export interface LearnerPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that the pod must, or should, be near to or apart from. */
+  /** Nodes and other pods that attract or repel the pod. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -512,9 +512,9 @@ export interface LearnerPodSpec {
   topologySpreadConstraints?: unknown[];
   /** PriorityClass of the pod. */
   priorityClassName?: string;
-  /** Scheduler that finds a node. Absent: the cluster's own. */
+  /** Scheduler that chooses a node. Absent: the cluster's own. */
   schedulerName?: string;
-  /** Gates that somebody opens before the pod is scheduled. */
+  /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
@@ -526,19 +526,19 @@ export interface LearnerPodSpec {
   dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
   /** How names are looked up. */
   dnsConfig?: DnsConfig;
-  /** False gives the pod a user namespace of its own, where nodes can. Absent: true. */
+  /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
   hostUsers?: boolean;
   /** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
   securityContext?: LearnerSecurityContext;
-  /** Additions to the container learner; further containers cannot be added. */
+  /** Additions to the container learner. Further containers are refused. */
   containers?: LearnerContainer[];
-  /** Further volumes of the pod. None of a Secret, a service account's token or the node's files. */
+  /** Further volumes of the pod, except Secrets, service account tokens and files of the node. */
   volumes?: PodVolume[];
 }
 
 /** One toleration. */
 export interface Toleration {
-  /** Key of the taint. Absent, with Exists: all. */
+  /** Key of the taint. Absent, with operator Exists: every taint. */
   key?: string;
   /** Lt and Gt: Kubernetes 1.35 and newer. Absent: Equal. */
   operator?: 'Exists' | 'Equal' | 'Lt' | 'Gt';
@@ -626,7 +626,7 @@ export interface AppArmorProfile {
 export interface LearnerContainer {
   /** Name of the container. */
   name: 'learner';
-  /** Environment variables. None of a Secret: who may write TrainingRuns need not be able to read Secrets. */
+  /** Environment variables. They cannot come from a Secret, because users who write TrainingRuns may lack the right to read Secrets. */
   env?: PodVariable[];
   /** Mounts of this podTemplate's volumes. */
   volumeMounts?: PodVolumeMount[];
@@ -674,7 +674,7 @@ export interface PodVolumeMount {
 export interface PodVolume {
   /** Name of the volume. */
   name: string;
-  /** Folder that goes with the pod. */
+  /** Folder that is deleted with the pod. */
   emptyDir?: EmptyDir;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PodVolumeClaim;
@@ -684,7 +684,7 @@ export interface PodVolume {
   image?: PodImageVolume;
 }
 
-/** Folder that goes with the pod. */
+/** Folder that is deleted with the pod. */
 export interface EmptyDir {
   /** Absent: the node's disk. */
   medium?: 'Memory';
@@ -728,51 +728,51 @@ export interface PodImageVolume {
 
 /** The processes that execute programs. */
 export interface Actors {
-  /** Fewest actors under Demand while the run is not suspended (default 1; ours). */
+  /** Fewest actors with Demand while the run is not suspended (default 1; ours). */
   min: number;
-  /** Most actors under Demand (default 1; ours). */
+  /** Most actors with Demand (default 1; ours). */
   max: number;
-  /** Executions that one actor runs at once, each in a sandbox of its own (default 1; ours). */
+  /** Executions that one actor runs at the same time, each in its own sandbox (default 1; ours). */
   slots: number;
-  /** Who sets the number of actors: longrun, by queued and running executions, or replicas by way of /scale (default Demand; ours). */
+  /** Who sets the number of actors. Demand: longrun, from queued and running executions. External: replicas, which /scale can set (default Demand; ours). */
   autoscaling: 'Demand' | 'External';
-  /** Number of actors under External, which kubectl scale sets too. Absent: min. */
+  /** Number of actors with External; kubectl scale sets it too. Absent: min. */
   replicas?: number;
   /** Seconds that demand must stay lower before actors are drained (default 60; ours). */
   scaleDownSeconds: number;
-  /** Actors that may be on their way at once, made but not running yet; further ones are made when these run; only on Kubernetes (default 100; ours). */
+  /** Most actors that may be created but not running yet; further ones are created when these run; only on Kubernetes (default 100; ours). */
   maxStarting: number;
-  /** Longest wait for the executions of an actor that is drained because of fewer actors, a changed specification or suspension. Then its pod is deleted, with its grace (evictionGraceSeconds), and what is left is run again by another actor. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
+  /** Longest wait for the executions of an actor that is drained because fewer actors are needed, its specification changed, or the run is suspended. Then its pod is deleted, with evictionGraceSeconds, and other actors repeat what is unfinished. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
   drainSeconds?: number;
-  /** Seconds without a lease after which an actor that somebody started by hand ends by itself; 0 is never. Actors of the controller and of longrun run stay: these scale down (default 300; ours). */
+  /** Seconds without a lease after which an actor that a person started ends by itself; 0: never. It does not apply to actors that the controller or longrun run started, which they scale down themselves (default 300; ours). */
   idleSeconds: number;
-  /** Seconds that an actor has to hand in what it has, between asking it to stop at once and killing it (default 10; ours). */
+  /** Seconds that an actor has to hand in its results, from the request to stop until it is killed (default 10; ours). */
   stopGraceSeconds: number;
-  /** Longest time that the programs of an actor whose pod is evicted or deleted run on; what is not finished then is run again and costs no attempt. The pod's grace is the smaller of this and the longest executionTimeoutSeconds, and stopGraceSeconds beyond. Only on Kubernetes (default 600; ours). */
+  /** Longest time that programs continue after their actor's pod is evicted or deleted. Unfinished executions are repeated and cost no attempt. The pod's grace period is the smaller of this and the longest executionTimeoutSeconds, plus stopGraceSeconds. Only on Kubernetes (default 600; ours). */
   evictionGraceSeconds: number;
   /** Container image of the supervisor; only on Kubernetes. Absent: the controller's --actor-image. */
   image?: string;
   /** Container image that programs run in; only on Kubernetes. Absent: the controller's --sandbox-image. */
   sandboxImage?: string;
-  /** Python packages that programs have: Basic is numpy, pandas, scipy and scikit-learn, image target sandbox; Paper is what the paper's prompt names, torch with CUDA among it, image target sandbox-paper. Prompts of style Paper name them, longrun run installs them, and where this is given and prompts.packages is not, an actor whose sandbox lacks one is refused. Absent: Basic, unchecked (paper, Appendix C.1). */
+  /** Python packages of the programs. Basic: numpy, pandas, scipy and scikit-learn (image target sandbox). Paper: the packages of the paper's prompt, with torch for CUDA (image target sandbox-paper). longrun run installs them, and prompts of style Paper name them. If this is set and prompts.packages is not, an actor whose sandbox lacks one is refused. Absent: Basic, unchecked (paper, Appendix C.1). */
   packages?: 'Basic' | 'Paper';
   /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Whether slots are containers of one pod or every execution has a pod of its own; only on Kubernetes (default Container; ours). */
+  /** Container: slots are containers of one pod. Pod: every execution has its own pod. Only on Kubernetes (default Container; ours). */
   isolation: 'Container' | 'Pod';
-  /** Refuse to run programs where neither namespaces nor Landlock can confine them (default true; ours). */
+  /** Refuse to run programs if neither namespaces nor Landlock can confine them (default true; ours). */
   requireIsolation: boolean;
   /** Runtime class of the pods, e.g. gvisor; only on Kubernetes. */
   runtimeClassName?: string;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Resources of each sandbox, of which an actor has one a slot; only on Kubernetes. Absent memory: a request and a limit by the task's executionMemoryBytes. Absent ephemeral-storage: a request by its scratchBytes. */
+  /** Resources of each sandbox; an actor has one sandbox per slot; only on Kubernetes. Absent memory: request and limit follow the task's executionMemoryBytes. Absent ephemeral-storage: the request follows scratchBytes. */
   sandboxResources: Resources;
-  /** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
+  /** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (images, resources, runtimeClassName, stopGraceSeconds), and so are volumes, because programs may see only longrun's. */
   podTemplate?: ActorPodTemplate;
 }
 
-/** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Other fields are refused, because longrun or fields of the run set them (images, resources, runtimeClassName, stopGraceSeconds). No volumes: programs see none but longrun's. */
+/** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (images, resources, runtimeClassName, stopGraceSeconds), and so are volumes, because programs may see only longrun's. */
 export interface ActorPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -784,7 +784,7 @@ export interface ActorPodTemplate {
 export interface ActorPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that the pod must, or should, be near to or apart from. */
+  /** Nodes and other pods that attract or repel the pod. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -792,9 +792,9 @@ export interface ActorPodSpec {
   topologySpreadConstraints?: unknown[];
   /** PriorityClass of the pod. */
   priorityClassName?: string;
-  /** Scheduler that finds a node. Absent: the cluster's own. */
+  /** Scheduler that chooses a node. Absent: the cluster's own. */
   schedulerName?: string;
-  /** Gates that somebody opens before the pod is scheduled. */
+  /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
@@ -804,15 +804,15 @@ export interface ActorPodSpec {
   dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
   /** How names are looked up. */
   dnsConfig?: DnsConfig;
-  /** False gives the pod a user namespace of its own, where nodes can. Absent: true. */
+  /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
   hostUsers?: boolean;
-  /** Security context of the pod, whose users and groups keep programs from certificates and answers. */
+  /** Security context of the pod. Its users and groups keep programs from certificates and answers. */
   securityContext?: ActorSecurityContext;
-  /** Additions to the container supervisor; further containers cannot be added, and programs see nothing of their container's environment. */
+  /** Additions to the container supervisor. Further containers are refused. Programs do not see their container's environment. */
   containers?: ActorContainer[];
 }
 
-/** Security context of the pod, whose users and groups keep programs from certificates and answers. */
+/** Security context of the pod. Its users and groups keep programs from certificates and answers. */
 export interface ActorSecurityContext {
   /** Filter of system calls. Absent: RuntimeDefault. */
   seccompProfile?: SeccompProfile;
@@ -824,35 +824,35 @@ export interface ActorSecurityContext {
 export interface ActorContainer {
   /** Name of the container. */
   name: 'supervisor';
-  /** Environment variables. None of a Secret: who may write TrainingRuns need not be able to read Secrets. */
+  /** Environment variables. They cannot come from a Secret, because users who write TrainingRuns may lack the right to read Secrets. */
   env?: PodVariable[];
 }
 
-/** Generators: pods that write the programs in the learner's place, on machines of their own; only on Kubernetes. After each update of the policy they get its LoRA adapter, or every weight where model.adaptation.type is Full. Absent: the learner writes by itself. */
+/** Generators: pods on machines of their own that generate the solutions instead of the learner; only on Kubernetes. After each update of the policy they receive its LoRA adapter, or every weight if model.adaptation.type is Full. Absent: the learner generates. */
 export interface Generation {
-  /** How many generators there are. Between min and max longrun follows the prompts that wait. */
+  /** Number of generators. longrun scales it between min and max by the number of waiting prompts. */
   replicas: GenerationReplicas;
-  /** Program that generates. Longrun: longrun serve, with the learner's engine. VLLM: a stock vLLM in a container that listens only on the pod's loopback address, behind longrun's sidecar (default Longrun; ours). */
+  /** Program that generates. Longrun: longrun serve, with the learner's engine. VLLM: stock vLLM, in a container that listens only on the pod's loopback address, behind longrun's sidecar (default Longrun; ours). */
   engine: 'Longrun' | 'VLLM';
-  /** Container image of the engine. Absent: the learner's, with engine Longrun. With VLLM the sidecar has the learner's image. */
+  /** Container image of the engine. Absent: the learner's image, with engine Longrun. With VLLM the sidecar has the learner's image. */
   image?: string;
   /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi where the container has a GPU or a part of one, else the container runtime's, mostly 64Mi. */
+  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi if the container has a GPU or a part of one, otherwise the container runtime's default, mostly 64Mi. */
   sharedMemory?: string;
-  /** Seconds that fewer generators must be enough before some are drained (default 300; ours). */
+  /** Seconds for which fewer generators must suffice before some are drained (default 300; ours). */
   scaleDownSeconds: number;
-  /** Seconds that a generator may take to load the model before the kubelet starts it again (default 1800; ours). */
+  /** Seconds that a generator may take to load the model before the kubelet restarts it (default 1800; ours). */
   startSeconds: number;
-  /** Longest time that a generator which is taken away goes on with the solutions that it is writing; the rest is written by another one, from the start (default 60; ours). */
+  /** Seconds that a generator which is removed may finish its solutions; another generator starts the remaining ones again (default 60; ours). */
   drainSeconds: number;
-  /** Additions to the pods of generators, merged strategically (lists by their keys). Other fields are refused, because longrun or fields of the run set them (image, resources, drainSeconds). */
+  /** Additions to the pods of generators, merged strategically (lists by their keys). Fields that longrun or other fields of the run set are refused (image, resources, drainSeconds). */
   podTemplate?: GeneratorPodTemplate;
 }
 
-/** How many generators there are. Between min and max longrun follows the prompts that wait. */
+/** Number of generators. longrun scales it between min and max by the number of waiting prompts. */
 export interface GenerationReplicas {
   /** Fewest generators while the run is not suspended (default 1; ours). */
   min: number;
@@ -860,7 +860,7 @@ export interface GenerationReplicas {
   max: number;
 }
 
-/** Additions to the pods of generators, merged strategically (lists by their keys). Other fields are refused, because longrun or fields of the run set them (image, resources, drainSeconds). */
+/** Additions to the pods of generators, merged strategically (lists by their keys). Fields that longrun or other fields of the run set are refused (image, resources, drainSeconds). */
 export interface GeneratorPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -880,9 +880,9 @@ export interface GeneratorPodSpec {
   topologySpreadConstraints?: unknown[];
   /** PriorityClass of the pod. */
   priorityClassName?: string;
-  /** Scheduler that finds a node. Absent: the cluster's own. */
+  /** Scheduler that chooses a node. Absent: the cluster's own. */
   schedulerName?: string;
-  /** Gates that somebody opens before the pod is scheduled. */
+  /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
@@ -890,7 +890,7 @@ export interface GeneratorPodSpec {
   imagePullSecrets?: PullSecret[];
   /** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
   securityContext?: GeneratorSecurityContext;
-  /** Additions to the container generator, and with engine VLLM to the container vllm; further containers cannot be added. */
+  /** Additions to the container generator and, with engine VLLM, to the container vllm. Further containers are refused. */
   containers?: GeneratorContainer[];
 }
 
@@ -916,51 +916,51 @@ export interface GeneratorSecurityContext {
 export interface GeneratorContainer {
   /** Name of the container. */
   name: 'generator' | 'vllm';
-  /** Environment variables. None of a Secret: who may write TrainingRuns need not be able to read Secrets. */
+  /** Environment variables. They cannot come from a Secret, because users who write TrainingRuns may lack the right to read Secrets. */
   env?: PodVariable[];
 }
 
-/** Programs from scratch and improvements of the valid ones, graded and not trained on; a phase of the run on the same actors. */
+/** Measures the policy with programs from scratch and improvements of the valid ones. They run on the same actors in a phase of their own, and are graded but not trained on. */
 export interface Evaluation {
-  /** N: programs from scratch, and with protocol Paper as many improvements besides (default 128; paper, section 4.1). */
+  /** N: programs from scratch; with protocol Paper also the number of improvements (default 128; paper, section 4.1). */
   samples: number;
-  /** Improve the valid programs too, each once, then again until there are as many improvements as the protocol says. Absent: if prompts.improveProbability is above 0 (paper, section 3.3). */
+  /** Whether valid programs are improved, each once, then again until the protocol's number of improvements is reached. Absent: if prompts.improveProbability is above 0 (paper, section 3.3). */
   improve?: boolean;
-  /** Paper: N from scratch and N improvements, the better of the two. Equal: N/2 and N/2, as many programs as N from scratch (default Paper; paper, section 3.3). */
+  /** Paper: N programs from scratch and N improvements; the better counts. Equal: N/2 and N/2, as many programs as N from scratch (default Paper; paper, section 3.3). */
   protocol: 'Paper' | 'Equal';
   /** Evaluate the starting policy (default true; ours). */
   before: boolean;
   /** Evaluate the trained policy (default true; paper, section 4.1). */
   after: boolean;
-  /** Evaluate the policy after every so many iterations too, but the last, which after is for. Training waits meanwhile. Absent: never (ours). */
+  /** Iterations between evaluations during training, which waits meanwhile; after measures the last iteration. Absent: none (ours). */
   everyIterations?: number;
 }
 
-/** When the run is done; whichever comes first. */
+/** Conditions that end the run; the first one met counts. */
 export interface Stopping {
   /** Iterations (default 100; paper, Table 3, which calls them epochs). */
   iterations: number;
   /** Stop when the mean reward has not risen by tolerance within window iterations (paper, section 4.1: until reward convergence). Absent: never. */
   convergence?: Convergence;
-  /** Seconds after which training ends with the iteration at hand. Absent: none. */
+  /** Seconds after which training ends with the current iteration. Absent: none. */
   deadlineSeconds?: number;
 }
 
 /** Stop when the mean reward has not risen by tolerance within window iterations (paper, section 4.1: until reward convergence). Absent: never. */
 export interface Convergence {
-  /** Iterations that are looked back on. */
+  /** Number of iterations over which the rise is measured. */
   window: number;
-  /** Least rise of the mean reward. */
+  /** Smallest rise of the mean reward. */
   tolerance: number;
 }
 
 /** Restarts of a learner that fails, and their limits; only on Kubernetes. */
 export interface FailurePolicy {
-  /** Failures of the learner without a finished iteration between them that the run survives: each time the kubelet starts the learner again, after 10 s, doubling to 5 minutes, and it goes on from its newest checkpoint. One more and the run is Failed. 0: the first failure. A full volume is no failure: it is waited for room (default 20; ours). */
+  /** Number of learner failures without a finished iteration in between that the run survives. The kubelet restarts the learner after 10 s, doubling to 5 minutes, and it continues from its newest checkpoint. One more failure makes the run Failed. A full volume is not a failure: the learner waits for space (default 20; ours). */
   retries: number;
 }
 
-/** How a learner or an actor that died is started again. On Kubernetes the actors' part alone; the kubelet restarts learners. */
+/** How a learner or an actor that died is restarted. On Kubernetes it applies to actors; the kubelet restarts learners. */
 export interface Restart {
   /** Seconds before the first restart; doubles with each further one (default 0.5; ours). */
   backoffSeconds: number;
@@ -968,11 +968,11 @@ export interface Restart {
   maxBackoffSeconds: number;
   /** Seconds that a process must live for its earlier failures to be forgotten (default 60; ours). */
   stableSeconds: number;
-  /** Failures in a row after which `longrun run` gives up. On Kubernetes nothing is given up: after as many, actors are tried one at a time, and the conditions and events say why (default 5; ours). */
+  /** Failures in a row after which longrun run gives up. On Kubernetes nothing gives up: after as many failures one actor at a time is tried, and conditions and events give the reason (default 5; ours). */
   maxFailures: number;
 }
 
-/** Cannot change. Start from another run's checkpoint in place of model.policy's weights. Give exactly one of path and run. */
+/** Cannot change. Starts from another run's checkpoint instead of the weights of model.policy. Give exactly one of path and run. */
 export interface InitFrom {
   /** Checkpoint folder on this machine, relative to the manifest. */
   path?: string;
@@ -986,43 +986,43 @@ export interface InitFrom {
 export interface Results {
   /** Least time between two copies while the run goes on, and after a copy that failed (default 300; ours). */
   intervalSeconds: number;
-  /** Checkpoints that stay there (default 3; ours). */
+  /** Checkpoints that stay at the destination (default 3; ours). */
   keepLast: number;
-  /** A folder in S3, or in what speaks its protocol (learner/results/README.md). */
+  /** A folder in S3 or S3-compatible storage (learner/results/README.md). */
   s3: ResultsS3;
 }
 
-/** A folder in S3, or in what speaks its protocol (learner/results/README.md). */
+/** A folder in S3 or S3-compatible storage (learner/results/README.md). */
 export interface ResultsS3 {
   /** Name of the bucket. */
   bucket: string;
-  /** Folder in the bucket, for this run alone: what else lies in it is refused. */
+  /** Folder in the bucket, for this run alone; a folder with other content is refused. */
   prefix: string;
   /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
   endpoint?: string;
-  /** Region of the bucket. Absent: us-east-1 with an endpoint, on one machine AWS_REGION; AWS's own needs it. */
+  /** Region of the bucket. AWS needs it. Absent: AWS_REGION on one machine, us-east-1 if endpoint is given. */
   region?: string;
-  /** Secret of the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one, AWS_SESSION_TOKEN; the Job that copies has it and no other pod. Its name begins with longrun-s3. On one machine those variables are used. Absent: serviceAccountName's identity, or none, for a public bucket. */
+  /** Secret in the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if used, AWS_SESSION_TOKEN. Only the Job that copies gets it. Its name begins with longrun-s3. On one machine the environment has these variables. Absent: the identity of serviceAccountName, or none, for a public bucket. */
   secretRef?: S3SecretRef;
-  /** Service account of the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity); the Job that copies runs as it and no other pod. Its name begins with longrun-s3. Not used on one machine. */
+  /** Service account in the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity). Only the Job that copies runs as it. Its name begins with longrun-s3. Not used on one machine. */
   serviceAccountName?: string;
 }
 
-/** Who is told when the run is over. */
+/** Who is notified when the run is over. */
 export interface Notifications {
-  /** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
+  /** Posts a CloudEvent as JSON when the run has succeeded or failed, until the receiver accepts it, so a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
   webhook?: Webhook;
 }
 
-/** Posts a CloudEvent as JSON once the run has succeeded or failed; again until it is taken, so that a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
+/** Posts a CloudEvent as JSON when the run has succeeded or failed, until the receiver accepts it, so a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
 export interface Webhook {
-  /** Address of the webhook. Everyone who may read the TrainingRun can read it; put one with a secret into urlFrom. user:password@ before the host is sent as basic authentication. */
+  /** Address of the webhook. Everyone who may read the TrainingRun can read it; use urlFrom for an address with a secret. user:password@ before the host is sent as basic authentication. */
   url?: string;
   /** The same, in a Secret of the run's namespace; only on Kubernetes. */
   urlFrom?: UrlFrom;
   /** Seconds that the receiver has to answer (default 10; ours). */
   timeoutSeconds: number;
-  /** Attempts in all. An answer of 2xx ends them, and one of 4xx but 408, 425 and 429, which no repetition would change (default 6; ours). */
+  /** Attempts in all. They end with an answer 2xx, or 4xx except 408, 425 and 429, because a repetition would not change it (default 6; ours). */
   maxAttempts: number;
   /** Seconds before the second attempt; doubles with each further one (default 5; ours). */
   backoffSeconds: number;
@@ -1044,25 +1044,25 @@ export interface SecretKeyRef {
 
 /** The state that the controller observed. Only the controller writes it. */
 export interface TrainingRunStatus {
-  /** metadata.generation that this status is about. */
+  /** The metadata.generation that this status describes. */
   observedGeneration?: number;
   /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
   phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
-  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; GenerationAvailable of runs with spec.generation; Admitted where Kueue has the run in a queue; ObjectsApplied while the API server refuses an object of the run. */
+  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; GenerationAvailable with spec.generation; Admitted while the run is in a Kueue queue; ObjectsApplied while the API server refuses an object of the run. */
   conditions?: Condition[];
   /** Finished iterations. */
   iteration?: number;
   /** Lineage and iteration of the newest weights. */
   policyVersion?: string;
-  /** Scores of the newest iteration's valid samples, in the metric's unit. Scores of several tasks share no unit; tasks has them. */
+  /** Scores of the newest iteration's valid samples, in the metric's unit. With several tasks, which share no unit, see tasks. */
   score?: ScoreStatus;
-  /** Results of the evaluations, in the metric's unit. Absent until the first is over, and in runs with several tasks, where each task has its own. */
+  /** Results of the evaluations, in the metric's unit. Absent until the first evaluation is over, and in runs with several tasks, where each task has its own. */
   evaluation?: EvaluationStatus;
-  /** The same for each task, once an iteration or an evaluation is over. */
+  /** The same for each task, after an iteration or an evaluation. */
   tasks?: TaskStatus[];
   /** Mean seconds that a program ran in the newest iteration. */
   meanDurationSeconds?: number;
-  /** Seconds of the newest iteration by what the learner's engine did; absent where the learner does not say. */
+  /** Seconds of the newest iteration by the activity of the learner's engine; absent if the learner does not report them. */
   engineSeconds?: EngineSeconds;
   /** Executions by state. */
   executions?: ExecutionsStatus;
@@ -1076,7 +1076,7 @@ export interface TrainingRunStatus {
   notification?: NotificationStatus;
   /** State of the copies of spec.results. */
   results?: ResultsStatus;
-  /** Images that the run keeps from the first answer of its learner until it is suspended; see spec.upgradePolicy. */
+  /** Images that the run keeps, from its learner's first answer until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
   /** Failures of the learner; absent before the first. */
   failures?: FailuresStatus;
@@ -1084,11 +1084,11 @@ export interface TrainingRunStatus {
   startTime?: string;
   /** When it ended. */
   completionTime?: string;
-  /** Finished iterations as a share of stopping.iterations. */
+  /** Finished iterations in percent of stopping.iterations. */
   percent?: number;
-  /** When it will end at the present pace. */
+  /** Expected end at the present pace. */
   estimatedCompletion?: string;
-  /** Short texts that kubectl get prints; programs read the fields that they are made from. */
+  /** Short texts for kubectl get. Programs read the fields behind them. */
   display?: DisplayStatus;
 }
 
@@ -1104,11 +1104,11 @@ export interface Condition {
   message: string;
   /** When status last changed. */
   lastTransitionTime: string;
-  /** metadata.generation that it is about. */
+  /** The metadata.generation that it describes. */
   observedGeneration?: number;
 }
 
-/** Scores of the newest iteration's valid samples, in the metric's unit. Scores of several tasks share no unit; tasks has them. */
+/** Scores of the newest iteration's valid samples, in the metric's unit. With several tasks, which share no unit, see tasks. */
 export interface ScoreStatus {
   /** Best score of the run. */
   best?: number;
@@ -1116,11 +1116,11 @@ export interface ScoreStatus {
   mean?: number;
   /** Mean score between each grader's rewardRange.worst (0) and best (1), clipped. */
   meanNormalized?: number;
-  /** Valid samples as a share of all, 0..1. */
+  /** Share of valid samples, 0..1. */
   validFraction?: number;
 }
 
-/** Results of the evaluations, in the metric's unit. Absent until the first is over, and in runs with several tasks, where each task has its own. */
+/** Results of the evaluations, in the metric's unit. Absent until the first evaluation is over, and in runs with several tasks, where each task has its own. */
 export interface EvaluationStatus {
   /** Protocol of spec.evaluation; Scratch if no program is improved. */
   protocol?: 'Paper' | 'Equal' | 'Scratch';
@@ -1132,13 +1132,13 @@ export interface EvaluationStatus {
 
 /** Results of the starting policy. */
 export interface EvaluatedPolicyStatus {
-  /** Iterations that the policy had behind it. */
+  /** Finished iterations of the evaluated policy. */
   iteration?: number;
-  /** Programs, of both kinds of prompt. */
+  /** Programs, from scratch and improved. */
   samples?: number;
-  /** Valid ones as a share, 0..1. */
+  /** Share of valid programs, 0..1. */
   validFraction?: number;
-  /** Mean score of the valid ones. */
+  /** Mean score of the valid programs. */
   mean?: number;
   /** Best score. */
   best?: number;
@@ -1148,9 +1148,9 @@ export interface EvaluatedPolicyStatus {
   bestImproved?: number;
   /** Medal of the best score. */
   bestMedal?: 'gold' | 'silver' | 'bronze';
-  /** Programs that would have won a medal, as a share. */
+  /** Share of programs that would have won a medal. */
   medalFraction?: number;
-  /** Programs better than the median team, as a share. */
+  /** Share of programs better than the median team. */
   aboveMedianFraction?: number;
 }
 
@@ -1164,25 +1164,25 @@ export interface TaskStatus {
   best?: number;
   /** Mean score of the newest iteration. */
   mean?: number;
-  /** Valid samples as a share, 0..1. */
+  /** Share of valid samples, 0..1. */
   validFraction?: number;
-  /** Results of the evaluations, in the metric's unit. Absent until the first is over, and in runs with several tasks, where each task has its own. */
+  /** Results of the evaluations, in the metric's unit. Absent until the first evaluation is over, and in runs with several tasks, where each task has its own. */
   evaluation?: EvaluationStatus;
 }
 
-/** Seconds of the newest iteration by what the learner's engine did; absent where the learner does not say. */
+/** Seconds of the newest iteration by the activity of the learner's engine; absent if the learner does not report them. */
 export interface EngineSeconds {
-  /** Solutions were generated. */
+  /** Generating solutions. */
   generating?: number;
-  /** Log-probs and optimiser steps. */
+  /** Computing log-probs and optimiser steps. */
   updating?: number;
-  /** Executions waited for an actor: more actors or slots would help. */
+  /** Executions waited for an actor; more actors or slots would help. */
   idleActors?: number;
-  /** Programs ran: a larger algorithm.oversampling would help, or collection CarryOver. */
+  /** Programs were running; a larger algorithm.oversampling or collection CarryOver would help. */
   idlePrograms?: number;
   /** algorithm.maxStaleness allowed no further samples. */
   idleStaleness?: number;
-  /** Checkpoints, grading and the rest. */
+  /** Writing checkpoints, grading and other work. */
   idleOther?: number;
 }
 
@@ -1196,7 +1196,7 @@ export interface ExecutionsStatus {
   completed?: number;
   /** Given up after learner.maxAttempts. */
   lost?: number;
-  /** Attempts that ended because their actor was evicted, preempted, deleted or on a lost node; they are made again. */
+  /** Attempts that ended because their actor was evicted, preempted, deleted or on a lost node. They are repeated. */
   disrupted?: number;
 }
 
@@ -1242,7 +1242,7 @@ export interface CheckpointStatus {
 
 /** Delivery of spec.notifications.webhook after the end of the run. */
 export interface NotificationStatus {
-  /** Pending: it is tried again. */
+  /** Pending: another attempt will follow. */
   state?: 'Pending' | 'Delivered' | 'GivenUp';
   /** Number of attempts so far. */
   attempts?: number;
@@ -1256,7 +1256,7 @@ export interface NotificationStatus {
 export interface ResultsStatus {
   /** Destination of the copies. */
   url?: string;
-  /** Iteration of the newest complete checkpoint there. */
+  /** Iteration of the newest complete checkpoint at the destination. */
   iteration?: number;
   /** Whether it was copied after the run was over. */
   final?: boolean;
@@ -1266,7 +1266,7 @@ export interface ResultsStatus {
   message?: string;
 }
 
-/** Images that the run keeps from the first answer of its learner until it is suspended; see spec.upgradePolicy. */
+/** Images that the run keeps, from its learner's first answer until it is suspended; see spec.upgradePolicy. */
 export interface ImagesStatus {
   /** Image of the learner. */
   learner?: string;
@@ -1278,29 +1278,29 @@ export interface ImagesStatus {
 
 /** Failures of the learner; absent before the first. */
 export interface FailuresStatus {
-  /** Since the last finished iteration; above spec.failurePolicy.retries the run is Failed. */
+  /** Failures since the last finished iteration; above spec.failurePolicy.retries the run is Failed. */
   count?: number;
-  /** Kind of the newest failure: a disk, mount, network or device; memory or room on the volume; everything else, a bug. */
+  /** Kind of the newest failure: a disk, mount, network or device; memory or space on the volume; or anything else, a bug. */
   class?: 'Infrastructure' | 'Resource' | 'Fault';
   /** The learner's last words. */
   message?: string;
-  /** When the newest happened. */
+  /** When the newest failure happened. */
   lastFailureTime?: string;
-  /** Finished iterations then. */
+  /** Finished iterations at the newest failure. */
   iteration?: number;
-  /** The pod that the newest happened in. */
+  /** Pod of the newest failure. */
   podUid?: string;
-  /** Ends of that pod's learner that are counted, so that none counts twice. */
+  /** Learner exits of this pod that are counted, so that none counts twice. */
   podEnds?: number;
 }
 
-/** Short texts that kubectl get prints; programs read the fields that they are made from. */
+/** Short texts for kubectl get. Programs read the fields behind them. */
 export interface DisplayStatus {
   /** Finished iterations of all, e.g. 7/12. */
   iteration?: string;
-  /** score.best in four digits; of several tasks NAME=BEST of each, cut where it is long. */
+  /** score.best with four digits; with several tasks NAME=BEST for each, shortened if long. */
   best?: string;
-  /** score.mean in four digits; of several tasks score.meanNormalized. */
+  /** score.mean with four digits; with several tasks score.meanNormalized. */
   mean?: string;
   /** score.validFraction in percent. */
   valid?: string;
