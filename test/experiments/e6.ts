@@ -98,7 +98,7 @@ function findings(rows: Row[], ran: Ran): Findings {
     ...preamble(judged, ran, [
       `${TASKS.map(({ name, train }) => `${name} (${train} rows)`).join(", ")}. One run draws its prompts from all three, for ${ITERATIONS} iterations; three runs have one task`,
       `and ${ITERATIONS / TASKS.length} iterations each. Afterwards each policy writes 24 programs for each of its tasks, half of them improvements. The paper`,
-      "trains one policy a task, so that it leads one to expect nothing.",
+      "trains one policy per task and predicts nothing about it.",
     ]),
     "",
     ...comparisonTable(judged),
