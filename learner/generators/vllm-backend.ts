@@ -3,8 +3,9 @@
  * `entrypoints/serve/lora/protocol.py`, commit 002032ee2b18e1f7bd924ec47b62504ba3866063; for full weights of `entrypoints/serve/dev` and
  * `entrypoints/rl/online/api_router.py` of vLLM 0.32.0.
  */
-import { rename, rm } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { readHeader } from "../engine/index.ts";
 import type { Backend, Row } from "./backend.ts";
 import { GeneratorError } from "./errors.ts";
 import { callJson } from "./http.ts";
@@ -138,6 +139,11 @@ export class VllmBackend implements Backend {
     const remedy = "set VLLM_SERVER_DEV_MODE=1, train with model.adaptation.type LoRA, or use engine Longrun";
     if ((await this.#weightVersion()) === undefined)
       throw new GeneratorError("request", `this vLLM cannot replace its weights: ${remedy}`);
+    if (this.device === "cpu" && (await isTied(own)))
+      throw new GeneratorError(
+        "request",
+        "vLLM on a CPU does not replace an output layer that is tied to the embedding (tie_word_embeddings): use a GPU, or engine Longrun",
+      );
     await Promise.allSettled(this.#running);
     this.#whole = undefined;
     await this.#call("/update_weight_version", { new_version: LOADING });
@@ -234,6 +240,13 @@ export class VllmBackend implements Backend {
       throw new GeneratorError("failed", `vLLM at ${url} does not answer: ${cause.message}`, { cause });
     });
   }
+}
+
+/** Whether the output layer is the embedding. On a CPU vLLM has a packed copy of it, which `reload_weights` leaves as it was. */
+async function isTied(folder: string): Promise<boolean> {
+  const files = (await readdir(folder)).filter((name) => name.endsWith(".safetensors"));
+  const tensors = files.flatMap((name) => readHeader(join(folder, name)).tensors);
+  return !tensors.some(({ name }) => name === "lm_head.weight");
 }
 
 const refusal = (status: number | undefined, path: string, text: string) =>

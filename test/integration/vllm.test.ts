@@ -16,9 +16,9 @@ import { alone, folder, learner, POLICY, serve, tls, train, Writing, written } f
 const fake = new FakeVllm(POLICY);
 after(() => fake.close());
 
-async function sidecar(vllm: string) {
+async function sidecar(vllm: string, device = "cpu") {
   const adapters = mkdtempSync(join(folder, "adapters-"));
-  const how = ["--vllm", vllm, "--adapter-folder", adapters, "--model-name", "policy", "--device", "cpu"];
+  const how = ["--vllm", vllm, "--adapter-folder", adapters, "--model-name", "policy", "--device", device];
   return { adapters, ...(await serve(...how)) };
 }
 
@@ -64,7 +64,7 @@ test("full weights replace the base model's when no row runs, and count when the
   const vllm = new FakeVllm(POLICY);
   after(() => vllm.close());
   vllm.devMode = true;
-  const { url, adapters } = await sidecar(await vllm.listen());
+  const { url, adapters } = await sidecar(await vllm.listen(), "cuda:0");
   const { engine, generators, publish } = await learner([url], "full");
   const writing = new Writing(engine, generators);
   await publish(0);
@@ -92,18 +92,20 @@ test("full weights replace the base model's when no row runs, and count when the
   direct.close();
 });
 
-for (const [what, change, message] of [
+for (const [what, device, change, message] of [
   [
     "cannot replace its weights",
+    "cuda:0",
     { devMode: false },
     /set VLLM_SERVER_DEV_MODE=1, train with model\.adaptation\.type LoRA/,
   ],
-  ["keeps its prefix cache", { devMode: true, resets: false }, /vLLM did not reset its prefix cache/],
+  ["keeps its prefix cache", "cuda:0", { devMode: true, resets: false }, /vLLM did not reset its prefix cache/],
+  ["keeps a tied output layer", "cpu", { devMode: true }, /does not replace an output layer that is tied/],
 ] as const)
   test(`full weights: a vLLM that ${what} is not used, and the reason is said`, async () => {
     const vllm = Object.assign(new FakeVllm(POLICY), change);
     after(() => vllm.close());
-    const { url } = await sidecar(await vllm.listen());
+    const { url } = await sidecar(await vllm.listen(), device);
     const { generators } = await learner([url], "full");
     await generators.publish(0);
     const why = () => generators.status.generators[0]?.notUsedBecause ?? "";
