@@ -86,9 +86,12 @@ const timeOf = (atMs: number): string => new Date(atMs).toISOString().replace(".
 
 function failureOf({ run, resultsPod }: Observed, job: Job): string {
   const ended = resultsPod?.status?.containerStatuses?.[0]?.state?.terminated;
-  const why = ended?.message ? lastWords(ended.message) : `see kubectl logs job/${job.metadata.name}`;
-  const again = `it is tried again every ${run.spec.results!.intervalSeconds} s (spec.results.intervalSeconds)`;
-  return clip(`results could not be copied to ${resultsUrl(run.spec.results!)}: ${why}; ${again}`);
+  const { deadlineSeconds, intervalSeconds } = run.spec.results!;
+  const isLate = job.status?.conditions?.some(({ reason }) => reason === "DeadlineExceeded");
+  const late = isLate ? `it did not end within ${deadlineSeconds} s (spec.results.deadlineSeconds)` : undefined;
+  const words = ended?.message ? lastWords(ended.message) : `see kubectl logs job/${job.metadata.name}`;
+  const again = `it is tried again every ${intervalSeconds} s (spec.results.intervalSeconds)`;
+  return clip(`results could not be copied to ${resultsUrl(run.spec.results!)}: ${late ?? words}; ${again}`);
 }
 
 /** Returns why the Job's pod does not run. */
@@ -97,10 +100,10 @@ function waitOf({ run, resultsPod, volume }: Observed): string | undefined {
   return blocker && `job/${childName(run, "results")} waits: ${blocker.message}`;
 }
 
-/** Unix milliseconds. */
+/** Unix milliseconds. A Job that has failed still waits for its pods to end: FailureTarget comes before Failed. */
 function endedMs({ status }: Job): number {
   const condition = status?.conditions?.find(
-    ({ type, status: is }) => is === "True" && /^(Complete|Failed)$/.test(type),
+    ({ type, status: is }) => is === "True" && /^(Complete|SuccessCriteriaMet|Failed|FailureTarget)$/.test(type),
   );
   return Date.parse(String(status?.completionTime ?? condition?.lastTransitionTime ?? ""));
 }

@@ -846,11 +846,11 @@ const GENERATION: RuleCase[] = [
       accepted: ["generation.resources.limits={nvidia.com/gpu: 4}"],
     }),
   ),
-  ...[VOLUME, `${VOLUME}, ${LORA.replace("16", "513")}`].map((model) => ({
+  ...[VOLUME, `${VOLUME}, ${LORA.replace("16", "512")}`].map((model) => ({
     at: "spec",
-    message: "generation.engine VLLM takes new weights as LoRA adapters",
-    refused: [`model={${model}}`, `generation={${VLLM}}`],
-    accepted: [`model={${VOLUME}, ${LORA.replace("16", "512")}}`, `generation={${VLLM}}`],
+    message: "generation.engine VLLM takes LoRA adapters of at most rank 512",
+    refused: [`model={${VOLUME}, ${LORA.replace("16", "513")}}`, `generation={${VLLM}}`],
+    accepted: [`model={${model}}`, `generation={${VLLM}}`],
   })),
   {
     at: "spec",

@@ -986,6 +986,8 @@ export interface InitFrom {
 export interface Results {
   /** Least time between two copies while the run goes on, and after a copy that failed (default 300; ours). */
   intervalSeconds: number;
+  /** Time for a copy, with the time that its pod waits for a node or an image; then it has failed, and the next one goes on where it stopped (default 21600, six hours; ours). */
+  deadlineSeconds: number;
   /** Checkpoints that stay at the destination (default 3; ours). */
   keepLast: number;
   /** A folder in S3 or S3-compatible storage (learner/results/README.md). */

@@ -155,9 +155,18 @@ function probe(path: string, failureThreshold: number) {
  */
 function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Container {
   const { model, learner } = run.spec;
-  const rank = VLLM_RANKS.find((it) => it >= (model.adaptation.rank ?? 0))!;
+  const { type, rank } = model.adaptation;
+  const most = VLLM_RANKS.find((it) => it >= (rank ?? 0))!;
+  // endpoints that load adapters, or replace all weights; only the sidecar can reach them
+  const [endpoints, flags] =
+    type === "LoRA"
+      ? [
+          "VLLM_ALLOW_RUNTIME_LORA_UPDATING",
+          ["--enable-lora", "--max-lora-rank", String(most), "--max-loras", String(VLLM_ADAPTERS)],
+        ]
+      : ["VLLM_SERVER_DEV_MODE", []];
   const environment = {
-    VLLM_ALLOW_RUNTIME_LORA_UPDATING: "1",
+    [endpoints]: "1",
     VLLM_NO_USAGE_STATS: "1",
     HF_HUB_OFFLINE: "1",
     // The root file system is read-only, and the image has no user of this number.
@@ -172,7 +181,7 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
     command: ["vllm", "serve", modelPath(run)],
     args: [
       ...["--host", "127.0.0.1", "--port", String(VLLM_PORT), "--served-model-name", VLLM_MODEL],
-      ...["--enable-lora", "--max-lora-rank", String(rank), "--max-loras", String(VLLM_ADAPTERS)],
+      ...flags,
       // The default of the log-probs ignores the temperature.
       ...["--logprobs-mode", "processed_logprobs"],
       // Else the model's generation_config.json would change how is sampled.

@@ -45,7 +45,7 @@ export function desiredResultsJob(
   settings: Settings,
 ): Job {
   const { learner, results } = run.spec;
-  const { keepLast, s3 } = results!;
+  const { keepLast, s3, deadlineSeconds } = results!;
   const pod: V1PodSpec = {
     restartPolicy: "Never",
     serviceAccountName: s3.serviceAccountName ?? childName(run, "results"),
@@ -71,6 +71,7 @@ export function desiredResultsJob(
   };
   const spec = {
     backoffLimit: ATTEMPTS - 1,
+    activeDeadlineSeconds: deadlineSeconds,
     podFailurePolicy: {
       rules: [{ action: "FailJob", onExitCodes: { containerName: "push", operator: "In", values: [NEEDS_PERSON] } }],
     },

@@ -88,9 +88,12 @@ async function ownEngine(values: Values): Promise<{ backend: Backend; what: stri
   const config = readConfig(model);
   const positions = contextOf(values.context, config);
   const device = await chooseDevice(values.device);
-  checkFit({ folder: model }, device, slots, positions);
   const threads = wholeNumber(values.threads, "--threads", 0);
-  const backend = new EngineBackend({ model, config, threads, device, slots, positions });
+  const backend = new EngineBackend({
+    ...{ model, config, threads, device, slots, positions },
+    checkFit: (weights) => checkFit({ folder: model, ...weights }, device, slots, positions),
+  });
+  checkFit({ folder: model }, device, slots, positions);
   return { backend, what: `${slots} slots of ${positions} tokens on ${deviceName(device)}` };
 }
 

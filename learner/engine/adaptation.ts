@@ -45,7 +45,7 @@ export interface Adaptation {
   /** The policy for others to use. @param dtype of a whole model's matrices; adapters are float32 */
   write(folder: string, weights: Parameters, dtype?: "F32" | "BF16"): void;
   /** @throws ModelError | EngineError when `folder` holds no policy that fits */
-  read(folder: string): ReadonlyMap<string, Float32Array>;
+  read(folder: string): Iterable<readonly [name: string, data: Float32Array]>;
 }
 
 /** @param adapter left out: every weight is trained. @throws ModelError for a folder that cannot be used */

@@ -49,7 +49,7 @@ export class CheckpointFiles {
 export function readCheckpoint(directory: string, model: Adaptation, policy: ModelState, wantsCritic: boolean) {
   const optimizer = path.join(directory, "policy-optimizer.safetensors");
   const masters = readMasters(optimizer, policy);
-  const weights = masters.size > 0 ? masters : model.read(path.join(directory, "policy"));
+  const weights = masters.size > 0 ? masters : new Map(model.read(path.join(directory, "policy")));
   const taken: TakenSteps | undefined = readMoments(optimizer, policy);
   const folder = path.join(directory, "critic");
   if (!wantsCritic || !fs.existsSync(folder)) return { weights, taken };

@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import {
   type Engine,
+  type LogProbs,
   type PolicySample,
   type PolicyStep,
   type PretrainStep,
@@ -430,6 +431,26 @@ test("the reference generates with the model folder's weights, whatever is train
     assert.deepEqual(await generate("reference"), start);
     assert.deepEqual(await generate(), trained);
   });
+});
+
+test("without a reference the policy works, and what needs the reference is refused", async () => {
+  await withTrainer(
+    async (trainer) => {
+      const options = { temperature: 1, values: false };
+      const refused = { code: "reference", message: /the engine was started without a reference/ };
+      await assert.rejects(trainer.evaluate(samples(1), options), refused);
+      const how = { seeds: [0], temperature: 0, topP: 1, maxNewTokens: 4 };
+      const prompts = samples(1).map(({ prompt }) => prompt);
+      await assert.rejects(trainer.generate(prompts, { ...how, weights: "reference" }), refused);
+      const [{ response }] = (await trainer.generate(prompts, how)) as [Response];
+      const sequence = { prompt: prompts[0]!, response };
+      const [{ logProbs }] = (await trainer.evaluate([sequence], { ...options, reference: false })) as [LogProbs];
+      await withTrainer(async (whole) => {
+        assert.deepEqual((await whole.evaluate([sequence], options))[0]!.logProbs, logProbs);
+      });
+    },
+    { reference: false },
+  );
 });
 
 test("what cannot be served is refused with its reason", async () => {

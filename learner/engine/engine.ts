@@ -63,6 +63,8 @@ export interface EngineOptions {
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */
   critic?: boolean;
+  /** whether there is a reference, which is a second copy where every weight is trained; default true */
+  reference?: boolean;
 }
 
 export interface Sequence {
@@ -217,7 +219,10 @@ export interface Engine {
   load(directory: string): Promise<void>;
   /** Writes the policy's weights alone into `directory`: a Hugging Face folder, or with an adapter one of PEFT. */
   savePolicy(directory: string): Promise<void>;
-  /** Takes the policy's weights from a folder that `savePolicy` wrote, after the rows that are being generated; moments are dropped. */
+  /**
+   * Takes the policy's weights from a folder that `savePolicy` wrote, after the rows that are being generated; moments are dropped. Reads one
+   * weight after the other into place: after an error the policy is a mixture until a call succeeds.
+   */
   loadPolicy(directory: string): Promise<void>;
   /** sha256 over the bytes of all weights and moments, hex. */
   digest(): Promise<string>;

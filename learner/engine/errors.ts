@@ -1,4 +1,4 @@
 import { CodedError } from "./graph/errors.ts";
 
-/** The engine cannot serve a request: batch, step, checkpoint, memory, worker, compute. */
+/** The engine cannot serve a request: batch, step, checkpoint, memory, worker, compute, reference. */
 export class EngineError extends CodedError<string> {}

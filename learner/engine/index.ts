@@ -48,7 +48,7 @@ export { type Adapter, adapterNames, adapterScale, PROJECTIONS } from "./model/l
 export { MappedWeights, modelIdentity } from "./model/mapped.ts";
 // Random numbers that depend on a seed and a purpose alone.
 export { permutation, seedFor, uniforms } from "./model/random.ts";
-export { readTensor } from "./model/safetensors.ts";
+export { readHeader, readTensor } from "./model/safetensors.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
 export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
 export { type MemoryPlan, type PlanRequest, SURROUNDINGS_BYTES } from "./plan.ts";

@@ -41,7 +41,7 @@ export class ModelState {
   }
 
   /** Goes on from these weights and moments. */
-  restore(weights: ReadonlyMap<string, Float32Array>, taken: TakenSteps | undefined): void {
+  restore(weights: Iterable<readonly [name: string, data: Float32Array]>, taken: TakenSteps | undefined): void {
     for (const [name, data] of weights) this.weights.set(name, data);
     this.moments = taken?.moments;
     this.steps = taken?.steps ?? 0;

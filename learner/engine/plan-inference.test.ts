@@ -52,6 +52,16 @@ test("slots are divided among GPUs, an adapter and a second model count, and so 
   assert.equal(of(longer, "cache").hostBytes, 2 * of(REQUEST, "cache").hostBytes);
 });
 
+test("weights that can be replaced are one float32 copy, on a GPU also one there and bfloat16 matrices", () => {
+  const whole: InferenceRequest = { ...REQUEST, models: [{ folder, whole: true }] };
+  const { hostBytes } = of(whole, "weights");
+  assert.ok(hostBytes >= 2 * of(REQUEST, "weights").hostBytes && hostBytes < 1.001 * 2 * bytes, `${hostBytes}`);
+  const there = of({ ...whole, device: CUDA }, "weights");
+  assert.equal(there.hostBytes, hostBytes, "the learner's next weights arrive here");
+  const matrices = there.gpuBytes - hostBytes;
+  assert.ok(matrices > 0.8 * (hostBytes / 2) && matrices < hostBytes / 2, `${matrices}`);
+});
+
 test("what does not fit is refused in one line, with the slots that fit; workers share a CPU's memory where that helps", () => {
   assert.throws(
     () => fitInference(REQUEST, host(10 * GB), NAMED),

@@ -1,10 +1,15 @@
-/** The memory of a process that generates and trains nothing: a model's files as they are and one KV cache; no gradients, optimiser or critic. */
+/**
+ * The memory of a process that generates and trains nothing: a model's files as they are, or float32 weights that can be replaced, and one KV
+ * cache; no gradients, optimiser or critic.
+ */
 import { EngineError } from "./errors.ts";
 import { type Budget, fits, shortage } from "./fit.ts";
+import { layoutOf } from "./graph/parameters.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
 import { adapterParameters, type LoraConfig } from "./model/lora.ts";
 import { MappedWeights } from "./model/mapped.ts";
+import { parameters } from "./model/weights.ts";
 import {
   CUDA_BYTES,
   type MemoryPlan,
@@ -17,11 +22,12 @@ import {
   WORKER_BYTES,
 } from "./plan.ts";
 import { castBytes, type GenerationShape, generationMemory } from "./plan-generation.ts";
+import { roundedBytes } from "./rounded-weights.ts";
 import type { Device } from "./runtime/device.ts";
 
 export interface InferenceRequest {
-  /** folders of the models that are open at a time, each with its adapter */
-  models: readonly { folder: string; lora?: LoraConfig | undefined }[];
+  /** folders of the models that are open at a time, each with its adapter. `whole`: all weights can be replaced (`loadPolicy`) */
+  models: readonly { folder: string; lora?: LoraConfig | undefined; whole?: boolean }[];
   /** batches that are generated one after the other */
   shapes: readonly GenerationShape[];
   device: Device;
@@ -46,9 +52,13 @@ const SESSIONS = 2;
 export function inferencePlan(request: InferenceRequest): MemoryPlan {
   const { models, shapes, device, devices, workers = devices?.length ?? 1, surroundingBytes = 0 } = request;
   const onGpu = device.kind === "cuda";
-  const opened = models.map(({ folder, lora }) => ({ weights: MappedWeights.planned(folder), lora }));
+  const opened = models.map(({ folder, ...rest }) => ({ weights: MappedWeights.planned(folder), ...rest }));
   const sum = <T>(items: readonly T[], of: (item: T) => number) => items.reduce((total, item) => total + of(item), 0);
-  const files = sum(opened, ({ weights }) => sum(weights.tensors, ({ length }) => length));
+  const files = sum(opened, ({ weights, whole }) => (whole ? 0 : sum(weights.tensors, ({ length }) => length)));
+  const wholes = opened.filter(({ whole }) => whole).map(({ weights }) => parameters(weights.config));
+  const replaced = sum(wholes, (shapes) => DTYPES.float32.bytes * layoutOf(shapes).size);
+  // a GPU multiplies bfloat16 copies of the matrices
+  const halves = onGpu ? sum(wholes, (shapes) => roundedBytes(shapes).matrices) : 0;
   const adapters = sum(opened, ({ weights: { config }, lora }) =>
     lora ? sum(adapterParameters(config, lora), ({ shape }) => DTYPES.float32.bytes * elementCount(shape)) : 0,
   );
@@ -72,7 +82,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
   const [many, each] =
     models.length > 1
       ? ["the models as they are in their files", `, for each of ${models.length} models`]
-      : ["the model as it is in its files", ""];
+      : [wholes.length > 0 ? "the whole model in float32" : "the model as it is in its files", ""];
   const weights = `${many}${adapters > 0 ? ", an adapter" : ""}`;
   const batches = own.map(({ rows, promptTokens, responseTokens }) => `${rows} x ${promptTokens + responseTokens}`);
   const slots = `keys and values of ${batches.join(" or ")} tokens${each}`;
@@ -81,8 +91,8 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
       ? planRow("process", "Node.js, ONNX Runtime, CUDA", process + PROVIDER_BYTES + nodes * NODE_BYTES, CUDA_BYTES)
       : planRow("process", "Node.js, ONNX Runtime", process),
     onGpu
-      ? planRow("weights", weights, adapters, files + adapters + joined)
-      : planRow("weights", weights, files + adapters),
+      ? planRow("weights", weights, adapters + replaced, files + adapters + joined + replaced + halves)
+      : planRow("weights", weights, files + adapters + replaced),
     row(
       "cache",
       slots,

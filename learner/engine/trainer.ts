@@ -41,7 +41,7 @@ export class Trainer implements Engine {
   readonly #config: ModelConfig;
   /** attention blocks */
   readonly #blocks: number;
-  readonly #reference: ModelState;
+  readonly #reference: ModelState | undefined;
   readonly #workers: Workers;
   readonly #files: CheckpointFiles;
   readonly policy: ModelState;
@@ -64,11 +64,12 @@ export class Trainer implements Engine {
     if (folder) this.policy.restore(this.#model.read(folder), undefined);
     // which looks at all of the model's weights
     else if (policy.length > 0) for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
-    this.#reference = new ModelState(policy, folder ? undefined : this.policy.weights.copy().data);
+    if (options.reference ?? true)
+      this.#reference = new ModelState(policy, folder ? undefined : this.policy.weights.copy().data);
     this.#files = new CheckpointFiles(options);
     this.#workers = new Workers(options, onFailure, start);
     this.#workers.attach("policy", this.policy);
-    this.#workers.attach("reference", this.#reference);
+    if (this.#reference) this.#workers.attach("reference", this.#reference);
   }
 
   /** All workers have read the model folder. @throws what they could not do */
@@ -78,12 +79,14 @@ export class Trainer implements Engine {
 
   async generate(prompts: Int32Array[], options: GenerateOptions, listener?: Listener): Promise<Response[]> {
     const { weights = "policy", eosIds = this.#model.eosIds, ...how } = options;
+    if (weights === "reference") this.#checkReference();
     return this.#workers.generate(weights, prompts, { ...how, eosIds }, listener);
   }
 
   async evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]> {
     this.#check(batch);
-    const unchanged = this.policy.untrained(this.#reference);
+    if (options.reference ?? true) this.#checkReference();
+    const unchanged = this.#reference && this.policy.untrained(this.#reference);
     if (options.values && !this.critic) await this.initializeCritic(0);
     const groups = this.#microBatches(batch);
     const feeds = this.#feeds(groups, batch, ({ rows }) => logProbFeeds(rows, options.temperature));
@@ -265,6 +268,10 @@ export class Trainer implements Engine {
       const samples = indices.map((i) => batch[i]);
       return { ...decoderFeeds(rows, this.#config, this.#blocks), ...also({ rows, indices, samples }) };
     });
+  }
+
+  #checkReference(): void {
+    if (!this.#reference) throw new EngineError("reference", "the engine was started without a reference");
   }
 
   #check(batch: readonly Sequence[]): void {

@@ -47,8 +47,8 @@ async function runOf(directory: string, o: Setting = {}) {
   let ended = 0;
   const add = (task: string, kind: Sample["kind"], index: number, { iteration, purpose, previous }: Added) => {
     launched.push({ task, kind, index, previous });
-    const { completed, queued, running, lost } = store.totals();
-    const id = `s${completed + queued + running + lost}`;
+    const { completed, queued, running, lost, discarded } = store.totals();
+    const id = `s${completed + queued + running + lost + discarded}`;
     const fields = { task, kind, previous, purpose, iteration, lineage: store.lineage, executionSeed: index };
     store.addSamples([newSample(id, fields)]);
   };
@@ -57,6 +57,8 @@ async function runOf(directory: string, o: Setting = {}) {
     Array.from({ length: count }, (_, i) => i).filter((i) => there.every(({ executionSeed }) => executionSeed !== i));
   const summary: { evaluation: Evaluation } = o.summary ?? { evaluation: {} };
   const told: string[] = [];
+  /** Programs that are done, of how many, as they are shown. */
+  const progress: { total: number; shown: number[] } = { total: 0, shown: [] };
   const run = {
     directory,
     store,
@@ -80,7 +82,13 @@ async function runOf(directory: string, o: Setting = {}) {
         return task as unknown as Task;
       }),
     ),
-    phases: { enter: () => {}, show: () => {} },
+    phases: {
+      enter: (_: string, total: number, done = 0) => {
+        progress.total = total;
+        progress.shown.push(done);
+      },
+      show: (done: number) => void progress.shown.push(done),
+    },
     files: {
       summary,
       announceEvaluation: () => {},
@@ -119,7 +127,7 @@ async function runOf(directory: string, o: Setting = {}) {
       },
     },
   };
-  return { run: run as unknown as Evaluating, launched, summary, told, close: () => store.close() };
+  return { run: run as unknown as Evaluating, launched, summary, told, progress, close: () => store.close() };
 }
 
 function finish(store: Store, lease: { execution: string; number: number; fence: string }, score: number | undefined) {
@@ -297,9 +305,12 @@ test("several tasks: each has its own numbers, programs and improvements; one th
   await evaluatePolicy(first.run, "before");
   first.close();
   const tasks = ["diamonds", "wage"];
-  const { run, launched, summary, close } = await runOf(directory, { tasks, scores: (index) => 50 - index });
+  const { run, launched, summary, progress, close } = await runOf(directory, {
+    ...{ tasks, scores: (index) => 50 - index },
+  });
   Object.assign(summary, first.summary);
   await evaluatePolicy(run, "before");
+  assert.deepEqual([progress.total, ...new Set(progress.shown)], [8, 0, 1, 2, 3, 4, 5, 6, 7, 8], "wage's alone");
   assert.deepEqual([...new Set(launched.map(({ task }) => task))], ["wage"]);
   const { diamonds, wage } = summary.evaluation.tasks!;
   assert.deepEqual([diamonds?.before?.bestScore, diamonds?.before?.samples], [7, 4]);
@@ -312,4 +323,24 @@ test("several tasks: each has its own numbers, programs and improvements; one th
     /on diamonds[\s\S]*on wage[\s\S]*programs\/wage\/before-/,
   );
   close();
+});
+
+test("a task that was removed while it was evaluated, and comes back later: all of its programs are of the new policy", async () => {
+  const directory = folder();
+  const evaluation = { improve: false };
+  const tasks = ["diamonds", "wage"];
+  const first = await runOf(directory, { tasks, evaluation, scores: (index) => 10 - index, interruptAfter: 6 });
+  await assert.rejects(evaluatePolicy(first.run, "before"), /interrupted/);
+  first.run.grades.gradeFinished();
+  assert.equal(first.run.store.discardOtherTasks(["diamonds"]), 2, "wage has two graded programs, and two that wait");
+  first.close();
+  const second = await runOf(directory, { tasks, evaluation, scores: () => 1 });
+  second.run.progress.state = { ...second.run.progress.state, iteration: 3 };
+  await evaluatePolicy(second.run, "before");
+  const { wage } = second.summary.evaluation.tasks!;
+  assert.deepEqual(
+    [wage?.before?.iteration, wage?.before?.samples, wage?.before?.meanScore, second.progress.shown.at(-1)],
+    [3, 4, 1, second.progress.total],
+  );
+  second.close();
 });

@@ -77,11 +77,17 @@ export async function evaluatePolicy(run: Evaluating, when: Moment): Promise<voi
   const purpose = purposeOf(run, when);
   const { scratch, improve } = armsOf(spec);
   const total = tasks.length * (scratch + improve);
-  const launched = ({ name }: Task, kind: Sample["kind"]) =>
-    store.samplesFor(purpose).filter((sample) => sample.task === name && sample.kind === kind);
+  // Programs of a task that was removed in between and came back are launched anew.
+  const launched = (task: Task, kind: Sample["kind"]) =>
+    samplesOf(run, task, purpose, iteration).filter((sample) => sample.kind === kind && sample.state !== "discarded");
+  const completed = () => store.counts(purpose).completed;
+  const own = tasks.flatMap((task) => samplesOf(run, task, purpose, iteration).filter(isCompleted)).length;
+  // of tasks that were evaluated earlier, or by another policy
+  const others = completed() - own;
+  const enter = () => phases.enter("evaluatePolicy", total, completed() - others);
 
-  phases.enter("evaluatePolicy", total, store.counts(purpose).completed);
-  const showProgress = () => phases.show(store.counts(purpose).completed, saidOf(when, iteration));
+  enter();
+  const showProgress = () => phases.show(completed() - others, saidOf(when, iteration));
   showProgress();
   store.events.on("finished", showProgress);
   try {
@@ -89,13 +95,13 @@ export async function evaluatePolicy(run: Evaluating, when: Moment): Promise<voi
       const there = launched(task, "scratch");
       await rollout.launchScratch(task.name, { count: scratch, there }, iteration, purpose);
     }
-    await allFinished(run, purpose, total);
+    await allFinished(run, purpose, enter);
     for (const task of tasks) {
       const valid = launched(task, "scratch").filter(({ grade }) => grade?.valid);
       const there = launched(task, "improve");
       await rollout.launchImprovements(task.name, { count: improve, there }, valid, iteration, purpose);
     }
-    await allFinished(run, purpose, total);
+    await allFinished(run, purpose, enter);
   } finally {
     store.events.off("finished", showProgress);
   }
@@ -116,11 +122,11 @@ function isKnown(run: Evaluating, { name }: Task, when: Moment): boolean {
 const trainedBy = ({ store, progress }: Pick<Evaluating, "store" | "progress">): number =>
   store.originOf({ lineage: store.lineage, iteration: progress.state.iteration });
 
-async function allFinished(run: Evaluating, purpose: string, total: number): Promise<void> {
-  const { store, server, phases, grades, waiting } = run;
+async function allFinished(run: Evaluating, purpose: string, enter: () => void): Promise<void> {
+  const { store, server, grades, waiting } = run;
   for (;;) {
     const { queued, running, completed } = store.counts(purpose);
-    phases.enter("evaluatePolicy", total, completed);
+    enter();
     if (queued + running === 0) break;
     await server.waitForFinished(completed + 1, { ...waiting, purpose });
   }
@@ -132,8 +138,8 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
   const { iteration } = run.progress.state;
   const { seed } = run.spec;
   const scale = scaleOf(task);
-  const programs = programsOf(run, task, purpose);
-  const lost = samplesOf(run, task, purpose).filter(({ state }) => state === "lost").length;
+  const programs = programsOf(run, task, purpose, iteration);
+  const lost = samplesOf(run, task, purpose, iteration).filter(({ state }) => state === "lost").length;
   const found = summarize(programs, scale, { iteration, lost, seed });
   const { evaluation: all } = files.summary;
   const known = evaluationOf(all, task.name);
@@ -145,7 +151,8 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
     ...(when === "during" ? { during: [...earlier, { ...found, lineage: trainedBy(run) }] } : { [when]: found }),
   };
   // Its programs are gone where the run was evaluated by an older longrun.
-  const before = when === "after" ? programsOf(run, task, purposeOf(run, "before")) : [];
+  const before =
+    when === "after" && known.before ? programsOf(run, task, purposeOf(run, "before"), known.before.iteration) : [];
   if (before.length > 0) own.change = changeOf(before, programs, scale, seed);
   const evaluation = withEvaluation(all, own, run.tasks.areSeveral);
   if (when !== "during") await writePrograms(run, task, when, programs, evaluation.tasks ? [task.name] : []);
@@ -157,13 +164,16 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
   if (when === "during") files.tell(of + evaluationSentence(found, task.grader.metric));
 }
 
-const samplesOf = ({ store }: Evaluating, { name }: Task, purpose: string): Sample[] =>
-  store.samplesFor(purpose).filter((sample) => sample.task === name);
+/** Returns a task's samples of one policy. `evaluation-before` may have those of an earlier one, if the task was removed and came back. */
+const samplesOf = ({ store }: Evaluating, { name }: Task, purpose: string, iteration: number): Sample[] =>
+  store.samplesFor(purpose).filter((sample) => sample.task === name && sample.iteration === iteration);
+
+const isCompleted = ({ state }: Sample): boolean => state === "finished" || state === "notExecuted";
 
 /** Returns the evaluated programs without the lost ones, which say nothing about the policy. */
-function programsOf(run: Evaluating, task: Task, purpose: string): EvaluatedProgram[] {
-  return samplesOf(run, task, purpose)
-    .filter(({ state }) => state === "finished" || state === "notExecuted")
+function programsOf(run: Evaluating, task: Task, purpose: string, iteration: number): EvaluatedProgram[] {
+  return samplesOf(run, task, purpose, iteration)
+    .filter(isCompleted)
     .map((sample): EvaluatedProgram => {
       const { id, kind, previous, grade: { valid = false, score, reward } = {}, result } = sample;
       const reported = valid ? reportedScore(run, task, sample) : undefined;

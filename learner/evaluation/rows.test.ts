@@ -43,6 +43,8 @@ test("an evaluation in Markdown: names the protocol, both kinds of prompt, inter
       .map((cell) => cell.trim()),
   );
   assert.deepEqual(cells[0], ["", "before training", "after 12 iterations", "change"]);
+  const cameLater = evaluationMarkdown({ ...evaluation, before: summary(before, 5) });
+  assert.match(cameLater, /\| before the task, after 5 iterations +\|/);
   const of = (label: string) => cells.filter(([first]) => first === label);
   assert.deepEqual(
     of("programs").map((row) => row.slice(1, 3)),

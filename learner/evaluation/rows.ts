@@ -4,9 +4,13 @@ import type { Change, Evaluation, EvaluationSummary, Figures, Interval, Statisti
 
 export const WHENS: readonly When[] = ["before", "after", "model"];
 
+const afterIterations = (iteration: number) =>
+  `after ${count(iteration)} ${iteration === 1 ? "iteration" : "iterations"}`;
+
 const headOf: Record<When, (summary: EvaluationSummary) => string> = {
-  before: () => "before training",
-  after: ({ iteration }) => `after ${count(iteration)} ${iteration === 1 ? "iteration" : "iterations"}`,
+  // a task that was added later
+  before: ({ iteration }) => (iteration > 0 ? `before the task, ${afterIterations(iteration)}` : "before training"),
+  after: ({ iteration }) => afterIterations(iteration),
   model: () => "the model",
 };
 

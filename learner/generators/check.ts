@@ -1,9 +1,9 @@
 /** Whether a generator's log-probs are those of the learner's weights. */
 import type { Engine } from "../engine/index.ts";
-import type { GeneratorState } from "./protocol.ts";
-
-/** Rows of each generator and policy version that are compared. */
-export const CHECKED_ROWS = 2;
+import type { Faults } from "./faults.ts";
+import type { GeneratorState, WeightsName } from "./protocol.ts";
+import type { Row, VersionedResponse } from "./queue.ts";
+import type { RemoteGenerator } from "./remote.ts";
 
 /**
  * Largest mean over a row's tokens of |log-prob of the generator - log-prob of the learner|, nats. `cpu`: both compute in float32. `cuda`: one of
@@ -11,12 +11,77 @@ export const CHECKED_ROWS = 2;
  */
 export const MEAN_DIFFERENCE_LIMITS = { cpu: 0.001, cuda: 0.05 };
 
-export function differenceLimit(devices: readonly GeneratorState["device"][]): number {
-  return MEAN_DIFFERENCE_LIMITS[devices.includes("cuda") ? "cuda" : "cpu"];
+export interface LogProbCheckOptions {
+  engine: Pick<Engine, "evaluate">;
+  /** The learner's device. */
+  device: GeneratorState["device"];
+  /** Whether the learner's weights are those of this policy version now. */
+  isCurrent: (policyVersion: number) => boolean;
+  faults: Faults;
+}
+
+export class LogProbCheck {
+  readonly #o: LogProbCheckOptions;
+
+  constructor(options: LogProbCheckOptions) {
+    this.#o = options;
+  }
+
+  /**
+   * Returns whether a generator's rows with these weights may be used. Compares its first rows with the learner's log-probs; later rows wait
+   * for these comparisons.
+   *
+   * @param check what the generator had when the row was sent
+   */
+  async passes(
+    generator: RemoteGenerator,
+    weights: WeightsName,
+    check: RemoteGenerator["check"],
+    row: Row,
+    response: VersionedResponse,
+  ): Promise<boolean> {
+    if (check.left > 0) {
+      check.left--;
+      const before = check.sameLogProbs;
+      check.sameLogProbs = before.then(
+        async (same) => same && (await this.#isLearners(generator, weights, row, response)),
+      );
+    }
+    return check.sameLogProbs;
+  }
+
+  /** Whether a row's log-probs are the learner's own. A learner with newer weights cannot tell: then what it found before counts. */
+  async #isLearners(
+    generator: RemoteGenerator,
+    { policyVersion, digest }: WeightsName,
+    { prompt, call }: Row,
+    response: VersionedResponse,
+  ): Promise<boolean> {
+    const { isCurrent, engine, device, faults } = this.#o;
+    const { temperature } = call.options;
+    if (temperature === 0) return true; // log-probs at temperature 0 are those at 1, which training does not compute
+    if (!isCurrent(policyVersion)) {
+      faults.counts.uncheckedRows++;
+      return generator.proven;
+    }
+    const difference = await meanDifference(engine, { prompt, ...response }, temperature);
+    const isGpu = [device, generator.state?.device].includes("cuda");
+    const limit = MEAN_DIFFERENCE_LIMITS[isGpu ? "cuda" : "cpu"];
+    if (difference <= limit) {
+      generator.proven = true;
+      return true;
+    }
+    if (generator.mistrusted === digest) return false;
+    generator.mistrusted = digest;
+    generator.proven = false;
+    const found = `its log-probs differ from the learner's by ${difference.toPrecision(3)} nats a token, more than ${limit}`;
+    faults.report(generator, "logProbs", `${found}: it has other weights, another model or another temperature`);
+    return false;
+  }
 }
 
 /** Returns the mean absolute difference of a row's log-probs and those of the learner's current policy, nats a token. */
-export async function meanDifference(
+async function meanDifference(
   engine: Pick<Engine, "evaluate">,
   row: { prompt: Int32Array; response: Int32Array; logProbs: Float32Array },
   temperature: number,

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import {
   type AdapterOptions,
   type Device,
+  type InferenceRequest,
   type ModelConfig,
   type ModelError,
   type RunningEngine,
@@ -22,6 +23,8 @@ export interface EngineBackendOptions {
   slots: number;
   /** Most tokens of a prompt and its response. */
   positions: number;
+  /** Called before the engine is started. @throws if it does not fit into memory with such weights */
+  checkFit: (weights: Omit<InferenceRequest["models"][number], "folder">) => void;
 }
 
 export class EngineBackend implements Backend {
@@ -58,6 +61,7 @@ export class EngineBackend implements Backend {
         this.#engine = undefined;
       }
       if (!this.#engine) {
+        this.#o.checkFit(lora ? { lora } : { whole: true });
         this.#engine = await this.#start(lora && { ...lora, seed: 0, folder });
         this.#startedFor = wanted;
         if (lora) return;
@@ -103,6 +107,7 @@ export class EngineBackend implements Backend {
 
   #start(adapter: AdapterOptions | undefined): Promise<RunningEngine> {
     const { model, threads, device, slots, positions } = this.#o;
-    return startEngine({ model, threads, device, slots, positions, adapter });
+    // a reference would be a second copy of full weights
+    return startEngine({ model, threads, device, slots, positions, adapter, critic: false, reference: false });
   }
 }

@@ -1,12 +1,13 @@
 /** One generator as the learner sees it: its state, the weights that it has, and the rows that it generates. */
 import type { TlsBuffers } from "../../proto/tls-folder.ts";
 import type { Address } from "./addresses.ts";
-import { CHECKED_ROWS } from "./check.ts";
 import { GeneratorClient } from "./client.ts";
 import { GeneratorError } from "./errors.ts";
 import { type GeneratorState, isSame, type RowAnswer, type RowRequest, type WeightsName } from "./protocol.ts";
 import type { PublishedWeights } from "./weights.ts";
 
+/** Rows of each generator and policy version whose log-probs are compared with the learner's. */
+const CHECKED_ROWS = 2;
 /** Rows beyond its slots that wait at a generator, as a share of them: a slot that becomes free has its next row at once. */
 const WAITING_SHARE = 1 / 8;
 /** Longest that a generator may take for weights: it first ends the rows that it generates. */

@@ -1,9 +1,11 @@
 /**
  * A generator whose engine is a vLLM server on the same machine. Shapes are those of vLLM's `entrypoints/openai/completion/protocol.py` and
- * `entrypoints/serve/lora/protocol.py`, commit 002032ee2b18e1f7bd924ec47b62504ba3866063.
+ * `entrypoints/serve/lora/protocol.py`, commit 002032ee2b18e1f7bd924ec47b62504ba3866063; for full weights of `entrypoints/serve/dev` and
+ * `entrypoints/rl/online/api_router.py` of vLLM 0.32.0.
  */
-import { rename, rm } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { readHeader } from "../engine/index.ts";
 import type { Backend, Row } from "./backend.ts";
 import { GeneratorError } from "./errors.ts";
 import { callJson } from "./http.ts";
@@ -22,14 +24,18 @@ export interface VllmOptions {
   device: Backend["device"];
 }
 
-/** Prefix of the names of adapters. */
+/** Prefix of the names of adapters and of full weights. */
 const PREFIX = "longrun-";
+/** vLLM's weight version while full weights are loaded. */
+const LOADING = `${PREFIX}loading`;
 /** Log-probs that vLLM gives for a probability of 0. */
 const LEAST_LOG_PROB = -9999;
 /** Any token that no model is certain of. */
 const ONLY_TOKEN = 7;
 /** Seconds that vLLM may take to load an adapter or to say which models it has. */
 const ANSWER_SECONDS = 120;
+/** Seconds that vLLM may take to read full weights. */
+const RELOAD_SECONDS = 900;
 
 interface Completion {
   choices?: {
@@ -54,6 +60,9 @@ export class VllmBackend implements Backend {
   readonly #o: VllmOptions;
   /** The newest last. */
   #adapters: LoadedAdapter[] = [];
+  /** Name of the full weights that vLLM has in place of its base model's; undefined: none, or adapters. */
+  #whole: string | undefined;
+  readonly #running = new Set<Promise<void>>();
 
   private constructor(options: VllmOptions) {
     this.#o = options;
@@ -90,22 +99,29 @@ export class VllmBackend implements Backend {
 
   /** vLLM that was started again has none. */
   async hasWeights(): Promise<boolean> {
+    if (this.#whole !== undefined) return (await this.#weightVersion()) === this.#whole;
     const { data = [] } = JSON.parse(await this.#call("/v1/models")) as { data?: { id: string }[] };
     const newest = this.#adapters.at(-1)?.name;
     return data.some(({ id }) => id === newest);
   }
 
-  /** Each version has a name of its own: vLLM's prefix cache goes by the name, and would mix two versions under one. */
   async load(folder: string, { policyVersion, digest, kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
-    if (kind !== "adapter")
-      throw new GeneratorError(
-        "request",
-        "vLLM takes adapters alone: train with model.adaptation.type LoRA, or use engine Longrun",
-      );
     const name = `${PREFIX}${policyVersion}-${digest.slice(0, 12)}`;
     const own = join(this.#o.adapterFolder, name);
     await rm(own, { recursive: true, force: true });
     await rename(folder, own);
+    if (kind === "adapter") return this.#loadAdapter(name, own);
+    try {
+      await this.#loadWhole(name, own);
+    } finally {
+      await rm(own, { recursive: true, force: true });
+    }
+  }
+
+  /** Each version has a name of its own: vLLM's prefix cache goes by the name, and would mix two versions under one. */
+  async #loadAdapter(name: string, own: string): Promise<void> {
+    if ((await this.#weightVersion())?.startsWith(PREFIX))
+      throw new GeneratorError("request", "vLLM has full weights in place of its base model's: start it again");
     const isThere = this.#adapters.at(-1)?.name === name && (await this.hasWeights());
     if (isThere) return;
     await this.#call("/v1/load_lora_adapter", { lora_name: name, lora_path: own });
@@ -115,26 +131,71 @@ export class VllmBackend implements Backend {
     if (replaced) await this.#unloadIfUnused(replaced);
   }
 
+  /**
+   * Puts full weights in the place of the base model's, once the running rows have ended. The prefix cache still has keys and values of the
+   * weights before: the version counts only when it is reset.
+   */
+  async #loadWhole(name: string, own: string): Promise<void> {
+    const remedy = "set VLLM_SERVER_DEV_MODE=1, train with model.adaptation.type LoRA, or use engine Longrun";
+    if ((await this.#weightVersion()) === undefined)
+      throw new GeneratorError("request", `this vLLM cannot replace its weights: ${remedy}`);
+    if (this.device === "cpu" && (await isTied(own)))
+      throw new GeneratorError(
+        "request",
+        "vLLM on a CPU does not replace an output layer that is tied to the embedding (tie_word_embeddings): use a GPU, or engine Longrun",
+      );
+    await Promise.allSettled(this.#running);
+    this.#whole = undefined;
+    await this.#call("/update_weight_version", { new_version: LOADING });
+    const reload = { method: "reload_weights", kwargs: { weights_path: own } };
+    await this.#call("/collective_rpc", reload, AbortSignal.timeout(RELOAD_SECONDS * 1000));
+    const { success } = JSON.parse(await this.#call("/reset_prefix_cache?reset_running_requests=true", {}));
+    if (success !== true) throw new GeneratorError("failed", "vLLM did not reset its prefix cache");
+    await this.#call("/update_weight_version", { new_version: name });
+    this.#whole = name;
+  }
+
   async generate(rows: readonly RowRequest[], signal: AbortSignal, onRow: (row: Row) => void): Promise<void> {
+    const running = this.#whole === undefined ? this.#adapted(rows, signal, onRow) : this.#plain(rows, signal, onRow);
+    this.#running.add(running);
+    await running.finally(() => this.#running.delete(running));
+  }
+
+  async #plain(rows: readonly RowRequest[], signal: AbortSignal, onRow: (row: Row) => void): Promise<void> {
+    // vLLM that was started again has its base model's weights under the same name
+    if (!(await this.hasWeights())) throw new GeneratorError("version", "vLLM has other weights: it was started again");
+    await this.#write(this.#o.modelName, rows, signal, onRow);
+  }
+
+  async #adapted(rows: readonly RowRequest[], signal: AbortSignal, onRow: (row: Row) => void): Promise<void> {
     const adapter = this.#adapters.at(-1);
     if (!adapter) throw new Error("rows came before weights");
     adapter.rows += rows.length;
-    const failed = new AbortController();
-    const either = AbortSignal.any([signal, failed.signal]);
-    const one = async (row: RowRequest) => {
-      try {
-        onRow(rowOf(row, await this.#complete(adapter.name, row, either)));
-      } catch (cause) {
-        failed.abort(cause); // one row alone is no answer: the learner sends the others elsewhere
-      }
-    };
     try {
-      await Promise.all(rows.map(one));
-      either.throwIfAborted();
+      await this.#write(adapter.name, rows, signal, onRow);
     } finally {
       adapter.rows -= rows.length;
       await this.#unloadIfUnused(adapter);
     }
+  }
+
+  async #write(
+    model: string,
+    rows: readonly RowRequest[],
+    signal: AbortSignal,
+    onRow: (row: Row) => void,
+  ): Promise<void> {
+    const failed = new AbortController();
+    const either = AbortSignal.any([signal, failed.signal]);
+    const one = async (row: RowRequest) => {
+      try {
+        onRow(rowOf(row, await this.#complete(model, row, either)));
+      } catch (cause) {
+        failed.abort(cause); // one row alone is no answer: the learner sends the others elsewhere
+      }
+    };
+    await Promise.all(rows.map(one));
+    either.throwIfAborted();
   }
 
   async close(): Promise<void> {}
@@ -157,20 +218,42 @@ export class VllmBackend implements Backend {
     await rm(adapter.folder, { recursive: true, force: true });
   }
 
+  /** Returns "default", or what was said last; undefined: this vLLM has no such endpoint. */
+  async #weightVersion(): Promise<string | undefined> {
+    const { status, text } = await this.#ask("/weight_info");
+    if (status === 404) return undefined;
+    if (status === 200) return (JSON.parse(text) as { weight_version: string }).weight_version;
+    throw refusal(status, "/weight_info", text);
+  }
+
   /** Returns the body of the answer. @param signal of a request that may take as long as a row does */
-  async #call(path: string, body?: object, signal = AbortSignal.timeout(ANSWER_SECONDS * 1000)): Promise<string> {
+  async #call(path: string, body?: object, signal?: AbortSignal): Promise<string> {
+    const { status, text } = await this.#ask(path, body, signal);
+    if (status === 200) return text;
+    throw refusal(status, path, text);
+  }
+
+  async #ask(path: string, body?: object, signal = AbortSignal.timeout(ANSWER_SECONDS * 1000)) {
     const { url } = this.#o;
-    const { status, text } = await callJson(new URL(path, url), { body, signal }).catch((cause: Error) => {
+    return callJson(new URL(path, url), { body, signal }).catch((cause: Error) => {
       signal.throwIfAborted();
       throw new GeneratorError("failed", `vLLM at ${url} does not answer: ${cause.message}`, { cause });
     });
-    if (status === 200) return text;
-    throw new GeneratorError(
-      status === 400 ? "request" : "failed",
-      `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`,
-    );
   }
 }
+
+/** Whether the output layer is the embedding. On a CPU vLLM has a packed copy of it, which `reload_weights` leaves as it was. */
+async function isTied(folder: string): Promise<boolean> {
+  const files = (await readdir(folder)).filter((name) => name.endsWith(".safetensors"));
+  const tensors = files.flatMap((name) => readHeader(join(folder, name)).tensors);
+  return !tensors.some(({ name }) => name === "lm_head.weight");
+}
+
+const refusal = (status: number | undefined, path: string, text: string) =>
+  new GeneratorError(
+    status === 400 ? "request" : "failed",
+    `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`,
+  );
 
 function rowOf({ id }: RowRequest, { choices = [] }: Completion): Row {
   const { token_ids: tokens, logprobs, finish_reason: finish } = choices[0] ?? {};

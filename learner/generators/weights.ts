@@ -1,10 +1,11 @@
 /** The weights of one policy version as files, and the body that brings them to a generator. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { Engine } from "../engine/index.ts";
 import type { WeightsFile, WeightsKind, WeightsName } from "./protocol.ts";
 
 export interface PublishedWeights extends WeightsName {
@@ -15,6 +16,25 @@ export interface PublishedWeights extends WeightsName {
 
 /** A generator has the configuration and the tokenizer already. */
 const IS_WEIGHTS = /\.safetensors$|\.safetensors\.index\.json$|^adapter_config\.json$/;
+
+/**
+ * Writes the learner's weights into the directory's folder for this policy version, and returns them.
+ *
+ * @param before the version before; undefined: none, and the directory has only what a killed learner left
+ */
+export async function writeWeights(
+  engine: Pick<Engine, "savePolicy">,
+  directory: string,
+  policyVersion: number,
+  before: PublishedWeights | undefined,
+): Promise<PublishedWeights> {
+  const folder = join(directory, String(policyVersion));
+  // what a learner that was killed has left would lie on the volume until the run ends
+  await rm(before ? folder : directory, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  await engine.savePolicy(folder);
+  return weightsIn(folder, policyVersion);
+}
 
 /** Returns the files of a folder that `Engine.savePolicy` wrote, and their digest. */
 export async function weightsIn(folder: string, policyVersion: number): Promise<PublishedWeights> {

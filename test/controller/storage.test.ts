@@ -136,6 +136,20 @@ describe("storage", { skip, concurrency: 4 }, () => {
     });
   });
 
+  test("a copy that gets no node is given up after deadlineSeconds, and the finished run goes", async () => {
+    const stuck = await world.namespace();
+    world.holds = ({ metadata }) => metadata.namespace === stuck && metadata.name.startsWith("run-results");
+    await world.createRun(stuck, "run", { results: { s3: S3, deadlineSeconds: 5, intervalSeconds: 600 } });
+    const learner = await eventually(() => world.learners.get(`${stuck}/run`));
+    learner.say(checkpoint(1));
+    learner.say({ phase: Phase.SUCCEEDED, message: "done" });
+    await eventually(async () => (await world.status(stuck, "run")).phase === "Succeeded");
+    await hasEvent(stuck, /^ResultsNotPushed: .*it did not end within 5 s \(spec\.results\.deadlineSeconds\)/);
+    await eventually(async () => /did not end within 5 s/.test((await results(stuck))?.message ?? ""));
+    await world.patchRun(stuck, "run", { ttlSecondsAfterFinished: 0 });
+    await eventually(async () => (await world.run(stuck, "run")) === undefined);
+  });
+
   test("a retained volume is deleted when its time is over, and not while its run is there", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 2 } } });
     const kept = await start({ learner: { storage: { retain: "Always" } } });

@@ -1,6 +1,7 @@
 /**
  * A server with the part of vLLM's API that a generator uses, and our engine behind it. Shapes, statuses and messages are those of vLLM's
- * `entrypoints/openai/completion/protocol.py` at commit 002032ee2b18e1f7bd924ec47b62504ba3866063, and of a vLLM 0.32.0 that was asked.
+ * `entrypoints/openai/completion/protocol.py` at commit 002032ee2b18e1f7bd924ec47b62504ba3866063, and of a vLLM 0.32.0 that was asked; of full
+ * weights those of `entrypoints/serve/dev` and `entrypoints/rl/online/api_router.py` in vLLM 0.32.0.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -22,7 +23,17 @@ interface Completion {
 export class FakeVllm {
   readonly #model: string;
   readonly #adapters = new Map<string, RunningEngine>();
-  #base: RunningEngine | undefined;
+  #base: Promise<RunningEngine> | undefined;
+  #weightVersion = "default";
+  #running = 0;
+  /** VLLM_SERVER_DEV_MODE=1: full weights can be loaded. */
+  devMode = false;
+  /** The prefix cache has entries of the weights that were before. */
+  cacheIsStale = false;
+  /** The answer of /reset_prefix_cache. */
+  resets = true;
+  /** What a client must not do to weights and cache. */
+  readonly misuse: string[] = [];
   /** Behaves like vLLM's default `--logprobs-mode raw_logprobs`. */
   rawLogProbs = false;
   readonly #server = createServer((request, response) => void this.#respond(request, response));
@@ -38,15 +49,17 @@ export class FakeVllm {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Unloads all adapters, as after a restart. */
+  /** Has only the base model, as after a restart. */
   async forget(): Promise<void> {
     for (const engine of this.#adapters.values()) await engine.close();
     this.#adapters.clear();
+    await (await this.#base)?.close();
+    this.#base = undefined;
+    this.#weightVersion = "default";
   }
 
   async close(): Promise<void> {
     await this.forget();
-    await this.#base?.close();
     this.#server.closeAllConnections();
     this.#server.close();
   }
@@ -68,8 +81,24 @@ export class FakeVllm {
         object: "list",
         data: ["policy", ...this.loaded].map((id) => ({ id, object: "model" })),
       });
+    if (path === "/weight_info" && this.devMode) return void answer(200, { weight_version: this.#weightVersion });
+    if (chunks.length === 0) return void answer(404, { detail: "Not Found" });
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>;
     this.asked.push({ path, body });
+    if (path === "/update_weight_version") {
+      this.#weightVersion = body.new_version as string;
+      return void answer(200, { success: true, new_version: this.#weightVersion });
+    }
+    if (path === "/collective_rpc") {
+      if (this.#running > 0) this.misuse.push("weights were replaced under running rows");
+      this.cacheIsStale = true;
+      await (await this.#baseModel()).loadPolicy((body.kwargs as { weights_path: string }).weights_path);
+      return void answer(200, { results: [null] });
+    }
+    if (path === "/reset_prefix_cache?reset_running_requests=true") {
+      this.cacheIsStale &&= !this.resets;
+      return void answer(200, { success: this.resets });
+    }
     const name = body.lora_name as string;
     if (path === "/v1/load_lora_adapter") {
       if (this.#adapters.has(name))
@@ -93,12 +122,14 @@ export class FakeVllm {
       return void answer(200, `Success: LoRA adapter '${name}' removed successfully.`);
     }
     const asked = body as unknown as Completion;
-    this.#base ??= await startEngine({ model: this.#model, threads: 1, slots: 4, positions: 512, adapter: FROZEN });
-    const engine = asked.model === "policy" ? this.#base : this.#adapters.get(asked.model);
+    const engine = asked.model === "policy" ? await this.#baseModel() : this.#adapters.get(asked.model);
     if (!engine) return void refuse(404, `The model \`${asked.model}\` does not exist.`, "NotFoundError");
     const { seed, temperature, top_p: topP, max_tokens: maxNewTokens, stop_token_ids: eosIds } = asked;
     const how = { seeds: [seed], temperature, topP, maxNewTokens, eosIds };
+    if (this.cacheIsStale) this.misuse.push("a row may have keys and values of the weights before");
+    this.#running++;
     const [row] = await engine.generate([Int32Array.from(asked.prompt)], how);
+    this.#running--;
     if (temperature > 2)
       return void refuse(400, `temperature must be in [0, 2], got ${temperature}.`, "BadRequestError");
     if (asked.allowed_token_ids) [row!.response[0], row!.logProbs[0]] = [asked.allowed_token_ids[0]!, 0];
@@ -117,5 +148,11 @@ export class FakeVllm {
     };
     const choices = [{ ...choice, token_ids: Array.from(row!.response), prompt_token_ids: asked.prompt }];
     answer(200, { id: "cmpl-1", object: "text_completion", created: 0, model: asked.model, choices });
+  }
+
+  async #baseModel(): Promise<RunningEngine> {
+    const adapter = this.devMode ? undefined : FROZEN;
+    this.#base ??= startEngine({ model: this.#model, threads: 1, slots: 4, positions: 512, adapter });
+    return this.#base;
   }
 }

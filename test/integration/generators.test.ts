@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { startEngine } from "../../learner/engine/index.ts";
+import { fitInference, startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { EngineBackend } from "../../learner/generators/engine-backend.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
@@ -109,8 +109,8 @@ describe("longrun serve as generators", () => {
 });
 
 describe("a generator that cannot be trusted", () => {
-  const real = () =>
-    new EngineBackend({ model: POLICY, config, threads: 1, device: { kind: "cpu" }, slots: 4, positions: 512 });
+  const own = { model: POLICY, config, threads: 1, device: { kind: "cpu" }, slots: 4, positions: 512 } as const;
+  const real = () => new EngineBackend({ ...own, checkFit: () => {} });
 
   test("it says that it has the new weights, and kept the first ones: its log-probs tell", async () => {
     const backend = real();
@@ -149,6 +149,21 @@ describe("a generator that cannot be trusted", () => {
     assert.equal(samples.length, 16);
     assert.match(warnings.join("\n"), /has policy version 7|the generator has 7/);
     assert.ok(generators.takeCounts().faults.oldVersion > 0);
+  });
+
+  test("full weights that do not fit into its memory are refused with the numbers", async () => {
+    const budget = { host: { bytes: 1e6, source: "given" }, gpu: undefined };
+    const shapes = [{ rows: 4, promptTokens: 511, responseTokens: 1 }];
+    const checkFit: ConstructorParameters<typeof EngineBackend>[0]["checkFit"] = (weights) => {
+      const asked = { models: [{ folder: POLICY, ...weights }], shapes, device: own.device };
+      fitInference(asked, budget, { slots: "--slots", lengths: ["--context"] });
+    };
+    const { url } = await lying(new EngineBackend({ ...own, checkFit }), "small");
+    const { generators } = await learner([url], "full");
+    await generators.publish(0);
+    const why = () => generators.status.generators[0]?.notUsedBecause ?? "";
+    while (!/takes no weights/.test(why())) await sleep(20);
+    assert.match(why(), /generation needs about .* but 1\.00 MB is given; .*weights .* MB \(no setting\)/);
   });
 
   test("none is left: rows wait, and the error says for how long and why", async () => {

@@ -3,19 +3,22 @@
  * (learner/generators/README.md says how to start it).
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { GeneratorClient } from "../../learner/generators/client.ts";
+import { weightsIn } from "../../learner/generators/weights.ts";
+import { readTls } from "../../proto/tls-folder.ts";
 import { FakeVllm } from "./fake-vllm.fixture.ts";
-import { alone, folder, learner, POLICY, serve, train, Writing, written } from "./generators.fixture.ts";
+import { alone, folder, learner, POLICY, serve, tls, train, Writing, written } from "./generators.fixture.ts";
 
 const fake = new FakeVllm(POLICY);
 after(() => fake.close());
 
-async function sidecar(vllm: string) {
+async function sidecar(vllm: string, device = "cpu") {
   const adapters = mkdtempSync(join(folder, "adapters-"));
-  const how = ["--vllm", vllm, "--adapter-folder", adapters, "--model-name", "policy", "--device", "cpu"];
+  const how = ["--vllm", vllm, "--adapter-folder", adapters, "--model-name", "policy", "--device", device];
   return { adapters, ...(await serve(...how)) };
 }
 
@@ -57,18 +60,58 @@ test("every version is an adapter of its own name, the one before is unloaded, a
   });
 });
 
-test("weights that are no adapter are refused with the remedy", async () => {
+test("full weights replace the base model's when no row runs, and count when the prefix cache is reset", async () => {
   const vllm = new FakeVllm(POLICY);
   after(() => vllm.close());
-  const { url } = await sidecar(await vllm.listen());
-  const { generators } = await learner([url], "full");
-  await generators.publish(0);
-  while (!/takes no weights/.test(generators.status.generators[0]?.notUsedBecause ?? "")) await sleep(20);
-  assert.match(
-    generators.status.generators[0]!.notUsedBecause,
-    /train with model\.adaptation\.type LoRA, or use engine Longrun/,
+  vllm.devMode = true;
+  const { url, adapters } = await sidecar(await vllm.listen(), "cuda:0");
+  const { engine, generators, publish } = await learner([url], "full");
+  const writing = new Writing(engine, generators);
+  await publish(0);
+  const rows = writing.samples(0);
+  while (!vllm.asked.some(({ body }) => body.max_tokens === 96)) await sleep(5);
+  const other = mkdtempSync(join(folder, "other-"));
+  await engine.savePolicy(other);
+  const direct = new GeneratorClient({ url, servername: undefined }, () => readTls(tls("learner")));
+  await direct.bring(await weightsIn(other, 7), new AbortController().signal); // under the rows that run
+  const first = written(await rows);
+  await train(engine);
+  await publish(1);
+  const second = written(await writing.samples(1));
+  assert.deepEqual([first, second], await alone("full"));
+  assert.deepEqual(vllm.misuse, []);
+  assert.deepEqual(
+    readdirSync(adapters).filter((name) => !/^longrun-generator-/.test(name)),
+    [],
+    "files are removed",
   );
+
+  await vllm.forget();
+  assert.equal(written(await writing.samples(1, 4)).length, 16, "vLLM was started again: it gets the weights again");
+  assert.deepEqual(vllm.misuse, []);
+  direct.close();
 });
+
+for (const [what, device, change, message] of [
+  [
+    "cannot replace its weights",
+    "cuda:0",
+    { devMode: false },
+    /set VLLM_SERVER_DEV_MODE=1, train with model\.adaptation\.type LoRA/,
+  ],
+  ["keeps its prefix cache", "cuda:0", { devMode: true, resets: false }, /vLLM did not reset its prefix cache/],
+  ["keeps a tied output layer", "cpu", { devMode: true }, /does not replace an output layer that is tied/],
+] as const)
+  test(`full weights: a vLLM that ${what} is not used, and the reason is said`, async () => {
+    const vllm = Object.assign(new FakeVllm(POLICY), change);
+    after(() => vllm.close());
+    const { url } = await sidecar(await vllm.listen(), device);
+    const { generators } = await learner([url], "full");
+    await generators.publish(0);
+    const why = () => generators.status.generators[0]?.notUsedBecause ?? "";
+    while (!/takes no weights/.test(why())) await sleep(20);
+    assert.match(why(), message);
+  });
 
 test("a vLLM whose log-probs ignore the temperature is refused at the start", async () => {
   const vllm = new FakeVllm(POLICY);
@@ -78,18 +121,32 @@ test("a vLLM whose log-probs ignore the temperature is refused at the start", as
   await assert.rejects(sidecar(url), /status 1: .*start vLLM with --logprobs-mode processed_logprobs/s);
 });
 
-const real = process.env.LONGRUN_VLLM;
-test("a real vLLM", {
-  skip: real === undefined && "LONGRUN_VLLM names no vLLM with the quickstart's policy",
-}, async () => {
-  const { url } = await sidecar(real!);
-  const { engine, generators, warnings, publish } = await learner([url], "adapter");
-  const writing = new Writing(engine, generators);
-  for (const version of [0, 1]) {
-    await publish(version);
-    assert.equal((await writing.samples(version)).length, 12, warnings.join("\n"));
-    await train(engine);
-  }
-  const { faults } = generators.takeCounts();
-  assert.deepEqual(faults, { lost: 0, oldVersion: 0, logProbs: 0 }, warnings.join("\n"));
-});
+for (const [kind, variable] of [
+  ["adapter", "LONGRUN_VLLM"],
+  ["full", "LONGRUN_VLLM_FULL"],
+] as const) {
+  const real = process.env[variable];
+  test(`a real vLLM (${kind})`, {
+    skip: real === undefined && `${variable} names no vLLM with the quickstart's policy`,
+  }, async () => {
+    const { url } = await sidecar(real!);
+    const { engine, generators, warnings, publish } = await learner([url], kind);
+    const writing = new Writing(engine, generators);
+    for (const version of [0, 1]) {
+      await publish(version);
+      const samples = await writing.samples(version);
+      assert.equal(samples.length, 12, warnings.join("\n"));
+      const rows = samples.map(({ promptTokens: prompt, responseTokens: response }) => ({ prompt, response }));
+      const own = await engine.evaluate(rows, { temperature: 0.8, values: false });
+      const differences = own.flatMap(({ logProbs }, i) =>
+        [...logProbs].map((logProb, t) => Math.abs(logProb - samples[i]!.behaviourLogProbs[t]!)),
+      );
+      // every row, where the learner compares two: a stale prefix cache shows in any
+      assert.ok(Math.max(...differences) < 0.001, `${kind} ${version}: ${Math.max(...differences)}`);
+      console.log(kind, version, differences.length, "tokens, largest difference", Math.max(...differences));
+      await train(engine);
+    }
+    const { faults } = generators.takeCounts();
+    assert.deepEqual(faults, { lost: 0, oldVersion: 0, logProbs: 0 }, warnings.join("\n"));
+  });
+}

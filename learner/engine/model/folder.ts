@@ -17,16 +17,16 @@ export function readConfig(folder: string): ModelConfig {
   return parseConfig(readJson(folder, "config.json", "config"), path.join(folder, "config.json"));
 }
 
-export function readWeights(folder: string, config: ModelConfig): Map<string, Float32Array> {
-  return new Map(locateWeights(folder, config).map((stored) => [stored.name, readTensor(stored)]));
+/** Reads one weight after the other as float32, so that no two need to be in memory. */
+export function* readWeights(folder: string, config: ModelConfig): Generator<[name: string, data: Float32Array]> {
+  for (const stored of locateWeights(folder, config)) yield [stored.name, readTensor(stored)];
 }
 
-/** Reads one weight after the other as float32, so that no two need to be in memory. @throws ModelError naming one that is not finite */
+/** The same. @throws ModelError naming a weight that is not finite */
 export function* eachWeight(folder: string, config: ModelConfig): Generator<[name: string, data: Float32Array]> {
-  for (const stored of locateWeights(folder, config)) {
-    const data = readTensor(stored);
-    checkFinite(stored.name, data, folder);
-    yield [stored.name, data];
+  for (const [name, data] of readWeights(folder, config)) {
+    checkFinite(name, data, folder);
+    yield [name, data];
   }
 }
 

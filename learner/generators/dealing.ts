@@ -1,0 +1,128 @@
+/** Deals rows to generators with free slots, and gives the rows of a generator that failed to another one. */
+import type { LogProbCheck } from "./check.ts";
+import { GeneratorError } from "./errors.ts";
+import type { Faults } from "./faults.ts";
+import type { RowAnswer } from "./protocol.ts";
+import type { Row, RowQueue } from "./queue.ts";
+import type { RemoteGenerator } from "./remote.ts";
+import type { PublishedWeights } from "./weights.ts";
+
+/** A row that is refused so often ends the run: every generator would refuse it. */
+const MOST_REFUSALS = 3;
+
+export interface DealerOptions {
+  /** The generators that there are now. */
+  generators: () => Iterable<RemoteGenerator>;
+  /** The weights that rows are written with; undefined: none yet. */
+  weights: () => PublishedWeights | undefined;
+  queue: RowQueue;
+  check: LogProbCheck;
+  faults: Faults;
+  vocabSize: number;
+  /** No row is sent any more, and a generator that fails is no fault. */
+  hasEnded: () => boolean;
+}
+
+export class Dealer {
+  readonly #o: DealerOptions;
+
+  constructor(options: DealerOptions) {
+    this.#o = options;
+  }
+
+  /** Sends rows that wait to generators with room, each time to the one with most of it. */
+  deal(): void {
+    const { queue, generators, hasEnded } = this.#o;
+    const weights = this.#o.weights();
+    if (!weights || hasEnded()) return;
+    const usable = [...generators()].filter((each) => each.notUsedBecause(weights) === undefined);
+    const dealt = new Map<RemoteGenerator, Row[]>();
+    while (queue.waiting > 0) {
+      const generator = usable.reduce<RemoteGenerator | undefined>(
+        (most, each) => (each.room > (most?.room ?? 0) ? each : most),
+        undefined,
+      );
+      if (!generator) break;
+      generator.rows++;
+      const rows = dealt.get(generator) ?? [];
+      rows.push(queue.take()!);
+      dealt.set(generator, rows);
+    }
+    for (const [generator, rows] of dealt) void this.#send(generator, weights, rows);
+  }
+
+  async #send(generator: RemoteGenerator, weights: PublishedWeights, rows: Row[]): Promise<void> {
+    const { check } = generator;
+    const open = new Map(rows.map((row) => [row.request.id, row]));
+    const onRow = (answer: RowAnswer) => {
+      const row = open.get(answer.id);
+      if (!row) throw new GeneratorError("request", `it wrote row ${answer.id}, which nobody asked it for`);
+      if (answer.policyVersion !== weights.policyVersion)
+        throw new GeneratorError("version", `it wrote a row with policy version ${answer.policyVersion}`);
+      const outside = answer.tokens.find((token) => token >= this.#o.vocabSize);
+      if (outside !== undefined)
+        throw new GeneratorError("failed", `it wrote token ${outside}, which is not in the vocabulary`);
+      open.delete(answer.id);
+      generator.rows--;
+      this.deal();
+      void this.#arrive(generator, weights, check, row, answer);
+    };
+    try {
+      await generator.generate(
+        weights,
+        rows.map(({ request }) => request),
+        onRow,
+      );
+      if (open.size > 0) throw new GeneratorError("failed", `it left ${open.size} rows out`);
+    } catch (cause) {
+      generator.rows -= open.size;
+      this.#failed(generator, cause as Error, [...open.values()]);
+    }
+  }
+
+  /** Its rows go elsewhere, and it gets none until it has answered again. */
+  #failed(generator: RemoteGenerator, cause: Error, rows: Row[]): void {
+    const { queue, faults, hasEnded } = this.#o;
+    if (hasEnded()) return;
+    const code = cause instanceof GeneratorError ? cause.code : "failed";
+    if (code === "version") {
+      generator.holds = undefined;
+      faults.report(generator, "oldVersion", cause.message);
+    } else if (code === "busy") {
+      generator.drains();
+    } else if (code === "request") {
+      const refused = new GeneratorError("request", `${generator.name} refuses a row: ${cause.message}`, { cause });
+      for (const row of rows) if (++row.refusals >= MOST_REFUSALS) queue.fail(row, refused);
+    } else if (generator.problem === "") {
+      faults.lose(generator, cause.message);
+    }
+    this.#again(rows);
+  }
+
+  #again(rows: Row[]): void {
+    this.#o.faults.counts.movedRows += this.#o.queue.putBack(rows);
+    this.deal();
+  }
+
+  /** Takes a row once the first rows of its generator with these weights have the learner's log-probs. */
+  async #arrive(
+    generator: RemoteGenerator,
+    weights: PublishedWeights,
+    check: RemoteGenerator["check"],
+    row: Row,
+    answer: RowAnswer,
+  ): Promise<void> {
+    const response = {
+      response: Int32Array.from(answer.tokens),
+      logProbs: Float32Array.from(answer.logProbs),
+      finished: answer.finish === "stop",
+      policyVersion: answer.policyVersion,
+    };
+    try {
+      if (!(await this.#o.check.passes(generator, weights, check, row, response))) return this.#again([row]);
+    } catch (cause) {
+      return this.#o.queue.fail(row, cause);
+    }
+    this.#o.queue.finish(row, response);
+  }
+}

@@ -1,0 +1,49 @@
+/** Counts and reports why generators were not used. */
+import type { Logger } from "pino";
+import type { RemoteGenerator } from "./remote.ts";
+
+/** Reasons why a generator was not used. */
+export type Fault = "lost" | "oldVersion" | "logProbs";
+
+export interface GenerationCounts {
+  faults: Record<Fault, number>;
+  /** Rows that another generator wrote than the one that they were sent to first. */
+  movedRows: number;
+  /** Rows whose generator could not be compared with the learner, because the learner had newer weights by then. */
+  uncheckedRows: number;
+}
+
+const noCounts = (): GenerationCounts => ({
+  ...{ faults: { lost: 0, oldVersion: 0, logProbs: 0 }, movedRows: 0, uncheckedRows: 0 },
+});
+
+export class Faults {
+  /** Since the last line of metrics. */
+  counts = noCounts();
+  readonly #log: Logger;
+  readonly #onChange: () => void;
+
+  constructor(log: Logger, onChange: () => void) {
+    this.#log = log;
+    this.#onChange = onChange;
+  }
+
+  /** Returns what happened since the last call. */
+  take(): GenerationCounts {
+    const { counts } = this;
+    this.counts = noCounts();
+    return counts;
+  }
+
+  report(generator: RemoteGenerator, fault: Fault, why: string): void {
+    this.counts.faults[fault]++;
+    this.#log.warn({ generator: generator.name, fault }, `${generator.name} is not used: ${why}`);
+    this.#onChange();
+  }
+
+  /** Takes the generator's rows away, until it answers again. */
+  lose(generator: RemoteGenerator, why: string): void {
+    generator.lose(why);
+    this.report(generator, "lost", why);
+  }
+}
