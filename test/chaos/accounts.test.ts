@@ -81,6 +81,7 @@ test("found: a damaged file", () => {
   const bytes = readFileSync(sound);
   writeFileSync(path, bytes.fill(7, bytes.length - 2 * 4096 + 100, bytes.length));
   assert.match(auditStore(path, EXPECTED).findings.join("\n"), /damaged|cannot be read/);
+  assert.match(auditStore(join(folder, "none.sqlite"), EXPECTED).findings.join("\n"), /cannot be read/);
 });
 
 test("faults of a run folder are found", () => {

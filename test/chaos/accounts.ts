@@ -64,9 +64,10 @@ const NEVER: readonly [finding: string, sql: string][] = [
 export function auditStore(path: string, { iterations, batch }: Expected): Audit {
   const findings: string[] = [];
   const counts: Record<string, number> = {};
-  const database = new DatabaseSync(path, { readOnly: true });
+  let database: DatabaseSync | undefined;
   try {
-    const query = (sql: string) => database.prepare(`${USED} ${sql}`).all() as Row[];
+    database = new DatabaseSync(path, { readOnly: true });
+    const query = (sql: string) => database!.prepare(`${USED} ${sql}`).all() as Row[];
     const used = query("SELECT iteration, sample FROM used ORDER BY iteration");
     const sizes = Array.from({ length: iterations }, (_, i) => used.filter((row) => row.iteration === i + 1).length);
     if (sizes.some((size) => size !== batch) || used.length !== iterations * batch)
@@ -81,7 +82,7 @@ export function auditStore(path: string, { iterations, batch }: Expected): Audit
   } catch (error) {
     findings.push(`${path} cannot be read: ${(error as Error).message}`);
   } finally {
-    database.close();
+    database?.close();
   }
   return { findings, counts };
 }

@@ -42,6 +42,9 @@ const ENDS: Record<string, { says: RegExp; goesOn: boolean }> = {
   "1": { says: /Go on with: .*--resume/, goesOn: true },
   "130": { says: /Stopped( at once)?\. Go on with: .*--resume/, goesOn: true },
   SIGKILL: { says: /(?:)/, goesOn: true },
+  // Before Node.js runs the command it handles no signal.
+  SIGTERM: { says: /^$/, goesOn: true },
+  SIGINT: { says: /^$/, goesOn: true },
 };
 
 export class LocalWorld implements World {
@@ -101,7 +104,8 @@ export class LocalWorld implements World {
       if (!end) throw new Error(`the command ended with ${how}, which is not documented: ${lastLines(output)}`);
       const isNew = !existsSync(join(run.directory, "trainingrun.yaml"));
       // A command that could not begin says why, and leaves the run as it was.
-      if (/^(Training|Resuming) /m.test(output) && !end.says.test(output))
+      const hasBegun = /^(Training|Resuming) /m.test(output);
+      if ((hasBegun || how.startsWith("SIG")) && !end.says.test(output))
         this.#findings.push(`the command ended with ${how} and said: ${lastLines(output)}`);
       if (!end.goesOn) return;
       if (how === "1") this.#say(`the command ended with 1: ${lastLines(output)}`);
