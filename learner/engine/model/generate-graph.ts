@@ -67,13 +67,8 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
   /** The outputs of linear layers, one by one. */
   const split = (outputs: Value[], sizes: number[]): Value[] => {
     if (outputs.length === sizes.length) return outputs;
-    const inputs = [outputs[0]!, graph.constant(sizes, "int64")];
-    return op(
-      "Split",
-      inputs,
-      sizes.map((size) => ["rows", size]),
-      { axis: -1 },
-    );
+    const shapes = sizes.map((size) => ["rows", size]);
+    return op("Split", [outputs[0]!, graph.constant(sizes, "int64")], shapes, { axis: -1 });
   };
   const norm = (x: Value, name: string) => {
     const inputs = [x, cast(weights.scales(name), x.dtype)];

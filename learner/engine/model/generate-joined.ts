@@ -10,7 +10,7 @@ import { cast, concat, matmul, pad } from "../graph/primitives.ts";
 import { type DeviceTensor, DTYPES, type DType, elementCount, tensor } from "../graph/tensor.ts";
 import type { OnDevice } from "../runtime/runtime.ts";
 import type { ModelConfig } from "./config.ts";
-import { adaptedLayers, adapterNames, adapterParameters, adapterScale, type LoraConfig } from "./lora.ts";
+import { adapterNames, adapterParameters, adapterScale, type LoraConfig } from "./lora.ts";
 import { castFirst, JOINED_PROJECTIONS, type MappedWeights } from "./mapped.ts";
 import { parameters } from "./weights.ts";
 
@@ -19,11 +19,9 @@ const inLayer = (name: string, layer: number) => name.replace(/model\.layers\.\d
 
 /** Joined layers, and the adapter's matrices beside them: [adapted layers x rank, in] and [sum of out, adapted layers x rank]. */
 function joinedLayers(config: ModelConfig, lora: LoraConfig, paths: readonly string[]) {
-  const first = { ...config, layers: 1 };
-  const shapes = new Map(parameters(first).map(({ name, shape }) => [name, shape]));
-  const targets = adaptedLayers(first, lora).map(({ path }) => path);
+  const shapes = new Map(parameters({ ...config, layers: 1 }).map(({ name, shape }) => [name, shape]));
   const weights = paths.map((path) => shapes.get(inLayer(`${path}.weight`, 0))!);
-  const adapted = paths.filter((path) => targets.includes(inLayer(path, 0)));
+  const adapted = paths.filter((path) => lora.targets.some((target) => path.endsWith(target)));
   const [columns, outs] = [adapted.length * lora.rank, weights.map(([out]) => out!)];
   const { a, b } = adapterNames(`joined ${paths[0]}`);
   return {

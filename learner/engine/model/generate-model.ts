@@ -1,4 +1,5 @@
 /** The parts of a model that generation needs: sessions of its graphs, their weights and positions, and the memory of the KV cache. */
+import type { Compute } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import { type DeviceBuffer, HostBuffer } from "../runtime/buffer.ts";
 import { createSession, type OnDevice, usedDevice, usedRuntime } from "../runtime/runtime.ts";
@@ -140,12 +141,7 @@ export class GenerationModel {
   }
 
   /** Numbers of this process where the sessions read them: here, or in a copy on the device. */
-  async #put(
-    name: string,
-    numbers: Float32Array,
-    shape: readonly number[],
-    dtype: keyof typeof SAFETENSORS_DTYPES,
-  ): Promise<Tensor | DeviceTensor> {
+  async #put(name: string, numbers: Float32Array, shape: readonly number[], dtype: Compute) {
     if (!this.#onDevice) return tensor(numbers, shape);
     const { runtime } = this.#onDevice;
     const key = `${name} ${shape}`;

@@ -7,22 +7,8 @@ import { DTYPES, tensor } from "../graph/tensor.ts";
 import type { Binding } from "../runtime/binding.ts";
 import { cachedHeadSize, FROM, type Sampling, TO, tokenNumbers } from "./generate-graph.ts";
 import type { Cache, Feeds, GenerationModel } from "./generate-model.ts";
+import type { Row } from "./generate-row.ts";
 import type { GeneratorWeights } from "./generate-weights.ts";
-
-/** A prompt and its response. */
-export interface Row {
-  readonly prompt: Int32Array;
-  /** equal for equal prompts */
-  readonly key: string;
-  /** most tokens of the prompt and the response */
-  readonly positions: number;
-  readonly call: { readonly temperature: number; readonly topP: number };
-  /** the next random number in [0, 1) */
-  readonly uniform: () => number;
-  /** it takes no more tokens */
-  readonly ended: boolean;
-  push(token: number, logProb: number): void;
-}
 
 export interface SlotOptions {
   readonly model: GenerationModel;
@@ -49,9 +35,9 @@ const SMALL_GAP = 3;
 type Range = { first: number; count: number };
 type Step = { binding: Binding; drawn: Float32Array };
 
-export class Slots<R extends Row> {
+export class Slots {
   readonly #o: SlotOptions;
-  readonly #rows: (R | undefined)[];
+  readonly #rows: (Row | undefined)[];
   /** keys of the prompts that slots have */
   readonly #holds: (string | undefined)[];
   /** by sampling and slots. `drawn` are tokens, then their probabilities */
@@ -76,7 +62,7 @@ export class Slots<R extends Row> {
   }
 
   /** Takes rows from the front of `waiting`, as many as there are free slots, up to the first that is too long for one. */
-  async admit(waiting: R[]): Promise<void> {
+  async admit(waiting: Row[]): Promise<void> {
     const free = [...this.#rows.keys()].filter((slot) => !this.#row(slot));
     const next = waiting.slice(0, free.length);
     const tooLong = next.findIndex(({ positions }) => positions > this.#o.positions);
@@ -97,7 +83,7 @@ export class Slots<R extends Row> {
   }
 
   /** Generates one more token for each row, and returns these rows. @throws ModelError `generation` where logits are not finite */
-  async step(): Promise<R[]> {
+  async step(): Promise<Row[]> {
     const active = [...this.#rows.keys()].filter((slot) => this.#row(slot));
     const rows = active.map((slot) => this.#rows[slot]!);
     const ways = new Set(rows.map(samplingOf));
@@ -116,11 +102,11 @@ export class Slots<R extends Row> {
   }
 
   /** The row of a slot that is not free. */
-  #row(slot: number): R | undefined {
+  #row(slot: number): Row | undefined {
     return this.#rows[slot]?.ended ? undefined : this.#rows[slot];
   }
 
-  #place(row: R, slot: number): void {
+  #place(row: Row, slot: number): void {
     const { tokens, last, inverseTemperatures, topPs } = this.#inputs;
     this.#rows[slot] = row;
     this.#holds[slot] = row.key;

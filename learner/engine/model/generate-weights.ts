@@ -76,7 +76,7 @@ export function weightsIn(
     return inputs.get(name);
   };
   /** Vectors one after the other. Those of files are read here: a cast in the graph would be one more node with every token. */
-  const vector = (names: readonly string[], dtype: Compute = "float32"): Value | undefined => {
+  const vector = (dtype: Compute, names: readonly string[]): Value | undefined => {
     if (!base) return input(names[0]!);
     const found = names.flatMap((name) => stored.get(name) ?? []);
     if (found.length === 0) return undefined;
@@ -112,14 +112,14 @@ export function weightsIn(
       return cast(gather(table!, tokens), "float32");
     },
     /** A norm's scales, float32. */
-    scales: (name: string): Value => vector([name])!,
+    scales: (name: string): Value => vector("float32", [name])!,
     /** Linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each; where they are joined, one with all side by side. */
     linear: (x: Value, ...paths: string[]): Value[] =>
       (joins ? [paths] : paths.map((path) => [path])).map((each) => {
         const y = layer(x, each);
         const bias = vector(
-          each.map((path) => `${path}.bias`),
           compute,
+          each.map((path) => `${path}.bias`),
         );
         return bias ? add(y, cast(bias, y.dtype)) : y;
       }),

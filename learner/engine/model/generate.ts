@@ -2,48 +2,17 @@
  * Samples responses with the weights of a model. Rows of all calls share the slots of one KV cache (continuous batching). Between two tokens
  * other work of this thread runs, such as a new call; while a token is computed the thread is blocked: use it in a worker.
  */
-import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { OnDevice } from "../runtime/runtime.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { tokenNumbers } from "./generate-graph.ts";
 import { type Cache, GenerationModel, graphKey } from "./generate-model.ts";
+import { type GenerateOptions, type Listener, type Response, Row } from "./generate-row.ts";
 import { LEAST_SLOTS, Slots } from "./generate-slots.ts";
 import type { GeneratorWeights } from "./generate-weights.ts";
-import { uniforms } from "./random.ts";
 
-export interface GenerateOptions {
-  /** one per prompt: the same seed, prompt and weights give the same response */
-  readonly seeds: readonly number[];
-  /** 0: the most probable token, with log-probs at temperature 1 */
-  readonly temperature: number;
-  /** sample from the smallest set of tokens that has this probability; 1: from all, at no cost */
-  readonly topP: number;
-  readonly maxNewTokens: number;
-  /** a response ends with the first of these, and includes it */
-  readonly eosIds: readonly number[];
-  /** the listener is told of tokens every `STREAM_MILLISECONDS`, not once at the end of a response */
-  readonly streams?: boolean;
-  /** ends the call's rows at once: its promise rejects with the signal's reason */
-  readonly signal?: AbortSignal;
-}
-
-export interface Response {
-  readonly response: Int32Array;
-  /** float32 [response length], under softmax(logits / temperature) over the whole vocabulary, also when topP < 1 (as verl does) */
-  readonly logProbs: Float32Array;
-  /** whether it ended with an EOS token */
-  readonly finished: boolean;
-}
-
-/** The tokens of a response since the listener was last told of it: all of them, where nothing is streamed. */
-export interface ResponsePart extends Response {
-  readonly ended: boolean;
-}
-
-/** @param index of the response's prompt */
-export type Listener = (index: number, part: ResponsePart) => void;
+export type { GenerateOptions, Listener, Response, ResponsePart } from "./generate-row.ts";
 
 export interface GeneratorOptions {
   readonly threads: number;
@@ -56,8 +25,6 @@ export interface GeneratorOptions {
 }
 
 export const DEFAULT_SLOTS = 64;
-/** How often a listener is told of a response that is streamed. */
-export const STREAM_MILLISECONDS = 20;
 
 /**
  * Samples responses with a model whose weights the caller owns. Calls that overlap must have the same weights.
@@ -70,14 +37,14 @@ export class Generator {
   readonly #o: GeneratorOptions;
   readonly #model: GenerationModel;
   /** rows that have no answer yet */
-  readonly #open = new Set<PendingRow>();
+  readonly #open = new Set<Row>();
   /** those among them that have no slot yet */
-  #waiting: PendingRow[] = [];
+  #waiting: Row[] = [];
   #isRunning = false;
   /** the KV cache, which all slots share */
   #cache: { numbers: number; memory?: Cache } = { numbers: 0 };
   /** slots in that cache, by what they were made of: a GPU has captured graphs for them */
-  readonly #made = new Map<string, Slots<PendingRow>>();
+  readonly #made = new Map<string, Slots>();
 
   constructor(config: ModelConfig, options: GeneratorOptions) {
     this.#config = config;
@@ -95,7 +62,7 @@ export class Generator {
     const { seeds, signal } = options;
     this.#check(prompts, options);
     signal?.throwIfAborted();
-    const rows = prompts.map((prompt, i) => new PendingRow(prompt, seeds[i]!, options, (part) => listener(i, part)));
+    const rows = prompts.map((prompt, i) => new Row(prompt, seeds[i]!, options, (part) => listener(i, part)));
     for (const row of rows) this.#open.add(row);
     this.#waiting.push(...[...Map.groupBy(rows, ({ key }) => key).values()].flat()); // equal prompts follow each other
     const abort = () => this.#reject(signal?.reason, options);
@@ -113,7 +80,7 @@ export class Generator {
   /** Generates until no row is left. The rows that end last are answered when everything here is done. */
   async #run(weights: GeneratorWeights): Promise<void> {
     this.#isRunning = true;
-    let ended: PendingRow[] = [];
+    let ended: Row[] = [];
     try {
       while (this.#waiting.length > 0) {
         const slots = await this.#openSlots(weights);
@@ -149,7 +116,7 @@ export class Generator {
   }
 
   /** Slots with room for what waits. */
-  async #openSlots(weights: GeneratorWeights): Promise<Slots<PendingRow>> {
+  async #openSlots(weights: GeneratorWeights): Promise<Slots> {
     const needed = this.#waiting.reduce((most, { positions }) => Math.max(most, positions), 0);
     const { slots: asked = DEFAULT_SLOTS, positions: given = needed } = this.#o;
     const positions = Math.max(given, needed);
@@ -163,7 +130,7 @@ export class Generator {
     const addresses = Object.values(feeds).map((feed) => ("address" in feed ? feed.address : 0));
     const key = [slots, positions, graphKey(weights), ...addresses].join();
     const options = { model: this.#model, weights, feeds, cache: this.#cache.memory!, slots, positions };
-    const found = this.#made.get(key) ?? new Slots<PendingRow>(options);
+    const found = this.#made.get(key) ?? new Slots(options);
     this.#made.set(key, found);
     found.forget();
     return found;
@@ -179,72 +146,19 @@ export class Generator {
 
   #check(prompts: readonly Int32Array[], { seeds, temperature, topP, maxNewTokens }: GenerateOptions): void {
     const { maxPositions, vocabSize } = this.#config;
-    const refuse = (problem: string): never => {
-      throw new ModelError("generation", `cannot generate: ${problem}`);
+    const refuse = (isWrong: boolean, problem: string) => {
+      if (isWrong) throw new ModelError("generation", `cannot generate: ${problem}`);
     };
-    if (seeds.length !== prompts.length) refuse(`${seeds.length} seeds for ${prompts.length} prompts; give one each`);
-    if (!(temperature >= 0 && Number.isFinite(temperature)))
-      refuse(`temperature is ${temperature}; expected 0 or more`);
-    if (!(topP > 0 && topP <= 1)) refuse(`topP is ${topP}; expected a number in (0, 1]`);
-    if (!Number.isInteger(maxNewTokens) || maxNewTokens < 1)
-      refuse(`maxNewTokens is ${maxNewTokens}; expected 1 or more`);
+    refuse(seeds.length !== prompts.length, `${seeds.length} seeds for ${prompts.length} prompts; give one each`);
+    refuse(!Number.isFinite(temperature) || temperature < 0, `temperature is ${temperature}; expected 0 or more`);
+    refuse(!(topP > 0 && topP <= 1), `topP is ${topP}; expected a number in (0, 1]`);
+    refuse(!Number.isInteger(maxNewTokens) || maxNewTokens < 1, `maxNewTokens is ${maxNewTokens}; expected 1 or more`);
     for (const [index, prompt] of prompts.entries()) {
-      if (prompt.length === 0) refuse(`prompt ${index} is empty; begin it with some token`);
-      const total = prompt.length + maxNewTokens;
-      if (total > maxPositions)
-        refuse(`prompt ${index} and maxNewTokens are ${total} tokens; the model has ${maxPositions} positions`);
+      refuse(prompt.length === 0, `prompt ${index} is empty; begin it with some token`);
+      const total = `prompt ${index} and maxNewTokens are ${prompt.length + maxNewTokens} tokens`;
+      refuse(prompt.length + maxNewTokens > maxPositions, `${total}; the model has ${maxPositions} positions`);
       const outside = prompt.find((token) => token < 0 || token >= vocabSize);
-      if (outside !== undefined) refuse(`prompt ${index} has token ${outside}; the vocabulary is ${vocabSize}`);
+      refuse(outside !== undefined, `prompt ${index} has token ${outside}; the vocabulary is ${vocabSize}`);
     }
-  }
-}
-
-/** A prompt and its response so far, and who waits for it. */
-class PendingRow {
-  readonly prompt: Int32Array;
-  readonly key: string;
-  readonly call: GenerateOptions;
-  readonly uniform: () => number;
-  readonly answer = Promise.withResolvers<Response>();
-  ended = false;
-  readonly #listener: (part: ResponsePart) => void;
-  readonly #tokens: number[] = [];
-  readonly #logProbs: number[] = [];
-  /** tokens that the listener knows, and when it was told */
-  #told = 0;
-  #toldAt = 0;
-
-  constructor(prompt: Int32Array, seed: number, call: GenerateOptions, listener: (part: ResponsePart) => void) {
-    this.prompt = prompt;
-    this.key = createHash("sha256").update(prompt).digest("base64");
-    this.call = call;
-    this.uniform = uniforms(seed, "tokens");
-    this.#listener = listener;
-  }
-
-  get positions(): number {
-    return this.prompt.length + this.call.maxNewTokens;
-  }
-
-  push(token: number, logProb: number): void {
-    this.#tokens.push(token);
-    this.#logProbs.push(logProb);
-    this.ended = this.call.eosIds.includes(token) || this.#tokens.length === this.call.maxNewTokens;
-  }
-
-  /** Tells the listener of the newest tokens: at the end of the response, or where it is streamed every STREAM_MILLISECONDS. */
-  tell(now: number): void {
-    if (!this.ended && !(this.call.streams && now >= this.#toldAt + STREAM_MILLISECONDS)) return;
-    this.#listener({ ...this.response(this.#told), ended: this.ended });
-    [this.#told, this.#toldAt] = [this.#tokens.length, now];
-  }
-
-  /** The response from token `from` on. */
-  response(from = 0): Response {
-    return {
-      response: Int32Array.from(this.#tokens.slice(from)),
-      logProbs: Float32Array.from(this.#logProbs.slice(from)),
-      finished: this.call.eosIds.includes(this.#tokens.at(-1)!),
-    };
   }
 }
