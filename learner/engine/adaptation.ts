@@ -8,7 +8,7 @@ import type { ModelConfig } from "./model/config.ts";
 import { decoderParameters, outputLayer, type Project } from "./model/decoder.ts";
 import { eachWeight, readConfig, readEosIds, readWeights, writeModelFolder } from "./model/folder.ts";
 import { frozenSessionOptions, frozenTrunk } from "./model/frozen.ts";
-import type { GeneratorWeights, Numbers } from "./model/generate-model.ts";
+import type { GeneratorWeights, Numbers } from "./model/generate-weights.ts";
 import { adapterInputs, adapterParameters, initialAdapter, type LoraConfig } from "./model/lora.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import type { OutputLayer } from "./model/token-log-probs.ts";

@@ -15,7 +15,7 @@ import type { EngineOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
-import type { Numbers } from "./model/generate-model.ts";
+import type { Numbers } from "./model/generate-weights.ts";
 import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors.ts";
 import { type Held, type HeldModel, HostHeld, type Memory, type Range } from "./model-memory.ts";

@@ -8,7 +8,7 @@ import { viewsOf } from "./adaptation.ts";
 import type { DeviceHalves } from "./device-halves.ts";
 import { layoutOf, type ParameterShape, Parameters } from "./graph/parameters.ts";
 import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
-import type { Numbers } from "./model/generate-model.ts";
+import type { Numbers } from "./model/generate-weights.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 
 /** The part of a model's numbers that one worker steps: from `from` up to, and without, `to`. */

@@ -4,7 +4,7 @@ import type { AdamWScalars, Moments } from "./adamw.ts";
 import { EngineError } from "./errors.ts";
 import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
-import type { Numbers } from "./model/generate-model.ts";
+import type { Numbers } from "./model/generate-weights.ts";
 import type { Held, HeldThere, Memory, Range } from "./model-memory.ts";
 import type { Session } from "./runtime/session.ts";
 import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";

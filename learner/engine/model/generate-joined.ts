@@ -5,141 +5,106 @@
  */
 import { affine } from "../graph/composites.ts";
 import { Graph, type Value } from "../graph/graph.ts";
+import { layoutOf } from "../graph/parameters.ts";
 import { cast, concat, matmul, pad } from "../graph/primitives.ts";
 import { type DeviceTensor, DTYPES, type DType, elementCount, tensor } from "../graph/tensor.ts";
-import type { DeviceBuffer } from "../runtime/buffer.ts";
 import type { OnDevice } from "../runtime/runtime.ts";
-import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
-import { adaptedLayers, adapterNames, adapterParameters, adapterScale, type LoraConfig } from "./lora.ts";
+import { adapterNames, adapterParameters, adapterScale, type LoraConfig } from "./lora.ts";
 import { castFirst, JOINED_PROJECTIONS, type MappedWeights } from "./mapped.ts";
 import { parameters } from "./weights.ts";
 
-interface Group {
-  readonly first: string;
-  readonly names: { a: string; b: string };
-  /** numbers of the layers' outputs, each with its place among the adapted ones where it has an adapter */
-  readonly layers: readonly { path: string; out: number; place: number | undefined }[];
-  readonly adapted: number;
-  /** numbers of the input, and of all outputs */
-  readonly size: number;
-  readonly out: number;
+/** The name in the first layer, and the same in another. */
+const inLayer = (name: string, layer: number) => name.replace(/model\.layers\.\d+\./, `model.layers.${layer}.`);
+
+/** Joined layers, and the adapter's matrices beside them: [adapted layers x rank, in] and [sum of out, adapted layers x rank]. */
+function joinedLayers(config: ModelConfig, lora: LoraConfig, paths: readonly string[]) {
+  const shapes = new Map(parameters({ ...config, layers: 1 }).map(({ name, shape }) => [name, shape]));
+  const weights = paths.map((path) => shapes.get(inLayer(`${path}.weight`, 0))!);
+  const adapted = paths.filter((path) => lora.targets.some((target) => path.endsWith(target)));
+  const [columns, outs] = [adapted.length * lora.rank, weights.map(([out]) => out!)];
+  const { a, b } = adapterNames(`joined ${paths[0]}`);
+  return {
+    ...{ paths, outs, adapted },
+    down: { name: a, shape: [columns, weights[0]![1]!] },
+    up: { name: b, shape: [outs.reduce((sum, out) => sum + out), columns] },
+  };
 }
 
-/** The adapter's matrices beside joined layers, [count of them x rank, in] and [sum of out, count x rank]. */
-const namesOf = (first: string) => adapterNames(`joined ${first}`);
-
-function groups(config: ModelConfig, lora: LoraConfig): Group[] {
-  const adapted = new Set(adaptedLayers(config, lora).map(({ path }) => path));
-  const shapes = new Map(parameters(config).map(({ name, shape }) => [name, shape]));
-  return Array.from({ length: config.layers }, (_, layer) => layer).flatMap((layer) =>
-    JOINED_PROJECTIONS.flatMap((projections): Group[] => {
-      const paths = projections.map((projection) => `model.layers.${layer}.${projection}`);
-      let count = 0;
-      const layers = paths.map((path) => ({
-        ...{ path, out: shapes.get(`${path}.weight`)![0]! },
-        place: adapted.has(path) ? count++ : undefined,
-      }));
-      const [first, size] = [paths[0]!, shapes.get(`${paths[0]}.weight`)![1]!];
-      const out = layers.reduce((sum, layer) => sum + layer.out, 0);
-      return count > 0 ? [{ first, names: namesOf(first), layers, adapted: count, size, out }] : [];
-    }),
-  );
-}
+/** The groups of joined layers in the decoder's first layer. */
+const inFirstLayer = (config: ModelConfig, lora: LoraConfig) =>
+  JOINED_PROJECTIONS.map((projections) => {
+    const paths = projections.map((projection) => `model.layers.0.${projection}`);
+    return joinedLayers(config, lora, paths);
+  }).filter(({ adapted }) => adapted.length > 0);
 
 /** Numbers of the joined matrices of a whole adapter. */
 export const joinedNumbers = (config: ModelConfig, lora: LoraConfig): number =>
-  groups(config, lora).reduce((sum, { adapted, size, out }) => sum + adapted * lora.rank * (size + out), 0);
+  inFirstLayer(config, lora)
+    .flatMap(({ down, up }) => [down, up])
+    .reduce((sum, { shape }) => sum + config.layers * elementCount(shape), 0);
 
-/** Adds the linear layers `paths` of x [rows, in] to a graph, without biases: [rows, sum of their outputs]. The adapter's matrices are inputs. */
-export function joinedLinear(graph: Graph, mapped: MappedWeights, lora?: LoraConfig) {
+/** The linear layers `paths` of x [rows, in], without biases: [rows, sum of their outputs]. The adapter's matrices are inputs. */
+export function joinedLinear(x: Value, mapped: MappedWeights, lora: LoraConfig | undefined, paths: readonly string[]) {
+  const { graph } = x;
   const { compute } = graph.model;
-  const byFirst = new Map(lora ? groups(mapped.config, lora).map((group) => [group.first, group]) : []);
+  const [input, weight] = [cast(x, compute), castFirst(mapped.joinedRows(graph, paths), compute)];
+  const layers = lora && joinedLayers(mapped.config, lora, paths);
   const transposed = { transB: true };
-  return (x: Value, paths: readonly string[]): Value => {
-    const [input, weight] = [cast(x, compute), castFirst(mapped.joinedRows(graph, paths), compute)];
-    const group = byFirst.get(paths[0]!);
-    if (!group) return matmul(input, weight, transposed);
-    const columns = group.adapted * lora!.rank;
-    const down = graph.input(group.names.a, compute, [columns, group.size]);
-    const up = graph.input(group.names.b, compute, [group.out, columns]);
-    const added = matmul(matmul(input, down, transposed), up, { ...transposed, alpha: adapterScale(lora!) });
-    return affine(input, weight, added); // the product added to the adapter's: once it is rounded, small changes would be lost
-  };
+  if (!layers || layers.adapted.length === 0) return matmul(input, weight, transposed);
+  const [down, up] = [layers.down, layers.up].map(({ name, shape }) => graph.input(name, compute, shape));
+  const added = matmul(matmul(input, down!, transposed), up!, { ...transposed, alpha: adapterScale(lora) });
+  return affine(input, weight, added); // the product added to the adapter's: once it is rounded, small changes would be lost
 }
 
 /** The adapter's matrices of the first layer, float32, to joined ones. */
 function joinGraph(config: ModelConfig, lora: LoraConfig, dtype: DType): Graph {
   const graph = new Graph("join_adapter");
-  const { rank } = lora;
-  const first = { ...config, layers: 1 };
-  const inputs = new Map(
-    adapterParameters(first, lora).map(({ name, shape }) => [name, graph.input(name, "float32", shape)]),
-  );
-  for (const { names, layers, adapted } of groups(first, lora)) {
-    const downs = layers.flatMap(({ path, place }) => (place === undefined ? [] : [inputs.get(adapterNames(path).a)!]));
-    const ups = layers.map(({ path, out, place }) => {
-      const shape = [out, adapted * rank];
-      if (place === undefined) return graph.initializer(path, tensor(new Float32Array(elementCount(shape)), shape));
-      return pad(inputs.get(adapterNames(path).b)!, 1, place * rank, (adapted - 1 - place) * rank);
+  const given = adapterParameters({ ...config, layers: 1 }, lora);
+  const inputs = new Map(given.map(({ name, shape }) => [name, graph.input(name, "float32", shape)]));
+  const below = (parts: Value[]) => cast(parts.length > 1 ? concat(parts, 0) : parts[0]!, dtype);
+  for (const { paths, outs, adapted, down, up } of inFirstLayer(config, lora)) {
+    const ups = paths.map((path, i) => {
+      const [place, shape] = [adapted.indexOf(path), [outs[i]!, up.shape[1]!]];
+      if (place < 0) return graph.initializer(path, tensor(new Float32Array(elementCount(shape)), shape));
+      const after = adapted.length - 1 - place;
+      return pad(inputs.get(adapterNames(path).b)!, 1, place * lora.rank, after * lora.rank);
     });
-    for (const [name, parts] of [
-      [names.a, downs],
-      [names.b, ups],
-    ] as const)
-      graph.output(name, cast(parts.length > 1 ? concat(parts, 0) : parts[0]!, dtype));
+    graph.output(down.name, below(adapted.map((path) => inputs.get(adapterNames(path).a)!)));
+    graph.output(up.name, below(ups));
   }
   return graph;
 }
 
-/** The name in the first layer, and the same in another. */
-const inLayer = (name: string, layer: number) => name.replace("model.layers.0.", `model.layers.${layer}.`);
+export type JoinedAdapter = Awaited<ReturnType<typeof joinedAdapter>>;
 
-/** Joined matrices on a device. They stay where they are when the adapter changes. */
-export class JoinedAdapter {
-  readonly #session: Session;
-  readonly #layers: number;
-  readonly #buffer: DeviceBuffer;
-  readonly feeds: Readonly<Record<string, DeviceTensor>>;
-
-  private constructor(session: Session, layers: number, buffer: DeviceBuffer, feeds: Record<string, DeviceTensor>) {
-    this.#session = session;
-    this.#layers = layers;
-    this.#buffer = buffer;
-    this.feeds = feeds;
-  }
-
-  /** @throws GraphError `device` where there is no memory left */
-  static async create(onDevice: OnDevice, config: ModelConfig, lora: LoraConfig, dtype: DType): Promise<JoinedAdapter> {
-    const graph = joinGraph(config, lora, dtype);
-    const session = await onDevice.createSession(graph, { threads: 1 });
-    const places: { name: string; shape: number[]; place: number }[] = [];
-    let end = 0;
-    for (let layer = 0; layer < config.layers; layer++)
-      for (const { name, value } of graph.outputs) {
-        const shape = value.shape as number[];
-        places.push({ name: inLayer(name, layer), shape, place: end });
-        end += Math.ceil((DTYPES[dtype].bytes * elementCount(shape)) / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
+/** Joined matrices on a device. They stay where they are when the adapter changes. @throws GraphError `device` where there is no memory left */
+export async function joinedAdapter(onDevice: OnDevice, config: ModelConfig, lora: LoraConfig, dtype: DType) {
+  const graph = joinGraph(config, lora, dtype);
+  const session = await onDevice.createSession(graph, { threads: 1 });
+  const shapes = Array.from({ length: config.layers }, (_, layer) =>
+    graph.outputs.map(({ name, value }) => ({ name: inLayer(name, layer), shape: value.shape as number[] })),
+  ).flat();
+  const { offsets, size } = layoutOf(shapes);
+  const { bytes } = DTYPES[dtype];
+  const buffer = onDevice.runtime.reserve(Math.ceil((bytes * size) / DTYPES.float32.bytes));
+  const feeds: Record<string, DeviceTensor> = {};
+  for (const { name, shape } of shapes) feeds[name] = buffer.viewOfBytes(bytes * offsets.get(name)!, dtype, shape);
+  return {
+    /** The joined matrices by the names of the graph's inputs. */
+    feeds,
+    /** Joins an adapter's newest numbers, float32, by the names of `adapterParameters`: one layer at a time, in the memory of one. */
+    async write(weights: ReadonlyMap<string, DeviceTensor>): Promise<void> {
+      const { inputNames, outputNames } = session;
+      for (let layer = 0; layer < config.layers; layer++) {
+        const given = inputNames.map((name) => [name, weights.get(inLayer(name, layer))]);
+        const wanted = outputNames.map((name) => [name, feeds[inLayer(name, layer)]]);
+        await session.run(Object.fromEntries(given), Object.fromEntries(wanted));
       }
-    const buffer = onDevice.runtime.reserve(end / DTYPES.float32.bytes);
-    const feeds = places.map(({ name, shape, place }) => [name, buffer.viewOfBytes(place, dtype, shape)]);
-    return new JoinedAdapter(session, config.layers, buffer, Object.fromEntries(feeds));
-  }
-
-  /** Joins an adapter's newest numbers, float32, by the names of `adapterParameters`. */
-  async write(weights: ReadonlyMap<string, DeviceTensor>): Promise<void> {
-    const { inputNames, outputNames } = this.#session;
-    for (let layer = 0; layer < this.#layers; layer++) {
-      const given = inputNames.map((name) => [name, weights.get(inLayer(name, layer))]);
-      const wanted = outputNames.map((name) => [name, this.feeds[inLayer(name, layer)]]);
-      await this.#session.run(Object.fromEntries(given), Object.fromEntries(wanted));
-    }
-  }
-
-  async release(): Promise<void> {
-    this.#buffer.release();
-    await this.#session.release();
-  }
+    },
+    async release(): Promise<void> {
+      buffer.release();
+      await session.release();
+    },
+  };
 }
-
-const ALIGNMENT_BYTES = 256;

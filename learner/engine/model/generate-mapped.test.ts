@@ -11,7 +11,7 @@ import { saveWeights } from "./files.ts";
 import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
 import { generationGraph } from "./generate-graph.ts";
-import { CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
+import { CAST_NUMBERS } from "./generate-weights.ts";
 import { initialAdapter } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
 import { elementCount, initialWeights, parameters } from "./weights.ts";
@@ -70,7 +70,7 @@ for (const [dtype, tied] of [
 
     it("casts matrices a part at a time and before all else, so that each runs right before its product", () => {
       const options = { sampling: "greedy", compute: "float32", cache: "float32" } as const;
-      const { nodes } = generationGraph(config, (graph) => mappedWeights(graph, mapped), options);
+      const { nodes } = generationGraph(config, { base: mapped }, options);
       const matrices = ({ type, outputs: [{ shape }] }: OpNode) =>
         type === "Cast" && shape.every((n) => typeof n === "number");
       const parts = nodes.filter(matrices);
@@ -105,15 +105,7 @@ describe("a prompt with more attention scores than a run has", () => {
     const run = t.mock.method(Session.prototype, "run");
     const responses = await generator.generate({ base: mapped }, rows, { ...options, seeds: [1, 2, 3] });
     const blocks = run.mock.calls.flatMap(({ arguments: [feeds] }) => ("tokens" in feeds ? [feeds.tokens.shape] : []));
-    assert.deepEqual(blocks, [
-      [1, 8],
-      [1, 256],
-      [1, 256],
-      [1, 256],
-      [1, 256],
-      [1, 75],
-      [1, 26],
-    ]);
+    assert.deepEqual(blocks.flat(), [8, 256, 256, 256, 256, 75, 26]);
     const whole = responses.map(({ response }, row) => [...rows[row], ...response]);
     const evaluated = await logProbsOf(mapped.folder, whole);
     for (const [row, { logProbs }] of responses.entries()) {

@@ -6,59 +6,42 @@ import { createSession, type OnDevice, usedDevice, usedRuntime } from "../runtim
 import type { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
-import { cachedHeadSize, generationGraph, type Sampling } from "./generate-graph.ts";
-import { JoinedAdapter } from "./generate-joined.ts";
-import { type CachePart, copyGraph, type Feeds } from "./generate-slots.ts";
-import { CAST_NUMBERS, fedWeights, GPU_CAST_NUMBERS, mappedWeights } from "./generate-weights.ts";
+import { cachedHeadSize, copyGraph, generationGraph, type Sampling } from "./generate-graph.ts";
+import { type JoinedAdapter, joinedAdapter } from "./generate-joined.ts";
+import { CAST_NUMBERS, changing, filesOf, type GeneratorWeights, GPU_CAST_NUMBERS } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
 import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
-import { adapterParameters, type LoraConfig } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { rotaryTable } from "./rotary.ts";
-import { parameters } from "./weights.ts";
 
-/** Weights by name, in this process's memory or on the device of the generator's sessions. They may change between calls. */
-export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
+export type Cache = Pick<DeviceBuffer | HostBuffer, "viewOfBytes" | "release">;
+export type Feeds = Record<string, Tensor | DeviceTensor>;
 
-/** All weights, by transformers' names; or a folder's files as they are, and an adapter beside them. */
-export type GeneratorWeights =
-  | Numbers
-  | { readonly base: MappedWeights; readonly adapter?: { readonly lora: LoraConfig; readonly weights: Numbers } };
-
-const isFed = (weights: GeneratorWeights): weights is Numbers => weights instanceof Map;
-
-/** A token in a decode graph of each way to sample; a prompt in a prefill graph; a prompt's cache to another slot. */
+/** A prompt in a prefill graph; a prompt's cache to another slot; a token in a decode graph of each way to sample. */
 type SessionKind = "prefill" | "copy" | Sampling;
 
-interface Cache {
-  readonly parts: readonly CachePart[];
-  readonly numbers: number;
-}
-const NO_CACHE: Cache = { parts: [], numbers: 0 };
-
-/** Makes each part when it is first needed. Between runs of the generator a GPU keeps everything, and a CPU keeps all but the KV cache. */
+/** Makes each part when it is first needed. */
 export class GenerationModel {
+  readonly config: ModelConfig;
   readonly onGpu: boolean;
-  readonly #config: ModelConfig;
   readonly #threads: number;
   readonly #onDevice: OnDevice | undefined;
   readonly #sessions = new Map<string, Promise<Session>>();
-  #cache = NO_CACHE;
+  /** this process's numbers on the device, by the names of inputs. They stay where they are, as captured graphs read them there. */
+  readonly #copies = new Map<string, DeviceBuffer>();
   #positions: { feeds: Feeds; count: number } = { feeds: {}, count: 0 };
-  /** copies of the caller's numbers on the device, for one run */
-  #placed: DeviceBuffer[] = [];
   #joined: JoinedAdapter | undefined;
 
   /** @param onDevice default: the device that `useDevice` named */
   constructor(config: ModelConfig, threads: number, onDevice: OnDevice | undefined) {
-    this.#config = config;
+    this.config = config;
     this.#threads = threads;
     this.#onDevice = onDevice ?? (usedDevice().kind === "cuda" ? { runtime: usedRuntime(), createSession } : undefined);
     this.onGpu = this.#onDevice?.runtime.device.kind === "cuda";
   }
 
   /** Number type of the KV cache. The first call on a GPU allocates some of its memory. */
-  get cacheType(): Compute {
+  get cacheType() {
     return this.onGpu ? this.#onDevice!.runtime.half : "float32";
   }
 
@@ -74,90 +57,64 @@ export class GenerationModel {
     return { ...(await this.#positionFeeds(positions)), ...(await this.#weightFeeds(weights)) };
   }
 
-  /** The cache (keys, then values, of each layer) if it has room for so many numbers of each, else undefined. */
-  cache(numbers: number): readonly CachePart[] | undefined {
-    return numbers > this.#cache.numbers ? undefined : this.#cache.parts;
-  }
-
-  /** Allocates a cache with room for so many numbers of each layer's keys, and frees the last one. */
-  async newCache(numbers: number): Promise<readonly CachePart[]> {
-    this.#releaseCache();
+  /** Zeros in so many numbers of the cache's type. */
+  async allocate(numbers: number): Promise<Cache> {
     const words = Math.ceil((numbers * DTYPES[this.cacheType].bytes) / DTYPES.float32.bytes);
-    const parts: CachePart[] = [];
-    this.#cache = { parts, numbers: 0 }; // so much it has if there is no memory for all parts
-    for (let part = 0; part < 2 * this.#config.layers; part++)
-      parts.push((await this.#onDevice?.runtime.allocate(words)) ?? new HostBuffer(words));
-    this.#cache = { parts, numbers };
-    return parts;
+    return (await this.#onDevice?.runtime.allocate(words)) ?? new HostBuffer(words);
   }
 
-  /** Whether the inputs of this run's graphs stay where they are until the next run. */
-  get keeps(): boolean {
-    return this.onGpu && this.#placed.length === 0;
-  }
-
-  endRun(): void {
-    for (const buffer of this.#placed.splice(0)) buffer.release();
-    if (!this.onGpu) this.#releaseCache();
+  /** The error for weights whose logits are not finite. */
+  notFinite(weights: GeneratorWeights): ModelError {
+    const diverged = "the model's logits are not finite; its weights have diverged";
+    return filesOf(weights).base?.notFinite() ?? new ModelError("generation", diverged);
   }
 
   async release(): Promise<void> {
-    this.#releaseCache();
     await this.#joined?.release();
     for (const session of await Promise.all(this.#sessions.values())) await session.release();
     this.#sessions.clear();
+    for (const copy of this.#copies.values()) copy.release();
+    this.#copies.clear();
   }
 
-  #releaseCache(): void {
-    for (const part of this.#cache.parts) part.release();
-    this.#cache = NO_CACHE;
-  }
-
-  /** The dtype of products: half precision on a GPU, unless the files hold float32, or float16 beside bfloat16. */
-  #compute(weights: GeneratorWeights): Compute {
-    const half = this.cacheType;
-    const narrow =
-      isFed(weights) || weights.base.tensors.every(({ dtype }) => ["BF16", SAFETENSORS_DTYPES[half]].includes(dtype));
-    return narrow ? half : "float32";
-  }
-
-  /** Whether linear layers with one input are one product. */
-  #joins(weights: GeneratorWeights): boolean {
-    if (!this.onGpu || !this.#onDevice?.joins || isFed(weights)) return false;
-    const { tensors } = weights.base;
-    return tensors.every(({ dtype }) => dtype === tensors[0]!.dtype);
+  /**
+   * How a graph has the weights. Products are in half precision on a GPU, unless the files hold float32, or float16 beside bfloat16. Layers
+   * with one input are joined where the device can have the files' matrices one after the other.
+   */
+  #options({ base }: { base?: MappedWeights }) {
+    const cache = this.cacheType;
+    const dtypes = new Set(base?.tensors.map(({ dtype }) => dtype));
+    const isNarrow = [...dtypes].every((dtype) => dtype === "BF16" || dtype === SAFETENSORS_DTYPES[cache]);
+    const joins = this.onGpu && this.#onDevice!.joins === true && dtypes.size === 1;
+    const castAtOnce = this.onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS;
+    return { cache, compute: isNarrow ? cache : "float32", joins, castAtOnce } as const;
   }
 
   async #newSession(kind: SessionKind, weights: GeneratorWeights): Promise<Session> {
-    const [config, cache] = [this.#config, this.cacheType];
-    const frozen = isFed(weights) ? undefined : weights;
-    const how = { castAtOnce: this.onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS, joins: this.#joins(weights) };
+    const files = filesOf(weights);
+    const options = this.#options(files);
+    const sampling = kind === "prefill" || kind === "copy" ? undefined : kind;
     const graph =
       kind === "copy"
-        ? copyGraph(config, cache)
-        : generationGraph(
-            config,
-            (of) => (frozen ? mappedWeights(of, frozen.base, frozen.adapter?.lora, how) : fedWeights(of, config)),
-            { sampling: kind === "prefill" ? undefined : kind, cache, compute: this.#compute(weights) },
-          );
+        ? copyGraph(this.config, options.cache)
+        : generationGraph(this.config, weights, { sampling, ...options });
+    const captures = sampling !== undefined;
     const create = this.#onDevice?.createSession ?? createSession;
-    const captures = kind !== "prefill" && kind !== "copy";
-    return create(graph, { threads: this.#threads, captures, ...frozen?.base.sessionOptions });
+    return create(graph, { threads: this.#threads, captures, ...files.base?.sessionOptions });
   }
 
   /** The weights by the names of the graph's inputs. */
   async #weightFeeds(weights: GeneratorWeights): Promise<Feeds> {
-    const { adapter } = isFed(weights) ? {} : weights;
-    const adapted = adapter ? adapterParameters(this.#config, adapter.lora) : [];
-    const shapes = isFed(weights) ? parameters(this.#config) : adapted;
-    const numbers = isFed(weights) ? weights : adapter?.weights;
-    const compute = this.#compute(weights);
-    if (adapter && this.#joins(weights)) {
-      this.#joined ??= await JoinedAdapter.create(this.#onDevice!, this.#config, adapter.lora, compute);
-      await this.#joined.write(adapter.weights as ReadonlyMap<string, DeviceTensor>);
+    const files = filesOf(weights);
+    const { compute, joins } = this.#options(files);
+    if (files.adapter && joins) {
+      const { lora, weights: numbers } = files.adapter;
+      this.#joined ??= await joinedAdapter(this.#onDevice!, this.config, lora, compute);
+      await this.#joined.write(numbers as ReadonlyMap<string, DeviceTensor>);
       return this.#joined.feeds;
     }
     const feeds: Feeds = {};
+    const { shapes, numbers } = changing(this.config, weights);
     for (const { name, shape } of shapes) {
       const half = compute !== "float32" && isMultiplied(name);
       const input = half ? HALF_PREFIX + name : name;
@@ -167,7 +124,7 @@ export class GenerationModel {
         const problem = `parameter ${name} has ${given.length} numbers; config.json asks for [${shape}]`;
         throw new ModelError("weights", problem);
       }
-      feeds[input] = "address" in given ? given : await this.#put(given, shape, half ? compute : "float32");
+      feeds[input] = "address" in given ? given : await this.#put(input, given, shape, half ? compute : "float32");
     }
     return feeds;
   }
@@ -175,33 +132,27 @@ export class GenerationModel {
   /** Cosines and sines of at least so many positions. */
   async #positionFeeds(positions: number): Promise<Feeds> {
     if (this.#positions.count >= positions) return this.#positions.feeds;
-    const width = cachedHeadSize(this.#config) / 2;
-    const { cosines, sines } = rotaryTable(this.#config, positions, width);
-    const feeds = {
-      cosines: await this.#put(cosines, [positions, width], this.cacheType),
-      sines: await this.#put(sines, [positions, width], this.cacheType),
-    };
-    if (this.onGpu) this.#placed.splice(-2); // they stay for as long as the device is used
-    if (this.onGpu || !this.#onDevice) this.#positions = { feeds, count: positions };
+    const shape = [positions, cachedHeadSize(this.config) / 2] as const;
+    const { cosines, sines } = rotaryTable(this.config, ...shape);
+    const put = (name: string, numbers: Float32Array) => this.#put(name, numbers, shape, this.cacheType);
+    const feeds = { cosines: await put("cosines", cosines), sines: await put("sines", sines) };
+    this.#positions = { feeds, count: positions };
     return feeds;
   }
 
   /** Numbers of this process where the sessions read them: here, or in a copy on the device. */
-  async #put(numbers: Float32Array, shape: readonly number[], dtype: Compute): Promise<Tensor | DeviceTensor> {
+  async #put(name: string, numbers: Float32Array, shape: readonly number[], dtype: Compute) {
     if (!this.#onDevice) return tensor(numbers, shape);
-    const buffer = await this.#onDevice.runtime.place(toStored(SAFETENSORS_DTYPES[dtype], numbers));
-    this.#placed.push(buffer);
-    return buffer.viewOfBytes(0, dtype, shape);
+    const { runtime } = this.#onDevice;
+    const key = `${name} ${shape}`;
+    const copy = await runtime.place(toStored(SAFETENSORS_DTYPES[dtype], numbers), this.#copies.get(key));
+    this.#copies.set(key, copy);
+    return copy.viewOfBytes(0, dtype, shape);
   }
 }
 
 /** A key that is equal for weights that can share a graph, because only their numbers differ. */
 export function graphKey(weights: GeneratorWeights): string {
-  return isFed(weights) ? "" : JSON.stringify([weights.base.folder, weights.adapter?.lora]);
-}
-
-/** The error for weights whose logits are not finite. */
-export function notFinite(weights: GeneratorWeights): ModelError {
-  if (!isFed(weights)) return weights.base.notFinite();
-  return new ModelError("generation", "the model's logits are not finite; its weights have diverged");
+  const { base, adapter } = filesOf(weights);
+  return base ? JSON.stringify([base.folder, adapter?.lora]) : "";
 }

@@ -1,7 +1,7 @@
-/** The two ways in which the generation graph has a model's weights. */
+/** The weights of generation, and how its graph has them: as inputs where they change, else as initializers in a folder's files. */
 import type { Compute, Graph, Value } from "../graph/graph.ts";
 import { add, cast, concat, gather, matmul } from "../graph/primitives.ts";
-import { type DType, tensor } from "../graph/tensor.ts";
+import { type DeviceTensor, type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { joinedLinear } from "./generate-joined.ts";
 import { parameterInput } from "./halved.ts";
@@ -9,53 +9,28 @@ import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
 import { castFirst, type MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
-import { elementCount, type Parameter, parameters } from "./weights.ts";
+import { elementCount, parameters } from "./weights.ts";
 
-/** Hidden states are [slots, length, ...]; parameters have transformers' names. */
-export interface GraphWeights {
-  /** of products within the decoder */
-  readonly dtype: DType;
-  /** rows of the embedding, float32 [...tokens, hiddenSize] */
-  embed(tokens: Value): Value;
-  /** a norm's scales, float32; undefined for a bias that the model does not have */
-  vector(name: string): Value | undefined;
-  /** whether linear layers with one input give one output, with theirs side by side; x is [rows, in] then */
-  readonly joins: boolean;
-  /** linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each, unless they are joined */
-  linear(x: Value, ...paths: string[]): Value[];
-  /** logits, float32 [slots, vocabSize] */
-  head(x: Value): Value;
+/** Weights by name, in this process's memory or on the device of the generator's sessions. They may change between calls. */
+export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
+
+/** A folder's files as they are, and an adapter beside them. */
+export interface FileWeights {
+  readonly base: MappedWeights;
+  readonly adapter?: { readonly lora: LoraConfig; readonly weights: Numbers };
 }
 
-const EMBEDDING = "model.embed_tokens.weight";
+/** All weights, by transformers' names; or a folder's files. */
+export type GeneratorWeights = Numbers | FileWeights;
 
-/**
- * Inputs for parameters that change (halved.ts), each made when it is first asked for: an input that nothing reads would be copied to
- * the host with every run.
- */
-function parameterInputs(graph: Graph, shapes: readonly Pick<Parameter, "name" | "shape">[]) {
-  const byName = new Map(shapes.map(({ name, shape }) => [name, shape]));
-  const inputs = new Map<string, Value>();
-  return (name: string): Value | undefined => {
-    const shape = byName.get(name);
-    if (shape && !inputs.has(name)) inputs.set(name, parameterInput(graph, name, shape, { requiresGrad: false }));
-    return inputs.get(name);
-  };
-}
+/** The files of these weights; nothing where all weights are numbers. */
+export const filesOf = (weights: GeneratorWeights): Partial<FileWeights> => ("base" in weights ? weights : {});
 
-const withBias = (y: Value, bias: Value | undefined): Value => (bias ? add(y, cast(bias, y.dtype)) : y);
-
-/** Weights that are trained, as inputs. */
-export function fedWeights(graph: Graph, config: ModelConfig): GraphWeights {
-  const weight = parameterInputs(graph, parameters(config));
-  return {
-    ...{ dtype: graph.model.compute, joins: false },
-    embed: (tokens) => gather(weight(EMBEDDING)!, tokens),
-    vector: weight,
-    linear: (x, ...paths) =>
-      paths.map((path) => withBias(matmul(x, weight(`${path}.weight`)!, { transB: true }), weight(`${path}.bias`))),
-    head: (x) => matmul(x, weight(config.tied ? EMBEDDING : "lm_head.weight")!, { transB: true, precise: true }),
-  };
+/** The parameters that are inputs of the graph, and their numbers: all of a model, an adapter's, or none. */
+export function changing(config: ModelConfig, weights: GeneratorWeights) {
+  if (!("base" in weights)) return { shapes: parameters(config), numbers: weights };
+  const { lora, weights: numbers } = weights.adapter ?? {};
+  return { shapes: lora ? adapterParameters(config, lora) : [], numbers };
 }
 
 /**
@@ -69,60 +44,87 @@ export const GPU_CAST_NUMBERS = 1 << 25;
 /** More parts of a model than this, and each is larger: a session of 1,700 takes 3 s to make, one of 6,500 minutes. */
 const MOST_PARTS = 1024;
 
+export interface WeightOptions {
+  /** numbers of a matrix that are cast at a time; default CAST_NUMBERS */
+  readonly castAtOnce?: number;
+  /** whether the layers of `linear` are joined: a device has their matrices one after the other (generate-joined.ts) */
+  readonly joins?: boolean;
+}
+
 /**
- * Weights of a folder's files as they are, with the inputs of an adapter beside them where `lora` is given. No copy of a matrix is
- * held: those in another dtype than the graph's are cast in the graph, `castAtOnce` numbers at a time.
- *
- * @param joins a device has the matrices of layers with one input one after the other: generate-joined.ts
+ * Functions that add products with a model's weights to a graph. Hidden states are [rows, size]; parameters have transformers' names.
+ * No copy of a matrix is held: those in another dtype than the product's are cast in the graph.
  */
-export function mappedWeights(
+export function weightsIn(
   graph: Graph,
-  mapped: MappedWeights,
-  lora?: LoraConfig,
-  { castAtOnce = CAST_NUMBERS, joins = false } = {},
-): GraphWeights {
-  const { config, tensors } = mapped;
-  const numbers = tensors.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  config: ModelConfig,
+  weights: GeneratorWeights,
+  { castAtOnce = CAST_NUMBERS, joins = false }: WeightOptions,
+) {
+  const { compute } = graph.model;
+  const { base, adapter } = filesOf(weights);
+  const stored = new Map(base?.tensors.map((each) => [each.name, each]));
+  const numbers = [...stored.values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const castNumbers = Math.max(castAtOnce, Math.ceil(numbers / MOST_PARTS));
-  const [embedding] = mapped.stored(graph, ({ name }) => name === EMBEDDING).values();
-  const byName = new Map(tensors.map((each) => [each.name, each]));
-  const adapter = lora && parameterInputs(graph, adapterParameters(config, lora));
-  const joined = joins ? joinedLinear(graph, mapped, lora) : undefined;
-  /** Vectors one after the other, read here: a cast in the graph would be one more node with every token. */
-  const vector = (names: readonly string[], dtype: Compute = "float32"): Value | undefined => {
-    const stored = names.flatMap((name) => byName.get(name) ?? []);
-    const bytes = toStored(SAFETENSORS_DTYPES[dtype], Float32Array.from(stored.flatMap((it) => [...readTensor(it)])));
-    const data = dtype === "float32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
-    return stored.length > 0 ? graph.initializer(names.join(), tensor(data, [data.length], dtype)) : undefined;
+  const embedding = "model.embed_tokens.weight";
+  const shapes = new Map(changing(config, weights).shapes.map(({ name, shape }) => [name, shape]));
+  const inputs = new Map<string, Value>();
+  /** Made when it is first asked for: an input that nothing reads would be copied to the host with every run. */
+  const input = (name: string): Value | undefined => {
+    const shape = shapes.get(name);
+    if (shape && !inputs.has(name)) inputs.set(name, parameterInput(graph, name, shape, { requiresGrad: false }));
+    return inputs.get(name);
   };
-  const biases = (paths: readonly string[]) =>
-    vector(
-      paths.map((path) => `${path}.bias`),
-      graph.model.compute,
-    );
-  /** x times a stored matrix in the dtype `as` */
+  /** Vectors one after the other. Those of files are read here: a cast in the graph would be one more node with every token. */
+  const vector = (dtype: Compute, names: readonly string[]): Value | undefined => {
+    if (!base) return input(names[0]!);
+    const found = names.flatMap((name) => stored.get(name) ?? []);
+    if (found.length === 0) return undefined;
+    const bytes = toStored(SAFETENSORS_DTYPES[dtype], Float32Array.from(found.flatMap((it) => [...readTensor(it)])));
+    const data = dtype === "float32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
+    return graph.initializer(names.join(), tensor(data, [data.length], dtype));
+  };
+  /** A matrix of the files, in parts that are cast by themselves. */
+  const parts = (files: MappedWeights, name: string): Value[] => {
+    const { dtype, shape } = stored.get(name)!;
+    const [count, size] = shape as [number, number];
+    const most = Math.max(1, Math.floor(castNumbers / size));
+    return files.rowChunks(graph, name, dtype === "F32" ? count : partRows(count, most));
+  };
+  /** x times a matrix in the dtype `as` */
   const multiply = (x: Value, name: string, as: DType): Value => {
-    const { dtype, shape } = byName.get(name)!;
-    const rows = dtype === "F32" ? shape[0]! : partRows(shape[0]!, Math.max(1, Math.floor(castNumbers / shape[1]!)));
-    const products = mapped
-      .rowChunks(graph, name, rows)
-      .map((part) => matmul(x, castFirst(part, as), { transB: true, precise: as === "float32" }));
-    return products.length === 1 ? products[0]! : concat(products, products[0]!.shape.length - 1);
+    const options = { transB: true, precise: as === "float32" };
+    const products = (base ? parts(base, name) : [input(name)!]).map((part) => matmul(x, castFirst(part, as), options));
+    return products.length === 1 ? products[0]! : concat(products, 1);
+  };
+  /** The layers of some paths beside each other: one by itself, or all of them joined. */
+  const layer = (x: Value, paths: readonly string[]): Value => {
+    if (joins) return joinedLinear(x, base!, adapter?.lora, paths);
+    const y = multiply(x, `${paths[0]}.weight`, compute);
+    const beside = adapter && { scale: adapterScale(adapter.lora), values: { get: input } };
+    const added = beside && adapterProduct(x, paths[0]!, beside);
+    return added ? add(y, added) : y;
   };
   return {
-    ...{ dtype: graph.model.compute, joins },
-    embed: (tokens) => cast(gather(embedding!, tokens), "float32"),
-    vector: (name) => vector([name]),
-    linear(x, ...paths) {
-      if (joined) return [withBias(joined(x, paths), biases(paths))];
-      return paths.map((path) => {
-        const y = multiply(x, `${path}.weight`, graph.model.compute);
-        const values = adapter && { get: adapter };
-        const added = values && adapterProduct(x, path, { scale: adapterScale(lora), values });
-        return withBias(added ? add(y, added) : y, biases([path]));
-      });
+    /** Rows of the embedding, float32 [rows, hiddenSize]. */
+    embed(tokens: Value): Value {
+      const [table] = base ? base.stored(graph, ({ name }) => name === embedding).values() : [input(embedding)];
+      return cast(gather(table!, tokens), "float32");
     },
-    head: (x) => multiply(x, mapped.outputName, "float32"),
+    /** A norm's scales, float32. */
+    scales: (name: string): Value => vector("float32", [name])!,
+    /** Linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each; where they are joined, one with all side by side. */
+    linear: (x: Value, ...paths: string[]): Value[] =>
+      (joins ? [paths] : paths.map((path) => [path])).map((each) => {
+        const y = layer(x, each);
+        const bias = vector(
+          compute,
+          each.map((path) => `${path}.bias`),
+        );
+        return bias ? add(y, cast(bias, y.dtype)) : y;
+      }),
+    /** Logits, float32 [rows, vocabSize]. */
+    head: (x: Value): Value => multiply(x, config.tied ? embedding : "lm_head.weight", "float32"),
   };
 }
 

@@ -81,7 +81,7 @@ for (const name of ["qwen2", "llama"]) {
         await generate(batch, { eosIds, temperature: 1.5 }, withSlots(slots));
         assert.deepEqual(
           read(),
-          [3, 2, 4].map((index) => [1, prompts[index].length - 1]),
+          [3, 2, 4].map((index) => [prompts[index].length - 1]),
         );
       }
     });

@@ -104,12 +104,8 @@ function firstAbove(weights: Value, target: Value, isFraction: boolean): { index
   const count = shape[1] as number;
   const cumulative = ops.cumSum(weights, 1);
   const total = ops.slice(cumulative, 1, count - 1, count);
-  const reachable = op(
-    "Min",
-    isFraction ? ops.mul(target, total) : target,
-    [ops.mul(total, BELOW_ONE)],
-    [shape[0]!, 1],
-  );
+  const aim = isFraction ? ops.mul(target, total) : target;
+  const reachable = ops.minimum(aim, ops.mul(total, BELOW_ONE));
   const above = op("Greater", cumulative, [reachable], shape, {}, "bool");
   // The first position has the largest number of those above: CUDA's ArgMax takes no integers, and any of several that are equal.
   const descending = graph.constant(Array.from({ length: count }, (_, i) => count - i));

@@ -108,11 +108,11 @@ export class Runtime {
     }
   }
 
-  /** A copy of numbers of any type. @throws GraphError `device` where there is no memory left */
-  async place(bytes: Uint8Array): Promise<DeviceBuffer> {
+  /** A copy of numbers of any type, in the place of an earlier one of as many. @throws GraphError `device` where there is no memory left */
+  async place(bytes: Uint8Array, earlier?: DeviceBuffer): Promise<DeviceBuffer> {
     const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
     new Uint8Array(words.buffer).set(bytes);
-    const buffer = this.reserve(words.length);
+    const buffer = earlier ?? this.reserve(words.length);
     await this.write(buffer, words);
     return buffer;
   }
