@@ -8,7 +8,8 @@ import type { Stage } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
 import { actorOf, at, linkOf, NOW_MS, observedOf, podOf, runOf } from "./run.fixture.ts";
 import type { ScalePlan } from "./scale.ts";
-import { desiredStatus, type StatusFacts } from "./status.ts";
+import { desiredStatus } from "./status.ts";
+import type { StatusFacts } from "./status-facts.ts";
 
 const { Phase } = messages;
 const RUN = runOf({ stopping: { iterations: 10 } });

@@ -143,7 +143,6 @@ for (const [kind, variable] of [
       );
       // every row, where the learner compares two: a stale prefix cache shows in any
       assert.ok(Math.max(...differences) < 0.001, `${kind} ${version}: ${Math.max(...differences)}`);
-      console.log(kind, version, differences.length, "tokens, largest difference", Math.max(...differences));
       await train(engine);
     }
     const { faults } = generators.takeCounts();

@@ -1,0 +1,53 @@
+/** What the status of a TrainingRun is made from, and what several of its parts read in it. Pure. */
+import type { ImagesStatus, NotificationStatus, ResultsStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
+import { podBlocker } from "./blockers.ts";
+import type { Finding, RefusedChildren } from "./conditions.ts";
+import type { GenerationFacts, GenerationPlan } from "./generation.ts";
+import type { LearnerState } from "./learner-state.ts";
+import type { LifecyclePlan, Stage } from "./lifecycle.ts";
+import { livingLearner, type Observed, type ObservedActor } from "./observe.ts";
+import type { ScalePlan } from "./scale.ts";
+
+export interface StatusFacts {
+  observed: Observed;
+  lifecycle: LifecyclePlan;
+  learner: LearnerState;
+  scale: ScalePlan;
+  /** Children that the API server refused. */
+  refused: RefusedChildren;
+  /** Why this reconcile could not create actors, such as a quota. */
+  actorsRefused: Finding | undefined;
+  /** Undefined: the run has no generators. */
+  generation?: GenerationPlan | undefined;
+  /** Why this reconcile could not create generators. */
+  generationRefused?: Finding | undefined;
+  /** See unusedSince of generation.ts. */
+  unusedSinceMs?: GenerationFacts["unusedSinceMs"];
+  /** The checkpoint that the learner answered a suspension with. */
+  written?: TrainingRunStatus["checkpoint"];
+  /** Delivery state of the webhook, if this process knows more than the status. */
+  notification?: NotificationStatus | undefined;
+  images?: ImagesStatus | undefined;
+  results?: ResultsStatus | undefined;
+  nowMs: number;
+}
+
+export function isOver(stage: Stage): boolean {
+  return stage === "Ended" || stage === "Ending";
+}
+
+/** No learner is wanted any more, and its pod is still there. */
+export function isStopping({ observed, lifecycle: { stage } }: StatusFacts): boolean {
+  return (stage === "Suspended" || stage === "Queued") && livingLearner(observed) !== undefined;
+}
+
+/** Returns why the first actor waits; pods of one kind mostly wait for the same reason. */
+export function waitingReason(waiting: ObservedActor[]): Finding | undefined {
+  if (waiting.some(({ job }) => job.spec?.suspend))
+    return { reason: "SchedulingGated", message: "their Jobs are suspended by a queue, which lets them go" };
+  for (const { pod } of waiting) {
+    const blocker = pod && podBlocker(pod, "actors");
+    if (blocker) return blocker;
+  }
+  return undefined;
+}
