@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Budget, Fitting, fits, LORA } from "../engine/fit.ts";
-import { SIZES, section } from "./plan-page.ts";
+import { ratios, SIZES, section } from "./plan-page.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const page = readFileSync(join(ROOT, "learner/engine/plans.md"), "utf8");
@@ -33,4 +33,14 @@ for (const size of SIZES)
       const plan = new Fitting(0, budget).best({ ...request, adapter });
       assert.equal(cell, `${fits(plan, budget) ? "" : "no: "}${(plan.gpuBytes / 1e9).toFixed(1)}`);
     }
+  });
+
+for (const size of SIZES)
+  test(`Qwen2.5-${size}: what is planned is 1.0 to 1.65 times the peak of the rehearsal`, () => {
+    const text = page.split(`## Qwen2.5-${size}\n`)[1]!.split("\n## ")[0]!;
+    const table = ratios(size, text);
+    assert.ok(text.trimEnd().endsWith(table.trimEnd()), "the page has the kept ratios");
+    const found = [...table.matchAll(/\d\.\d\d/g)].map(Number);
+    assert.ok(found.length > 0);
+    for (const ratio of found) assert.ok(ratio >= 1 && ratio <= 1.65, `${ratio}`);
   });
