@@ -3,7 +3,9 @@ import { test } from "node:test";
 import { pino } from "pino";
 import { policyFolder } from "../crds/policy.ts";
 import { parseTrainingRun } from "../crds/trainingrun.ts";
+import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { place } from "./engine-options.ts";
+import { exitStatusOf } from "./failures.ts";
 
 /** Returns the plan's detail about the KV cache for a run with this instrumenter and these generators. */
 async function cacheOf(instrumenter: string, generators: URL[]): Promise<string> {
@@ -28,4 +30,27 @@ test("a learner with generators plans no slots, unless its frozen copy inserts m
   assert.match(await cacheOf("Syntax", []), /of 16 x/);
   assert.match(await cacheOf("Syntax", generators), /of 1 x/);
   assert.match(await cacheOf("StaticPolicy", generators), /of 16 x/);
+});
+
+test("a run that began on more GPUs than work now, and does not fit any more, ends as one that lost GPUs: with the numbers, to be started again", async () => {
+  const text = `apiVersion: longrun.dev/v1alpha1
+kind: TrainingRun
+metadata: {name: quick}
+spec: {tasks: [{name: diamonds}], model: {policy: quickstart}, learner: {resources: {limits: {nvidia.com/gpu: 16}}}}`;
+  const { spec } = parseTrainingRun(text, "test");
+  const policy = policyFolder("quickstart", "test", "/models");
+  const options = { device: "auto", memoryBytes: 1e6, generators: [] };
+  const placing = (restarted: boolean) => place(policy, spec, options, pino({ level: "silent" }), restarted);
+  await assert.rejects(placing(false), (error: Error) => {
+    assert.match(error.message, /^the run needs about \d+ MB of memory/);
+    assert.equal(exitStatusOf(error, "firstStart", true), EXIT_STATUS.input);
+    return true;
+  });
+  await assert.rejects(placing(true), (error: Error) => {
+    const said =
+      /^learner\.resources gives 16 GPUs, but \d+ work here[^\n]*; with what is left the run needs about \d+ MB of memory[^\n]*, but 1\.00 MB is given; [^\n]*$/;
+    assert.match(error.message, said);
+    assert.equal(exitStatusOf(error, "restart", true), EXIT_STATUS.infrastructure);
+    return true;
+  });
 });

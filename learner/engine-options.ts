@@ -1,4 +1,5 @@
 /** Turns a manifest into the engine's options, and chooses a device with enough memory for them. */
+import { gpuCount } from "../crds/gpu.ts";
 import type { Model, TrainingRunSpec } from "../crds/trainingrun.ts";
 import {
   type AdapterOptions,
@@ -115,14 +116,21 @@ async function placed(
   try {
     plan = fit({ device: devices[0]!, devices: devices.length > 1 ? devices : undefined }, budget);
   } catch (cause) {
-    if (lost.length === 0 || (cause as EngineError).code !== "memory") throw cause;
+    const gone = lost[0] ?? (restarted ? fewer(gpuCount(spec.learner.resources), cudas.length, reason) : undefined);
+    if (gone === undefined || (cause as EngineError).code !== "memory") throw cause;
     // with all of its GPUs it may fit again
-    throw new EngineError("device", `${lost[0]}; without it ${(cause as Error).message}`, { cause });
+    throw new EngineError("device", `${gone}; with what is left ${(cause as Error).message}`, { cause });
   }
   const table = planTable(plan, budget);
   log.info({ plan }, table[0]);
   process.send?.({ type: "plan", table });
   return plan;
+}
+
+/** A GPU that fell off the bus is not even one that fails: the driver counts fewer. @returns undefined where none is missing */
+function fewer(given: number, work: number, reason = ""): string | undefined {
+  if (work >= given) return undefined;
+  return `learner.resources gives ${given} GPUs, but ${work} work here${work === 0 && reason ? ` (${reason})` : ""}; see nvidia-smi -L on its node`;
 }
 
 /** `Auto` leaves out a GPU with less free memory than this share of the largest: all GPUs hold the same. */

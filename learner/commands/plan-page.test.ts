@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Budget, Fitting, fits, LORA } from "../engine/fit.ts";
-import { SIZES, section } from "./plan-page.ts";
+import { ratios, SIZES, section } from "./plan-page.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const page = readFileSync(join(ROOT, "learner/engine/plans.md"), "utf8");
@@ -34,3 +34,14 @@ for (const size of SIZES)
       assert.equal(cell, `${fits(plan, budget) ? "" : "no: "}${(plan.gpuBytes / 1e9).toFixed(1)}`);
     }
   });
+
+test("what is planned is 1.0 to 1.65 times the peak of the rehearsal, which the page has", () => {
+  const found = SIZES.flatMap((size) => {
+    const text = page.split(`## Qwen2.5-${size}\n`)[1]!.split("\n## ")[0]!;
+    const table = ratios(size, text);
+    assert.ok(text.trimEnd().endsWith(table.trimEnd()), size);
+    return [...table.matchAll(/\d\.\d\d/g)].map(Number);
+  });
+  assert.ok(found.length >= 68, `${found.length} entries`);
+  for (const ratio of found) assert.ok(ratio >= 1 && ratio <= 1.65, `${ratio}`);
+});

@@ -57,7 +57,7 @@ export interface EngineOptions {
   resident?: boolean;
   /** every weight is trained in bfloat16: a device has rounded weights, float32 ones and moments stay here (rounded-weights.ts). Default false */
   offloads?: boolean;
-  /** policy, reference and critic are on a device in turn; only with `offloads`. Default false */
+  /** graphs have their memory on a device in turn, and with `offloads` policy, reference and critic, too. Default false */
   swaps?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;

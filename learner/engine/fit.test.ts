@@ -272,7 +272,7 @@ describe("what does not fit is refused in one line with the largest parts and th
           need!.replace(/[\d.]+ [MG]B/, "SIZE"),
           `the run needs about SIZE of ${on}, but ${size(there.bytes)} is ${there.source}`,
         );
-        const plan = new Planner(request).plan(2048);
+        const plan = new Planner(request).plan(2048, 1, { swaps: budget.gpu !== undefined });
         for (const part of parts) {
           const name = part.split(" ")[0];
           const row = plan.rows.find((row) => row.what === name)!;
@@ -336,6 +336,17 @@ for (const [count, gigabytes] of [
     assert.match(planTable(plan, budget).join("\n"), said);
   });
 
+test("7B with LoRA fits 4 x 24 GB: where weights stay on a GPU, graphs have their memory in turn before a run is refused", () => {
+  const devices = gpus(4);
+  const request = { ...PAPER, model: model("7b", "BF16"), device: devices[0]!, devices, adapter: LORA };
+  const budget = { host: undefined, gpu: { bytes: 24 * GB, source: "given" } };
+  const plan = fitRun({ ...request, compute: "bfloat16" }, 0, budget);
+  assert.ok(plan.gpuBytes <= 24 * GB && plan.swaps && !plan.offloads);
+  const table = planTable(plan, budget).join("\n");
+  assert.match(table, /weights .*the frozen model, once/);
+  assert.match(table, /activations .*the largest of 5 graphs, 1 x 2048 tokens/);
+});
+
 test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA they do", () => {
   const gpu = { host: { bytes: 500 * GB, source: "given" }, gpu: { bytes: 79 * GB, source: "free on cuda:0" } };
   const request = {
@@ -384,7 +395,7 @@ test("a refusal names what would make the run fit, the fewest GPUs among it", ()
   const [device] = DEVICES(1);
   const request = small({ device: device!, maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 512 });
   const needs = (change: Partial<PlanRequest>) =>
-    new Planner({ ...request, checkpointing: true, ...change }).plan(512).gpuBytes;
+    new Planner({ ...request, checkpointing: true, ...change }).plan(512, undefined, { swaps: true }).gpuBytes;
   const refused = (bytes: number, change: Partial<PlanRequest> = {}) => {
     const budget = { host: undefined, gpu: { bytes, source: "given" } };
     try {

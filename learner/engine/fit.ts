@@ -122,8 +122,10 @@ export class Fitting {
       const offloaded = on(workers, { offloads: true });
       return fits(offloaded, this.#budget) ? offloaded : on(workers, { offloads: true, swaps: true });
     }
+    // weights stay there; a graph takes its memory anew in each call
+    if (device.kind === "cuda") return on(workers, { swaps: true });
     // threads of a CPU can run one pass together
-    return device.kind === "cpu" && workers > 1 ? on(1) : plan;
+    return workers > 1 ? on(1) : plan;
   }
 
   #planner(request: PlanRequest): Planner {

@@ -13,16 +13,26 @@ import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 export class GradientSum {
   readonly #memory: Memory;
   #sum: { held: Held; of: Trainable } | undefined;
+  /** length of the largest model so far */
+  #longest = 0;
 
   constructor(memory: Memory) {
     this.#memory = memory;
+  }
+
+  /**
+   * A model that will step, of so many numbers. A sum is as long as the largest needs: what a shorter one returned would stay in a GPU's
+   * arena beside the next.
+   */
+  expect(length: number): void {
+    this.#longest = Math.max(this.#longest, length);
   }
 
   /** The sum of a model's gradients, zeros: no other model has one from now on. */
   async begin(of: Trainable): Promise<Held> {
     if (this.#sum && this.#sum.held.length < of.length) this.release();
     if (this.#sum) await this.#sum.held.zero();
-    const held = this.#sum?.held ?? (await this.#memory.hold(of.length));
+    const held = this.#sum?.held ?? (await this.#memory.hold(this.#longest));
     this.#sum = { held, of };
     return held;
   }
@@ -61,6 +71,7 @@ export class Trainable {
     this.#sum = sum;
     this.shapes = shapes;
     this.length = layoutOf(shapes).size;
+    sum.expect(this.length);
     this.#shared = weights;
   }
 
