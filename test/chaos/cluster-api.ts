@@ -1,6 +1,7 @@
 /** JSON requests to the API server, as a cluster's administrator. */
-import type { Deployment, Pod, Service } from "../../controller/kube/resources.ts";
+
 import { loadConfig } from "../../controller/kube/kubeconfig.ts";
+import type { Deployment, Pod, Service } from "../../controller/kube/resources.ts";
 import { Transport } from "../../controller/kube/transport.ts";
 import type { TrainingRunObject } from "../e2e/kubectl.ts";
 

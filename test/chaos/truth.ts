@@ -2,8 +2,9 @@
  * Compares what the controller writes into a run's status with the objects of that time. Every status is seen as it passes the proxy in
  * front of the API server; the pods are looked at directly, each second.
  */
-import type { ApiRequest } from "../faults/api-proxy.ts";
+
 import type { TrainingRunObject } from "../e2e/kubectl.ts";
+import type { ApiRequest } from "../faults/api-proxy.ts";
 import { type ClusterApi, isOver, type Pod } from "./cluster-api.ts";
 
 /** How long something may have been otherwise when a status is written: caches lag by the troubles of the API server. */
@@ -21,22 +22,28 @@ interface Facts {
   actors: [atMs: number, count: number][];
 }
 
+/** The newest iteration by the run's store. */
+interface Store {
+  done(): number;
+  /** Also those that were repeated because a learner was lost before their checkpoint. */
+  ever(): number;
+}
+
 export class Truth {
   readonly findings: string[] = [];
   /** Statuses that were compared. */
   writes = 0;
   readonly #api: ClusterApi;
   readonly #run: string;
-  /** Finished iterations by the run's store. */
-  readonly #done: () => number;
+  readonly #store: Store;
   readonly #iterations: number;
   readonly #facts: Facts = { learnerRuns: undefined, learnerGone: undefined, actors: [] };
   #lookedMs = 0;
 
-  constructor(api: ClusterApi, run: string, iterations: number, done: () => number) {
+  constructor(api: ClusterApi, run: string, iterations: number, store: Store) {
     this.#api = api;
     this.#run = run;
-    this.#done = done;
+    this.#store = store;
     this.#iterations = iterations;
   }
 
@@ -49,8 +56,7 @@ export class Truth {
     this.#lookedMs = now;
     const of = (component: string) =>
       pods.filter((pod) => pod.metadata.labels?.["app.kubernetes.io/component"] === component && !isOver(pod));
-    const since = (before: number | undefined, holds: boolean) =>
-      holds ? undefined : away ? now : (before ?? now);
+    const since = (before: number | undefined, holds: boolean) => (holds ? undefined : away ? now : (before ?? now));
     const facts = this.#facts;
     const learners = of("learner");
     facts.learnerRuns = since(facts.learnerRuns, learners.some(runs));
@@ -84,10 +90,10 @@ export class Truth {
       const finding = `untrue ${how}: ${what}`;
       if (!this.findings.includes(finding)) this.findings.push(finding);
     };
-    const done = this.#done();
+    const done = this.#store.done();
     if ((phase === "Succeeded" || has("Succeeded")) && done !== this.#iterations)
       untrue(`Succeeded after ${done} of ${this.#iterations} iterations`);
-    if (iteration > done) untrue(`iteration ${iteration}, and the store has ${done}`);
+    if (iteration > this.#store.ever()) untrue(`iteration ${iteration}, and the store has ${this.#store.ever()}`);
     const failed = has("Failed");
     if (phase === "Failed" && !(failed?.reason && failed.message)) untrue("Failed without a reason");
     if ((phase === "Failed") !== (failed !== undefined)) untrue(`phase ${phase} with Failed=${failed?.status}`);
@@ -96,7 +102,8 @@ export class Truth {
     const { learnerRuns, learnerGone } = this.#facts;
     if (has("LearnerAvailable") && long(learnerRuns))
       untrue(`LearnerAvailable, and no learner has run ${ago(learnerRuns)}`);
-    if (has("Suspended") && long(learnerGone)) untrue(`Suspended, and a learner's pod has been there ${ago(learnerGone)}`);
+    if (has("Suspended") && long(learnerGone))
+      untrue(`Suspended, and a learner's pod has been there ${ago(learnerGone)}`);
     const seen = this.#facts.actors.filter(([atMs]) => now - atMs < allowedSeconds * 1000);
     const most = Math.max(...seen.map(([, count]) => count));
     if (seen.length > 0 && (actors?.running ?? 0) > most)

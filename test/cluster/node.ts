@@ -42,7 +42,13 @@ const PROGRAMS = {
   unshare: "util-linux",
 };
 
-export type NodePart = "containerd" | "kube-controller-manager" | "kube-scheduler" | "kubelet" | "kube-proxy" | "coredns";
+export type NodePart =
+  | "containerd"
+  | "kube-controller-manager"
+  | "kube-scheduler"
+  | "kubelet"
+  | "kube-proxy"
+  | "coredns";
 
 export interface TestCluster {
   controlPlane: ControlPlane;
