@@ -43,8 +43,9 @@ export function describeFileError(path: string, error: unknown): string {
       return `${path}: a part of this path is not a folder`;
     case "EACCES":
     case "EPERM":
-    case "EROFS":
       return `${path}: no permission; change its owner or mode, or choose another place`;
+    case "EROFS":
+      return `${path}: the disk is read-only; make it writable, or choose another place`;
     case "ENOSPC":
     case "EDQUOT":
       return `${path}: the disk is full; free some space or choose another place with --out`;

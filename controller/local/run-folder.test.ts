@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import { describeFileError } from "../errors.ts";
 import { createRunFolder as create, holdRunFolder, MANIFEST, newRunFolder, releaseRunFolder } from "./run-folder.ts";
 
 const run = parseTrainingRun(
@@ -53,6 +54,8 @@ describe("createRunFolder", () => {
       message: /a part of this path is not a folder$/,
     });
     assert.throws(() => createRunFolder(join(parent, "file"), NOW), { code: "input", message: /is a file/ });
+    const readOnly = describeFileError("/data/run/lock", Object.assign(new Error(), { code: "EROFS" }));
+    assert.equal(readOnly, "/data/run/lock: the disk is read-only; make it writable, or choose another place");
   });
 });
 
