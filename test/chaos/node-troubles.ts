@@ -347,8 +347,8 @@ async function missingImage(place: Place, random: Random): Promise<string | unde
       "images",
       ...args,
     ]);
-  await ctr("rm", ...names);
   try {
+    await ctr("rm", ...names);
     const pod = await somePod(place, random, component);
     if (pod) await api.call("DELETE", podPath(pod));
     return `${component}'s, for ${await between(random, 5, 40)}`;

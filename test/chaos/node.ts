@@ -24,10 +24,10 @@ import { Truth } from "./truth.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BATCH = 4;
-const ITERATIONS = 8;
+const ITERATIONS = 6;
 const VOLUME_MEBIBYTES = 256;
 /** Seconds within which the pods of a run that has succeeded end, and the objects of one that was deleted. */
-const GONE_SECONDS = 120;
+const GONE_SECONDS = 180;
 
 interface NodeRun {
   name: string;
@@ -233,7 +233,7 @@ function newestIteration(volume: string, which: string): number {
 }
 
 function query(store: string, sql: string): unknown {
-  const database = new DatabaseSync(store, { readOnly: true });
+  const database = new DatabaseSync(store, { readOnly: true, timeout: 5000 });
   try {
     return database.prepare(sql).get()?.it;
   } finally {

@@ -61,7 +61,8 @@ export class Truth {
     const learners = of("learner");
     facts.learnerRuns = since(facts.learnerRuns, learners.some(runs));
     facts.learnerGone = since(facts.learnerGone, learners.length === 0);
-    facts.actors.push([now, of("actor").length]);
+    // Nobody has seen how many there were meanwhile.
+    facts.actors.push([now, away ? Number.POSITIVE_INFINITY : of("actor").length]);
     while (now - facts.actors[0]![0] > STAND_SECONDS * 1000) facts.actors.shift();
   }
 
