@@ -19,11 +19,11 @@ function statusWrite(status: object): ApiRequest {
 
 const is = (type: string) => ({ type, status: "True", reason: "Some", message: "what happened" });
 
-/** A run of three iterations whose store has two; `pods` are there. */
+/** A run of three iterations, two of which are finished; `pods` are there. */
 function world() {
   const there: { pods: Pod[]; done: number } = { pods: [], done: 2 };
   const api = { pods: async () => there.pods } as unknown as ClusterApi;
-  const truth = new Truth(api, "run", 3, { done: () => there.done, ever: () => there.done });
+  const truth = new Truth(api, "run", 3, () => there.done);
   return { there, truth };
 }
 
@@ -38,7 +38,7 @@ test("a status that says what is so is no finding", async () => {
   assert.deepEqual([truth.findings, truth.writes], [[], 3]);
 });
 
-test("a status that anticipates the store, or contradicts itself, is found", async () => {
+test("a status that anticipates the run, or contradicts itself, is found", async () => {
   const { truth } = world();
   await truth.afterWrite(statusWrite({ phase: "Succeeded", conditions: [is("Succeeded")] }));
   await truth.afterWrite(statusWrite({ phase: "Running", iteration: 3 }));
@@ -46,7 +46,7 @@ test("a status that anticipates the store, or contradicts itself, is found", asy
   await truth.afterWrite(statusWrite({ phase: "Suspended", conditions: [is("Ready")] }));
   assert.deepEqual(truth.findings, [
     "untrue was written: Succeeded after 2 of 3 iterations",
-    "untrue was written: iteration 3, and the store has 2",
+    "untrue was written: iteration 3, and 2 are finished",
     "untrue was written: Failed without a reason",
     "untrue was written: Ready in phase Suspended",
   ]);

@@ -22,28 +22,24 @@ interface Facts {
   actors: [atMs: number, count: number][];
 }
 
-/** The newest iteration by the run's store. */
-interface Store {
-  done(): number;
-  /** Also those that were repeated because a learner was lost before their checkpoint. */
-  ever(): number;
-}
-
 export class Truth {
   readonly findings: string[] = [];
   /** Statuses that were compared. */
   writes = 0;
   readonly #api: ClusterApi;
   readonly #run: string;
-  readonly #store: Store;
+  /** Finished iterations by the run's own files. */
+  readonly #done: () => number;
+  /** The most that there were: a learner that was lost before a checkpoint repeats iterations. */
+  #ever = 0;
   readonly #iterations: number;
   readonly #facts: Facts = { learnerRuns: undefined, learnerGone: undefined, actors: [] };
   #lookedMs = 0;
 
-  constructor(api: ClusterApi, run: string, iterations: number, store: Store) {
+  constructor(api: ClusterApi, run: string, iterations: number, done: () => number) {
     this.#api = api;
     this.#run = run;
-    this.#store = store;
+    this.#done = done;
     this.#iterations = iterations;
   }
 
@@ -91,10 +87,11 @@ export class Truth {
       const finding = `untrue ${how}: ${what}`;
       if (!this.findings.includes(finding)) this.findings.push(finding);
     };
-    const done = this.#store.done();
+    const done = this.#done();
+    this.#ever = Math.max(this.#ever, done);
     if ((phase === "Succeeded" || has("Succeeded")) && done !== this.#iterations)
       untrue(`Succeeded after ${done} of ${this.#iterations} iterations`);
-    if (iteration > this.#store.ever()) untrue(`iteration ${iteration}, and the store has ${this.#store.ever()}`);
+    if (iteration > this.#ever) untrue(`iteration ${iteration}, and ${this.#ever} are finished`);
     const failed = has("Failed");
     if (phase === "Failed" && !(failed?.reason && failed.message)) untrue("Failed without a reason");
     if ((phase === "Failed") !== (failed !== undefined)) untrue(`phase ${phase} with Failed=${failed?.status}`);

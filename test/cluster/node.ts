@@ -28,7 +28,7 @@ import { ADDRESSES, NODE_NAME, nodeFolders } from "./node-config.ts";
 const run = promisify(execFile);
 
 const READY_TIMEOUT_SECONDS = 120;
-const STOP_TIMEOUT_SECONDS = 30;
+const STOP_TIMEOUT_SECONDS = 120;
 const PLUGIN_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
 /** Programs and their Debian packages. */
 const PROGRAMS = {
