@@ -187,7 +187,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const checkpoints = new Checkpoints(context, engine);
   const summary = { ...(earlier ?? newSummary(corpus?.summary, versions())), state: "running" as const, message: "" };
   const files = new RunFiles({ ...context, server, metricsFile, tensorBoard, report, summary });
-  const recorded = options.replay === undefined ? undefined : recordedBatches(options.replay);
+  const { collection } = spec.algorithm;
+  const recorded = options.replay === undefined ? undefined : recordedBatches(options.replay, collection);
   const parts = { ...context, server, phases, grades, checkpoints, files, generators };
   const iterations = new Iterations({ ...parts, isReplay: recorded !== undefined, corpus: corpus?.hashes });
   const waiting = waitingOf(spec, options.stay, phases.stop);

@@ -22,7 +22,7 @@ test("a replay gives each iteration its batch in order, and how long the runs we
     store.commitIteration({ iteration, sampleIds: [ids[1]!, ids[0]!], droppedIds: [], metrics: {} });
   }
   store.close();
-  const recorded = recordedBatches(path);
+  const recorded = recordedBatches(path, "Discard");
   for (const iteration of [2, 1]) {
     const { batch, abandonedSeconds } = recorded.batch(iteration);
     assert.deepEqual(
@@ -32,4 +32,21 @@ test("a replay gives each iteration its batch in order, and how long the runs we
     assert.deepEqual(abandonedSeconds, [10 * iteration]);
   }
   assert.throws(() => recorded.batch(3), /iteration 3 is not recorded; lower stopping.iterations/);
+});
+
+test("a sample that was lost weighs nothing in a replay of a run that throws none away, as when it trained", async () => {
+  const path = join(scratchFolder(), "store.sqlite");
+  let clock = 0;
+  const store = openStore(path, { maxAttempts: 1, now: () => clock });
+  await store.beginLineage(() => true);
+  store.addSamples(["a", "lost"].map((id) => newSample(id, { lineage: store.lineage })));
+  const [a, lost] = [1, 2].map(() => store.leases.takeAll(["actor-0"])[0]!);
+  store.leases.accept("actor-0", a!, newResult());
+  clock += 60_000;
+  store.leases.extend("actor-0", [{ ...lost!, elapsedSeconds: 7 }]);
+  store.leases.fail("actor-0", lost!, "its sandbox ended");
+  store.commitIteration({ iteration: 1, sampleIds: ["a"], droppedIds: [], metrics: {} });
+  store.close();
+  assert.deepEqual(recordedBatches(path, "CarryOver").batch(1).abandonedSeconds, []);
+  assert.deepEqual(recordedBatches(path, "Discard").batch(1).abandonedSeconds, [7]);
 });

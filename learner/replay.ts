@@ -1,3 +1,4 @@
+import type { Algorithm } from "../crds/trainingrun.ts";
 import { abandonedSeconds } from "./collect.ts";
 import type { Collected } from "./context.ts";
 import { openStore } from "./store/store.ts";
@@ -7,9 +8,13 @@ import { openStore } from "./store/store.ts";
  * with the same seed and thread count, gives the same weights bit for bit.
  *
  * @param path a `store.sqlite`; it is only read
+ * @param collection of both runs: only Discard weighs executions that have no result
  * @throws StoreError if it cannot be used, or the iteration is missing
  */
-export function recordedBatches(path: string): { batch(iteration: number): Collected } {
+export function recordedBatches(
+  path: string,
+  collection: Algorithm["collection"],
+): { batch(iteration: number): Collected } {
   const store = openStore(path, { readOnly: true });
   return {
     batch(iteration) {
@@ -18,7 +23,8 @@ export function recordedBatches(path: string): { batch(iteration: number): Colle
         throw new Error(`--replay ${path}: iteration ${iteration} is not recorded; lower stopping.iterations`);
       }
       const left = { staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [] };
-      return { batch, ...left, abandonedSeconds: abandonedSeconds(store, iteration - 1) };
+      const abandoned = collection === "Discard" ? abandonedSeconds(store, iteration - 1) : [];
+      return { batch, ...left, abandonedSeconds: abandoned };
     },
   };
 }

@@ -1,6 +1,5 @@
 /** The steps that a run and an evaluation on this machine share: from the user's options to the processes and their end. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { writeRunCertificates } from "../../proto/certificates.ts";
@@ -11,6 +10,7 @@ import { listenForInterrupts } from "./interrupt.ts";
 import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./prepare.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { makeTemporaryFolder } from "./temporary.ts";
 import { Terminal } from "./terminal.ts";
 
 /** Options that every command with a learner has. */
@@ -106,7 +106,7 @@ export async function checkAddresses({ listen, metricsListen }: LocalCommand): P
 
 /** Gets the Python environment and the tasks ready. */
 export async function prepare({ options, steps, atEnd }: LocalCommand, run: TrainingRun): Promise<Prepared> {
-  const temporary = mkdtempSync(join(tmpdir(), "longrun-")); // mode 0700
+  const temporary = makeTemporaryFolder();
   atEnd(() => rmSync(temporary, { recursive: true, force: true }));
   const python = await preparePython(options.python, run.spec.actors.packages, steps);
   const taskFolders: string[] = [];

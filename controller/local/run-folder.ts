@@ -64,8 +64,13 @@ export function holdRunFolder(directory: string): void {
   }
 }
 
+/** A lock that cannot be removed, as on a disk that became read-only, holds nothing once this process has ended. */
 export function releaseRunFolder(directory: string): void {
-  rmSync(join(directory, LOCK), { force: true });
+  try {
+    rmSync(join(directory, LOCK), { force: true });
+  } catch {
+    // The command's own end matters more.
+  }
 }
 
 function readHolder(lock: string): { pid: number; startTicks: string } | undefined {
@@ -81,7 +86,7 @@ function readHolder(lock: string): { pid: number; startTicks: string } | undefin
  * Returns the start time of a process, which distinguishes it from a later process with the same number. Undefined if there is no such
  * process.
  */
-function startTicks(pid: number): string | undefined {
+export function startTicks(pid: number): string | undefined {
   try {
     // The start time is field 22; field 2, the name in brackets, may contain spaces.
     return readFileSync(`/proc/${pid}/stat`, "utf8")

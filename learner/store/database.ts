@@ -34,17 +34,25 @@ export interface DatabaseOptions {
   checkFence?: () => void;
 }
 
-/** Code and message of a StoreError, by SQLite's primary result code (https://www.sqlite.org/rescode.html). */
-const ERRORS: Record<number, [code: StoreErrorCode, message: (path: string, cause: Error) => string]> = {
+type Described = [code: StoreErrorCode, message: (path: string, cause: Error) => string];
+const FULL: Described = [
+  "diskFull",
+  (path) => `the disk of ${path} is full: free space or enlarge the volume, then resume`,
+];
+/** Code and message of a StoreError, by SQLite's extended or primary result code (https://www.sqlite.org/rescode.html). */
+const ERRORS: Record<number, Described> = {
   5: ["busy", (path) => `${path} is locked by another process: close what has it open, then try again`],
   8: ["readOnly", (path) => `${path} cannot be written: check its permissions and its mount`],
-  13: ["diskFull", (path) => `the disk of ${path} is full: free space or enlarge the volume, then resume`],
+  13: FULL,
   19: ["conflict", (_, cause) => `the store refuses the write: ${cause.message}`],
+  4874: FULL, // IOERR_SHMSIZE: the index of the write-ahead log could not grow
 };
 
 function storeError(path: string, cause: unknown): unknown {
   if (!(cause instanceof Error) || !("errcode" in cause)) return cause;
-  const [code, message] = ERRORS[Number(cause.errcode) & 0xff] ?? ["io" as const, () => `${path}: ${cause.message}`];
+  const errcode = Number(cause.errcode);
+  const unknown: Described = ["io", () => `${path}: ${cause.message}`];
+  const [code, message] = ERRORS[errcode] ?? ERRORS[errcode & 0xff] ?? unknown;
   return new StoreError(code, message(path, cause), { cause });
 }
 

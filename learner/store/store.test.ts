@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { copyFileSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
@@ -779,6 +780,20 @@ describe("the file", () => {
     assert.throws(() => store.addSamples([newSample("a")]), fails("busy", /locked by another process/));
     other.exec("ROLLBACK");
     store.addSamples([newSample("a")]);
+  });
+
+  const mayMount = process.getuid?.() === 0;
+  test("a disk that is too full to open the store is named as such", { skip: !mayMount && "needs root" }, (context) => {
+    const disk = join(folder, "disk");
+    mkdirSync(disk);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", disk]);
+    context.after(() => execFileSync("umount", ["--lazy", disk]));
+    const path = join(disk, "store.sqlite");
+    openStore(path).close();
+    assert.throws(() => writeFileSync(join(disk, "filler"), Buffer.alloc(2 ** 20)), /ENOSPC/);
+    assert.throws(() => openStore(path), fails("diskFull", /the disk of \S+ is full/));
+    rmSync(join(disk, "filler"));
+    openStore(path).close();
   });
 
   test("a full disk is named, loses nothing that was acknowledged, and writing goes on when there is space", async () => {

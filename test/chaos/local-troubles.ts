@@ -27,7 +27,7 @@ const PARTS: readonly Part[] = ["command", "learner", "actor", "fork server", "s
 /** @param isRoot whether mounts and networks of its own are there */
 export function localTroubles(run: LocalRun, { isRoot }: { isRoot: boolean }): Trouble[] {
   const troubles: Trouble[] = PARTS.flatMap((part) => {
-    const weight = part === "command" ? 1 : 2;
+    const weight = part === "command" ? 0.5 : 2;
     return [
       { name: `SIGKILL ${part}`, weight, strike: (random: Random) => kill(run, part, "SIGKILL", random) },
       { name: `SIGTERM ${part}`, weight, strike: (random: Random) => kill(run, part, "SIGTERM", random) },
@@ -35,13 +35,13 @@ export function localTroubles(run: LocalRun, { isRoot }: { isRoot: boolean }): T
     ];
   });
   troubles.push(
-    { name: "Ctrl-C", weight: 1, strike: (random) => interrupt(run, random) },
-    { name: "the machine sleeps", weight: 2, strike: (random) => pauseAll(run, random) },
+    { name: "Ctrl-C", weight: 0.5, strike: (random) => interrupt(run, random) },
+    { name: "the machine sleeps", weight: 1, strike: (random) => pauseAll(run, random) },
   );
   if (isRoot)
     troubles.push(
-      { name: "full volume", weight: 2, strike: (random) => fill(run, random) },
-      { name: "read-only volume", weight: 2, strike: (random) => lock(run, random) },
+      { name: "full volume", weight: 1, strike: (random) => fill(run, random) },
+      { name: "read-only volume", weight: 1, strike: (random) => lock(run, random) },
       { name: "connections reset", weight: 2, strike: async () => reset(run) },
       { name: "half-open connections", weight: 2, strike: (random) => cut(run, random, "the actors' connections") },
       { name: "learner unreachable", weight: 2, strike: (random) => cut(run, random, "the learner's port") },
@@ -84,7 +84,8 @@ async function kill(run: LocalRun, part: Part, signal: NodeJS.Signals, random: R
     const young = pidsOf(run, part).find((it) => !before.includes(it));
     if (young) return `${part} ${pid}, back as ${young} after ${secondsSince(since)} s`;
   }
-  return `${part} ${pid}, not back after ${BACK_SECONDS} s`;
+  const stays = pidsOf(run, part).includes(pid) ? "still there" : "not back";
+  return `${part} ${pid}, ${stays} after ${BACK_SECONDS} s`;
 }
 
 /** Shorter and longer than heartbeats, leases and the time that a part may take to stop. */
@@ -158,13 +159,14 @@ async function lock({ directory }: LocalRun, random: Random): Promise<string | u
   return `writable after ${seconds.toFixed(1)} s`;
 }
 
-async function jump({ setClock }: LocalRun, random: Random, direction: 1 | -1): Promise<string> {
-  const part = random.pick(["command", "learner", "actor"]);
+async function jump(run: LocalRun, random: Random, direction: 1 | -1): Promise<string | undefined> {
+  const part = random.pick<Part>(["command", "learner", "actor"]);
+  if (pidsOf(run, part).length === 0) return undefined;
   const jumped = random.pick(JUMPS) * direction;
   const seconds = random.between(2, 12);
-  setClock!(part, jumped);
+  run.setClock!(part, jumped);
   await sleep(seconds * 1000);
-  setClock!(part, 0);
+  run.setClock!(part, 0);
   return `${part}'s by ${jumped} s, right again after ${seconds.toFixed(1)} s`;
 }
 

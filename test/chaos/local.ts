@@ -14,7 +14,7 @@ import { type LocalRun, localTroubles } from "./local-troubles.ts";
 import { Random, type World } from "./trouble.ts";
 
 const VOLUME_BYTES = 400 * 2 ** 20;
-const ITERATIONS = 10;
+const ITERATIONS = 6;
 /** Seconds within which all processes of a run end after it. */
 const GONE_SECONDS = 15;
 const FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
@@ -45,10 +45,10 @@ const ENDS: Record<string, { says: RegExp; goesOn: boolean }> = {
 };
 
 export class LocalWorld implements World {
-  readonly gapSeconds = 3.5;
+  readonly gapSeconds = 3;
   readonly atOnce = 3;
-  readonly strikeSeconds = 300;
-  readonly calmSeconds = 240;
+  readonly strikeSeconds = 360;
+  readonly calmSeconds = 600;
   readonly #say: (line: string) => void;
   readonly #folder = mkdtempSync(join(tmpdir(), "longrun-chaos-"));
   readonly #mounts: string[] = [];
@@ -100,7 +100,8 @@ export class LocalWorld implements World {
       this.#count(`commands that ended with ${how}`);
       if (!end) throw new Error(`the command ended with ${how}, which is not documented: ${lastLines(output)}`);
       const isNew = !existsSync(join(run.directory, "trainingrun.yaml"));
-      if (!isNew && !end.says.test(output))
+      // A command that could not begin says why, and leaves the run as it was.
+      if (/^(Training|Resuming) /m.test(output) && !end.says.test(output))
         this.#findings.push(`the command ended with ${how} and said: ${lastLines(output)}`);
       if (!end.goesOn) return;
       if (how === "1") this.#say(`the command ended with 1: ${lastLines(output)}`);

@@ -15,6 +15,7 @@ import { schedule, type World } from "./trouble.ts";
 /** Events before a finding that are printed with it. */
 const LAST_EVENTS = 12;
 const GOAL_EVENTS = 500;
+const MISSED_SECONDS = 0.5;
 
 interface Event {
   run: number;
@@ -78,22 +79,32 @@ async function oneRun(run: number, runSeed: number): Promise<boolean> {
     );
   const begun = performance.now();
   const under = new Set<Promise<void>>();
+  let missed = false;
   for (const { waitSeconds, trouble, random } of schedule(troubles, runSeed, world.gapSeconds)) {
     const isPeace = performance.now() - begun > world.strikeSeconds * 1000 || elapsedHours() >= hours;
-    if (isPeace || !(await pause(waitSeconds))) break;
+    // After a trouble that found nothing to hit, the next one comes soon.
+    if (isPeace || !(await pause(missed ? Math.min(waitSeconds, MISSED_SECONDS) : waitSeconds))) break;
     while (under.size >= world.atOnce) await Promise.race(under);
     if (over.signal.aborted) break;
     const since = performance.now();
     const strike = trouble
       .strike(random)
-      .then((hit) => hit !== undefined && note({ run, seed: runSeed, trouble: trouble.name, hit, since }))
+      .then((hit) => {
+        missed = hit === undefined;
+        if (hit !== undefined) note({ run, seed: runSeed, trouble: trouble.name, hit, since });
+      })
       .catch((error: Error) => void failed.push(`${trouble.name}: ${error.message}`))
       .then(() => void under.delete(strike));
     under.add(strike);
   }
   await Promise.all(under);
-  if (!over.signal.aborted && (await pause(world.calmSeconds)))
-    failed.push(`it did not end within ${world.calmSeconds} s after the last trouble`);
+  const calm = await pause(world.calmSeconds);
+  if (interrupted.signal.aborted) {
+    // What was not checked does not count.
+    events.splice(0, events.length, ...events.filter((event) => event.run !== run));
+    return false;
+  }
+  if (calm) failed.push(`it did not end within ${world.calmSeconds} s after the last trouble`);
   const hung = !over.signal.aborted;
   if (!hung) {
     await end;
@@ -102,7 +113,6 @@ async function oneRun(run: number, runSeed: number): Promise<boolean> {
     for (const [name, count] of Object.entries(checked.counts)) counts[name] = (counts[name] ?? 0) + count;
     say(`run ${run} (seed ${runSeed}): ${JSON.stringify(checked.counts)}`);
   }
-  if (interrupted.signal.aborted && hung) return false;
   for (const finding of failed) findings.push(`run ${run} (seed ${runSeed}): ${finding}`);
   if (failed.length > 0) {
     for (const { at, trouble, hit } of events.slice(-LAST_EVENTS)) say(`  before: ${at} ${trouble}: ${hit}`);
