@@ -24,7 +24,7 @@ import { Truth } from "./truth.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BATCH = 4;
-const ITERATIONS = 6;
+const ITERATIONS = 8;
 const VOLUME_MEBIBYTES = 256;
 /** Seconds within which the pods of a run that has succeeded end, and the objects of one that was deleted. */
 const GONE_SECONDS = 180;
@@ -38,9 +38,9 @@ interface NodeRun {
 }
 
 export class NodeWorld implements World {
-  readonly gapSeconds = 6;
-  readonly atOnce = 2;
-  readonly strikeSeconds = 300;
+  readonly gapSeconds = 4;
+  readonly atOnce = 3;
+  readonly strikeSeconds = 360;
   readonly calmSeconds = 900;
   readonly #say: (line: string) => void;
   readonly #cluster: TestCluster;
