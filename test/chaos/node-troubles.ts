@@ -244,8 +244,8 @@ async function evictOne(place: Place, random: Random): Promise<string | undefine
 async function drain(place: Place, random: Random): Promise<string | undefined> {
   const { api, run } = place;
   const cordon = (unschedulable: boolean) => api.call("PATCH", NODE, { spec: { unschedulable } });
-  await cordon(true);
   try {
+    await cordon(true); // it may be done although the answer is lost
     const controller = await somePod(place, random, "controller");
     const pods = (await api.pods(run)).filter((pod) => !isOver(pod));
     const all = [...pods, ...(controller ? [controller] : [])];
@@ -286,8 +286,8 @@ function answerWith(fault: Fault): Strike {
 }
 
 async function oldReads({ proxy }: Place, random: Random): Promise<string> {
-  await proxy.freezeReads();
   try {
+    await proxy.freezeReads();
     return `for ${await between(random, 2, 30)}`;
   } finally {
     proxy.thawReads();
@@ -300,8 +300,8 @@ async function stallWatches({ proxy }: Place, random: Random): Promise<string | 
 }
 
 async function suspend({ api, run }: Place, random: Random): Promise<string | undefined> {
-  await api.patchRun(run, { suspend: true });
   try {
+    await api.patchRun(run, { suspend: true }); // it may be done although the answer is lost
     return `for ${await between(random, 0.5, 60)}`;
   } finally {
     await mend(() => api.patchRun(run, { suspend: false }));
