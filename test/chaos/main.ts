@@ -1,6 +1,6 @@
 /**
- * `npm run test:chaos -- --hours H --local [--seed S] [--out FOLDER]`: small runs one after another with `longrun run`, while
- * random troubles strike. Everything is checked after each run. See README.md.
+ * `npm run test:chaos -- --hours H [--local] [--seed S] [--out FOLDER]`: small runs one after another, on a real node or with `longrun
+ * run` (--local), while random troubles strike. Everything is checked after each run. See README.md.
  *
  * --seed: decides which trouble comes when; run number n has seed S + n, so `--seed` with a run's own seed begins with that run. --out: the
  * folder of the result. Exit status: 0 all is well, 1 something was found wrong, 2 bad arguments.
@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type BenchResult, print, save } from "../bench/result.ts";
 import { LocalWorld } from "./local.ts";
+import { NodeWorld } from "./node.ts";
 import { schedule, type World } from "./trouble.ts";
 
 /** Events before a finding that are printed with it. */
@@ -34,8 +35,8 @@ const { values } = parseArgs({
   },
 });
 const [hours, seed] = [Number(values.hours), Number(values.seed)];
-if (!(hours > 0) || !Number.isInteger(seed) || !values.local) {
-  process.stderr.write("usage: npm run test:chaos -- --hours H --local [--seed WHOLE_NUMBER] [--out FOLDER]\n");
+if (!(hours > 0) || !Number.isInteger(seed)) {
+  process.stderr.write("usage: npm run test:chaos -- --hours H [--local] [--seed WHOLE_NUMBER] [--out FOLDER]\n");
   process.exit(2);
 }
 
@@ -43,7 +44,7 @@ const say = (line: string) => process.stdout.write(`${new Date().toISOString().s
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
 
-const world: World = new LocalWorld(say);
+const world: World = values.local ? new LocalWorld(say) : await NodeWorld.start(say);
 const events: Event[] = [];
 const findings: string[] = [];
 const counts: Record<string, number> = {};

@@ -50,6 +50,8 @@ export interface ControlPlane {
   folder: string;
   /** The private key that signs service account tokens, for a controller manager. */
   serviceAccountKeyFile: string;
+  /** Kills a part (SIGKILL), starts it again after so many seconds, and waits until the API server is ready. Data stays. */
+  restart(name: "etcd" | "kube-apiserver", downSeconds?: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -85,10 +87,13 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const folder = await mkdtemp(join(tmpdir(), "longrun-control-plane-"));
   const inFolder = (name: string) => join(folder, name);
   const guard = startGuard(folder);
-  const parts: Part[] = [];
+  /** In the order of their starts. */
+  const parts = new Map<Binary, Part & { args: string[] }>();
   const pids: Record<string, number> = {};
+  let stopped = false;
   const stop = async () => {
-    for (const part of parts.toReversed()) await part.stop();
+    stopped = true;
+    for (const part of [...parts.values()].toReversed()) await part.stop();
     await rm(folder, { recursive: true, force: true });
     guard.stop();
   };
@@ -98,7 +103,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     const start = (name: Binary, args: string[]) => {
       const part = startPart(findBinary(name)!, args, inFolder(`${name}.log`));
       guard.watch(part.pid);
-      parts.push(part);
+      parts.set(name, { ...part, args });
       pids[name] = part.pid;
       return part;
     };
@@ -147,6 +152,12 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     const ca = readFileSync(inFolder("ca.crt"), "utf8");
     const call: Call = (method, path, body) => callApi(`${url}${path}`, ca, tokens.admin!, method, body);
     await ready(call, [etcd, apiServer]);
+    const restart = async (name: "etcd" | "kube-apiserver", downSeconds = 0) => {
+      const { args, stop: kill } = parts.get(name)!;
+      await kill();
+      await sleep(downSeconds * 1000);
+      if (!stopped) await ready(call, [start(name, args)]);
+    };
     const kubeconfigOf = async (user: string) => {
       const path = inFolder(`kubeconfig-${user}`);
       await writeFile(path, kubeconfig(url, inFolder("ca.crt"), user, tokenOf(user)), { mode: 0o600 });
@@ -183,6 +194,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       pids,
       folder,
       serviceAccountKeyFile: inFolder("service-account.key"),
+      restart,
       stop,
     };
   } catch (error) {

@@ -28,7 +28,7 @@ import { ADDRESSES, NODE_NAME, nodeFolders } from "./node-config.ts";
 const run = promisify(execFile);
 
 const READY_TIMEOUT_SECONDS = 120;
-const STOP_TIMEOUT_SECONDS = 30;
+const STOP_TIMEOUT_SECONDS = 120;
 const PLUGIN_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
 /** Programs and their Debian packages. */
 const PROGRAMS = {
@@ -42,6 +42,14 @@ const PROGRAMS = {
   unshare: "util-linux",
 };
 
+export type NodePart =
+  | "containerd"
+  | "kube-controller-manager"
+  | "kube-scheduler"
+  | "kubelet"
+  | "kube-proxy"
+  | "coredns";
+
 export interface TestCluster {
   controlPlane: ControlPlane;
   /** Kubeconfig of cluster-admin, for this machine. */
@@ -51,6 +59,10 @@ export interface TestCluster {
   cgroup: string;
   /** Path of the program that was found. */
   kubectl: string;
+  /** Process id of the node's first process, on this machine: `/proc/PID/root` is what the node sees. */
+  pid: number;
+  /** Kills a part of the node (SIGKILL) and starts it again after so many seconds. */
+  restart(part: NodePart, downSeconds: number): Promise<void>;
   /** Returns the standard output of a command in the node's namespaces. */
   inNode(command: string, args: string[]): Promise<string>;
   /** Imports a docker or OCI archive into the node's containerd, with the names in it. */
@@ -109,51 +121,67 @@ export async function startCluster(options: { log?: (line: string) => void } = {
     await linkMachineAndNode(namespaces.pid);
     controlPlane = await startControlPlane(await apiServerOptions(folder));
     const kubeconfigOf = (user: string) => nodeKubeconfig(controlPlane!, folder, user);
-    const part = partStarter(namespaces.pid, folder);
+    const parts = new Map<NodePart, Part>();
+    const starter = partStarter(namespaces.pid, folder);
+    const part = (name: NodePart, file: string, args: string[]) => {
+      const started = starter(name, file, args);
+      parts.set(name, started);
+      return started;
+    };
 
     writeFileSync(`${folder}/containerd.toml`, config.containerdConfig(folder, cniPlugins()!));
     writeFileSync(`${at.cni}/10-longrun-test.conflist`, config.cniConfig(folder));
     writeFileSync(`${folder}/resolv.conf`, "");
     const containerd = part("containerd", findProgramPath("containerd"), ["--config", `${folder}/containerd.toml`]);
-    const manager = part("kube-controller-manager", binaries["kube-controller-manager"], [
+    part("kube-controller-manager", binaries["kube-controller-manager"], [
       ...["--kubeconfig", kubeconfigOf("system:kube-controller-manager"), "--leader-elect=false", "--secure-port=0"],
       ...["--service-account-private-key-file", controlPlane.serviceAccountKeyFile],
       ...["--root-ca-file", controlPlane.caFile, "--node-monitor-grace-period=40s"],
     ]);
-    const scheduler = part("kube-scheduler", binaries["kube-scheduler"], [
+    part("kube-scheduler", binaries["kube-scheduler"], [
       ...["--kubeconfig", kubeconfigOf("system:kube-scheduler"), "--leader-elect=false", "--secure-port=0"],
     ]);
     await until("containerd answers", () => existsSync(at.containerdSocket), [containerd]);
 
     writeFileSync(`${folder}/kubelet.json`, config.kubeletConfig(folder, `/${cgroup}`));
-    const kubelet = part("kubelet", binaries.kubelet, [
+    part("kubelet", binaries.kubelet, [
       ...["--config", `${folder}/kubelet.json`, "--kubeconfig", kubeconfigOf(`system:node:${NODE_NAME}`)],
       ...["--root-dir", at.kubelet, "--cert-dir", `${folder}/kubelet-certificates`],
       ...["--hostname-override", NODE_NAME, "--node-ip", ADDRESSES.node],
     ]);
     writeFileSync(`${folder}/kube-proxy.json`, config.kubeProxyConfig(kubeconfigOf("system:kube-proxy")));
-    const proxy = part("kube-proxy", binaries["kube-proxy"], ["--config", `${folder}/kube-proxy.json`]);
+    part("kube-proxy", binaries["kube-proxy"], ["--config", `${folder}/kube-proxy.json`]);
     writeFileSync(`${folder}/Corefile`, config.corefile(kubeconfigOf("coredns")));
-    const dns = part("coredns", binaries.coredns, ["-conf", `${folder}/Corefile`]);
+    part("coredns", binaries.coredns, ["-conf", `${folder}/Corefile`]);
 
-    const parts = [containerd, manager, scheduler, kubelet, proxy, dns];
     const inNode = async (command: string, args: string[]) =>
       (await run("nsenter", [...enter(namespaces.pid), command, ...args], { maxBuffer: 64 << 20 })).stdout;
     const images = async (...args: string[]) => {
       await inNode("ctr", ["--address", at.containerdSocket, "--namespace", "k8s.io", "images", ...args]);
     };
-    await until("the node is ready", () => nodeIsReady(binaries.kubectl, controlPlane!), parts);
+    await until("the node is ready", () => nodeIsReady(binaries.kubectl, controlPlane!), [...parts.values()]);
+    let stopped = false;
     return {
       controlPlane,
       kubeconfig: controlPlane.kubeconfig,
       folder,
       cgroup,
       kubectl: binaries.kubectl,
+      pid: namespaces.pid,
+      async restart(name, downSeconds) {
+        const { file, args, kill } = parts.get(name)!;
+        await kill();
+        await sleep(downSeconds * 1000);
+        if (!stopped) part(name, file, args);
+      },
       inNode,
       importImage: (archive) => images("import", archive),
       tagImage: (name, other) => images("tag", name, other),
-      logs: (lines = 5) => parts.map((of) => `${of.name}:\n${of.tail(lines)}`).join("\n"),
-      stop,
+      logs: (lines = 5) => [...parts.values()].map((of) => `${of.name}:\n${of.tail(lines)}`).join("\n"),
+      stop() {
+        stopped = true;
+        return stop();
+      },
     };
   } catch (error) {
     await stop();
@@ -287,7 +315,11 @@ async function linkMachineAndNode(pid: number): Promise<void> {
 const enter = (pid: number) => ["--target", String(pid), "--mount", "--net", "--pid", "--"];
 
 interface Part {
-  name: string;
+  name: NodePart;
+  file: string;
+  args: string[];
+  /** Kills it and waits for its end. */
+  kill(): Promise<void>;
   /** Returns why it has ended, or undefined. */
   ended(): string | undefined;
   tail(lines: number): string;
@@ -297,7 +329,7 @@ interface Part {
 function partStarter(pid: number, folder: string) {
   const at = nodeFolders(folder);
   const path = `${process.env.PATH}:/usr/sbin:/sbin`;
-  return (name: string, file: string, args: string[]): Part => {
+  return (name: NodePart, file: string, args: string[]): Part => {
     const logFile = `${at.logs}/${name}.log`;
     const log = openSync(logFile, "a");
     const child = spawn("nsenter", [...enter(pid), file, ...args], {
@@ -315,7 +347,14 @@ function partStarter(pid: number, folder: string) {
       if (failure === undefined && child.exitCode === null && child.signalCode === null) return undefined;
       return `${name} ended with ${failure?.message ?? child.signalCode ?? child.exitCode}:\n${tail(8)}`;
     };
-    return { name, ended, tail };
+    const kill = async () => {
+      // nsenter waits for the part, its only child.
+      const part = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim();
+      const exited = once(child, "exit");
+      process.kill(Number(part), "SIGKILL");
+      await exited;
+    };
+    return { name, file, args, ended, tail, kill };
   };
 }
 

@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { Agent, createServer, request as httpsRequest, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ControlPlane, kubeconfig } from "../cluster/control-plane.ts";
@@ -106,9 +107,10 @@ export class ApiProxy {
   #severed = false;
   #thaw = Promise.withResolvers<void>();
 
-  static async start(cluster: ControlPlane): Promise<ApiProxy> {
+  /** @param host address to listen at, one that the API server's certificate has */
+  static async start(cluster: ControlPlane, host = "127.0.0.1"): Promise<ApiProxy> {
     const proxy = new ApiProxy(cluster);
-    await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => proxy.#server.listen(0, host, resolve));
     return proxy;
   }
 
@@ -124,7 +126,8 @@ export class ApiProxy {
   }
 
   get url(): string {
-    return `https://127.0.0.1:${(this.#server.address() as { port: number }).port}`;
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `https://${address}:${port}`;
   }
 
   /** Returns a kubeconfig file of `user` that uses this proxy. */
