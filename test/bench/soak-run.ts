@@ -145,7 +145,7 @@ export async function soakIterations(iterations: number): Promise<BenchResult> {
       const sandboxes = descendants(actor);
       const entries = (pid: number, of: string) => readdirSync(`/proc/${pid}/${of}`).length;
       const sandboxed = (count: (pid: number) => number) =>
-        sandboxes.reduce((total, pid) => total + unlessEnded(() => count(pid)), 0);
+        sandboxes.reduce((total, pid) => total + unlessGone(() => count(pid), 0), 0);
       const memory = (pid: number) => proportionalMemory([pid]).all;
       const files = filesBelow(directory);
       const bytes = (some: typeof files) => some.reduce((total, { size }) => total + size, 0);
@@ -191,12 +191,12 @@ export async function soakIterations(iterations: number): Promise<BenchResult> {
   return { ...growthOf(looks.slice(1), SHOWN), method, raw: looks, part: "iterations" };
 }
 
-/** Programs, and with them processes of a sandbox, end at any time. */
-function unlessEnded(count: () => number): number {
+/** Programs, and with them processes of a sandbox, end at any time, and so do temporary folders. */
+function unlessGone<Found>(look: () => Found, otherwise: Found): Found {
   try {
-    return count();
+    return look();
   } catch (error) {
-    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code!)) return 0;
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code!)) return otherwise;
     throw error;
   }
 }
@@ -205,11 +205,14 @@ function linesOf(file: string): number {
   return globSync(file).length === 0 ? 0 : readFileSync(file, "utf8").split("\n").length - 1;
 }
 
-/** Returns every file with its size; one that goes while it is looked at is left out. */
-function filesBelow(directory: string): { path: string; size: number }[] {
-  return readdirSync(directory, { recursive: true, encoding: "utf8" }).flatMap((path) => {
+/** Returns every file with its size. A folder that goes while it is looked at, as a checkpoint's before its rename, is left out. */
+function filesBelow(directory: string, below = ""): { path: string; size: number }[] {
+  const names = unlessGone(() => readdirSync(join(directory, below)), []);
+  return names.flatMap((name) => {
+    const path = join(below, name);
     const found = statSync(join(directory, path), { throwIfNoEntry: false });
-    return found?.isFile() ? { path, size: found.size } : [];
+    if (found?.isDirectory()) return filesBelow(directory, path);
+    return found ? { path, size: found.size } : [];
   });
 }
 
