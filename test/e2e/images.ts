@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { cacheRoot } from "../../actor/python-env.ts";
 import { PAUSE_IMAGE } from "../cluster/node-config.ts";
-import { type Architecture, HOST, running } from "../release/emulation.ts";
+import { type Architecture, HOST, running } from "./emulation.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const SUITE = "bookworm";

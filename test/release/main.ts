@@ -8,7 +8,7 @@
  * `cosign login`. Ends with 1 where an image could not be made, and with 2 on wrong options.
  */
 import { parseArgs } from "node:util";
-import { type Architecture, missingEmulation } from "./emulation.ts";
+import { type Architecture, missingEmulation } from "../e2e/emulation.ts";
 import { IMAGES, type Image, release } from "./release.ts";
 
 const USAGE = `usage: npm run release -- --registry HOST/REPOSITORY [options]

@@ -17,8 +17,8 @@ import { parseAllDocuments } from "yaml";
 import { findBinary, missingBinaries, RELEASE } from "../cluster/binaries.ts";
 import { findProgram } from "../cluster/node.ts";
 import { OciRegistry } from "../cluster/registry.ts";
+import { type Architecture, missingEmulation } from "../e2e/emulation.ts";
 import { PROGRAMS } from "../e2e/images.ts";
-import { type Architecture, missingEmulation } from "./emulation.ts";
 import type { Image } from "./release.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));

@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parseDocument } from "yaml";
 import { ensureBinaries } from "../cluster/binaries.ts";
+import type { Architecture } from "../e2e/emulation.ts";
 import { Builder } from "../e2e/images.ts";
-import type { Architecture } from "./emulation.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const CHART = join(ROOT, "charts/longrun");
