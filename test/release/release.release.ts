@@ -33,6 +33,7 @@ const skip =
   (lacking ? `apt-get install -y ${lacking}` : false);
 
 interface Manifest {
+  mediaType?: string;
   manifests?: { digest: string; platform: { architecture: string } }[];
   layers?: { digest: string; mediaType: string }[];
   config?: { digest: string };
@@ -91,7 +92,8 @@ describe("a release", { skip }, () => {
     test(`${image} has its architectures, and their programs`, async () => {
       const name = made[`longrun/${image}`]!;
       const at = name.split("@")[0];
-      const { manifests } = await manifest(name);
+      const { manifests, mediaType } = await manifest(name);
+      assert.equal(mediaType, "application/vnd.oci.image.index.v1+json");
       assert.deepEqual(manifests!.map(({ platform }) => platform.architecture).sort(), architectures);
       for (const { digest, platform } of manifests!) {
         const { layers } = await manifest(`${at}@${digest}`);

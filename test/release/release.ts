@@ -88,8 +88,8 @@ async function buildAll(
   const data = join(work, "tasks");
   if (images.some((image) => image !== "controller" && image !== "actor")) {
     await builder.build("tasks", "localhost/longrun-release/tasks", { args });
-    const copies = ["tasks", "public-tasks"].map(
-      (name) => `COPY --from=localhost/longrun-release/tasks /opt/longrun-${name} /opt/longrun-${name}`,
+    const copies = ["longrun-tasks", "public-tasks"].map(
+      (name) => `COPY --from=localhost/longrun-release/tasks /opt/${name} /opt/${name}`,
     );
     mkdirSync(data);
     writeFileSync(join(work, "Dockerfile"), `FROM scratch\n${copies.join("\n")}\n`);
