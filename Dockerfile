@@ -7,6 +7,8 @@
 #     docker build --target sandbox      -t registry.example.com/ml/longrun/sandbox:0.2.0 .        what programs run in: Python, the tasks' public data
 #     docker build --target sandbox-paper -t registry.example.com/ml/longrun/sandbox-paper:0.2.0 . the same with the packages of the paper's prompt
 #
+# `npm run release` builds them for amd64 and arm64, pushes and signs them.
+#
 # All run as a number that no user of the image has, on a read-only root file system; whatever they write goes to
 # volumes. Answers (`prepared/private`) are in the learner's image alone. None has a compiler, npm or pip.
 #
@@ -24,14 +26,22 @@ ARG DEBIAN_IMAGE=${DEBIAN_NAME}@${DEBIAN_DIGEST}
 ARG VERSION=0.2.0
 ARG REVISION=unknown
 
-# --- What the lock file says, without what only development needs.
-FROM ${NODE_IMAGE} AS dependencies
+# --- Both bases, of the image's platform. They come first, because buildah takes `--platform` of one stage for those after it.
+FROM ${NODE_IMAGE} AS node
+FROM ${DEBIAN_IMAGE} AS debian
+
+# --- What the lock file says, without what only development needs. npm runs on the builder's platform, where no emulator slows it.
+FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS dependencies
+ARG TARGETARCH
 WORKDIR /opt/longrun
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts --no-update-notifier \
+RUN mkdir -p /usr/local/etc \
+ && case $TARGETARCH in amd64) cpu=x64 ;; *) cpu=$TARGETARCH ;; esac \
+ && printf 'os=linux\ncpu=%s\n' "$cpu" >>/usr/local/etc/npmrc \
+ && npm ci --omit=dev --ignore-scripts --no-update-notifier \
  # ONNX Runtime ships its libraries for every platform; 250 MB of them are not this one's.
  && find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 -type d \
-      ! -path "*/linux/$(node -p process.arch)" -prune -exec rm -rf {} + \
+      ! -path "*/linux/$cpu" -prune -exec rm -rf {} + \
  && rm -rf /root/.npm
 
 # --- The same without what only learners need.
@@ -50,7 +60,7 @@ RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --n
  && rm -rf /root/.npm
 
 # --- Python, as Debian builds it.
-FROM ${DEBIAN_IMAGE} AS python
+FROM debian AS python
 # A day of snapshot.debian.org; empty: whatever the base's own sources give.
 ARG DEBIAN_SNAPSHOT=20260918T000000Z
 # The snapshot pins the versions.
@@ -99,7 +109,7 @@ RUN /opt/python/bin/python -m pip install --no-cache-dir --no-compile --no-input
 
 # --- The bundled tasks, read from their Python packages.
 FROM programs AS tasks
-COPY --from=dependencies /usr/local/bin/node /usr/local/bin/node
+COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=dependencies /opt/longrun /opt/longrun
 COPY learner/tasks /opt/longrun/learner/tasks
 RUN for task in diamonds movie wage; do \
@@ -163,7 +173,7 @@ RUN LD_LIBRARY_PATH=/opt/cuda ldd /opt/providers/*.so /opt/cuda/*.so* >/tmp/libr
  && awk '/not found/ && !/libcuda\.so\.1 / { print; missing = 1 } END { exit missing }' /tmp/libraries
 
 # --- What controller, learner and supervisor have in common.
-FROM ${DEBIAN_IMAGE} AS service
+FROM debian AS service
 ARG VERSION
 ARG REVISION
 ARG DEBIAN_NAME
@@ -173,7 +183,7 @@ LABEL org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.digest="$DEBIAN_DIGEST" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
-COPY --from=dependencies /usr/local/bin/node /usr/local/bin/node
+COPY --from=node /usr/local/bin/node /usr/local/bin/node
 WORKDIR /opt/longrun
 ENV NODE_ENV=production HOME=/tmp
 USER 10001:10001

@@ -50,7 +50,7 @@ export class Backlog {
   /** @param programs all queued before the first actor connects */
   static async start(programs: string[]): Promise<Backlog> {
     const directory = await mkdtemp(join(tmpdir(), "longrun-bench-"));
-    const tls = await writeRunCertificates(join(directory, "tls"), { validSeconds: 3600 });
+    const tls = await writeRunCertificates(join(directory, "tls"), { validSeconds: 86400 });
     const leases = { leaseSeconds: 60, leaseGraceSeconds: 60, maxAttempts: 3 };
     const store = openStore(join(directory, "store.sqlite"), leases);
     const { lineage } = await store.beginLineage(() => true);
@@ -137,6 +137,10 @@ export class Backlog {
       );
     });
     return Promise.all(starting);
+  }
+
+  get storeFile(): string {
+    return this.#store.path;
   }
 
   /** Returns the folder with the scratch directories of a real actor's slots. */

@@ -1,12 +1,14 @@
 /** Runs many executions through one real actor and looks for growth: measured from outside after each round, when nothing runs. */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { StatementSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { descendants } from "../../actor/descendants.fixture.ts";
 import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
 import { kilobytes, proportionalMemory } from "./process-memory.ts";
-import { type Bench, median } from "./result.ts";
+import type { Bench } from "./result.ts";
+import { countQueries, growthOf, megabytes, rounded, type Shown, soakIterations, wholeBytes } from "./soak-run.ts";
 
 /** In turn: programs that leave much behind, between programs that leave nothing. */
 const PROGRAMS = [
@@ -19,9 +21,6 @@ const PROGRAMS = [
   "import threading, time\nfor i in range(8):\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n",
   "import numpy\nkept = numpy.ones((4_000_000,))\n",
 ];
-/** Largest allowed growth of memory, as a share: the supervisor's garbage collector takes its time. */
-const GROWTH: Partial<Record<keyof Look, number>> = { sandboxBytes: 0.02, supervisorBytes: 0.1 };
-
 /** The last program's result arrives before its namespaces are gone, and while the child for the next program is made. */
 const SETTLE_SECONDS = 0.5;
 
@@ -39,7 +38,27 @@ interface Look {
   /** Memory of the kernel, which includes remains of namespaces. */
   kernelBytes: number;
   learnerBytes: number;
+  /** Of the round, for each execution: the store's growth, its statements, and their time without commits. */
+  storeBytes: number;
+  queries: number;
+  queryMicroseconds: number;
 }
+
+const SHOWN: Shown<Look>[] = [
+  { what: "memory of the sandboxes (proportional set size)", field: "sandboxBytes", show: megabytes, growth: 0.02 },
+  // Its garbage collector takes its time.
+  { what: "memory of the supervisor", field: "supervisorBytes", show: megabytes, growth: 0.1 },
+  { what: "descriptors of the actor with its sandboxes", field: "descriptors", show: String, growth: 0 },
+  { what: "processes and threads of the actor with its sandboxes", field: "processes", show: String, growth: 0 },
+  { what: "files below the actor's scratch directory", field: "files", show: String, growth: 0 },
+  { what: "mounts of the actor with its sandboxes", field: "mounts", show: String, growth: 0 },
+  { what: "the store's growth by each execution", field: "storeBytes", show: wholeBytes, growth: 0.02 },
+  { what: "the store's statements for each execution", field: "queries", show: rounded, growth: 0.02 },
+  // Other work on the machine stretches times. A query that reads every sample would take seven times as long.
+  { what: "their time, without commits", field: "queryMicroseconds", show: (us) => `${us.toFixed(0)} µs`, growth: 0.5 },
+  { what: "memory of the kernel that it cannot give back", field: "kernelBytes", show: megabytes },
+  { what: "memory of the learner's process (resident)", field: "learnerBytes", show: megabytes },
+];
 
 async function run(flags: string[]) {
   const { values } = parseArgs({
@@ -49,12 +68,15 @@ async function run(flags: string[]) {
       rounds: { type: "string", default: "20" },
       slots: { type: "string", default: "2" },
       isolation: { type: "string" },
+      iterations: { type: "string" },
     },
   });
+  if (values.iterations !== undefined) return soakIterations(Number(values.iterations));
   const rounds = Number(values.rounds);
   const each = Math.ceil(Number(values.programs) / rounds);
   const { environment, taskDirectory } = await benchEnvironment();
   const backlog = await Backlog.start([]);
+  const counted = countQueries(StatementSync);
   const looks: Look[] = [];
   const started = performance.now();
   try {
@@ -63,52 +85,31 @@ async function run(flags: string[]) {
     });
     // The first round is not measured: it loads modules and takes memory that stays.
     for (let round = 0; round <= rounds; round++) {
+      const before = { ...counted, bytes: statSync(backlog.storeFile).size };
       await backlog.add(Array.from({ length: each }, (_, index) => PROGRAMS[index % PROGRAMS.length]!));
       await sleep(SETTLE_SECONDS * 1000);
-      looks.push(look(actor!.pid!, backlog.scratchOf(0), (round + 1) * each));
+      looks.push({
+        ...look(actor!.pid!, backlog.scratchOf(0), (round + 1) * each),
+        storeBytes: (statSync(backlog.storeFile).size - before.bytes) / each,
+        queries: (counted.queries - before.queries) / each,
+        queryMicroseconds: ((counted.milliseconds - before.milliseconds) / each) * 1000,
+      });
     }
   } finally {
     await backlog.close();
   }
   const seconds = (performance.now() - started) / 1000;
-  const first = looks.slice(1, 1 + Math.ceil(rounds / 4));
-  const last = looks.slice(-Math.ceil(rounds / 4));
-  const of = (some: Look[], field: keyof Look) => median(some.map((one) => one[field]));
-  const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-  const shown: [name: string, field: keyof Look, show: (value: number) => string, held: boolean][] = [
-    ["memory of the sandboxes (proportional set size)", "sandboxBytes", megabytes, true],
-    ["memory of the supervisor", "supervisorBytes", megabytes, true],
-    ["descriptors of the actor with its sandboxes", "descriptors", String, true],
-    ["processes and threads of the actor with its sandboxes", "processes", String, true],
-    ["files below the actor's scratch directory", "files", String, true],
-    ["mounts of the machine", "mounts", String, true],
-    ["memory of the kernel that it cannot give back", "kernelBytes", megabytes, false],
-    ["memory of the learner's process (resident)", "learnerBytes", megabytes, false],
-  ];
-  const rows = shown.map(([what, field, show]) => ({
-    what,
-    "first quarter": show(of(first, field)),
-    "last quarter": show(of(last, field)),
-  }));
-  const goals = shown
-    .filter(([, , , held]) => held)
-    .map(([what, field, show]) => {
-      const [before, after] = [of(first, field), of(last, field)];
-      const growth = GROWTH[field] ?? 0;
-      return {
-        what,
-        goal: growth > 0 ? `grows by at most ${100 * growth} %` : "does not grow",
-        measured: `${show(before)} -> ${show(after)}`,
-        met: after <= (1 + growth) * before,
-      };
-    });
   const method =
     `${each * (rounds + 1)} executions in ${seconds.toFixed(0)} s by one actor with ${values.slots} slots, ${PROGRAMS.length} programs in turn; after each of ` +
     `${rounds} rounds, a first one left out, everything is looked at while nothing runs; medians of the first and of the last quarter`;
-  return { rows, goals, method, raw: looks };
+  return { ...growthOf(looks.slice(1), SHOWN), method, raw: looks };
 }
 
-function look(pid: number, scratch: string, executions: number): Look {
+function look(
+  pid: number,
+  scratch: string,
+  executions: number,
+): Omit<Look, "storeBytes" | "queries" | "queryMicroseconds"> {
   const sandboxes = descendants(pid);
   const pids = [pid, ...sandboxes];
   const sum = (count: (pid: number) => number) => pids.reduce((total, one) => total + count(one), 0);
@@ -119,23 +120,21 @@ function look(pid: number, scratch: string, executions: number): Look {
     descriptors: sum((one) => readdirSync(`/proc/${one}/fd`).length),
     processes: sum((one) => readdirSync(`/proc/${one}/task`).length),
     files: readdirSync(scratch, { recursive: true }).length,
-    mounts: new Set(readdirSync("/proc").filter(isPid).flatMap(mountsOf)).size,
+    mounts: new Set(pids.flatMap((one) => mountsOf(one, scratch))).size,
     kernelBytes: kilobytes("/proc/meminfo", "SUnreclaim"),
     learnerBytes: process.memoryUsage.rss(),
   };
 }
 
-const isPid = (name: string) => /^\d+$/.test(name);
-
-/** Returns, for each mount namespace with a process in it, its mounts. */
-function mountsOf(pid: string): string[] {
-  try {
-    const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
-    const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").trim().split("\n");
-    return mounts.map((line) => `${namespace} ${line.split(" ")[0]}`);
-  } catch {
-    return []; // the process has ended
-  }
+/** Returns the mounts of a process's namespace; where that is the machine's own, those that name `scratch`. */
+function mountsOf(pid: number, scratch: string): string[] {
+  const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
+  const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").trim().split("\n");
+  const own = namespace === readlinkSync("/proc/self/ns/mnt");
+  return mounts.filter((line) => !own || line.includes(scratch)).map((line) => `${namespace} ${line.split(" ")[0]}`);
 }
 
-export const soak: Bench = { about: "what grows over ten thousand executions", run };
+export const soak: Bench = {
+  about: "what grows over many executions, or with `--iterations N` over many iterations of a run",
+  run,
+};

@@ -27,7 +27,7 @@ const ARGS: Record<string, string> = Object.fromEntries(
 );
 
 function readStages(): Map<string, Stage> {
-  const stages = [...TEXT.matchAll(/^FROM (\S+) AS (\S+)\n([\s\S]*?)(?=^FROM |$(?![\s\S]))/gm)];
+  const stages = [...TEXT.matchAll(/^FROM (?:--platform=\S+ )?(\S+) AS (\S+)\n([\s\S]*?)(?=^FROM |$(?![\s\S]))/gm)];
   return new Map(
     stages.map(([, from, name, body]) => [name!, { name: name!, from: from!, instructions: body!.split("\n") }]),
   );
@@ -109,6 +109,7 @@ describe("labels of OCI", () => {
 
   test("the base that they name is the one that is built from", () => {
     assert.match(ARGS.DEBIAN_IMAGE!, /^\$\{DEBIAN_NAME\}@\$\{DEBIAN_DIGEST\}$/);
-    for (const stage of ["service", "python"]) assert.match(STAGES.get(stage)!.from, /^\$\{DEBIAN_IMAGE\}$/);
+    assert.match(STAGES.get("debian")!.from, /^\$\{DEBIAN_IMAGE\}$/);
+    for (const stage of ["service", "python"]) assert.equal(STAGES.get(stage)!.from, "debian");
   });
 });

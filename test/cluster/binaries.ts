@@ -6,6 +6,7 @@
  *     node test/cluster/binaries.ts --chart         # for `npm run test:chart`
  *     node test/cluster/binaries.ts --all           # for `npm run test:e2e`
  *     node test/cluster/binaries.ts --observability # for `npm run test:observability`
+ *     node test/cluster/binaries.ts --release       # for `npm run test:release`
  *     node test/cluster/binaries.ts --if-possible   # ends with 0 even if a program is missing, because tests then skip
  *
  * prints the programs' folders. If a program can be neither found nor built, it prints a line and ends with 1.
@@ -73,6 +74,13 @@ const DISTRIBUTION: GoModule = {
   folder: `distribution-${DISTRIBUTION_VERSION}`,
 };
 
+const COSIGN_VERSION = "2.6.5";
+const COSIGN: GoModule = {
+  path: "github.com/sigstore/cosign/v2",
+  version: `v${COSIGN_VERSION}`,
+  folder: `cosign-${COSIGN_VERSION}`,
+};
+
 const SOURCES = {
   "kube-apiserver": { module: KUBERNETES, package: "k8s.io/kubernetes/cmd/kube-apiserver" },
   etcd: { module: ETCD, package: ETCD.path },
@@ -86,6 +94,7 @@ const SOURCES = {
   promtool: { module: PROMETHEUS, package: "github.com/prometheus/prometheus/cmd/promtool" },
   versitygw: { module: VERSITYGW, package: "github.com/versity/versitygw/cmd/versitygw" },
   registry: { module: DISTRIBUTION, package: "github.com/distribution/distribution/v3/cmd/registry" },
+  cosign: { module: COSIGN, package: "github.com/sigstore/cosign/v2/cmd/cosign" },
 } satisfies Record<string, { module: GoModule; package: string }>;
 
 export type Binary = keyof typeof SOURCES | "helm";
@@ -99,12 +108,14 @@ export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
 export const S3_SERVER: readonly Binary[] = ["versitygw"];
 /** Server for tests of registries. */
 export const REGISTRY: readonly Binary[] = ["registry"];
+/** Programs of a release, and a registry to try it on. */
+export const RELEASE: readonly Binary[] = ["helm", "cosign", ...REGISTRY];
 const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm", ...S3_SERVER, ...REGISTRY];
 /** Programs for `npm run test:chart`. */
 const CHART: readonly Binary[] = [...NPM_TEST, "kubectl"];
 /** Programs for a cluster with a node. */
 export const ALL: readonly Binary[] = [
-  ...(Object.keys(SOURCES) as Binary[]).filter((name) => ![...MONITORING, ...S3_SERVER, ...REGISTRY].includes(name)),
+  ...(Object.keys(SOURCES) as Binary[]).filter((name) => ![...MONITORING, ...S3_SERVER, ...RELEASE].includes(name)),
   "helm",
 ];
 /** Programs for `npm run test:observability`. */
@@ -133,7 +144,9 @@ export function missingBinaries(names: readonly Binary[], env = process.env): st
       ? " --chart"
       : names.every((name) => OBSERVABILITY.includes(name))
         ? " --observability"
-        : " --all";
+        : names.every((name) => RELEASE.includes(name))
+          ? " --release"
+          : " --all";
   return `${missing.join(", ")} not found: run \`node test/cluster/binaries.ts${all}\` (needs Go >= ${LEAST_GO}, minutes, once), or set KUBEBUILDER_ASSETS to a folder with Kubernetes ${KUBERNETES_VERSION}`;
 }
 
@@ -258,13 +271,12 @@ export function isExecutable(path: string): boolean {
 
 if (import.meta.main) {
   const args = process.argv.slice(2);
-  if (args.some((arg) => !["--all", "--chart", "--observability", "--if-possible"].includes(arg))) {
-    process.stderr.write("usage: node test/cluster/binaries.ts [--all | --chart | --observability] [--if-possible]\n");
+  const sets = { "--all": ALL, "--chart": CHART, "--observability": OBSERVABILITY, "--release": RELEASE };
+  if (args.some((arg) => ![...Object.keys(sets), "--if-possible"].includes(arg))) {
+    process.stderr.write(`usage: node test/cluster/binaries.ts [${Object.keys(sets).join(" | ")}] [--if-possible]\n`);
     process.exit(2);
   }
-  const [, names] = Object.entries({ "--all": ALL, "--chart": CHART, "--observability": OBSERVABILITY }).find(([arg]) =>
-    args.includes(arg),
-  ) ?? ["", NPM_TEST];
+  const [, names] = Object.entries(sets).find(([arg]) => args.includes(arg)) ?? ["", NPM_TEST];
   try {
     const found = await ensureBinaries(names, { log: (line) => process.stderr.write(`${line}\n`) });
     process.stdout.write(`${[...new Set(Object.values(found).map(dirname))].join("\n")}\n`);

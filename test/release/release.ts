@@ -1,0 +1,162 @@
+/** A release: images for several architectures and the chart that names their digests, pushed to a registry and signed. */
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { parseDocument } from "yaml";
+import { ensureBinaries } from "../cluster/binaries.ts";
+import type { Architecture } from "../e2e/emulation.ts";
+import { Builder } from "../e2e/images.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const CHART = join(ROOT, "charts/longrun");
+const BOTH: readonly Architecture[] = ["amd64", "arm64"];
+/** Each target of the Dockerfile that is an image, with its architectures. */
+export const IMAGES = {
+  controller: BOTH,
+  learner: BOTH,
+  actor: BOTH,
+  sandbox: BOTH,
+  "sandbox-paper": BOTH,
+  // onnxruntime-gpu has wheels with CUDA's provider for x86-64 alone.
+  "learner-cuda": ["amd64"],
+} satisfies Record<string, readonly Architecture[]>;
+export type Image = keyof typeof IMAGES;
+/** Images that the chart's values name. */
+const OF_CHART: readonly Image[] = ["controller", "learner", "actor", "sandbox"];
+
+export interface ReleaseOptions {
+  /** HOST/REPOSITORY. A registry on this machine is spoken to without TLS. */
+  registry: string;
+  /** cosign's private key, decrypted with COSIGN_PASSWORD; without it cosign signs with an identity of OpenID Connect. */
+  key?: string | undefined;
+  images: readonly Image[];
+  architectures: readonly Architecture[];
+  /** Bases made of Debian's and npm's packages, where Docker Hub cannot be reached. */
+  localBases: boolean;
+  log: (line: string) => void;
+}
+
+export interface Released {
+  /** NAME@DIGEST of each image's index. */
+  images: Partial<Record<Image, string>>;
+  /** NAME@DIGEST; undefined where an image of the chart was not released. */
+  chart: string | undefined;
+}
+
+export async function release(options: ReleaseOptions): Promise<Released> {
+  const { registry, log } = options;
+  const { helm, cosign } = await ensureBinaries(["helm", "cosign"], { log });
+  const version = String(parseDocument(readFileSync(join(CHART, "Chart.yaml"), "utf8")).get("version"));
+  const insecure = /^(127\.0\.0\.1|localhost)(:|\/)/.test(registry);
+  const builder = new Builder(log);
+  const work = mkdtempSync(join(tmpdir(), "longrun-release-"));
+  try {
+    const made = await buildAll(builder, options, work);
+    const images: Partial<Record<Image, string>> = {};
+    for (const [image, names] of made) {
+      const name = `${registry}/longrun/${image}`;
+      log(`pushing ${name}:${version} for ${names.length} architectures`);
+      images[image] = `${name}@${await pushIndex(builder, `${name}:${version}`, names, join(work, image), insecure)}`;
+    }
+    let chart: string | undefined;
+    const left = OF_CHART.filter((image) => !images[image]);
+    if (left.length > 0) log(`no chart, because these images of it were not released: ${left.join(", ")}`);
+    else chart = await pushChart(helm, registry, images, work, insecure);
+    for (const one of [...Object.values(images), ...(chart ? [chart] : [])]) {
+      log(`signing ${one}`);
+      // A private key's signatures go into no public log: the names of a registry are its owner's.
+      const how = options.key ? ["--key", options.key, "--tlog-upload=false"] : [];
+      await run(cosign, ["sign", "--yes", "--recursive", ...how, ...(insecure ? ["--allow-http-registry"] : []), one]);
+    }
+    return { images, chart };
+  } finally {
+    rmSync(work, { recursive: true });
+  }
+}
+
+/** Returns each image with the local names of its architectures. */
+async function buildAll(
+  builder: Builder,
+  { images, architectures, localBases }: ReleaseOptions,
+  work: string,
+): Promise<[Image, string[]][]> {
+  const args = localBases ? await builder.prepareIndexes(architectures) : {};
+  // The tasks' data are made once, so that they are the same on every architecture, and no emulator makes them.
+  const data = join(work, "tasks");
+  if (images.some((image) => image !== "controller" && image !== "actor")) {
+    await builder.build("tasks", "localhost/longrun-release/tasks", { args });
+    const copies = ["longrun-tasks", "public-tasks"].map(
+      (name) => `COPY --from=localhost/longrun-release/tasks /opt/${name} /opt/${name}`,
+    );
+    mkdirSync(data);
+    writeFileSync(join(work, "Dockerfile"), `FROM scratch\n${copies.join("\n")}\n`);
+    await builder.buildah(["build", "--output", `type=local,dest=${data}`, "--file", join(work, "Dockerfile"), work]);
+  }
+  const made: [Image, string[]][] = [];
+  for (const image of images) {
+    const names: string[] = [];
+    for (const architecture of architectures.filter((one) => (IMAGES[image] as readonly string[]).includes(one))) {
+      const name = `localhost/longrun-release/${image}:${architecture}`;
+      await builder.build(image, name, { architecture, args, more: ["--build-context", `tasks=${data}`] });
+      names.push(name);
+    }
+    if (names.length > 0) made.push([image, names]);
+  }
+  return made;
+}
+
+/** Pushes an index of images. Returns its digest. */
+async function pushIndex(builder: Builder, name: string, images: string[], file: string, insecure: boolean) {
+  const index = `localhost/longrun-release/${name.split("/").at(-1)}-index`;
+  await builder.buildah(["manifest", "rm", index]).catch(() => {}); // of an earlier release
+  await builder.buildah(["manifest", "create", index, ...images]);
+  const tls = insecure ? ["--tls-verify=false"] : [];
+  await builder.buildah([
+    "manifest",
+    "push",
+    "--all",
+    "--quiet",
+    ...tls,
+    "--digestfile",
+    file,
+    index,
+    `docker://${name}`,
+  ]);
+  return readFileSync(file, "utf8").trim();
+}
+
+/** Pushes the chart with the digests of its images as defaults. Returns its NAME@DIGEST. */
+async function pushChart(
+  ...[helm, registry, images, work, insecure]: [
+    ...[helm: string, registry: string, images: Released["images"], work: string, insecure: boolean],
+  ]
+): Promise<string> {
+  const chart = join(work, "longrun");
+  cpSync(CHART, chart, { recursive: true });
+  const values = parseDocument(readFileSync(join(chart, "values.yaml"), "utf8"));
+  values.setIn(["images", "registry"], registry);
+  for (const image of OF_CHART) values.setIn(["images", image, "digest"], images[image]!.split("@")[1]);
+  writeFileSync(join(chart, "values.yaml"), values.toString({ lineWidth: 0 }));
+  const packed = (await run(helm, ["package", chart, "--destination", work])).trim().split(" ").at(-1)!;
+  const plain = insecure ? ["--plain-http"] : [];
+  const said = await run(helm, ["push", packed, `oci://${registry}/charts`, ...plain]);
+  const digest = /sha256:[0-9a-f]{64}/.exec(said)?.[0];
+  if (!digest) throw new Error(`helm push named no digest: ${said}`);
+  return `${registry}/charts/longrun@${digest}`;
+}
+
+/** Returns both outputs. @throws Error with the last lines of a command that failed */
+async function run(file: string, args: string[]): Promise<string> {
+  try {
+    const { stdout, stderr } = await promisify(execFile)(file, args, { maxBuffer: 64 << 20 });
+    return `${stderr}${stdout}`;
+  } catch (cause) {
+    const { stderr, message } = cause as Error & { stderr?: string };
+    throw new Error(`\`${file} ${args[0]}\` failed: ${(stderr || message).trim().split("\n").slice(-5).join("\n")}`, {
+      cause,
+    });
+  }
+}
