@@ -199,7 +199,9 @@ function tableOf(root: Schema): string {
       const explained = isExplainedElsewhere(property) ? ` [Kubernetes](${property.externalDocs!.url}).` : "";
       const fields = JSON.stringify([property.properties, property.items?.properties]);
       const before = fields === "[null,null]" ? undefined : shown.get(fields);
-      const ofPod = /\.podTemplate\.spec\.(?:(securityContext|containers\[\])\.|(?!securityContext|containers))/.test(field);
+      const ofPod = /\.podTemplate\.spec\.(?:(securityContext|containers\[\])\.|(?!securityContext|containers))/.test(
+        field,
+      );
       const names = ofPod ? Object.keys(property.properties ?? property.items?.properties ?? {}) : [];
       const same = before === undefined ? "" : ` Fields of \`${before}\`.`;
       const list = names.length > 0 ? ` Fields: ${names.map((it) => `\`${it}\``).join(", ")}.` : same;
@@ -232,7 +234,11 @@ function rulesTable(schema: Schema): string {
   const places = new Map<string, { when: string; at: string[] }>();
   for (const rule of rulesOf(schema)) {
     // The field's own meaning says that it cannot change, and the message of a wrong text says the form and the text.
-    if (/ cannot (change|become|be added).* while the run exists/.test(rule.message) || rule.messageExpression !== undefined) continue;
+    if (
+      / cannot (change|become|be added).* while the run exists/.test(rule.message) ||
+      rule.messageExpression !== undefined
+    )
+      continue;
     const when = { always: "", cluster: "Kubernetes", change: "change" }[rule.when ?? "always"];
     const place = `\`${placeOf(rule).replace(/^spec\./, "") || "metadata.name"}\``;
     const entry = places.get(rule.message) ?? { when, at: [] };
