@@ -179,6 +179,10 @@ export function generateReference(schema: Schema): string {
   ].join("\n\n");
 }
 
+/** Objects of which the reference lists the names of their fields alone: Kubernetes' own, and texts for people. */
+const BRIEF =
+  /^(conditions|display|images|notification|engineSeconds|checkpoint)$|\.podTemplate\.spec\.((securityContext|containers\[\])\.|(?!securityContext|containers))/;
+
 function tableOf(root: Schema): string {
   const rows: string[] = [];
   /** Where an object was shown, by its fields: the next one of the same fields refers to it. */
@@ -199,14 +203,12 @@ function tableOf(root: Schema): string {
       const explained = isExplainedElsewhere(property) ? ` [Kubernetes](${property.externalDocs!.url}).` : "";
       const fields = JSON.stringify([property.properties, property.items?.properties]);
       const before = fields === "[null,null]" ? undefined : shown.get(fields);
-      const ofPod = /\.podTemplate\.spec\.(?:(securityContext|containers\[\])\.|(?!securityContext|containers))/.test(
-        field,
-      );
-      const names = ofPod ? Object.keys(property.properties ?? property.items?.properties ?? {}) : [];
+      const brief = BRIEF.test(field);
+      const names = brief ? Object.keys(property.properties ?? property.items?.properties ?? {}) : [];
       const same = before === undefined ? "" : ` Fields of \`${before}\`.`;
       const list = names.length > 0 ? ` Fields: ${names.map((it) => `\`${it}\``).join(", ")}.` : same;
       rows.push(`| \`${field}\` | ${allowed(property)} | ${required} | ${meaning}${explained}${list} |`);
-      if (explained || before !== undefined || ofPod) continue;
+      if (explained || before !== undefined || brief) continue;
       shown.set(fields, field);
       walk(property, `${field}.`);
       if (property.items) walk(property.items, `${field}[].`);
@@ -233,9 +235,9 @@ const placeOf = ({ at, field }: Rule): string => [at, field].filter(Boolean).joi
 function rulesTable(schema: Schema): string {
   const places = new Map<string, { when: string; at: string[] }>();
   for (const rule of rulesOf(schema)) {
-    // The field's own meaning says that it cannot change, and the message of a wrong text says the form and the text.
+    // The field's meaning says the first two, and the message of a wrong text names the form and the text.
     if (
-      / cannot (change|become|be added).* while the run exists/.test(rule.message) ||
+      /^give exactly one of| cannot (change|become|be added).* while the run exists/.test(rule.message) ||
       rule.messageExpression !== undefined
     )
       continue;
@@ -252,7 +254,7 @@ function allowed({ type, enum: values, minimum, maximum, maxItems, additionalPro
   if (values) return values.join(", ");
   if (minimum !== undefined && maximum !== undefined)
     return `${type} ${minimum}..${maximum === Number.MAX_SAFE_INTEGER ? "" : maximum}`;
-  if (maxItems !== undefined) return `list, at most ${maxItems}`;
+  if (maxItems !== undefined) return `list ≤ ${maxItems}`;
   return type === "object" && additionalProperties ? "map" : (type ?? "");
 }
 

@@ -1062,7 +1062,7 @@ export interface TrainingRunStatus {
   tasks?: TaskStatus[];
   /** Mean seconds that a program ran in the newest iteration. */
   meanDurationSeconds?: number;
-  /** Seconds of the newest iteration by the engine's activity. */
+  /** Seconds of the newest iteration by the engine's activity (learner/metrics/README.md). */
   engineSeconds?: EngineSeconds;
   /** Executions by state. */
   executions?: ExecutionsStatus;
@@ -1170,7 +1170,7 @@ export interface TaskStatus {
   evaluation?: EvaluationStatus;
 }
 
-/** Seconds of the newest iteration by the engine's activity. */
+/** Seconds of the newest iteration by the engine's activity (learner/metrics/README.md). */
 export interface EngineSeconds {
   /** Solutions were generated. */
   generating?: number;
