@@ -84,7 +84,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("evaluate")
-    .description("how good a policy is: programs from scratch and improvements of them, executed and graded")
+    .description("measure a policy: execute and grade programs from scratch and improvements of them")
     .argument("[FILE]", "TrainingRun manifest whose model, task, prompts and limits are used; not with --run")
     .option("--run <DIR>", "run folder: its starting weights and its newest checkpoint, on its task")
     .option("--model <DIR>", "model folder, or the name of a bundled policy")
@@ -133,11 +133,11 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
     .option("--leader-elect", "take turns with other replicas by a Lease", false)
     .option("--metrics-address <HOST:PORT>", "where /metrics, /healthz and /readyz are", "0.0.0.0:8080")
-    .option("--image <IMAGE>", "of learners, where a run names none; required, as are the next two")
-    .option("--actor-image <IMAGE>", "of actors' supervisors, likewise")
-    .option("--sandbox-image <IMAGE>", "that programs run in, likewise")
-    .option("--image-pull-policy <POLICY>", "of all three, likewise", "IfNotPresent")
-    .option("--run-defaults <FILE>", "part of a TrainingRun's spec: what runs get that they leave out")
+    .option("--image <IMAGE>", "image of learners whose run names none; required, like the next two")
+    .option("--actor-image <IMAGE>", "image of actors' supervisors whose run names none")
+    .option("--sandbox-image <IMAGE>", "image of sandboxes whose run names none")
+    .option("--image-pull-policy <POLICY>", "pull policy of these images, unless a run sets its own", "IfNotPresent")
+    .option("--run-defaults <FILE>", "part of a TrainingRun's spec, used for fields that a run omits")
     .option("--kueue", "a run that names a queue starts when Kueue admits it; needs Kueue's CRDs", false)
     .option(
       "--webhook-allow <HOST>",
@@ -155,7 +155,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("smoke-test")
-    .description("make a TrainingRun on a cluster, wait for its end, delete it: whether an installation works")
+    .description("test an installation: create a TrainingRun on a cluster, wait for its end, delete it")
     .argument("<FILE>", "TrainingRun manifest")
     .addOption(kubeconfigOption())
     .option("--namespace <NAME>", "where", "default")
@@ -174,7 +174,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("release-runs")
-    .description("take longrun's finalizer off all TrainingRuns, once no controller is left that would")
+    .description("remove longrun's finalizer from all TrainingRuns when no controller is left")
     .addOption(kubeconfigOption())
     .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
     .option("--quiet <SECONDS>", "ends when no finalizer was found for so long", "10")
@@ -214,9 +214,9 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("samples")
-    .description("list the samples of a run folder: what was written, and what became of it")
+    .description("list the samples of a run folder with their outcomes")
     .argument("<RUN>", "run folder")
-    .option("--failed", "only those that are graded and not valid", false)
+    .option("--failed", "only samples without a valid submission", false)
     .option("--show <ID>", "one sample whole: plan, program, terminal output, grade")
     .option("--json", "print an object for each sample", false)
     .action(async (run: string, options: SamplesOptions) => {
@@ -229,8 +229,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("check a manifest, and the folders and lengths that it names, as run does")
     .argument("<FILE>", "TrainingRun manifest")
     .addOption(setOption())
-    .option("--cluster", "as Kubernetes would: no path of this machine, and none is looked at", false)
-    .option("--replaces <OLD>", "manifest of the TrainingRun that exists; says what of it cannot change")
+    .option("--cluster", "as Kubernetes does: refuses paths of this machine and checks no folder", false)
+    .option("--replaces <OLD>", "manifest of the existing TrainingRun; names its fields that cannot change")
     .action(
       async (file: string, { set, cluster, replaces }: { set: string[]; cluster: boolean; replaces?: string }) => {
         const before = replaces === undefined ? undefined : parseEarlier(readManifest(replaces), replaces);
@@ -245,7 +245,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("debug")
-    .description("collect what is needed to find out what went wrong with a run, without secrets, answers or weights")
+    .description("write a support bundle of a run, without secrets, answers or weights")
     .argument("<RUN>", "run folder; or NAME or NAMESPACE/NAME of a TrainingRun on the cluster")
     .option("--namespace <NAMESPACE>", "of the TrainingRun (default: the context's)")
     .addOption(kubeconfigOption())

@@ -11,7 +11,7 @@ export interface ObjectMeta {
   [field: string]: unknown;
 }
 
-/** One reinforcement-learning run that trains a policy to write programs which solve a machine-learning task. */
+/** A reinforcement-learning run that trains a policy to write programs for machine-learning tasks. */
 export interface TrainingRun {
   /** longrun.dev/v1alpha1 */
   apiVersion: string;
@@ -26,87 +26,87 @@ export interface TrainingRun {
 
 /** The training run: tasks, model, algorithm and resources. */
 export interface TrainingRunSpec {
-  /** The machine-learning tasks, from which prompts draw by weight. They share the actors, the sandbox image and the policy; each task has its own data, grader and limits. Tasks can be added and removed while the run is suspended. */
+  /** Machine-learning tasks. They share actors, sandbox image and policy. Tasks can be added and removed while the run is suspended. */
   tasks: Task[];
   /** The policy, and how it generates solutions. */
   model: Model;
   /** Contents of prompts. */
   prompts: Prompts;
-  /** Policy gradient with duration weights, the paper's Algorithm 1, with PPO, GRPO or RLOO. learner/rl/README.md has the formulas. */
+  /** Policy gradient with duration weights, Algorithm 1: PPO, GRPO or RLOO; formulas in learner/rl/README.md. */
   algorithm: Algorithm;
   /** The one process that holds the weights, the answers and the store. */
   learner: Learner;
   /** The processes that execute programs. */
   actors: Actors;
-  /** Generators: pods on machines of their own that generate the solutions instead of the learner; only on Kubernetes. After each update of the policy they receive its LoRA adapter, or every weight if model.adaptation.type is Full. Absent: the learner generates. */
+  /** Pods that write programs instead of the learner. They get new weights after each update. Only on Kubernetes. Absent: the learner writes. */
   generation?: Generation;
-  /** Measures the policy with programs from scratch and improvements of the valid ones. They run on the same actors in a phase of their own, and are graded but not trained on. */
+  /** Programs from scratch and improvements, graded but not trained on, on the same actors. */
   evaluation: Evaluation;
   /** Conditions that end the run; the first one met counts. */
   stopping: Stopping;
   /** Restarts of a learner that fails, and their limits; only on Kubernetes. */
   failurePolicy: FailurePolicy;
-  /** How a learner or an actor that died is restarted. On Kubernetes it applies to actors; the kubelet restarts learners. */
+  /** Restarts of a dead learner or actor. On Kubernetes actors alone; the kubelet restarts learners. */
   restart: Restart;
-  /** Cannot change. Seed of every random choice. The same seed, manifest and results give the same weights (default 0; ours). */
+  /** Cannot change. Seed of every random choice (default 0; ours). */
   seed: number;
-  /** Saves a checkpoint, stops all processes and keeps the volume; only on Kubernetes (default false; ours). */
+  /** Write a checkpoint, stop all processes, keep the volume. Only on Kubernetes (default false; ours). */
   suspend: boolean;
-  /** Cannot change. Starts from another run's checkpoint instead of the weights of model.policy. Give exactly one of path and run. */
+  /** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
   initFrom?: InitFrom;
-  /** Destination for copies of the newest checkpoint, the best program, the metrics and the report. A Job copies them after new checkpoints and once more when the run is over. Absent: no copies. Only on Kubernetes; on one machine longrun results push does the same. */
+  /** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
   results?: Results;
   /** Who is notified when the run is over. */
   notifications?: Notifications;
-  /** Seconds after which a finished TrainingRun is deleted. Absent: never. Only on Kubernetes. */
+  /** Seconds until a finished TrainingRun is deleted. Only on Kubernetes. Absent: never. */
   ttlSecondsAfterFinished?: number;
-  /** Kueue LocalQueue that admits the run; only on Kubernetes. Absent: the TrainingRun's label kueue.x-k8s.io/queue-name, then the controller's default, then none. */
+  /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
-  /** Cannot change. Another controller that reconciles this run, such as kueue.x-k8s.io/multikueue; only on Kubernetes. Absent or longrun.dev/controller: longrun reconciles it. */
+  /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
-  /** When a run takes the default images and pod templates of an upgraded controller. OnResume: when it is suspended and resumed. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
+  /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
   upgradePolicy: 'OnResume' | 'Immediately';
 }
 
 /** One machine-learning task in MLE-bench layout. A bundled task needs only its name. */
 export interface Task {
-  /** Cannot change. Name of a bundled task (diamonds, movie, wage), of an MLE-bench competition, or of a custom task that gives its data and grader. */
+  /** Cannot change. Name of a bundled task (diamonds, movie, wage), an MLE-bench competition or a custom task. */
   name: string;
-  /** How often prompts draw this task: weight 2 twice as often as weight 1 (default 1; ours). */
+  /** Relative frequency of this task among prompts (default 1; ours). */
   weight: number;
-  /** Image in which this task's programs run; only on Kubernetes. All tasks of a run share one image, so it must equal actors.sandboxImage. Absent: the task needs no image of its own. */
+  /** Image that this task needs; must equal actors.sandboxImage. Only on Kubernetes. Absent: none. */
   sandboxImage?: string;
-  /** Cannot change. Description of the task in prompts. Absent: description.md of the public data. */
+  /** Cannot change. Task description in prompts. Absent: description.md of the public data. */
   description?: string;
-  /** Cannot change. Data that programs may read: training data, and test data without labels. Give exactly one source. */
+  /** Cannot change. Data that programs may read. Give exactly one source. */
   publicData?: VolumeSource;
-  /** Cannot change. The answers. Only the learner mounts them, never an actor. Give exactly one source. */
+  /** Cannot change. The answers, which the learner alone mounts. Give exactly one source. */
   privateData?: VolumeSource;
-  /** Cannot change. How submissions are compared with the answers. Absent: the grader of the bundled or MLE-bench task. */
+  /** Cannot change. Comparison of a submission with the answers. Absent for bundled and MLE-bench tasks. */
   grader?: Grader;
-  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half, while the other half is only reported (default Full; paper, section 4.1). */
+  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
-  /** Cannot change. Largest reward of a valid submission that a guard flags: a copy of the sample submission, a constant prediction or a perfect score. Never below the grader's rewardFloor. Absent: no cap. */
+  /** Cannot change. Most reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
   /** Seconds of wall time that one execution may take (default 600; ours). */
   executionTimeoutSeconds: number;
-  /** Bytes of memory that one execution may use; above it the outcome is outOfMemory (default 4294967296; ours). */
+  /** Memory limit of an execution in bytes; outcome outOfMemory (default 4294967296; ours). */
   executionMemoryBytes: number;
-  /** Bytes that one execution may print; above it the outcome is outputLimit (default 4194304; ours). */
+  /** Output limit of an execution in bytes; outcome outputLimit (default 4194304; ours). */
   outputBytes: number;
-  /** Bytes of the terminal output that are kept: half from its start, half from its end (default 16384; ours). */
+  /** Bytes kept of the start of the terminal output, and of its end (default 16384; ours). */
   keptOutputBytes: number;
   /** Bytes that one execution may write to its scratch folder (default 1073741824; ours). */
   scratchBytes: number;
-  /** Files and folders that one execution may create in its scratch folder (default 10000; ours). */
+  /** Limit on files and folders in the scratch folder (default 10000; ours). */
   scratchFiles: number;
   /** Processes and threads of one execution at the same time (default 64; ours). */
   processes: number;
-  /** Size limit of submission.csv. Absent: 16 times the size of the task's sample submission or answers, whichever is larger, rounded up to a power of two between 1 MiB and 256 MiB, and at least twice that size (ours). */
+  /** Size limit of submission.csv in bytes. Absent: 16 times the larger of sample submission and answers, as a power of two from 1 MiB to 256 MiB, at least twice the larger (ours). */
   submissionBytes?: number;
 }
 
-/** Cannot change. Data that programs may read: training data, and test data without labels. Give exactly one source. */
+/** Cannot change. Data that programs may read. Give exactly one source. */
 export interface VolumeSource {
   /** Folder on this machine, relative to the manifest; only for runs without a cluster. */
   path?: string;
@@ -130,9 +130,9 @@ export interface ImageVolumeSource {
   reference: string;
 }
 
-/** Cannot change. How submissions are compared with the answers. Absent: the grader of the bundled or MLE-bench task. */
+/** Cannot change. Comparison of a submission with the answers. Absent for bundled and MLE-bench tasks. */
 export interface Grader {
-  /** The score, in the task's own unit, as scikit-learn defines it; learner/grading/README.md has a table. With several target columns it is the mean over the columns, except for LogLoss, Brier and RocAucOneVsOne, whose columns are the classes. */
+  /** Metric as scikit-learn defines it (learner/grading/README.md). Several target columns: their mean; LogLoss, Brier and RocAucOneVsOne take one column per class. */
   metric: 'MAE' | 'RMSE' | 'RMSLE' | 'MAPE' | 'R2' | 'Pearson' | 'Spearman' | 'Accuracy' | 'BalancedAccuracy' | 'F1' | 'F1Macro' | 'F1Micro' | 'F1Weighted' | 'Jaccard' | 'QuadraticWeightedKappa' | 'RocAuc' | 'RocAucOneVsOne' | 'LogLoss' | 'Brier' | 'WordJaccard' | 'MAPAtK';
   /** Column that matches rows of a submission with rows of the answers. */
   idColumn: string;
@@ -140,17 +140,17 @@ export interface Grader {
   targetColumns: string[];
   /** For MAPAtK: number of predicted items of a row that count. Absent: 5. */
   k?: number;
-  /** Range of valid predictions, ends included. One prediction outside makes the submission invalid. Absent: the metric's own range. */
+  /** Range of valid predictions, ends included. Absent: what the metric allows. */
   bounds?: Bounds;
   /** Whether higher or lower scores are better. */
   direction: 'Higher' | 'Lower';
-  /** Maps the score linearly to a reward in 0..1 (the paper tried it, section 4.1). Absent: the range is estimated from the answers when the run begins, and written into its trainingrun.yaml. If no range can be estimated, the reward is the score, negated if lower is better. */
+  /** Linear map of the score to a reward from 0 to 1 (paper, section 4.1). Absent: estimated from the answers and written into trainingrun.yaml; without a usable range the reward is the score, negated if lower is better. */
   rewardRange?: RewardRange;
-  /** Smallest reward of a valid submission, above algorithm.failureReward, for metrics without a bound. All scores below it earn it (default -9; ours). */
+  /** Least reward of a valid submission, above algorithm.failureReward; worse scores earn it too (default -9; ours). */
   rewardFloor: number;
 }
 
-/** Range of valid predictions, ends included. One prediction outside makes the submission invalid. Absent: the metric's own range. */
+/** Range of valid predictions, ends included. Absent: what the metric allows. */
 export interface Bounds {
   /** Least prediction. Absent: no bound. */
   least?: number;
@@ -158,7 +158,7 @@ export interface Bounds {
   most?: number;
 }
 
-/** Maps the score linearly to a reward in 0..1 (the paper tried it, section 4.1). Absent: the range is estimated from the answers when the run begins, and written into its trainingrun.yaml. If no range can be estimated, the reward is the score, negated if lower is better. */
+/** Linear map of the score to a reward from 0 to 1 (paper, section 4.1). Absent: estimated from the answers and written into trainingrun.yaml; without a usable range the reward is the score, negated if lower is better. */
 export interface RewardRange {
   /** Score that earns reward 0, in the metric's unit. */
   worst: number;
@@ -168,21 +168,21 @@ export interface RewardRange {
 
 /** The policy, and how it generates solutions. */
 export interface Model {
-  /** Cannot change. The starting policy: the name of a bundled policy (quickstart), or a folder in Hugging Face format (config.json, safetensors, tokenizer.json) of the Qwen2, Qwen3 or Llama families. The folder is relative to the root of volume on Kubernetes, and to the manifest on one machine. Give exactly one of policy and source. */
+  /** Cannot change. Starting policy: a bundled one (quickstart), or a Hugging Face folder of the Qwen2, Qwen3 or Llama families, relative to volume's root on Kubernetes, to the manifest on one machine. Give exactly one of policy and source. */
   policy?: string;
-  /** Cannot change, except endpoint, region and credentials. Where to fetch the starting policy from before the learner starts. On Kubernetes a Job writes it to the run's volume, whose size must allow for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
+  /** Cannot change, except endpoint, region and credentials. Where the starting policy is fetched from: on Kubernetes onto the run's volume, which must have room; on one machine into longrun's cache. Give exactly one of huggingFace, s3 and oci. */
   source?: ModelSource;
-  /** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
+  /** Cannot change. Volume with the folder of policy, mounted read-only; only on Kubernetes. Give exactly one source. */
   volume?: ModelVolumeSource;
   /** Cannot change. Which weights are trained: all, or LoRA adapters. */
   adaptation: Adaptation;
-  /** Cannot change. How the seven progress markers are inserted. StaticPolicy: by a frozen copy of the starting policy (paper, section 3.2), with Syntax where its answer is wrong. Syntax: by rules on the parsed program. None: not at all (default Syntax; ours: Syntax, which needs no large model). */
+  /** Cannot change. What inserts the seven progress markers: a frozen copy of model.policy with Syntax as its fallback (paper, section 3.2), rules on the parsed program, or nothing (default Syntax; ours: Syntax, which needs no large model). */
   instrumenter: 'StaticPolicy' | 'Syntax' | 'None';
-  /** Cannot change. Longest prompt of StaticPolicy, in tokens; Syntax handles programs with longer prompts (default 2048; ours). */
+  /** Cannot change. Prompt limit of StaticPolicy in tokens; Syntax handles longer ones (default 2048; ours). */
   instrumenterMaxPromptTokens: number;
-  /** Cannot change. Longest answer of StaticPolicy, in tokens; Syntax handles programs whose answer is cut off (default 2048; ours). */
+  /** Cannot change. Answer limit of StaticPolicy in tokens; Syntax handles longer ones (default 2048; ours). */
   instrumenterMaxResponseTokens: number;
-  /** Cannot change. Sampling temperature. It divides the logits in training too (default 0.7; paper, Table 3). */
+  /** Cannot change. Sampling temperature; divides logits in training too (default 0.7; paper, Table 3). */
   temperature: number;
   /** Cannot change. Probability mass that sampling keeps (default 1; paper, Table 3). */
   topP: number;
@@ -190,17 +190,17 @@ export interface Model {
   maxPromptTokens: number;
   /** Cannot change. Tokens of the longest solution (default 1024; paper, Table 3). */
   maxResponseTokens: number;
-  /** Solutions that are generated at the same time; affects only speed and memory (default 64; ours). */
+  /** Solutions generated side by side; affects speed and memory only (default 64; ours). */
   generationBatchSize: number;
 }
 
-/** Cannot change, except endpoint, region and credentials. Where to fetch the starting policy from before the learner starts. On Kubernetes a Job writes it to the run's volume, whose size must allow for it (learner.storage.size); on one machine it goes to longrun's cache folder. Give exactly one of huggingFace, s3 and oci. */
+/** Cannot change, except endpoint, region and credentials. Where the starting policy is fetched from: on Kubernetes onto the run's volume, which must have room; on one machine into longrun's cache. Give exactly one of huggingFace, s3 and oci. */
 export interface ModelSource {
   /** A model of the Hugging Face hub (learner/hub/README.md). */
   huggingFace?: HuggingFaceSource;
   /** A model folder in S3 or S3-compatible storage (learner/hub/README.md). */
   s3?: S3Source;
-  /** A model folder in a registry, as an OCI artifact of files such as oras push makes (learner/hub/README.md). */
+  /** Model folder in a registry, as an OCI artifact that oras push makes (learner/hub/README.md). */
   oci?: OciSource;
 }
 
@@ -208,15 +208,15 @@ export interface ModelSource {
 export interface HuggingFaceSource {
   /** Cannot change. OWNER/NAME, such as Qwen/Qwen2.5-3B-Instruct. */
   repo: string;
-  /** Cannot change. Branch, tag or commit. A branch is resolved once: the run keeps its commit (default main; ours). */
+  /** Cannot change. Branch, tag or commit; the run keeps a branch's commit (default main; ours). */
   revision: string;
   /** Address of a mirror of the hub. Absent: https://huggingface.co, on one machine HF_ENDPOINT. */
   endpoint?: string;
-  /** Secret in the run's namespace with a token of the hub, for private and gated models. Only the Job that fetches the model gets it. Its name begins with longrun-hub. On one machine HF_TOKEN has the token. */
+  /** Secret with a hub token; only the Job that fetches mounts it. Its name begins with longrun-hub. On one machine: HF_TOKEN. */
   secretRef?: SecretRef;
 }
 
-/** Secret in the run's namespace with a token of the hub, for private and gated models. Only the Job that fetches the model gets it. Its name begins with longrun-hub. On one machine HF_TOKEN has the token. */
+/** Secret with a hub token; only the Job that fetches mounts it. Its name begins with longrun-hub. On one machine: HF_TOKEN. */
 export interface SecretRef {
   /** Name of the Secret, longrun-hub or longrun-hub-NAME. */
   name: string;
@@ -228,39 +228,39 @@ export interface SecretRef {
 export interface S3Source {
   /** Cannot change. Name of the bucket. */
   bucket: string;
-  /** Cannot change. Folder in the bucket with config.json in it. Absent: the bucket's root. */
+  /** Cannot change. Folder in the bucket that holds config.json. Absent: the bucket's root. */
   prefix?: string;
-  /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
+  /** Address of an S3-compatible server. Absent: AWS, on one machine AWS_ENDPOINT_URL_S3. */
   endpoint?: string;
-  /** Region of the bucket. AWS needs it. Absent: AWS_REGION on one machine, us-east-1 if endpoint is given. */
+  /** Region of the bucket; AWS needs it. Absent: us-east-1 with an endpoint, on one machine AWS_REGION. */
   region?: string;
-  /** Secret in the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if used, AWS_SESSION_TOKEN. Only the Job that copies gets it. Its name begins with longrun-s3. On one machine the environment has these variables. Absent: the identity of serviceAccountName, or none, for a public bucket. */
+  /** Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN; only the Job that copies mounts it. Its name begins with longrun-s3. On one machine: these variables. Absent: serviceAccountName, or none for a public bucket. */
   secretRef?: S3SecretRef;
-  /** Service account in the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity). Only the Job that copies runs as it. Its name begins with longrun-s3. Not used on one machine. */
+  /** Service account whose workload identity may use the bucket (AWS: IRSA, EKS Pod Identity); only the Job that copies runs as it. Its name begins with longrun-s3. Not used on one machine. */
   serviceAccountName?: string;
 }
 
-/** Secret in the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if used, AWS_SESSION_TOKEN. Only the Job that copies gets it. Its name begins with longrun-s3. On one machine the environment has these variables. Absent: the identity of serviceAccountName, or none, for a public bucket. */
+/** Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN; only the Job that copies mounts it. Its name begins with longrun-s3. On one machine: these variables. Absent: serviceAccountName, or none for a public bucket. */
 export interface S3SecretRef {
   /** Name of the Secret, longrun-s3 or longrun-s3-NAME. */
   name: string;
 }
 
-/** A model folder in a registry, as an OCI artifact of files such as oras push makes (learner/hub/README.md). */
+/** Model folder in a registry, as an OCI artifact that oras push makes (learner/hub/README.md). */
 export interface OciSource {
   /** Cannot change. HOST/REPOSITORY:TAG or HOST/REPOSITORY@sha256:DIGEST. */
   reference: string;
-  /** Secret in the run's namespace, of type kubernetes.io/dockerconfigjson, with the registry's credentials. Only the Job that fetches the model gets it. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+  /** Secret of type kubernetes.io/dockerconfigjson; only the Job that fetches mounts it. Its name begins with longrun-oci. On one machine: DOCKER_CONFIG or ~/.docker. */
   secretRef?: OciSecretRef;
 }
 
-/** Secret in the run's namespace, of type kubernetes.io/dockerconfigjson, with the registry's credentials. Only the Job that fetches the model gets it. Its name begins with longrun-oci. On one machine DOCKER_CONFIG or ~/.docker is used. */
+/** Secret of type kubernetes.io/dockerconfigjson; only the Job that fetches mounts it. Its name begins with longrun-oci. On one machine: DOCKER_CONFIG or ~/.docker. */
 export interface OciSecretRef {
   /** Name of the Secret, longrun-oci or longrun-oci-NAME. */
   name: string;
 }
 
-/** Cannot change. Volume that holds the folder of policy; only on Kubernetes. The learner mounts it read-only. Give exactly one source. */
+/** Cannot change. Volume with the folder of policy, mounted read-only; only on Kubernetes. Give exactly one source. */
 export interface ModelVolumeSource {
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
@@ -270,7 +270,7 @@ export interface ModelVolumeSource {
 
 /** Cannot change. Which weights are trained: all, or LoRA adapters. */
 export interface Adaptation {
-  /** Full trains every weight. LoRA trains low-rank additions to the linear layers of policy and critic, which share one frozen trunk; checkpoints hold PEFT adapters (default Full; paper, section 4.1). */
+  /** Full trains every weight; LoRA trains low-rank additions of policy and critic on one frozen trunk (default Full; paper, section 4.1). */
   type: 'Full' | 'LoRA';
   /** Rank of the additions. */
   rank?: number;
@@ -282,37 +282,37 @@ export interface Adaptation {
 
 /** Contents of prompts. */
 export interface Prompts {
-  /** Cannot change. Paper: the templates of Appendix C. Short: templates for a policy of a million parameters (default Paper; paper, Appendix C). */
+  /** Cannot change. Paper: templates of Appendix C; Short: for a policy of a million parameters (default Paper; paper, Appendix C). */
   style: 'Paper' | 'Short';
-  /** Probability that a prompt asks to improve a previous solution, once there is one (default 0.5; paper, section 3.3). */
+  /** Probability of an improve prompt once a previous solution exists (default 0.5; paper, section 3.3). */
   improveProbability: number;
   /** Number of newest valid solutions of a task from which improve prompts draw (default 64; ours). */
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
   dataSnippetRows: number;
-  /** Python packages that prompts of style Paper name, for your own actors.sandboxImage. The sandbox is not checked for them. Absent: the packages of actors.packages (paper, Appendix C.1). */
+  /** Python packages that Paper prompts name, for your own actors.sandboxImage; unchecked. Absent: those of actors.packages (paper, Appendix C.1). */
   packages?: string[];
-  /** Bytes from the end of the terminal output that an improve prompt shows (default 1024; ours). */
+  /** Bytes of the terminal output's end in an improve prompt (default 1024; ours). */
   outputTailBytes: number;
 }
 
-/** Policy gradient with duration weights, the paper's Algorithm 1, with PPO, GRPO or RLOO. learner/rl/README.md has the formulas. */
+/** Policy gradient with duration weights, Algorithm 1: PPO, GRPO or RLOO; formulas in learner/rl/README.md. */
 export interface Algorithm {
   /** B, samples that one iteration trains on (default 128; paper, Table 3). */
   batchSize: number;
-  /** m, executions in flight as a multiple of batchSize. With collection CarryOver and stalenessPolicy Wait more solutions are generated while the engine would be idle, up to (maxStaleness + 1) batchSize, unless executions wait for an actor (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
+  /** m, executions in flight as a multiple of batchSize. With CarryOver and Wait an idle engine writes more, up to (maxStaleness + 1) batchSize, unless executions wait for an actor (default 1.25; paper, Algorithm 1, without a number; ours: 1.25). */
   oversampling: number;
-  /** Cannot change. What happens to unfinished executions when a batch is full. CarryOver: they continue and train later. Discard: they are cancelled, as in Algorithm 1 read literally. WaitAll: the batch waits for them (default CarryOver; ours: CarryOver, which starves no slow program). */
+  /** Cannot change. Unfinished executions of a full batch: CarryOver trains on them later, Discard drops them (the literal Algorithm 1), WaitAll waits (default CarryOver; ours: CarryOver, which starves no slow program). */
   collection: 'CarryOver' | 'Discard' | 'WaitAll';
-  /** Largest number of iterations between generating a solution and training on it. A larger number keeps the engine busy when programs are slow, but trains on older solutions (default 2; ours). */
+  /** Most iterations between writing a solution and training on it; more keeps the engine busier (default 2; ours). */
   maxStaleness: number;
-  /** At maxStaleness. Wait: stop generating until older solutions are trained on. Drop: leave samples out that are too old (default Wait; ours). */
+  /** Past maxStaleness: Wait writes no new solutions until older ones are trained on, Drop leaves the sample out (default Wait; ours). */
   stalenessPolicy: 'Wait' | 'Drop';
-  /** Passes over one batch (default 1; verl v0.2, which ignores the setting and does one pass; the paper's Table 3 says 100). */
+  /** Passes over one batch (default 1; verl v0.2, which did one pass; paper, Table 3: 100). */
   ppoEpochs: number;
   /** Samples of one optimiser step; divides batchSize (default 128; paper, Table 3). */
   miniBatchSize: number;
-  /** Samples of one forward and backward pass; affects only speed and memory (default 8; paper, Table 3). */
+  /** Samples per forward and backward pass; affects speed and memory only (default 8; paper, Table 3). */
   microBatchSize: number;
   /** Learning rate of the policy (default 0.00001; paper, Table 3). */
   learningRate: number;
@@ -334,7 +334,7 @@ export interface Algorithm {
   lambda: number;
   /** beta, weight of the KL penalty to the starting policy (default 0.001; paper, Table 3; verl v0.2: the same for GRPO). */
   klCoefficient: number;
-  /** Where the KL penalty goes. Reward: log-ratios are subtracted from the reward. Loss: the k3 estimate is added to the loss. Auto: Loss with baseline GRPO, Reward with the others (default Auto; paper and verl v0.2: the same). */
+  /** KL penalty: log-ratios subtracted from the reward, or the k3 estimate added to the loss. Auto: Loss with baseline GRPO, else Reward (default Auto; paper and verl v0.2: the same). */
   klPlacement: 'Auto' | 'Reward' | 'Loss';
   /** Largest global gradient norm of a step; 0: no clipping (default 1; paper, Table 3). */
   gradientClip: number;
@@ -346,41 +346,41 @@ export interface Algorithm {
   adamEpsilon: number;
   /** AdamW's decoupled weight decay (default 0.01; verl v0.2). */
   weightDecay: number;
-  /** How the loss is averaged. SeqMeanTokenMean: over the tokens of a sample, then over samples. TokenMean: over all tokens of the batch. SeqMeanTokenSumNorm: the sum over a sample's tokens divided by model.maxResponseTokens, then the mean over samples, as in Dr. GRPO (default SeqMeanTokenMean; ours: the effect of one sequence per micro-batch in the paper's run, and DeepSeekMath's GRPO). */
+  /** Mean over a sample's tokens, then over samples; or mean over all tokens of the batch; or sum over tokens / model.maxResponseTokens, then mean over samples (Dr. GRPO) (default SeqMeanTokenMean; ours: what one sequence per micro-batch amounted to in the paper's run, and DeepSeekMath's GRPO). */
   aggregation: 'SeqMeanTokenMean' | 'TokenMean' | 'SeqMeanTokenSumNorm';
-  /** Cannot change. Baseline of advantages: a learned critic (Critic, PPO), the mean of the batch (BatchMean), mean and deviation of the prompt's group (GRPO), or the mean of the group's other samples (RLOO). Only Critic loads and trains a critic (default Critic; paper, Table 3). */
+  /** Cannot change. Baseline of advantages: a learned critic (PPO), the batch mean, the prompt group's mean and deviation (GRPO), or the mean of the group's other samples (RLOO) (default Critic; paper, Table 3). */
   baseline: 'Critic' | 'BatchMean' | 'GRPO' | 'RLOO';
-  /** Cannot change. With baseline GRPO or RLOO: samples of one prompt, which are dispatched and trained on together; divides batchSize (default 8; ours; TRL: 8). */
+  /** Cannot change. Samples per prompt with baseline GRPO or RLOO; divides batchSize (default 8; ours; TRL: 8). */
   groupSize: number;
-  /** With baseline GRPO, divide advantages by the standard deviation of the group's rewards; false is Dr. GRPO (default true; verl v0.2, as in DeepSeekMath). */
+  /** With baseline GRPO, divide advantages by the standard deviation of the group's rewards; false: Dr. GRPO (default true; verl v0.2, as in DeepSeekMath). */
   scaleByGroupStd: boolean;
-  /** Scales the advantages of the batch to mean 0 and deviation 1. Auto: Off with baseline GRPO or RLOO, Plain with the others (default Auto; verl v0.2). */
+  /** Scale the batch's advantages to mean 0 and deviation 1. Auto: Off with baseline GRPO or RLOO, else Plain (default Auto; verl v0.2). */
   whitening: 'Auto' | 'Plain' | 'Off';
-  /** Whether baseline BatchMean, whitening and validScoreWeight compare a sample with the samples of its own task, because rewards of different metrics share no scale, or with the whole batch. A task's only sample is compared with the whole batch (default Task; ours). */
+  /** Samples that BatchMean, whitening and validScoreWeight compare: of one task or of the whole batch. The only sample of its task is compared with the batch (default Task; ours). */
   normalizeBy: 'Task' | 'Batch';
-  /** Weight of a valid sample's standardised score, which is added to its advantage. Without it one failure hides all differences between scores. Scores are standardised within the batch, or within the group (default 0; paper: 0). */
+  /** Weight of a valid sample's score, standardised within batch or group, in its advantage (default 0; paper: 0). */
   validScoreWeight: number;
-  /** Whether a response that was cut at model.maxResponseTokens trains like any other (Train) or is left out of the losses of policy and critic (Mask). Its reward counts in baselines, groups and whitening either way (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
+  /** Responses cut at model.maxResponseTokens: Train as others, or Mask in the losses; their rewards count either way (default Train; verl v0.2; Mask is DAPO's overlong filtering). */
   truncated: 'Train' | 'Mask';
-  /** Penalty that the update subtracts from the rewards of long responses. It grows linearly from 0 to factor over the last bufferTokens below model.maxResponseTokens; a response that was cut pays factor. DAPO calls it soft overlong punishment. Absent: none (verl v0.2). */
+  /** Reward penalty of long responses (DAPO): grows from 0 to factor over the last bufferTokens below model.maxResponseTokens; a cut response pays factor. Absent: none (verl v0.2). */
   overlongPenalty?: OverlongPenalty;
   /** Cap of the importance weight proximal / behaviour probability of stale samples (default 2; ours). */
   importanceCap: number;
   /** First iterations that train the critic only (default 0; verl v0.2). */
   criticWarmupIterations: number;
-  /** Weight of a sample's policy loss by its program's duration. Paper: duration / mean. Off: none. Capped: like Paper, up to durationCap. Completion: by the chance that a program of this duration finishes. Auto: Paper with collection Discard, which loses slow samples; Off otherwise, where weights make programs slower and no better (default Auto; paper, section 3.1: Paper; ours: test/experiments, E0 and E1). */
+  /** Weight of a sample's policy loss by duration: duration / mean, capped, inverse probability of being seen, or none. Auto: Paper with collection Discard, else Off (default Auto; paper, section 3.1: Paper; ours: test/experiments, E0 and E1). */
   durationWeighting: 'Auto' | 'Paper' | 'Off' | 'Capped' | 'Completion';
-  /** Largest duration weight with Capped, before the weights are scaled to mean 1 again (default 10; ours). */
+  /** Largest duration weight of Capped, before normalisation to mean 1 (default 10; ours). */
   durationCap: number;
-  /** Seconds added to every measured duration, for the interpreter's start and imports, which a warm sandbox saves. With Paper and Capped a solution that was never executed has weight 1 (default 1; ours). */
+  /** Seconds added to each duration for the interpreter's start, which a warm sandbox saves. With Paper and Capped a solution never executed weighs 1 (default 1; ours). */
   startupSeconds: number;
   /** Duration weight of a program that timed out: like any other (Full), or 1 (default Full; ours). */
   timeoutWeight: 'Full' | 'One';
-  /** Cannot change. Active: the smaller of wall time and CPU time, so that sleeping does not pay. Auto: Wall if the sandbox has a GPU, Active otherwise (default Auto; ours). */
+  /** Cannot change. Active: the smaller of wall and CPU seconds, so sleep does not pay. Auto: Wall if the sandbox has a GPU, else Active (default Auto; ours). */
   durationClock: 'Auto' | 'Wall' | 'Active';
   /** Cannot change. Reward of a solution that fails completely (default -10; paper, section 3.2). */
   failureReward: number;
-  /** Cannot change. Reward added for each of the seven markers that a failed program passed (default 0.1; paper, section 3.2). */
+  /** Cannot change. Reward for each of seven markers that a failed program passed (default 0.1; paper, section 3.2). */
   markerReward: number;
 }
 
@@ -388,15 +388,15 @@ export interface Algorithm {
 export interface LearningRateSchedule {
   /** Decay after the warm-up (default Constant; verl v0.2). */
   type: 'Constant' | 'Linear' | 'Cosine';
-  /** Iterations over which the rates rise from near 0, counted for each model from its first update (default 0; verl v0.2). */
+  /** Iterations of linear warm-up, counted from each model's first update (default 0; verl v0.2). */
   warmupIterations: number;
   /** Learning rate at the end of a decay, as a share of the full rate (default 0; verl v0.2). */
   minimumRatio: number;
-  /** Iteration at which a decay ends; the minimum rate applies afterwards. Absent: stopping.iterations. Set it in a replay with fewer iterations, to get the same rates. */
+  /** Iteration at which the decay ends; the minimum applies after it. Absent: stopping.iterations. Set it to replay fewer iterations with the same rates. */
   decayIterations?: number;
 }
 
-/** Penalty that the update subtracts from the rewards of long responses. It grows linearly from 0 to factor over the last bufferTokens below model.maxResponseTokens; a response that was cut pays factor. DAPO calls it soft overlong punishment. Absent: none (verl v0.2). */
+/** Reward penalty of long responses (DAPO): grows from 0 to factor over the last bufferTokens below model.maxResponseTokens; a cut response pays factor. Absent: none (verl v0.2). */
 export interface OverlongPenalty {
   /** Length of the buffer in tokens, at most model.maxResponseTokens; DAPO has 4096 of 20480. */
   bufferTokens: number;
@@ -408,35 +408,35 @@ export interface OverlongPenalty {
 export interface Learner {
   /** Container image; only on Kubernetes. Absent: the controller's --image. */
   image?: string;
-  /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
+  /** When the kubelet pulls the image. Only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Device of the networks. Auto: all working GPUs, or the CPU if there are none (default Auto; ours). */
+  /** Device of the networks. Auto: all working GPUs, else the CPU (default Auto; ours). */
   device: 'Auto' | 'CPU' | 'CUDA';
-  /** CPU threads of the networks; 0: all cores. A bit-exact replay needs the same number (default 0; ours). */
+  /** CPU threads of the networks; 0: all cores. Bit-exact replay needs the same number (default 0; ours). */
   threads: number;
-  /** Precision of matrix products. Weights, gradients, optimiser state and logits are float32. TF32 (a GPU multiplies 10 bits of each mantissa) and BFloat16 need device CUDA; with BFloat16, logits use TF32. Generation on a GPU always uses bfloat16 (default Float32; ours). */
+  /** Precision of matrix products. TF32 and BFloat16 need device CUDA; weights, gradients, optimiser state and logits stay float32, and generation on a GPU uses bfloat16 (default Float32; ours). */
   compute: 'Float32' | 'TF32' | 'BFloat16';
-  /** Whether layers are computed again in the backward pass instead of kept: the same gradients, less memory, about a third more time. Auto: if the longest sequence would otherwise not fit into memory (default Auto; ours). */
+  /** Recompute layers in the backward pass: same gradients, less memory, a third more time. Auto: if the longest sequence would not fit otherwise (default Auto; ours). */
   activationCheckpointing: 'Auto' | 'Always' | 'Never';
-  /** Seconds without a heartbeat after which an attempt returns to the queue (default 60; ours). */
+  /** Seconds without a heartbeat until an attempt is queued again (default 60; ours). */
   leaseSeconds: number;
   /** Seconds that leases continue after a restarted learner is ready (default 30; ours). */
   leaseGraceSeconds: number;
-  /** Seconds beyond executionTimeoutSeconds, for a sandbox's restart and the upload of a submission, after which an attempt counts as lost in spite of heartbeats. Absent: 300 (ours). */
+  /** Seconds beyond executionTimeoutSeconds until an attempt counts as lost despite heartbeats. Absent: 300 (ours). */
   leaseSlackSeconds?: number;
-  /** Seconds after which the learner gives up because nothing has ended an overdue execution: its time limit and slack are over, or its actor has been silent for a lease. On Kubernetes nothing else that the learner waits for ends a run. With longrun run, also the seconds, beyond a time limit and a lease, for which no program may run (default 300; ours). */
+  /** Seconds that an execution may be overdue, beyond limit, slack and lease, before the learner gives up. With longrun run, also seconds without any running program (default 300; ours). */
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */
   heartbeatSeconds: number;
-  /** Attempts of an execution that the infrastructure may lose before the execution counts as lost. Disrupted attempts do not count (default 3; ours). */
+  /** Attempts of an execution that infrastructure may lose; disrupted attempts do not count (default 3; ours). */
   maxAttempts: number;
-  /** Attempts of an execution that may end because their actor was evicted, preempted, deleted or on a lost node, before the execution counts as lost. It stops a program that ends its own node from running for ever. Absent: 100 (ours). */
+  /** Attempts of an execution that disruptions may end (eviction, preemption, deletion, a lost node) before it counts as lost. Absent: 100 (ours). */
   maxDisruptions?: number;
-  /** Seconds that the learner may take to load its weights before it is restarted (default 600; ours). */
+  /** Seconds to load the weights before the learner is restarted (default 600; ours). */
   startSeconds: number;
   /** Seconds between asking the learner to stop and killing it (default 30; ours). */
   stopGraceSeconds: number;
-  /** What a drain of the learner's node does; only on Kubernetes. Checkpoint: the learner is evicted, saves its last finished iteration within stopGraceSeconds, and continues in another pod. It repeats the update that was under way and, if checkpoint.everyIterations is above 1, the iterations since the last checkpoint. Protect: the eviction is refused, and the drain waits until the run ends, is suspended, or changes to Checkpoint (default Checkpoint; ours). */
+  /** When the learner's node is drained: Checkpoint evicts the learner, which saves its last finished iteration within stopGraceSeconds and resumes elsewhere; Protect refuses the eviction until the run ends, is suspended or changes to Checkpoint. Only on Kubernetes (default Checkpoint; ours). */
   disruption: 'Checkpoint' | 'Protect';
   /** Weights and optimiser state. A checkpoint is written as a whole or not at all. */
   checkpoint: Checkpoint;
@@ -444,9 +444,9 @@ export interface Learner {
   storage: Storage;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi if the container has a GPU or a part of one, otherwise the container runtime's default, mostly 64Mi. */
+  /** Size of /dev/shm, which counts as memory. Only on Kubernetes. Absent: 1Gi with a GPU, else the container runtime's, mostly 64Mi. */
   sharedMemory?: string;
-  /** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (image, resources, stopGraceSeconds). */
+  /** Additions to the learner's pod, merged by Kubernetes' strategic merge. Only on Kubernetes. Other fields are refused. */
   podTemplate?: LearnerPodTemplate;
 }
 
@@ -456,23 +456,23 @@ export interface Checkpoint {
   everyIterations: number;
   /** Newest checkpoints that are kept (default 3; ours). */
   keepLast: number;
-  /** Longest wait for a last checkpoint when the run is suspended, or is deleted and its volume stays; only on Kubernetes (default 120; ours). */
+  /** Longest wait in seconds for a checkpoint at suspension, or at deletion if the volume stays. Only on Kubernetes (default 120; ours). */
   waitSeconds: number;
 }
 
 /** Volume of store and checkpoints; only on Kubernetes. */
 export interface Storage {
-  /** Size of the volume. Absent: 100Gi, or more if learner.checkpoint.keepLast + 1 checkpoints need it and the StorageClass allows expansion (ours). */
+  /** Size of the volume. Absent: 100Gi, or more if keepLast checkpoints and one more need it and the StorageClass allows expansion (ours). */
   size?: string;
-  /** Cannot change. Storage class; never a network file system, which SQLite cannot lock. Absent: the cluster's default. */
+  /** Cannot change. StorageClass; no network file system, which SQLite cannot lock. Absent: the cluster's default. */
   className?: string;
-  /** Cannot change. Access mode of the volume; ReadWriteOncePod where the storage driver has it (default ReadWriteOnce; ours). */
+  /** Cannot change. Access mode of the volume; prefer ReadWriteOncePod if the driver supports it (default ReadWriteOnce; ours). */
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
   /** Whether the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
-  /** Seconds after which the volume of a deleted TrainingRun is deleted too, counted from when the controller notices the deletion. Absent: never; kubectl longrun volumes lists such volumes. */
+  /** Seconds until a volume without its TrainingRun is deleted. Absent: never; kubectl longrun volumes lists them. */
   retainSeconds?: number;
-  /** Whether the controller force-deletes the learner's pod, to free its volume, when its node does not answer and the pod should have ended a minute ago. Safe only with storage drivers that detach a volume from one node before they attach it to another; with others two nodes can write at once and damage the file system. Absent: false (ours). */
+  /** Delete the learner's pod by force 60 s after it should have ended on a silent node. Only if the storage driver detaches a volume before it attaches it elsewhere; otherwise two nodes damage the file system. Absent: false (ours). */
   forceDetach?: boolean;
 }
 
@@ -484,7 +484,7 @@ export interface Resources {
   limits?: Record<string, number | string>;
 }
 
-/** Additions to the learner's pod, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (image, resources, stopGraceSeconds). */
+/** Additions to the learner's pod, merged by Kubernetes' strategic merge. Only on Kubernetes. Other fields are refused. */
 export interface LearnerPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -496,7 +496,7 @@ export interface LearnerPodTemplate {
 export interface PodMetadata {
   /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
   labels?: Record<string, string>;
-  /** Annotations, except longrun.dev/ and those that choose a security profile or a further network. */
+  /** Annotations; not of longrun.dev/, security profiles or further networks. */
   annotations?: Record<string, string>;
 }
 
@@ -528,11 +528,11 @@ export interface LearnerPodSpec {
   dnsConfig?: DnsConfig;
   /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
   hostUsers?: boolean;
-  /** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+  /** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
   securityContext?: LearnerSecurityContext;
   /** Additions to the container learner. Further containers are refused. */
   containers?: LearnerContainer[];
-  /** Further volumes of the pod, except Secrets, service account tokens and files of the node. */
+  /** Further volumes; no Secret, service account token or host path. */
   volumes?: PodVolume[];
 }
 
@@ -588,7 +588,7 @@ export interface DnsOption {
   value?: string;
 }
 
-/** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+/** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
 export interface LearnerSecurityContext {
   /** Absent: 10001. */
   runAsUser?: number;
@@ -602,7 +602,7 @@ export interface LearnerSecurityContext {
   supplementalGroups?: number[];
   /** Filter of system calls. Absent: RuntimeDefault. */
   seccompProfile?: SeccompProfile;
-  /** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+  /** AppArmor profile (Kubernetes >= 1.30). Absent: the container runtime's default. */
   appArmorProfile?: AppArmorProfile;
 }
 
@@ -614,7 +614,7 @@ export interface SeccompProfile {
   localhostProfile?: string;
 }
 
-/** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+/** AppArmor profile (Kubernetes >= 1.30). Absent: the container runtime's default. */
 export interface AppArmorProfile {
   /** Kind of profile. */
   type: 'RuntimeDefault' | 'Localhost';
@@ -626,7 +626,7 @@ export interface AppArmorProfile {
 export interface LearnerContainer {
   /** Name of the container. */
   name: 'learner';
-  /** Environment variables. They cannot come from a Secret, because users who write TrainingRuns may lack the right to read Secrets. */
+  /** Environment variables; none from a Secret. */
   env?: PodVariable[];
   /** Mounts of this podTemplate's volumes. */
   volumeMounts?: PodVolumeMount[];
@@ -732,33 +732,33 @@ export interface Actors {
   min: number;
   /** Most actors with Demand (default 1; ours). */
   max: number;
-  /** Executions that one actor runs at the same time, each in its own sandbox (default 1; ours). */
+  /** Executions that one actor runs at once, each in its own sandbox (default 1; ours). */
   slots: number;
-  /** Who sets the number of actors. Demand: longrun, from queued and running executions. External: replicas, which /scale can set (default Demand; ours). */
+  /** Who sets the number of actors: longrun by waiting and running executions, or replicas through /scale (default Demand; ours). */
   autoscaling: 'Demand' | 'External';
   /** Number of actors with External; kubectl scale sets it too. Absent: min. */
   replicas?: number;
   /** Seconds that demand must stay lower before actors are drained (default 60; ours). */
   scaleDownSeconds: number;
-  /** Most actors that may be created but not running yet; further ones are created when these run; only on Kubernetes (default 100; ours). */
+  /** Actors that may be starting at once. Only on Kubernetes (default 100; ours). */
   maxStarting: number;
-  /** Longest wait for the executions of an actor that is drained because fewer actors are needed, its specification changed, or the run is suspended. Then its pod is deleted, with evictionGraceSeconds, and other actors repeat what is unfinished. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds, which no execution outlasts. */
+  /** Longest wait in seconds for a drained actor's executions, which then run again elsewhere. Only on Kubernetes. Absent: executionTimeoutSeconds and leaseSeconds. */
   drainSeconds?: number;
-  /** Seconds without a lease after which an actor that a person started ends by itself; 0: never. It does not apply to actors that the controller or longrun run started, which they scale down themselves (default 300; ours). */
+  /** Seconds without a lease until an actor started by hand ends; 0: never (default 300; ours). */
   idleSeconds: number;
-  /** Seconds that an actor has to hand in its results, from the request to stop until it is killed (default 10; ours). */
+  /** Seconds between SIGTERM and SIGKILL for an actor to report (default 10; ours). */
   stopGraceSeconds: number;
-  /** Longest time that programs continue after their actor's pod is evicted or deleted. Unfinished executions are repeated and cost no attempt. The pod's grace period is the smaller of this and the longest executionTimeoutSeconds, plus stopGraceSeconds. Only on Kubernetes (default 600; ours). */
+  /** Longest time in seconds that programs of an evicted or deleted pod go on; unfinished ones run again at no attempt. The grace is at most the longest executionTimeoutSeconds, plus stopGraceSeconds. Only on Kubernetes (default 600; ours). */
   evictionGraceSeconds: number;
-  /** Container image of the supervisor; only on Kubernetes. Absent: the controller's --actor-image. */
+  /** Image of the supervisor. Only on Kubernetes. Absent: the controller's --actor-image. */
   image?: string;
-  /** Container image that programs run in; only on Kubernetes. Absent: the controller's --sandbox-image. */
+  /** Image that programs run in. Only on Kubernetes. Absent: the controller's --sandbox-image. */
   sandboxImage?: string;
-  /** Python packages of the programs. Basic: numpy, pandas, scipy and scikit-learn (image target sandbox). Paper: the packages of the paper's prompt, with torch for CUDA (image target sandbox-paper). longrun run installs them, and prompts of style Paper name them. If this is set and prompts.packages is not, an actor whose sandbox lacks one is refused. Absent: Basic, unchecked (paper, Appendix C.1). */
+  /** Python packages of programs. Basic: numpy, pandas, scipy, scikit-learn (image target sandbox); Paper: the paper's, with CUDA torch (target sandbox-paper). If set without prompts.packages, an actor that lacks one is refused. Absent: Basic, unchecked (paper, Appendix C.1). */
   packages?: 'Basic' | 'Paper';
-  /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
+  /** When the kubelet pulls the image. Only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Container: slots are containers of one pod. Pod: every execution has its own pod. Only on Kubernetes (default Container; ours). */
+  /** Container: slots are containers of one pod; Pod: each execution has a pod. Only on Kubernetes (default Container; ours). */
   isolation: 'Container' | 'Pod';
   /** Refuse to run programs if neither namespaces nor Landlock can confine them (default true; ours). */
   requireIsolation: boolean;
@@ -766,13 +766,13 @@ export interface Actors {
   runtimeClassName?: string;
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Resources of each sandbox; an actor has one sandbox per slot; only on Kubernetes. Absent memory: request and limit follow the task's executionMemoryBytes. Absent ephemeral-storage: the request follows scratchBytes. */
+  /** Resources of each slot's sandbox. Only on Kubernetes. Absent memory: by executionMemoryBytes. Absent ephemeral-storage: a request of scratchBytes. */
   sandboxResources: Resources;
-  /** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (images, resources, runtimeClassName, stopGraceSeconds), and so are volumes, because programs may see only longrun's. */
+  /** Additions to the pods of actors, merged by Kubernetes' strategic merge. Only on Kubernetes. Other fields and volumes are refused. */
   podTemplate?: ActorPodTemplate;
 }
 
-/** Additions to the pods of actors, merged strategically (lists by their keys); only on Kubernetes. Fields that longrun or other fields of the run set are refused (images, resources, runtimeClassName, stopGraceSeconds), and so are volumes, because programs may see only longrun's. */
+/** Additions to the pods of actors, merged by Kubernetes' strategic merge. Only on Kubernetes. Other fields and volumes are refused. */
 export interface ActorPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -806,17 +806,17 @@ export interface ActorPodSpec {
   dnsConfig?: DnsConfig;
   /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
   hostUsers?: boolean;
-  /** Security context of the pod. Its users and groups keep programs from certificates and answers. */
+  /** Security context. Its users and groups are fixed: they keep programs from certificates and answers. */
   securityContext?: ActorSecurityContext;
-  /** Additions to the container supervisor. Further containers are refused. Programs do not see their container's environment. */
+  /** Additions to the container supervisor; programs do not see its environment. */
   containers?: ActorContainer[];
 }
 
-/** Security context of the pod. Its users and groups keep programs from certificates and answers. */
+/** Security context. Its users and groups are fixed: they keep programs from certificates and answers. */
 export interface ActorSecurityContext {
   /** Filter of system calls. Absent: RuntimeDefault. */
   seccompProfile?: SeccompProfile;
-  /** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+  /** AppArmor profile (Kubernetes >= 1.30). Absent: the container runtime's default. */
   appArmorProfile?: AppArmorProfile;
 }
 
@@ -824,35 +824,35 @@ export interface ActorSecurityContext {
 export interface ActorContainer {
   /** Name of the container. */
   name: 'supervisor';
-  /** Environment variables. They cannot come from a Secret, because users who write TrainingRuns may lack the right to read Secrets. */
+  /** Environment variables; none from a Secret. */
   env?: PodVariable[];
 }
 
-/** Generators: pods on machines of their own that generate the solutions instead of the learner; only on Kubernetes. After each update of the policy they receive its LoRA adapter, or every weight if model.adaptation.type is Full. Absent: the learner generates. */
+/** Pods that write programs instead of the learner. They get new weights after each update. Only on Kubernetes. Absent: the learner writes. */
 export interface Generation {
-  /** Number of generators. longrun scales it between min and max by the number of waiting prompts. */
+  /** Number of generators, between min and max by waiting prompts. */
   replicas: GenerationReplicas;
-  /** Program that generates. Longrun: longrun serve, with the learner's engine. VLLM: stock vLLM, in a container that listens only on the pod's loopback address, behind longrun's sidecar (default Longrun; ours). */
+  /** Longrun: longrun serve. VLLM: a stock vLLM on the pod's loopback address behind longrun's sidecar (default Longrun; ours). */
   engine: 'Longrun' | 'VLLM';
-  /** Container image of the engine. Absent: the learner's image, with engine Longrun. With VLLM the sidecar has the learner's image. */
+  /** Image of the engine. Absent: the learner's, with engine Longrun; the sidecar always has the learner's. */
   image?: string;
-  /** When the kubelet pulls the image; only on Kubernetes. Absent: the controller's --image-pull-policy. */
+  /** When the kubelet pulls the image. Only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   /** Resources of the container; only on Kubernetes. */
   resources: Resources;
-  /** Size of /dev/shm; only on Kubernetes. Its used part counts as memory of the container. Absent: 1Gi if the container has a GPU or a part of one, otherwise the container runtime's default, mostly 64Mi. */
+  /** Size of /dev/shm, which counts as memory. Only on Kubernetes. Absent: 1Gi with a GPU, else the container runtime's, mostly 64Mi. */
   sharedMemory?: string;
-  /** Seconds for which fewer generators must suffice before some are drained (default 300; ours). */
+  /** Seconds of lower demand before generators are drained (default 300; ours). */
   scaleDownSeconds: number;
-  /** Seconds that a generator may take to load the model before the kubelet restarts it (default 1800; ours). */
+  /** Seconds to load the model before the kubelet restarts a generator (default 1800; ours). */
   startSeconds: number;
-  /** Seconds that a generator which is removed may finish its solutions; another generator starts the remaining ones again (default 60; ours). */
+  /** Longest time in seconds that a drained generator finishes solutions; others start the rest again (default 60; ours). */
   drainSeconds: number;
-  /** Additions to the pods of generators, merged strategically (lists by their keys). Fields that longrun or other fields of the run set are refused (image, resources, drainSeconds). */
+  /** Additions to the pods of generators, merged by Kubernetes' strategic merge. Other fields are refused. */
   podTemplate?: GeneratorPodTemplate;
 }
 
-/** Number of generators. longrun scales it between min and max by the number of waiting prompts. */
+/** Number of generators, between min and max by waiting prompts. */
 export interface GenerationReplicas {
   /** Fewest generators while the run is not suspended (default 1; ours). */
   min: number;
@@ -860,7 +860,7 @@ export interface GenerationReplicas {
   max: number;
 }
 
-/** Additions to the pods of generators, merged strategically (lists by their keys). Fields that longrun or other fields of the run set are refused (image, resources, drainSeconds). */
+/** Additions to the pods of generators, merged by Kubernetes' strategic merge. Other fields are refused. */
 export interface GeneratorPodTemplate {
   /** Further labels and annotations of the pod. */
   metadata?: PodMetadata;
@@ -872,7 +872,7 @@ export interface GeneratorPodTemplate {
 export interface GeneratorPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes that the pod must, or should, run on; topologySpreadConstraints keep pods apart. */
+  /** Nodes that the pod must or should run on. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -888,13 +888,13 @@ export interface GeneratorPodSpec {
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
-  /** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+  /** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
   securityContext?: GeneratorSecurityContext;
-  /** Additions to the container generator and, with engine VLLM, to the container vllm. Further containers are refused. */
+  /** Additions to the container generator, and to vllm with engine VLLM. */
   containers?: GeneratorContainer[];
 }
 
-/** Security context of the pod, which is restricted already: no root, no capability, no privilege escalation, a read-only root file system. */
+/** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
 export interface GeneratorSecurityContext {
   /** Absent: 10001. */
   runAsUser?: number;
@@ -908,7 +908,7 @@ export interface GeneratorSecurityContext {
   supplementalGroups?: number[];
   /** Filter of system calls. Absent: RuntimeDefault. */
   seccompProfile?: SeccompProfile;
-  /** AppArmor profile (Kubernetes 1.30 and newer). Absent: the container runtime's default. */
+  /** AppArmor profile (Kubernetes >= 1.30). Absent: the container runtime's default. */
   appArmorProfile?: AppArmorProfile;
 }
 
@@ -916,23 +916,23 @@ export interface GeneratorSecurityContext {
 export interface GeneratorContainer {
   /** Name of the container. */
   name: 'generator' | 'vllm';
-  /** Environment variables. They cannot come from a Secret, because users who write TrainingRuns may lack the right to read Secrets. */
+  /** Environment variables; none from a Secret. */
   env?: PodVariable[];
 }
 
-/** Measures the policy with programs from scratch and improvements of the valid ones. They run on the same actors in a phase of their own, and are graded but not trained on. */
+/** Programs from scratch and improvements, graded but not trained on, on the same actors. */
 export interface Evaluation {
-  /** N: programs from scratch; with protocol Paper also the number of improvements (default 128; paper, section 4.1). */
+  /** N: programs from scratch, and as many improvements with protocol Paper (default 128; paper, section 4.1). */
   samples: number;
-  /** Whether valid programs are improved, each once, then again until the protocol's number of improvements is reached. Absent: if prompts.improveProbability is above 0 (paper, section 3.3). */
+  /** Improve the valid programs too. Absent: if prompts.improveProbability is above 0 (paper, section 3.3). */
   improve?: boolean;
-  /** Paper: N programs from scratch and N improvements; the better counts. Equal: N/2 and N/2, as many programs as N from scratch (default Paper; paper, section 3.3). */
+  /** Paper: N from scratch and N improvements. Equal: N/2 and N/2 (default Paper; paper, section 3.3). */
   protocol: 'Paper' | 'Equal';
   /** Evaluate the starting policy (default true; ours). */
   before: boolean;
   /** Evaluate the trained policy (default true; paper, section 4.1). */
   after: boolean;
-  /** Iterations between evaluations during training, which waits meanwhile; after measures the last iteration. Absent: none (ours). */
+  /** Iterations between evaluations during training, which waits meanwhile. Absent: never (ours). */
   everyIterations?: number;
 }
 
@@ -940,13 +940,13 @@ export interface Evaluation {
 export interface Stopping {
   /** Iterations (default 100; paper, Table 3, which calls them epochs). */
   iterations: number;
-  /** Stop when the mean reward has not risen by tolerance within window iterations (paper, section 4.1: until reward convergence). Absent: never. */
+  /** Stop when the mean reward has not risen by tolerance within window iterations (paper, section 4.1). Absent: never. */
   convergence?: Convergence;
   /** Seconds after which training ends with the current iteration. Absent: none. */
   deadlineSeconds?: number;
 }
 
-/** Stop when the mean reward has not risen by tolerance within window iterations (paper, section 4.1: until reward convergence). Absent: never. */
+/** Stop when the mean reward has not risen by tolerance within window iterations (paper, section 4.1). Absent: never. */
 export interface Convergence {
   /** Number of iterations over which the rise is measured. */
   window: number;
@@ -956,23 +956,23 @@ export interface Convergence {
 
 /** Restarts of a learner that fails, and their limits; only on Kubernetes. */
 export interface FailurePolicy {
-  /** Number of learner failures without a finished iteration in between that the run survives. The kubelet restarts the learner after 10 s, doubling to 5 minutes, and it continues from its newest checkpoint. One more failure makes the run Failed. A full volume is not a failure: the learner waits for space (default 20; ours). */
+  /** Failures of the learner without a finished iteration between them after which the next one ends the run. A full volume does not count (default 20; ours). */
   retries: number;
 }
 
-/** How a learner or an actor that died is restarted. On Kubernetes it applies to actors; the kubelet restarts learners. */
+/** Restarts of a dead learner or actor. On Kubernetes actors alone; the kubelet restarts learners. */
 export interface Restart {
   /** Seconds before the first restart; doubles with each further one (default 0.5; ours). */
   backoffSeconds: number;
   /** Longest wait before a restart (default 30; ours). */
   maxBackoffSeconds: number;
-  /** Seconds that a process must live for its earlier failures to be forgotten (default 60; ours). */
+  /** Seconds of life after which earlier failures are forgotten (default 60; ours). */
   stableSeconds: number;
-  /** Failures in a row after which longrun run gives up. On Kubernetes nothing gives up: after as many failures one actor at a time is tried, and conditions and events give the reason (default 5; ours). */
+  /** Failures in a row after which `longrun run` gives up, and Kubernetes tries actors one at a time (default 5; ours). */
   maxFailures: number;
 }
 
-/** Cannot change. Starts from another run's checkpoint instead of the weights of model.policy. Give exactly one of path and run. */
+/** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
 export interface InitFrom {
   /** Checkpoint folder on this machine, relative to the manifest. */
   path?: string;
@@ -982,12 +982,10 @@ export interface InitFrom {
   iteration?: number;
 }
 
-/** Destination for copies of the newest checkpoint, the best program, the metrics and the report. A Job copies them after new checkpoints and once more when the run is over. Absent: no copies. Only on Kubernetes; on one machine longrun results push does the same. */
+/** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
 export interface Results {
-  /** Least time between two copies while the run goes on, and after a copy that failed (default 300; ours). */
+  /** Least seconds between two copies during the run, and after a failed copy (default 300; ours). */
   intervalSeconds: number;
-  /** Time for a copy, with the time that its pod waits for a node or an image; then it has failed, and the next one goes on where it stopped (default 21600, six hours; ours). */
-  deadlineSeconds: number;
   /** Checkpoints that stay at the destination (default 3; ours). */
   keepLast: number;
   /** A folder in S3 or S3-compatible storage (learner/results/README.md). */
@@ -1000,31 +998,31 @@ export interface ResultsS3 {
   bucket: string;
   /** Folder in the bucket, for this run alone; a folder with other content is refused. */
   prefix: string;
-  /** Address of an S3-compatible server. Absent: AWS's, on one machine AWS_ENDPOINT_URL_S3. */
+  /** Address of an S3-compatible server. Absent: AWS, on one machine AWS_ENDPOINT_URL_S3. */
   endpoint?: string;
-  /** Region of the bucket. AWS needs it. Absent: AWS_REGION on one machine, us-east-1 if endpoint is given. */
+  /** Region of the bucket; AWS needs it. Absent: us-east-1 with an endpoint, on one machine AWS_REGION. */
   region?: string;
-  /** Secret in the run's namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if used, AWS_SESSION_TOKEN. Only the Job that copies gets it. Its name begins with longrun-s3. On one machine the environment has these variables. Absent: the identity of serviceAccountName, or none, for a public bucket. */
+  /** Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN; only the Job that copies mounts it. Its name begins with longrun-s3. On one machine: these variables. Absent: serviceAccountName, or none for a public bucket. */
   secretRef?: S3SecretRef;
-  /** Service account in the run's namespace whose workload identity may use the bucket (AWS: IRSA or EKS Pod Identity). Only the Job that copies runs as it. Its name begins with longrun-s3. Not used on one machine. */
+  /** Service account whose workload identity may use the bucket (AWS: IRSA, EKS Pod Identity); only the Job that copies runs as it. Its name begins with longrun-s3. Not used on one machine. */
   serviceAccountName?: string;
 }
 
 /** Who is notified when the run is over. */
 export interface Notifications {
-  /** Posts a CloudEvent as JSON when the run has succeeded or failed, until the receiver accepts it, so a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
+  /** Posts a CloudEvent, at least once, when the run has succeeded or failed. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
   webhook?: Webhook;
 }
 
-/** Posts a CloudEvent as JSON when the run has succeeded or failed, until the receiver accepts it, so a receiver may get it twice, with the same id. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
+/** Posts a CloudEvent, at least once, when the run has succeeded or failed. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
 export interface Webhook {
-  /** Address of the webhook. Everyone who may read the TrainingRun can read it; use urlFrom for an address with a secret. user:password@ before the host is sent as basic authentication. */
+  /** Address of the webhook, readable by whoever reads the TrainingRun. user:password@ becomes basic authentication. */
   url?: string;
   /** The same, in a Secret of the run's namespace; only on Kubernetes. */
   urlFrom?: UrlFrom;
   /** Seconds that the receiver has to answer (default 10; ours). */
   timeoutSeconds: number;
-  /** Attempts in all. They end with an answer 2xx, or 4xx except 408, 425 and 429, because a repetition would not change it (default 6; ours). */
+  /** Attempts in all. 2xx, and 4xx except 408, 425 and 429, end them (default 6; ours). */
   maxAttempts: number;
   /** Seconds before the second attempt; doubles with each further one (default 5; ours). */
   backoffSeconds: number;
@@ -1048,23 +1046,23 @@ export interface SecretKeyRef {
 export interface TrainingRunStatus {
   /** The metadata.generation that this status describes. */
   observedGeneration?: number;
-  /** Summary for people; programs read conditions. Evaluating: the policy is evaluated, before or after training. */
+  /** Summary for people; programs read conditions. Evaluating: before, during or after training. */
   phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
-  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; GenerationAvailable with spec.generation; Admitted while the run is in a Kueue queue; ObjectsApplied while the API server refuses an object of the run. */
+  /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; GenerationAvailable with spec.generation; Admitted with Kueue; ObjectsApplied after a refused object. */
   conditions?: Condition[];
   /** Finished iterations. */
   iteration?: number;
   /** Lineage and iteration of the newest weights. */
   policyVersion?: string;
-  /** Scores of the newest iteration's valid samples, in the metric's unit. With several tasks, which share no unit, see tasks. */
+  /** Scores of the newest iteration's valid samples, in the metric's unit. Several tasks: see tasks. */
   score?: ScoreStatus;
-  /** Results of the evaluations, in the metric's unit. Absent until the first evaluation is over, and in runs with several tasks, where each task has its own. */
+  /** Results of the evaluations, in the metric's unit. Several tasks: see tasks. */
   evaluation?: EvaluationStatus;
   /** The same for each task, after an iteration or an evaluation. */
   tasks?: TaskStatus[];
   /** Mean seconds that a program ran in the newest iteration. */
   meanDurationSeconds?: number;
-  /** Seconds of the newest iteration by the activity of the learner's engine; absent if the learner does not report them. */
+  /** Seconds of the newest iteration by the engine's activity (learner/metrics/README.md). */
   engineSeconds?: EngineSeconds;
   /** Executions by state. */
   executions?: ExecutionsStatus;
@@ -1078,7 +1076,7 @@ export interface TrainingRunStatus {
   notification?: NotificationStatus;
   /** State of the copies of spec.results. */
   results?: ResultsStatus;
-  /** Images that the run keeps, from its learner's first answer until it is suspended; see spec.upgradePolicy. */
+  /** Images that the run keeps until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
   /** Failures of the learner; absent before the first. */
   failures?: FailuresStatus;
@@ -1090,7 +1088,7 @@ export interface TrainingRunStatus {
   percent?: number;
   /** Expected end at the present pace. */
   estimatedCompletion?: string;
-  /** Short texts for kubectl get. Programs read the fields behind them. */
+  /** Short texts for kubectl get. */
   display?: DisplayStatus;
 }
 
@@ -1110,7 +1108,7 @@ export interface Condition {
   observedGeneration?: number;
 }
 
-/** Scores of the newest iteration's valid samples, in the metric's unit. With several tasks, which share no unit, see tasks. */
+/** Scores of the newest iteration's valid samples, in the metric's unit. Several tasks: see tasks. */
 export interface ScoreStatus {
   /** Best score of the run. */
   best?: number;
@@ -1122,7 +1120,7 @@ export interface ScoreStatus {
   validFraction?: number;
 }
 
-/** Results of the evaluations, in the metric's unit. Absent until the first evaluation is over, and in runs with several tasks, where each task has its own. */
+/** Results of the evaluations, in the metric's unit. Several tasks: see tasks. */
 export interface EvaluationStatus {
   /** Protocol of spec.evaluation; Scratch if no program is improved. */
   protocol?: 'Paper' | 'Equal' | 'Scratch';
@@ -1168,11 +1166,11 @@ export interface TaskStatus {
   mean?: number;
   /** Share of valid samples, 0..1. */
   validFraction?: number;
-  /** Results of the evaluations, in the metric's unit. Absent until the first evaluation is over, and in runs with several tasks, where each task has its own. */
+  /** Results of the evaluations, in the metric's unit. Several tasks: see tasks. */
   evaluation?: EvaluationStatus;
 }
 
-/** Seconds of the newest iteration by the activity of the learner's engine; absent if the learner does not report them. */
+/** Seconds of the newest iteration by the engine's activity (learner/metrics/README.md). */
 export interface EngineSeconds {
   /** Generating solutions. */
   generating?: number;
@@ -1198,7 +1196,7 @@ export interface ExecutionsStatus {
   completed?: number;
   /** Given up after learner.maxAttempts. */
   lost?: number;
-  /** Attempts that ended because their actor was evicted, preempted, deleted or on a lost node. They are repeated. */
+  /** Attempts that an eviction, preemption, deletion or lost node ended; they are repeated. */
   disrupted?: number;
 }
 
@@ -1268,7 +1266,7 @@ export interface ResultsStatus {
   message?: string;
 }
 
-/** Images that the run keeps, from its learner's first answer until it is suspended; see spec.upgradePolicy. */
+/** Images that the run keeps until it is suspended; see spec.upgradePolicy. */
 export interface ImagesStatus {
   /** Image of the learner. */
   learner?: string;
@@ -1282,7 +1280,7 @@ export interface ImagesStatus {
 export interface FailuresStatus {
   /** Failures since the last finished iteration; above spec.failurePolicy.retries the run is Failed. */
   count?: number;
-  /** Kind of the newest failure: a disk, mount, network or device; memory or space on the volume; or anything else, a bug. */
+  /** Class of the newest failure: disk, mount, network or device; memory or room on the volume; anything else. */
   class?: 'Infrastructure' | 'Resource' | 'Fault';
   /** The learner's last words. */
   message?: string;
@@ -1296,7 +1294,7 @@ export interface FailuresStatus {
   podEnds?: number;
 }
 
-/** Short texts for kubectl get. Programs read the fields behind them. */
+/** Short texts for kubectl get. */
 export interface DisplayStatus {
   /** Finished iterations of all, e.g. 7/12. */
   iteration?: string;

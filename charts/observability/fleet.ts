@@ -8,7 +8,7 @@ const each = (metric: string, ...labels: string[]) =>
 export const FLEET: Dashboard = {
   uid: "longrun-fleet",
   title: "longrun / Fleet",
-  description: "All TrainingRuns: phase, what they need, what they have, and what they wait for.",
+  description: "All TrainingRuns: phase, demand, actors, and the reasons why they wait.",
   from: "now-6h",
   variables: [
     { name: "namespace", label: "Namespace", query: "label_values(longrun_run_phase, namespace)", several: true },
@@ -22,7 +22,7 @@ export const FLEET: Dashboard = {
           title: "Runs by phase",
           unit: "short",
           description:
-            "Pending: not begun yet. Evaluating: the policy is evaluated, before or after training. Suspended: stopped by spec.suspend, goes on where it was.",
+            "Pending: the run has not started. Evaluating: the policy is evaluated. Suspended: stopped by spec.suspend; resumes from its checkpoint.",
           queries: [[`sum by (phase) (${each("longrun_run_phase{@}", "phase")})`, "{{phase}}"]],
           as: "number",
           width: 24,
@@ -31,7 +31,7 @@ export const FLEET: Dashboard = {
           title: "Every run",
           unit: "none",
           description:
-            "Demand is executions that wait or run; actors are made to match it. Waiting counts actors that are not running yet. Reason: what somebody has to do something about, empty if nothing.",
+            "Demand: executions that wait or run; it sets the number of actors. Waiting: actors that do not run yet. Reason: the blocker that needs a person; empty if there is none.",
           queries: [
             [`${each("longrun_run_phase{@}", "phase")} == 1`, ""],
             [each("longrun_run_iteration{@}"), "iteration"],
@@ -53,7 +53,7 @@ export const FLEET: Dashboard = {
         {
           title: "Demand",
           unit: "short",
-          description: "Executions that wait for an actor and that run on one, of all runs.",
+          description: "Executions of all runs that wait for an actor or run on one.",
           queries: [[`sum by (state) (${each("longrun_run_executions{@}", "state")})`, "{{state}}"]],
           stacked: true,
           min: 0,
@@ -61,7 +61,7 @@ export const FLEET: Dashboard = {
         {
           title: "Actors",
           unit: "short",
-          description: "What the demand asks for, and what there is. Idle ones are running too and have nothing to do.",
+          description: "Desired and existing actors. Idle actors run and have no execution.",
           queries: [[`sum by (state) (${each("longrun_run_actors{@}", "state")})`, "{{state}}"]],
           min: 0,
         },
@@ -69,7 +69,7 @@ export const FLEET: Dashboard = {
           title: "Actors that wait, and why",
           unit: "short",
           description:
-            "Pods of actors that do not run yet. Scaling: just made. Unschedulable, QuotaExceeded, ImagePullFailed and the like: see the run's condition ActorsScaled.",
+            "Pods of actors that do not run yet. Scaling: just created. Other reasons: see the run's condition ActorsScaled.",
           queries: [
             [`sum by (run, reason) (${each("longrun_run_actors_waiting{@}", "reason")})`, "{{run}}: {{reason}}"],
           ],
@@ -79,7 +79,7 @@ export const FLEET: Dashboard = {
         {
           title: "Runs that are blocked, and why",
           unit: "short",
-          description: "Runs that do not go on until somebody does something; kubectl describe says what.",
+          description: "Runs that wait for a person; kubectl describe shows the remedy.",
           queries: [[`sum by (reason) (${each("longrun_run_blocked{@}", "reason")})`, "{{reason}}"]],
           stacked: true,
           min: 0,
@@ -87,14 +87,14 @@ export const FLEET: Dashboard = {
         {
           title: "Changes of scale",
           unit: "short",
-          description: "In the last hour, by direction. Up and down all the time: raise actors.scaleDownSeconds.",
+          description: "Changes in the last hour, by direction. If both alternate, raise actors.scaleDownSeconds.",
           queries: [["sum by (direction) (increase(longrun_run_scalings_total{@}[1h]))", "{{direction}}"]],
           min: 0,
         },
         {
           title: "GPUs",
           unit: "short",
-          description: "That the pods of runs ask for, by component.",
+          description: "GPUs that the pods of runs request, by component.",
           queries: [[`sum by (component) (${each("longrun_run_gpus{@}", "component")})`, "{{component}}"]],
           stacked: true,
           min: 0,
@@ -107,7 +107,7 @@ export const FLEET: Dashboard = {
         {
           title: "Executions a second",
           unit: "ops",
-          description: "Programs that ended, of all runs.",
+          description: "Programs of all runs that ended.",
           queries: [
             ['sum(rate(longrun_run_execution_events_total{@, event="completed"}[$__rate_interval]))', "completed"],
           ],
@@ -117,7 +117,7 @@ export const FLEET: Dashboard = {
           title: "Lost and retried",
           unit: "short",
           description:
-            "In the last hour, by run: executions tried again after their actor was lost, and given up. Neither is a program's fault: look at nodes and evictions.",
+            "Executions of the last hour that were retried after their actor was lost, or given up. Look at nodes and evictions.",
           queries: [
             [
               'sum by (run, event) (increase(longrun_run_execution_events_total{@, event=~"lost|retried|disrupted"}[1h]))',
@@ -129,7 +129,7 @@ export const FLEET: Dashboard = {
         {
           title: "Iterations",
           unit: "percentunit",
-          description: "How far each run is.",
+          description: "Share of each run's iterations that are finished.",
           queries: [[`${each("longrun_run_iteration{@}")} / ${each("longrun_run_stopping_iterations{@}")}`, "{{run}}"]],
           min: 0,
           max: 1,
@@ -137,7 +137,7 @@ export const FLEET: Dashboard = {
         {
           title: "Learners that answer",
           unit: "short",
-          description: "1 where the run's learner answers, 0 where it should and does not.",
+          description: "1: the run's learner answers. 0: it should answer and does not.",
           queries: [[each("longrun_run_learner_available{@}"), "{{run}}"]],
           min: 0,
           max: 1,
@@ -146,14 +146,14 @@ export const FLEET: Dashboard = {
           title: "Failures of learners",
           unit: "short",
           description:
-            "Since the last finished iteration of each run. Above spec.failurePolicy.retries the run is Failed; status.failures says what it was.",
+            "Failures since the last finished iteration. Above spec.failurePolicy.retries the run is Failed; status.failures has the cause.",
           queries: [[each("longrun_run_learner_failures{@}"), "{{run}}"]],
           min: 0,
         },
         {
           title: "Certificates",
           unit: "s",
-          description: "Seconds until the first certificate of a run expires. They are renewed with ten days to go.",
+          description: "Seconds until a run's first certificate expires. Certificates are renewed ten days before.",
           queries: [[`${each("longrun_run_certificate_expiration_timestamp_seconds{@}")} - time()`, "{{run}}"]],
           min: 0,
         },

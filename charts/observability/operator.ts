@@ -11,7 +11,7 @@ const quantile = (q: number, metric: string, selector: string) =>
 export const OPERATOR: Dashboard = {
   uid: "longrun-operator",
   title: "longrun / Operator",
-  description: "The controller: whether it leads, keeps up, and gets on with the API server.",
+  description: "The controller: leadership, queue, and requests to the API server.",
   from: "now-3h",
   variables: [],
   rows: [
@@ -22,7 +22,7 @@ export const OPERATOR: Dashboard = {
           title: "Leader",
           unit: "none",
           description:
-            "Which controller leads: exactly one does. Without one nothing is reconciled; runs that go on do so.",
+            "The leading controller. Without a leader nothing is reconciled; running learners and actors go on.",
           queries: [['leader_election_master_status{name="longrun-controller"} == 1', "{{instance}}"]],
           as: "name",
           width: 6,
@@ -30,7 +30,7 @@ export const OPERATOR: Dashboard = {
         {
           title: "Replicas",
           unit: "short",
-          description: "Controllers that answer; one leads, the others wait to.",
+          description: "Controllers that answer: one leads, the others stand by.",
           queries: [['count(leader_election_master_status{name="longrun-controller"})', "replicas"]],
           as: "number",
           width: 6,
@@ -39,7 +39,7 @@ export const OPERATOR: Dashboard = {
           title: "Failed reconciles",
           unit: "percentunit",
           description:
-            "Share of the last 15 minutes' reconciles. Conflicts that are tried again are some; a lasting share is a fault.",
+            "Share of the last 15 minutes' reconciles. Conflicts are retried and count too; a lasting share is a fault.",
           queries: [
             [
               `sum(rate(controller_runtime_reconcile_errors_total${CONTROLLER}[15m])) / sum(rate(controller_runtime_reconcile_total${CONTROLLER}[15m]))`,
@@ -65,8 +65,7 @@ export const OPERATOR: Dashboard = {
         {
           title: "Reconciles a second",
           unit: "ops",
-          description:
-            "Looks at a run, by what came of them: requeue_after is to look again later, error to try again.",
+          description: "Reconciles by result. requeue_after: the run is reconciled again later. error: it is retried.",
           queries: [
             [`sum by (result) (rate(controller_runtime_reconcile_total${CONTROLLER}[$__rate_interval]))`, "{{result}}"],
           ],
@@ -77,7 +76,7 @@ export const OPERATOR: Dashboard = {
           title: "Duration of a reconcile",
           unit: "s",
           description:
-            "Half, and 99 in 100, are faster than this. No reconcile waits for a learner: seconds are the API server's.",
+            "Median and 99th percentile. No reconcile waits for a learner; a slow one waits for the API server.",
           queries: [
             [quantile(0.5, "controller_runtime_reconcile_time_seconds", CONTROLLER), "50 %"],
             [quantile(0.99, "controller_runtime_reconcile_time_seconds", CONTROLLER), "99 %"],
@@ -87,15 +86,14 @@ export const OPERATOR: Dashboard = {
         {
           title: "Workers",
           unit: "short",
-          description: "That have a run now, of --workers.",
+          description: "Busy workers of --workers.",
           queries: [[`sum(controller_runtime_active_workers${CONTROLLER})`, "busy"]],
           min: 0,
         },
         {
           title: "Longest reconcile",
           unit: "s",
-          description:
-            "Seconds that the run that is looked at longest has taken until now. Over 300 s the process is restarted.",
+          description: "Seconds of the longest reconcile under way. Above 300 s the kubelet restarts the process.",
           queries: [[`max(workqueue_longest_running_processor_seconds${QUEUE})`, "longest"]],
           min: 0,
         },
@@ -107,14 +105,14 @@ export const OPERATOR: Dashboard = {
         {
           title: "Depth",
           unit: "short",
-          description: "Runs that wait for a worker. Growing: it does not keep up; raise --workers or --qps.",
+          description: "Runs that wait for a worker. If the number grows, raise --workers or --qps.",
           queries: [[`sum by (instance) (workqueue_depth${QUEUE})`, "{{instance}}"]],
           min: 0,
         },
         {
           title: "Added and retried a second",
           unit: "ops",
-          description: "Changes that called for a look, and looks after a failure.",
+          description: "Reconciles that a change requested, and retries after a failure.",
           queries: [
             [`sum(rate(workqueue_adds_total${QUEUE}[$__rate_interval]))`, "added"],
             [`sum(rate(workqueue_retries_total${QUEUE}[$__rate_interval]))`, "retried"],
@@ -124,7 +122,7 @@ export const OPERATOR: Dashboard = {
         {
           title: "Wait in the queue",
           unit: "s",
-          description: "99 in 100 waited less, from a change to a worker that looks at it; and the work itself.",
+          description: "99th percentile of the time from a change to its reconcile, and of the reconcile.",
           queries: [
             [quantile(0.99, "workqueue_queue_duration_seconds", QUEUE), "wait"],
             [quantile(0.99, "workqueue_work_duration_seconds", QUEUE), "work"],
@@ -139,7 +137,7 @@ export const OPERATOR: Dashboard = {
         {
           title: "Requests a second",
           unit: "reqps",
-          description: "By method. In a quiet cluster there are watches and the lease's renewals alone.",
+          description: "Requests by method. A quiet cluster shows only watches and renewals of the Lease.",
           queries: [["sum by (method) (rate(rest_client_requests_total[$__rate_interval]))", "{{method}}"]],
           stacked: true,
           min: 0,
@@ -148,14 +146,14 @@ export const OPERATOR: Dashboard = {
           title: "Answers that are no success",
           unit: "reqps",
           description:
-            "A second, by status. 409 is a conflict that is tried again, 429 too many requests, 403 a right that is missing, <error> no answer.",
+            "Answers per second, by status. 409: a conflict, which is retried. 429: too many requests. 403: a missing right. <error>: no answer.",
           queries: [['sum by (code) (rate(rest_client_requests_total{code!~"2.."}[$__rate_interval]))', "{{code}}"]],
           min: 0,
         },
         {
           title: "Duration of a request",
           unit: "s",
-          description: "99 in 100 are faster, by method; of a watch, to its start.",
+          description: "99th percentile by method; for a watch, the time to its start.",
           queries: [
             [
               "histogram_quantile(0.99, sum by (le, verb) (rate(rest_client_request_duration_seconds_bucket[$__rate_interval])))",
@@ -168,7 +166,7 @@ export const OPERATOR: Dashboard = {
           title: "Watches that failed, in an hour",
           unit: "short",
           description:
-            "Lists and watches that broke and were begun again, and handlers that failed. Some are usual when an API server restarts.",
+            "Lists and watches that broke and restarted, and handlers that failed. A restart of the API server causes some.",
           queries: [["sum by (kind) (increase(longrun_reflector_faults_total[1h]))", "{{kind}}"]],
           min: 0,
         },
@@ -180,14 +178,14 @@ export const OPERATOR: Dashboard = {
         {
           title: "Memory",
           unit: "bytes",
-          description: "Resident memory. It grows with the number of runs and actors, some KB each.",
+          description: "Resident memory. It grows by some KB for each run and actor.",
           queries: [[process("process_resident_memory_bytes"), "{{instance}}"]],
           min: 0,
         },
         {
           title: "CPU",
           unit: "suffix:cores",
-          description: "Processor cores in use by the process.",
+          description: "CPU cores that the process uses.",
           queries: [
             [
               `(${"rate(process_cpu_seconds_total[$__rate_interval])"}) and on (job, instance) workqueue_depth${QUEUE}`,
@@ -199,8 +197,7 @@ export const OPERATOR: Dashboard = {
         {
           title: "Event loop lag",
           unit: "s",
-          description:
-            "99 in 100 turns of the process are late by less. Tenths of a second mean that it computes too much at once.",
+          description: "99th percentile of the event loop's delay. Above 0.1 s the process computes too much at once.",
           queries: [[process("nodejs_eventloop_lag_p99_seconds"), "{{instance}}"]],
           min: 0,
         },

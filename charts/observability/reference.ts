@@ -59,7 +59,7 @@ Learners, actors and the controller serve \`/metrics\`. \`longrun run\` takes \`
 actors serve at the ports after it. Seconds and bytes; a \`_ratio\` is from 0 to 1. A gauge without a value was not measured,
 which is not 0.
 
-Dashboards, alerts and runbooks expect what follows of whoever scrapes.
+Dashboards, alerts and runbooks expect these labels from the scrape.
 
 | of | labels that the scrape adds |
 | --- | --- |

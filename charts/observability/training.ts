@@ -10,7 +10,7 @@ const quantile = (q: number, stage: string) =>
 export const TRAINING: Dashboard = {
   uid: "longrun-training",
   title: "longrun / Training",
-  description: "One TrainingRun: what it has learned, what programs come to, and where the time goes.",
+  description: "One TrainingRun: scores, outcomes of programs, and time.",
   from: "now-6h",
   variables: [
     { name: "namespace", label: "Namespace", query: "label_values(longrun_iteration, namespace)" },
@@ -24,14 +24,14 @@ export const TRAINING: Dashboard = {
           title: "Doing",
           unit: "none",
           description:
-            "What the learner does: it writes solutions (generating), waits for programs (executing), looks at what came out (evaluating), and learns from it (training).",
+            "Activity of the learner: it writes solutions (generating), waits for programs (executing), computes log-probs and values (evaluating), or updates the policy (training).",
           queries: [["longrun_phase{@} == 1", "{{phase}}"]],
           as: "name",
         },
         {
           title: "Iteration",
           unit: "none",
-          description: "Rounds of writing, running and learning that are finished.",
+          description: "Finished iterations.",
           queries: [
             ["longrun_iteration{@}", "finished"],
             ["longrun_stopping_iterations{@}", "of"],
@@ -41,14 +41,15 @@ export const TRAINING: Dashboard = {
         {
           title: "Best score",
           unit: "none",
-          description: "Of the run so far, in the task's own metric; whether more or less is better is the task's.",
+          description:
+            "Best score of the run, in the task's metric. The task defines whether higher or lower is better.",
           queries: [["longrun_score_best{@}", "{{task}}"]],
           as: "number",
         },
         {
           title: "Valid",
           unit: "percentunit",
-          description: "Share of the newest batch whose program ran and left a submission that could be graded.",
+          description: "Share of the newest batch with a valid submission.",
           queries: [["longrun_valid_ratio{@}", "valid"]],
           as: "number",
         },
@@ -56,14 +57,14 @@ export const TRAINING: Dashboard = {
           title: "Since progress",
           unit: "s",
           description:
-            "Seconds since anything came on: a phase, an execution, a step. Minutes are normal where programs or updates take that long.",
+            "Seconds since the last progress: a phase, an execution or a step. Minutes are normal if programs or updates take minutes.",
           queries: [["time() - longrun_progress_timestamp_seconds{@}", "ago"]],
           as: "number",
         },
         {
           title: "Checkpoint age",
           unit: "s",
-          description: "What a crash now would cost: work since the newest checkpoint is done again.",
+          description: "Age of the newest checkpoint. A crash repeats the work since then.",
           queries: [["time() - longrun_checkpoint_timestamp_seconds{@}", "old"]],
           as: "number",
         },
@@ -76,7 +77,7 @@ export const TRAINING: Dashboard = {
           title: "Score by time",
           unit: "none",
           description:
-            "Mean of the valid programs of each batch, and the best of the run so far, in the task's own metric. This is what the run is for.",
+            "Mean score of the valid programs of each batch, and best score of the run, in the task's metric.",
           queries: [
             ["longrun_score_mean{@}", "mean, {{task}}"],
             ["longrun_score_best{@}", "best so far, {{task}}"],
@@ -85,7 +86,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Score by iteration",
           unit: "none",
-          description: "The same over iterations instead of time: pauses and slow iterations do not show.",
+          description: "The same scores by iteration.",
           queries: [
             ["longrun_iteration{@}", "iteration"],
             ["longrun_score_mean{@}", "mean, {{task}}"],
@@ -97,7 +98,7 @@ export const TRAINING: Dashboard = {
           title: "Reward",
           unit: "none",
           description:
-            "What the update maximises: the score where there is one, about -10 for a program that failed, a little more for how far it came. It grows when fewer programs fail, before scores do.",
+            "Mean reward of the batch, which the update maximises: about -10 for a failed program, a little more for its markers, the score's reward for a valid one.",
           queries: [["longrun_reward_mean{@}", "mean"]],
         },
       ],
@@ -109,7 +110,7 @@ export const TRAINING: Dashboard = {
           title: "Score by task",
           unit: "percentunit",
           description:
-            "Mean of the valid programs of each task, from the worst (0) to the best score (100 %) of its grader's rewardRange: tasks with different metrics side by side.",
+            "Mean score of each task's valid programs, from the worst (0 %) to the best score (100 %) of its grader's rewardRange.",
           queries: [["longrun_task_score_normalized_mean{@}", "{{task}}"]],
           min: 0,
           max: 1,
@@ -117,8 +118,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Valid programs by task",
           unit: "percentunit",
-          description:
-            "Share of each task's samples that could be graded. A task that stays at 0 is learned from failures alone.",
+          description: "Share of each task's samples with a valid submission.",
           queries: [["longrun_task_valid_ratio{@}", "{{task}}"]],
           min: 0,
           max: 1,
@@ -126,7 +126,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Samples by task",
           unit: "short",
-          description: "What each batch held of each task: prompts draw tasks by tasks[].weight.",
+          description: "Samples of each task in a batch. Prompts draw tasks by tasks[].weight.",
           queries: [["longrun_task_samples{@}", "{{task}}"]],
           stacked: true,
         },
@@ -139,7 +139,7 @@ export const TRAINING: Dashboard = {
           title: "Valid programs",
           unit: "percentunit",
           description:
-            "Share of each batch that could be graded. It should rise and stay; a fall means that the policy has broken, or its environment has.",
+            "Share of each batch with a valid submission. A fall means that the policy or its environment is broken.",
           queries: [["longrun_valid_ratio{@}", "valid"]],
           min: 0,
           max: 1,
@@ -148,7 +148,7 @@ export const TRAINING: Dashboard = {
           title: "Outcomes",
           unit: "percentunit",
           description:
-            "What programs came to, as shares of each batch. Lost ones are the infrastructure's fault, all others the program's own; notExecuted held no program.",
+            "Outcomes as shares of each batch. lost: the infrastructure failed. notExecuted: the response held no program.",
           queries: [["longrun_outcome_ratio{@}", "{{outcome}}"]],
           stacked: true,
           min: 0,
@@ -157,8 +157,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Milestones",
           unit: "percentunit",
-          description:
-            "Share of the executed programs that reached each of the seven milestones: where programs that fail stop.",
+          description: "Share of the executed programs that reached each of the seven milestones.",
           queries: [["longrun_marker_ratio{@}", "{{marker}}"]],
           min: 0,
           max: 1,
@@ -167,7 +166,7 @@ export const TRAINING: Dashboard = {
           title: "Kinds of model",
           unit: "percentunit",
           description:
-            "Share of the executed programs by the kind of model that they fit. One that takes over is what a collapse looks like.",
+            "Share of the executed programs by the kind of model that they fit. One dominant kind is a sign of collapse.",
           queries: [["longrun_family_ratio{@}", "{{family}}"]],
           stacked: true,
           min: 0,
@@ -177,7 +176,7 @@ export const TRAINING: Dashboard = {
           title: "Responses cut",
           unit: "percentunit",
           description:
-            "Share of each batch whose response was cut at model.maxResponseTokens. Such a response seldom holds a whole program: raise the limit, or see algorithm.truncated and algorithm.overlongPenalty.",
+            "Share of each batch whose response was cut at model.maxResponseTokens. Raise the limit, or see algorithm.truncated and algorithm.overlongPenalty.",
           queries: [["longrun_truncated_ratio{@}", "cut"]],
           min: 0,
           max: 1,
@@ -186,7 +185,7 @@ export const TRAINING: Dashboard = {
           title: "Refused and forged",
           unit: "short",
           description:
-            "In the last hour: marker lines that were not genuine (a program tried to look further than it came), and instrumentations that were refused because they changed the program.",
+            "In the last hour: forged marker lines, and instrumentations that were refused because they changed the program.",
           queries: [
             ["increase(longrun_forged_markers_total{@}[1h])", "forged markers"],
             ["increase(longrun_verification_failures_total{@}[1h])", "refused instrumentations"],
@@ -209,7 +208,7 @@ export const TRAINING: Dashboard = {
           title: "Duration: launched and trained",
           unit: "s",
           description:
-            "Mean seconds of all programs that ended and of those that were trained on. Where launched lies above trained, slow programs are being lost. Weighted is the mean as the update counts it: above trained, slow programs are preferred.",
+            "Mean seconds of all ended programs (launched) and of the batch (trained). Launched above trained: slow programs are lost. Weighted: the mean by duration weight; above trained, the update prefers slow programs.",
           queries: [
             ["longrun_duration_launched_mean_seconds{@}", "launched"],
             ["longrun_duration_trained_mean_seconds{@}", "trained"],
@@ -220,7 +219,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Duration of executions",
           unit: "s",
-          description: "Half, nine in ten, and 99 in 100 programs of the last 15 minutes were faster than this.",
+          description: "50th, 90th and 99th percentile of the last 15 minutes.",
           queries: [
             [quantile(0.5, "execute"), "50 %"],
             [quantile(0.9, "execute"), "90 %"],
@@ -232,7 +231,7 @@ export const TRAINING: Dashboard = {
           title: "Effective sample size",
           unit: "suffix:samples",
           description:
-            "As how many equally weighted samples the batch counts, beside how many it has. Far below, a few slow programs decide the update.",
+            "Number of equally weighted samples with the same effect as the batch, and the batch's size. If it is far lower, a few slow programs decide the update.",
           queries: [
             ["longrun_effective_sample_size{@}", "effective"],
             ["longrun_batch_samples{@}", "samples"],
@@ -243,7 +242,7 @@ export const TRAINING: Dashboard = {
           title: "Largest weight",
           unit: "percentunit",
           description:
-            "Share of the batch's whole weight that its heaviest sample has. Above one half, one program decides.",
+            "Share of the batch's weight that its heaviest sample has. Above one half, one program decides the update.",
           queries: [["longrun_duration_weight_max{@} / longrun_batch_samples{@}", "largest"]],
           min: 0,
         },
@@ -251,7 +250,7 @@ export const TRAINING: Dashboard = {
           title: "Staleness",
           unit: "suffix:iterations",
           description:
-            "Iterations between the writing of a solution and the learning from it. algorithm.maxStaleness bounds it.",
+            "Iterations between the dispatch of a sample and its training. algorithm.maxStaleness is the bound.",
           queries: [
             ["longrun_lag_mean_iterations{@}", "mean"],
             ["longrun_lag_max_iterations{@}", "largest"],
@@ -261,8 +260,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Queue, instrument, grade",
           unit: "s",
-          description:
-            "Nine in ten executions of the last 15 minutes waited, were instrumented and were graded faster than this. A long queue wants more actors.",
+          description: "90th percentile of the last 15 minutes. If the queue is long, add actors.",
           queries: [
             [quantile(0.9, "queue"), "queue"],
             [quantile(0.9, "instrument"), "instrument"],
@@ -279,14 +277,14 @@ export const TRAINING: Dashboard = {
           title: "KL to the reference",
           unit: "suffix:nats/token",
           description:
-            "How far the policy has moved from where it began, nats a token. It grows slowly; a jump is a policy that runs away.",
+            "KL divergence from the starting policy, nats per token. Slow growth is normal; a jump means that the policy diverges.",
           queries: [["longrun_policy_kl{@}", "KL"]],
         },
         {
           title: "Entropy",
           unit: "suffix:nats/token",
           description:
-            "How undecided the policy is, nats a token. It falls as the policy learns; near 0 it writes the same program always and learns no more.",
+            "Entropy of the policy, nats per token. It falls as the policy learns; near 0 the policy always writes the same program.",
           queries: [["longrun_policy_entropy{@}", "entropy"]],
           min: 0,
         },
@@ -294,7 +292,7 @@ export const TRAINING: Dashboard = {
           title: "Clip fraction",
           unit: "percentunit",
           description:
-            "Share of tokens whose change was cut short. Some percent are usual; above 30 % steps are too large.",
+            "Share of tokens whose ratio was clipped. Some percent are normal; above 30 % steps are too large.",
           queries: [["longrun_policy_clip_ratio{@}", "clipped"]],
           min: 0,
         },
@@ -302,7 +300,7 @@ export const TRAINING: Dashboard = {
           title: "Gradient norm",
           unit: "none",
           description:
-            "Length of the step that the batch asks for, before it is cut to algorithm.gradientClip. Spikes are odd batches; a steady rise is trouble.",
+            "Norm of the gradient before algorithm.gradientClip. A spike is one unusual batch; a steady rise is a problem.",
           queries: [
             ["longrun_policy_gradient_norm{@}", "policy"],
             ["longrun_value_gradient_norm{@}", "critic"],
@@ -312,7 +310,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Probability ratio",
           unit: "suffix:×",
-          description: "By what factor the update changed the probability of a token: mean, near 1, and largest.",
+          description: "Ratio of a token's new and old probability: mean, which is near 1, and largest.",
           queries: [
             ["longrun_policy_ratio_mean{@}", "mean"],
             ["longrun_policy_ratio_max{@}", "largest"],
@@ -323,14 +321,14 @@ export const TRAINING: Dashboard = {
           title: "Critic",
           unit: "percentunit",
           description:
-            "Share of the rewards' differences that the critic foresees. At 0 or below it does not help. Only with algorithm.baseline: Critic.",
+            "Explained variance of the critic. At 0 or below the critic does not help. Only with algorithm.baseline: Critic.",
           queries: [["longrun_value_explained_variance{@}", "explained"]],
           max: 1,
         },
         {
           title: "Learning rate",
           unit: "sci",
-          description: "Of the newest update, as algorithm.learningRateSchedule has it.",
+          description: "Learning rate of the newest update (algorithm.learningRateSchedule).",
           queries: [
             ["longrun_learning_rate{@}", "policy"],
             ["longrun_critic_learning_rate{@}", "critic"],
@@ -340,8 +338,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Skipped steps",
           unit: "short",
-          description:
-            "Updates that were not made because their gradient was not a finite number. Any is one too many.",
+          description: "Optimiser steps that were skipped because the gradient was not finite. There should be none.",
           queries: [["longrun_skipped_steps_total{@}", "skipped"]],
           min: 0,
         },
@@ -349,7 +346,7 @@ export const TRAINING: Dashboard = {
           title: "Sampling and training",
           unit: "none",
           description:
-            "How far the ratio of both probabilities of a token is from 1 at most, though the same weights computed both. Rounding: 0.0001 on a CPU, 0.2 on a GPU. Above 0.01 on a CPU, 1 on a GPU the learner warns; above ten times that it ends.",
+            "Largest difference from 1 of the ratio between training's and generation's probability of a token, with the same weights. Rounding: 0.0001 on a CPU, 0.2 on a GPU. The learner warns above 0.01 on a CPU and 1 on a GPU, and ends above ten times that.",
           queries: [["longrun_importance_max_deviation{@}", "largest"]],
           logarithmic: true,
         },
@@ -357,7 +354,7 @@ export const TRAINING: Dashboard = {
           title: "Importance weights",
           unit: "percentunit",
           description:
-            "Share of tokens, written by an earlier policy, whose correction was cut by algorithm.importanceCap. High means that the run learns from what is too old.",
+            "Share of stale tokens whose importance weight algorithm.importanceCap cut. If it is high, samples are too old.",
           queries: [["longrun_importance_capped_ratio{@}", "cut"]],
           min: 0,
         },
@@ -369,7 +366,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Tokens a second",
           unit: "suffix:tok/s",
-          description: "Of the newest iteration: tokens written while writing, and trained on while training.",
+          description: "Tokens per second of the newest iteration, generated and trained.",
           queries: [
             ["longrun_generation_tokens_per_second{@}", "generation"],
             ["longrun_training_tokens_per_second{@}", "training"],
@@ -380,7 +377,7 @@ export const TRAINING: Dashboard = {
           title: "Phases of an iteration",
           unit: "s",
           description:
-            "Where the newest iteration's time went. Most of it in execute: the learner waits for programs, and What the engine does says why; most in generate or train: a faster learner would help.",
+            "Seconds of the newest iteration by phase. execute: the learner waits for programs; the panel What the engine does shows why. generate, train: a faster learner would help.",
           queries: [["longrun_iteration_phase_seconds{@}", "{{phase}}"]],
           stacked: true,
           min: 0,
@@ -389,7 +386,7 @@ export const TRAINING: Dashboard = {
           title: "What the engine does",
           unit: "percentunit",
           description:
-            "Shares of the newest iteration: generating and updating are work. idleActors: executions wait for an actor, add some. idlePrograms: raise algorithm.oversampling. idleStaleness: raise algorithm.maxStaleness, or make programs faster. idleOther: checkpoints, grading and the rest.",
+            "Shares of the newest iteration. generating, updating: work. idleActors: add actors. idlePrograms: raise algorithm.oversampling. idleStaleness: raise algorithm.maxStaleness, or make programs faster. idleOther: checkpoints, grading and the rest.",
           queries: [[`${ENGINE} / on () group_left () sum(${ENGINE})`, "{{use}}"]],
           stacked: true,
           min: 0,
@@ -399,7 +396,7 @@ export const TRAINING: Dashboard = {
           title: "Busy share",
           unit: "percentunit",
           description:
-            "Share of the actors' slots that execute a program, now and over the newest iteration; and of that iteration in which the learner's engine generated or updated.",
+            "Share of the actors' slots that execute a program, now and in the newest iteration, and share of that iteration in which the engine generated or updated.",
           queries: [
             [`${BUSY} / ${SLOT}`, "actors now"],
             ["longrun_actor_busy_ratio{@}", "actors, iteration"],
@@ -411,7 +408,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Executions",
           unit: "short",
-          description: "Programs that wait for a slot and that run, and the slots that there are.",
+          description: "Waiting and running programs, and slots.",
           queries: [
             ["longrun_executions{@}", "{{state}}"],
             ["longrun_slots{@}", "slots"],
@@ -421,7 +418,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Actors",
           unit: "short",
-          description: "Actors as the learner sees them. Away: it does not hear them, and they hold programs.",
+          description: "Actors as the learner sees them. away: a silent actor that holds programs.",
           queries: [["longrun_actors{@}", "{{state}}"]],
           stacked: true,
           min: 0,
@@ -429,8 +426,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Lost and retried",
           unit: "short",
-          description:
-            "In the last hour: executions that were tried again after their actor was lost, and that were given up. Neither is a program's fault.",
+          description: "Executions of the last hour that were retried after their actor was lost, or given up.",
           queries: [['increase(longrun_execution_events_total{@, event=~"lost|retried|disrupted"}[1h])', "{{event}}"]],
           min: 0,
         },
@@ -453,7 +449,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Disk",
           unit: "percentunit",
-          description: "Share of the run's volume that is in use. Full, the run stops.",
+          description: "Used share of the run's volume. When it is full, the run waits for room.",
           queries: [["1 - longrun_volume_free_bytes{@} / longrun_volume_size_bytes{@}", "used"]],
           min: 0,
           max: 1,
@@ -461,7 +457,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Checkpoint",
           unit: "bytes",
-          description: "Size of the newest checkpoint; learner.checkpoint.keepLast of them are kept.",
+          description: "Size of the newest checkpoint. The run keeps learner.checkpoint.keepLast of them.",
           queries: [["longrun_checkpoint_bytes{@}", "size"]],
           min: 0,
         },
@@ -475,8 +471,7 @@ export const TRAINING: Dashboard = {
         {
           title: "Sandboxes that broke",
           unit: "short",
-          description:
-            "In the last hour, on all actors. A sandbox that broke is started anew; its execution is tried again.",
+          description: "Broken sandboxes of the last hour. The actor restarts them and the execution runs again.",
           queries: [["sum(increase(longrun_actor_sandbox_failures_total{@}[1h]))", "broke"]],
           min: 0,
         },
@@ -484,7 +479,7 @@ export const TRAINING: Dashboard = {
           title: "Certificates",
           unit: "s",
           description:
-            "Seconds that the oldest certificate in use is still good for, and the oldest authority. Certificates are renewed with ten days to go.",
+            "Seconds until the first certificate and the first authority in use expire. Certificates are renewed ten days before.",
           queries: [
             ["min by (certificate) (longrun_certificate_expiration_timestamp_seconds{@}) - time()", "{{certificate}}"],
           ],
