@@ -21,7 +21,12 @@ function packagedNode() {
   }
 }
 
-if (Number(process.versions.node.split(".")[0]) >= OLDEST_NODE) {
+if (!existsSync(cli)) {
+  console.error(
+    "This package holds no program: npm pack cannot make one. Make it with npm run package, in the repository.",
+  );
+  process.exit(1);
+} else if (Number(process.versions.node.split(".")[0]) >= OLDEST_NODE) {
   process.argv[1] = cli;
   const { main } = await import("./cli.ts");
   const { endOnClosedPipe } = await import("../proto/closed-pipe.ts");

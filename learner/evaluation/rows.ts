@@ -79,7 +79,7 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
   const sentences = [
     `Protocol ${protocol.toLowerCase()}: ${asked}; seed ${seed}, temperature ${temperature}.`,
     `Score: ${metric}, ${direction.toLowerCase()} is better${rewardSplit === "Half" ? ", on the half of the answers that no reward has seen (the best program is chosen on the other)" : ""}.`,
-    `In brackets: ${count(confidence * 100)} % bootstrap intervals; that of a best score cannot reach beyond the best that was seen.`,
+    `In brackets: ${count(confidence * 100)} % bootstrap intervals; the interval of a best score ends at the best score that was seen.`,
     ...(lost > 0 ? [`${count(lost)} executions were lost by the infrastructure and count nowhere.`] : []),
   ];
   return sentences.join(" ");

@@ -72,8 +72,15 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
   const baseline = manifest.spec?.algorithm?.baseline;
   const line = (title: string, caption: string, y: Text["y"], ...series: Measured[]) =>
     lineChart(lines, { title, caption, y }, series);
-  const third = (title: string, value: Value, hue: (typeof PALETTE)[number], unit: string, format?: string) => {
-    const text = { title, caption: "", y: { title: unit, ...(format && { format, zero: format.endsWith("%") }) } };
+  const third = (
+    title: string,
+    caption: string,
+    value: Value,
+    hue: (typeof PALETTE)[number],
+    unit: string,
+    format?: string,
+  ) => {
+    const text = { title, caption, y: { title: unit, ...(format && { format, zero: format.endsWith("%") }) } };
     return lineChart(lines, text, [{ label: title, color: color(hue), value }], { size: "third" });
   };
   return {
@@ -91,7 +98,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       ),
       line(
         "Mean reward",
-        "What PPO is given: the score if valid, else a failure reward and something for each marker reached.",
+        "What PPO is given: the score on rewardRange if valid, else a failure reward and a little for each marker.",
         { title: "reward" },
         { label: "reward", color: color("purple"), value: (it) => it.meanReward },
       ),
@@ -101,7 +108,7 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       histogram(lines),
       line(
         "Mean duration",
-        "Weighted: as the policy gradient counts the programs.",
+        "Launched: all programs that ended. Trained: those in batches. Weighted: by the duration weights.",
         { title: "seconds", zero: true },
         { label: "launched", color: "var(--ink)", dashed: true, value: (it) => it.launchedMeanDurationSeconds },
         { label: "trained", color: color("blue"), value: (it) => it.trainedMeanDurationSeconds },
@@ -122,18 +129,62 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
       ),
     ],
     optimisation: [
-      third("KL to the starting policy", (it) => it.kl, "blue", "nats per token"),
-      third("Entropy", (it) => it.entropy, "teal", "nats per token"),
-      third("Clipped tokens", (it) => it.clipFraction, "orange", "share of tokens", ".1%"),
-      third("Gradient norm, policy", (it) => it.gradientNorm, "purple", "before clipping"),
-      third("Largest ratio of an update", (it) => it.ratioMax, "red", "π new / π old"),
+      third(
+        "KL to the starting policy",
+        "How far the policy has moved from its starting weights.",
+        (it) => it.kl,
+        "blue",
+        "nats per token",
+      ),
+      third(
+        "Entropy",
+        "How varied the policy writes; near 0 it always writes the same.",
+        (it) => it.entropy,
+        "teal",
+        "nats per token",
+      ),
+      third(
+        "Clipped tokens",
+        "Tokens whose update PPO limited, because their probability changed much.",
+        (it) => it.clipFraction,
+        "orange",
+        "share of tokens",
+        ".1%",
+      ),
+      third(
+        "Gradient norm, policy",
+        "Mean size of the gradients, before gradientClip limits them.",
+        (it) => it.gradientNorm,
+        "purple",
+        "before clipping",
+      ),
+      third(
+        "Largest ratio of an update",
+        "Most that one update raised the probability of a token.",
+        (it) => it.ratioMax,
+        "red",
+        "π new / π old",
+      ),
       // The most informative metric for the chosen baseline.
       baseline === "BatchMean"
-        ? third("Lag", (it) => it.meanLag, "green", "iterations, mean")
+        ? third(
+            "Lag",
+            "How many iterations older the policy version that wrote a sample is.",
+            (it) => it.meanLag,
+            "green",
+            "iterations, mean",
+          )
         : baseline === undefined || baseline === "Critic"
-          ? third("Critic: explained variance", (it) => it.explainedVariance, "green", "share of returns")
+          ? third(
+              "Critic: explained variance",
+              "Share of the rewards' variance that the critic predicts; 0 or less: nothing.",
+              (it) => it.explainedVariance,
+              "green",
+              "share of returns",
+            )
           : third(
               "Groups of one reward, which teach nothing",
+              "Groups whose samples all earned the same, so that none is better than another.",
               (it) => it.zeroSpreadShare,
               "green",
               "share of groups",
@@ -141,12 +192,13 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
             ),
       third(
         "Responses cut at maxResponseTokens",
+        "Responses that reached this limit before they ended.",
         (it) => it.truncatedFraction ?? null,
         "brown",
         "share of samples",
         ".0%",
       ),
-      third("Learning rate, policy", (it) => it.learningRate, "blue", "per step", ".1e"),
+      third("Learning rate, policy", "Step size of the optimiser.", (it) => it.learningRate, "blue", "per step", ".1e"),
     ],
     time: [
       ...engine(lines),
@@ -210,7 +262,7 @@ function markers(lines: Lines): Chart {
     Object.entries(line.markers).map(([row, share]) => ({ x: line.iteration, row, share })),
   );
   return {
-    title: "How far the programs come",
+    title: "How far the programs get",
     caption: "Share of the executed programs that reached each marker; the stronger the colour, the more.",
     legend: [],
     size: "wide",
@@ -225,7 +277,7 @@ function flagged(lines: Lines): Chart[] {
   if (seen.length === 0) return [];
   const text = {
     title: "Flagged submissions",
-    caption: "Valid, and yet earned by no model. One submission can have several of these.",
+    caption: "Valid submissions that look as if no model had made them. One submission can have several flags.",
     y: { title: "share of samples", format: ".1%", zero: true },
   };
   const series = seen.map((guard): Measured => {
@@ -248,7 +300,7 @@ function histogram(lines: Lines): Chart {
   const text = { x: { title: "seconds that a program ran" }, y: { title: "share of programs", format: ".0%" } };
   return {
     title: "Durations over the whole run",
-    caption: "Where the two differ, programs were thrown away that had run, and the policy never learned from them.",
+    caption: "Where the two differ, programs ran and were thrown away, so the policy never learned from them.",
     legend,
     size: "half",
     spec: bars.length > 0 ? groupedPlot(bars, legend, text, "half") : undefined,

@@ -28,11 +28,11 @@ export function guardSentence(lines: readonly IterationMetrics[]): string {
     .map(({ guard, found }) => `${GUARD_WORDS[guard]} ${count(found)}`);
   const capped = total((line) => line.cappedRewards ?? 0);
   return [
-    `Of ${count(valid)} valid submissions guards flagged ${count(flagged)} (${percent(flagged / valid)}; in the last`,
-    `iteration ${count(flaggedOf(last))} of ${count(validOf(last))}), which no model has earned: ${kinds.join(", ")}.`,
+    `Guards flagged ${count(flagged)} of ${count(valid)} valid submissions (${percent(flagged / valid)}), in the last iteration`,
+    `${count(flaggedOf(last))} of ${count(validOf(last))}, because they look as if no model had made them: ${kinds.join(", ")}.`,
     capped > 0
       ? `guardedRewardCap lowered the reward of ${count(capped)}.`
-      : "No reward was lowered; tasks[].guardedRewardCap would.",
+      : "No reward was lowered; tasks[].guardedRewardCap would lower them.",
     ...(kinds.some((kind) => kind.startsWith(GUARD_WORDS.perfect))
       ? ["A perfect score on real data means that answers were found, not predicted: read those programs."]
       : []),

@@ -21,5 +21,5 @@ export function improvementSentence(lines: readonly Line[]): string {
       : []),
   ];
   const some = tooLong + noPrevious;
-  return `Of ${count(all)} prompts that were to improve a program, ${count(some)} (${percent(some / all)}) asked for one from scratch: ${reasons.join("; ")}.`;
+  return `${count(some)} of ${count(all)} improve prompts (${percent(some / all)}) became scratch prompts: ${reasons.join("; ")}.`;
 }

@@ -42,7 +42,7 @@ ${!run.trains && (run.evaluation ? evaluationSections(run.evaluation) : html`<p 
 <h2>Settings and versions</h2>
 ${summary && versions(summary.versions)}
 ${settings(run.manifestText)}
-<footer>Made by longrun from ${run.directory}. The numbers stand in metrics.jsonl, every sample in store.sqlite.</footer>
+<footer>Made by longrun from ${run.directory}. The numbers are in metrics.jsonl, the samples in store.sqlite.</footer>
 </main>
 </body>
 </html>
@@ -61,6 +61,7 @@ ${bestPrograms(run)}
 ${run.best.length === 0 && summary?.commonErrors && errorsSection(summary.commonErrors)}
 ${corpus(summary, lines)}
 <h2>Every iteration</h2>
+<p class="soft">Launched and trained: mean duration of the programs that ended, and of those in the batch. ESS: effective sample size. KL: distance to the starting policy. Lag: iterations between the writing of a sample and its training.</p>
 ${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}`;
 }
 
@@ -254,13 +255,13 @@ function corpus(summary: RunSummary | undefined, lines: readonly IterationMetric
   const verbatim = sum(judged.map((line) => (line.verbatimValidShare ?? 0) * line.validFraction * line.samples));
   const last = judged.at(-1)?.verbatimValidShare;
   return html`<h2>What the policy had seen before</h2>
-${valid > 0 && html`<p>Of ${count(valid)} valid programs, ${percent(1 - verbatim / valid)} do not stand word for word in the corpus that the starting policy was pretrained on; of the last iteration's, ${percent(1 - (last ?? 0))}.</p>`}
+${valid > 0 && html`<p>${percent(1 - verbatim / valid)} of the ${count(valid)} valid programs are new: the starting policy was not pretrained on them word for word. In the last iteration ${percent(1 - (last ?? 0))} are new.</p>`}
 ${
   known &&
-  html`<p>That corpus has ${count(known.programs)} programs.${
+  html`<p>The starting policy was pretrained on a corpus of ${count(known.programs)} programs.${
     known.bestScore === undefined
       ? " How well they would score was not measured."
-      : ` The best of them scores ${number(known.bestScore)} on this task${known.bestProgram ? ` (${known.bestProgram})` : ""}: picking programs from the corpus alone would reach that.`
+      : ` The best of them scores ${number(known.bestScore)} on this task${known.bestProgram ? ` (${known.bestProgram})` : ""}, so a policy that copies programs from the corpus can reach this score.`
   }</p>`
 }`;
 }

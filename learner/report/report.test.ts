@@ -76,7 +76,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "submissions that guards flagged",
     { iterations: 3, finished: 3, state: "succeeded", guards: ["constant", "perfect"] },
     [
-      /valid submissions guards flagged \d+ .*: one prediction throughout \d+, perfect score \d+\. No reward/,
+      /Guards flagged \d+ of \d+ valid submissions .*: one prediction throughout \d+, perfect score \d+\. No reward/,
       /Flagged submissions/,
       /<th scope="col">flagged<\/th>/,
       /flagged: one prediction throughout, perfect score/,

@@ -156,7 +156,7 @@ const flags: [name: string, lines: IterationMetrics[], sentence: RegExp][] = [
   [
     "over all lines, and in the last",
     [counted(8, 3, { sampleSubmission: 2, constant: 3 }), counted(12, 1, { constant: 1 })],
-    /^Of 10 valid submissions guards flagged 4 \(40 %; in the last iteration 1 of 6\).*submission 2, one .* 4\. No reward was lowered; tasks\[\]\.guardedRewardCap would\.$/,
+    /^Guards flagged 4 of 10 valid submissions \(40 %\), in the last iteration 1 of 6, .*submission 2, one .* 4\. No reward was lowered; tasks\[\]\.guardedRewardCap would lower them\.$/,
   ],
   ["capped", [counted(8, 1, { constant: 1 }, 1)], /guardedRewardCap lowered the reward of 1\.$/],
   ["perfect", [counted(8, 1, { perfect: 1 })], /perfect score 1\..* answers were found, not predicted/],
@@ -189,14 +189,8 @@ test("durations: histograms of lines add up, empty ends go, holes stay", () => {
 
 const improvements: [name: string, shown: number, noPrevious: number, tooLong: number, said: RegExp][] = [
   ["all shown", 9, 0, 0, /^$/],
-  [
-    "none valid",
-    0,
-    4,
-    0,
-    /^Of 8 prompts that were to improve a program, 8 \(100 %\) asked for one from scratch: 8 because no/,
-  ],
-  ["some too long", 3, 0, 1, /^Of 8 .* 2 \(25 %\) .*: 2 because the program did not fit: model\.maxPromptTokens/],
+  ["none valid", 0, 4, 0, /^8 of 8 improve prompts \(100 %\) became scratch prompts: 8 because no/],
+  ["some too long", 3, 0, 1, /^2 of 8 .* \(25 %\) .*: 2 because the program did not fit: model\.maxPromptTokens/],
   ["both", 2, 1, 1, /: 2 because no program was valid yet; 2 because the program did not fit/],
 ];
 for (const [name, shown, noPrevious, tooLong, said] of improvements)

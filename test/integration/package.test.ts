@@ -1,7 +1,7 @@
 /** The result of `npm run package` must work where npm installs it: below node_modules, on any Node. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -59,3 +59,15 @@ for (const [args, says] of COMMANDS)
     assert.deepEqual([status, stderr], [0, ""]);
     assert.match(stdout, says);
   });
+
+test("a package of plain `npm pack` has no program, and its command says how to make one that has", () => {
+  const packed = spawnSync("npm", ["pack", "--dry-run", "--json"], { cwd: ROOT, encoding: "utf8" });
+  const [{ files }] = JSON.parse(packed.stdout) as [{ files: { path: string }[] }];
+  const programs = files.map(({ path }) => path).filter((path) => /\.(ts|mjs)$/.test(path));
+  assert.deepEqual(programs, ["controller/longrun.mjs"]);
+  const alone = join(folder, "alone/longrun.mjs");
+  cpSync(join(ROOT, "controller/longrun.mjs"), alone);
+  const { status, stderr } = spawnSync(process.execPath, [alone, "--version"], { encoding: "utf8" });
+  assert.deepEqual([status, stderr.trim().split("\n").length], [1, 1]);
+  assert.match(stderr, /npm run package/);
+});

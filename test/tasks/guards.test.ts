@@ -76,7 +76,7 @@ test("a flag goes with the sample: store, line of metrics, Prometheus, report; a
   );
   assert.equal(
     guardSentence([line]),
-    "Of 3 valid submissions guards flagged 2 (67 %; in the last iteration 2 of 3), which no model has earned: copy of " +
+    "Guards flagged 2 of 3 valid submissions (67 %), in the last iteration 2 of 3, because they look as if no model had made them: copy of " +
       "the sample submission 1, one prediction throughout 1, perfect score 1. guardedRewardCap lowered the reward of 2. A perfect score on real " +
       "data means that answers were found, not predicted: read those programs.",
   );
