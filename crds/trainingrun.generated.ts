@@ -986,6 +986,8 @@ export interface InitFrom {
 export interface Results {
   /** Least seconds between two copies during the run, and after a failed copy (default 300; ours). */
   intervalSeconds: number;
+  /** Longest time of a copy, its wait for a node and an image included (default 21600; ours). */
+  deadlineSeconds: number;
   /** Checkpoints that stay at the destination (default 3; ours). */
   keepLast: number;
   /** A folder in S3 or S3-compatible storage (learner/results/README.md). */
