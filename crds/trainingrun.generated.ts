@@ -986,7 +986,7 @@ export interface InitFrom {
 export interface Results {
   /** Least time between two copies while the run goes on, and after a copy that failed (default 300; ours). */
   intervalSeconds: number;
-  /** Time for a copy, with the time that its pod waits for a node or an image; then it has failed, and the next one goes on where it stopped (default 21600, six hours; ours). */
+  /** Time for a copy, with the time that its pod waits for a node or an image; then it has failed, and the next one goes on where it stopped (default 21600; ours). */
   deadlineSeconds: number;
   /** Checkpoints that stay there (default 3; ours). */
   keepLast: number;
