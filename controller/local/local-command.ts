@@ -71,7 +71,7 @@ export async function runLocalCommand(
   };
   let goOn: string | undefined;
   const interruption = listenForInterrupts(
-    () => say("Stopping; once more stops at once."),
+    () => say("Stopping; Ctrl-C again stops at once."),
     () => say(`Stopped at once.${goOn === undefined ? "" : ` Go on with: ${goOn}`}`),
   );
   try {

@@ -55,7 +55,7 @@ test("an evaluation of a run: stopped, gone on with, done, and printed again", a
   );
   assert.equal(
     stopped.stderr,
-    `Stopping; once more stops at once.\nStopped. Go on with: the same command; what has finished is kept in ${folder}\n`,
+    `Stopping; Ctrl-C again stops at once.\nStopped. Go on with: the same command; what has finished is kept in ${folder}\n`,
   );
   assert.equal(stopped.status, 130);
   await nothingLeft("MARK=evaluate");

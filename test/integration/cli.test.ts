@@ -129,7 +129,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     const { status, stderr } = await run.finished;
     assert.equal(
       stderr,
-      `Stopping; once more stops at once.\nStopped. Go on with: longrun run --resume ${join(home, "stopped")}\n`,
+      `Stopping; Ctrl-C again stops at once.\nStopped. Go on with: longrun run --resume ${join(home, "stopped")}\n`,
     );
     assert.equal(status, 130);
     await nothingLeft("MARK=stopped");
@@ -186,7 +186,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     assert.equal((await run.finished).status, 130);
     assert.equal(
       run.stderr,
-      `Stopping; once more stops at once.\nStopped at once. Go on with: longrun run --resume ${join(home, "at-once")}\n`,
+      `Stopping; Ctrl-C again stops at once.\nStopped at once. Go on with: longrun run --resume ${join(home, "at-once")}\n`,
     );
     await nothingLeft("MARK=at-once");
   });
@@ -204,7 +204,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     await run.until("the environment is made", () => processesWith("FAKE_PYTHON_SECONDS=30").length === 2);
     run.child.kill("SIGINT");
     const { status, stderr } = await run.finished;
-    assert.equal(stderr, "Stopping; once more stops at once.\n");
+    assert.equal(stderr, "Stopping; Ctrl-C again stops at once.\n");
     assert.equal(status, 130);
     assert.equal(existsSync(join(home, "early")), false);
     await nothingLeft("FAKE_PYTHON_SECONDS=30");
