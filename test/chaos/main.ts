@@ -58,7 +58,7 @@ try {
     runs++;
   }
 } finally {
-  await world.stop(findings.length > 0);
+  await world.stop(findings.length > 0).catch((error: Error) => findings.push(`at the end: ${error.message}`));
 }
 const result = summary();
 print("chaos", result);

@@ -93,7 +93,10 @@ export function nodeTroubles(place: Place, say: (line: string) => void): Trouble
       proxy.expireWatches();
       return "all watches";
     }),
-    trouble("watches break", 1, "watches", async ({ proxy }) => `${proxy.resetWatches()} watches`),
+    trouble("watches break", 1, "watches", async ({ proxy }) => {
+      const broken = proxy.resetWatches();
+      return broken > 0 ? `${broken} watches` : undefined;
+    }),
     trouble("watches stall", 1, "watches", stallWatches),
     trouble("suspend and resume", 2, "suspend", suspend),
     trouble("full volume", 2, "volume", fill),

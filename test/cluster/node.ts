@@ -28,7 +28,8 @@ import { ADDRESSES, NODE_NAME, nodeFolders } from "./node-config.ts";
 const run = promisify(execFile);
 
 const READY_TIMEOUT_SECONDS = 120;
-const STOP_TIMEOUT_SECONDS = 120;
+/** Two cores that other work keeps busy take minutes for the pods' processes and for gigabytes of image layers. */
+const STOP_TIMEOUT_SECONDS = 300;
 const PLUGIN_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
 /** Programs and their Debian packages. */
 const PROGRAMS = {
