@@ -64,7 +64,6 @@ export const CONFIGURATIONS: readonly Asked[] = [
   { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 24, generation: 64, response: 1024 },
   { shape: "3b", train: "LoRA", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 2, response: 1024 },
   { shape: "3b", train: "all", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
-  { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 24, generation: 64, gpus: 4, response: 1024 },
   { shape: "7b", train: "LoRA", compute: "BFloat16", gigabytes: 40, generation: 64, response: 1024 },
   { shape: "14b", train: "LoRA", compute: "BFloat16", gigabytes: 80, generation: 64, response: 1024 },
 ];
