@@ -192,7 +192,7 @@ async function rehearseShape(shape: Shape): Promise<void> {
       const found = await rehearse(passes, depth);
       const { user, system } = process.cpuUsage(before);
       kept.peaks[name] = { ...kept.peaks[name], [depth]: found };
-      writeFileSync(FILE, `${JSON.stringify(kept, null, 1)}\n`);
+      writeFileSync(FILE, `${JSON.stringify(kept, null, 2)}\n`);
       const seconds = `${((performance.now() - start) / 1000).toFixed(0)} s, ${((user + system) / 1e6).toFixed(1)} s of CPU`;
       process.stdout.write(
         `${name}, ${depth} layers: ${(Math.max(...Object.values(found)) / 1e9).toFixed(2)} GB (${seconds})\n`,
@@ -215,7 +215,7 @@ export function rehearsePlans(keep: boolean): number {
   const empty: Kept = { date: "", peaks: {}, entries: [] };
   const kept = keep && existsSync(FILE) ? readKept() : empty;
   kept.date = new Date().toISOString().slice(0, 10);
-  writeFileSync(FILE, `${JSON.stringify(kept, null, 1)}\n`);
+  writeFileSync(FILE, `${JSON.stringify(kept, null, 2)}\n`);
   for (const shape of Object.keys(SHAPES) as Shape[]) {
     const own = new Map(table.flatMap(({ passes }) => (passes.shape === shape ? [[nameOf(passes), passes]] : [])));
     const environment = rehearsalEnvironment();
@@ -227,7 +227,7 @@ export function rehearsePlans(keep: boolean): number {
   }
   const done = readKept();
   done.entries = table.map((planned) => entryOf(done, planned));
-  writeFileSync(FILE, `${JSON.stringify(done, null, 1)}\n`);
+  writeFileSync(FILE, `${JSON.stringify(done, null, 2)}\n`);
   return report(done);
 }
 
