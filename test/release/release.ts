@@ -119,6 +119,7 @@ async function pushIndex(builder: Builder, name: string, images: string[], file:
     "push",
     "--all",
     "--quiet",
+    ...["--format", "oci"],
     ...tls,
     "--digestfile",
     file,
