@@ -38,7 +38,11 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
     await program.parseAsync(withoutHelp(argv, program) ?? argv);
     return status;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
+    if (error instanceof CommanderError) {
+      const isUnknown = error.code === "commander.unknownCommand" && !error.message.includes("Did you mean");
+      if (isUnknown) process.stderr.write("longrun help lists the commands\n");
+      return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
+    }
     const { message, code } = error as ControllerError;
     if (code !== "interrupted") process.stderr.write(`${harmless(message)}\n`);
     return exitStatusOf(error);

@@ -17,7 +17,8 @@ export interface SamplesOptions {
 export interface ListedSample {
   id: string;
   purpose: string;
-  iteration: number;
+  /** Iteration that trained on it, as the rows of `longrun run` count; null: none so far. */
+  trainedIn: number | null;
   task: string;
   kind: string;
   state: string;
@@ -40,18 +41,18 @@ export async function showSamples(run: string, options: SamplesOptions, parts: P
   return EXIT.done;
 }
 
-const HEADS = ["id", "iteration", "task", "prompt", "score", "reward", "duration", "result"];
+const HEADS = ["id", "trained in", "task", "prompt", "score", "reward", "duration", "result"];
 
 function listed(samples: readonly ListedSample[], run: string): string {
   if (samples.length === 0) return "No such sample.\n";
   const rows = samples.map(
-    ({ id, iteration, task, kind, state, valid, score, reward, clamped, guards, durationSeconds, error }) => {
+    ({ id, trainedIn, task, kind, state, valid, score, reward, clamped, guards, durationSeconds, error }) => {
       const notes = [...guards.map((guard) => `flagged: ${guard}`), ...(clamped ? ["at rewardFloor"] : [])];
       const result = valid ? ["valid", ...notes].join(", ") : error || state;
       const duration = durationSeconds === null ? "-" : `${durationSeconds.toFixed(2)} s`;
       return [
         id,
-        String(iteration),
+        String(trainedIn ?? "-"),
         task,
         kind,
         significant(score),

@@ -39,11 +39,14 @@ function find(id: string, sample: (id: string) => Sample | undefined, run: strin
 
 /** The fields of a line. */
 function listed(sample: Sample) {
-  const { id, iteration, purpose, task, kind, state, grade, result } = sample;
+  const { id, iteration: policyIteration, usedIteration, purpose, task, kind, state, grade, result } = sample;
   const { valid = false, score = null, reward = null, clamped = false, guards = [] } = grade ?? {};
   const durationSeconds = result?.durationSeconds ?? null;
   const error = grade && !valid ? errorOf(sample) : "";
-  return { id, purpose, iteration, task, kind, state, valid, score, reward, clamped, guards, durationSeconds, error };
+  return {
+    ...{ id, purpose, policyIteration, trainedIn: usedIteration ?? null, task, kind, state },
+    ...{ valid, score, reward, clamped, guards, durationSeconds, error },
+  };
 }
 
 function shown(sample: Sample) {

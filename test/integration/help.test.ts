@@ -41,6 +41,8 @@ describe("longrun help", { concurrency: 2 }, () => {
   test("of an unknown command refuses it, and says what is close", async () => {
     const refused = { code: 2, stdout: "", stderr: "error: unknown command 'modle'\n(Did you mean model?)\n" };
     await assert.rejects(longrun("help", "modle"), refused);
+    const stderr = "error: unknown command 'foo'\nlongrun help lists the commands\n";
+    await assert.rejects(longrun("help", "foo"), { ...refused, stderr });
   });
 
   test("--version is the package's", async () =>

@@ -24,6 +24,7 @@ store.leases.accept("actor", bad!, newResult(failed));
 store.setGrade("good", { valid: true, score: 30.5, reward: -9, reason: "valid", guards: ["constant"], clamped: true });
 store.setGrade("bad", { valid: false, reward: -9.9, reason: "failed" });
 store.setGrade("none", { valid: false, reward: -10, reason: "noCodeBlock" });
+store.commitIteration({ iteration: 1, sampleIds: ["good"], metrics: {} });
 store.close();
 
 const longrun = (...args: string[]) =>
@@ -32,14 +33,14 @@ const longrun = (...args: string[]) =>
 test("all of them, in the order of dispatch", () => {
   const { stdout, status } = longrun("run");
   const rows = stdout.split("\n");
-  assert.match(rows[0]!, /^id +iteration +task +prompt +score +reward +duration +result$/);
+  assert.match(rows[0]!, /^id +trained in +task +prompt +score +reward +duration +result$/);
   assert.match(
     rows[1]!,
-    /^good +0 +diamonds +scratch +30\.500 +-9\.0000 +1\.50 s +valid, flagged: constant, at rewardFloor$/,
+    /^good +1 +diamonds +scratch +30\.500 +-9\.0000 +1\.50 s +valid, flagged: constant, at rewardFloor$/,
   );
-  assert.match(rows[2]!, /^bad +0 +diamonds +improve +- +-9\.9000 +1\.50 s +␛\[2JKeyError: 'x'$/);
-  assert.match(rows[3]!, /^none +0 +diamonds +scratch +- +-10\.000 +- +noCodeBlock$/);
-  assert.match(rows[4]!, /^queued +0 +diamonds +scratch +- +- +- +queued$/);
+  assert.match(rows[2]!, /^bad +- +diamonds +improve +- +-9\.9000 +1\.50 s +␛\[2JKeyError: 'x'$/);
+  assert.match(rows[3]!, /^none +- +diamonds +scratch +- +-10\.000 +- +noCodeBlock$/);
+  assert.match(rows[4]!, /^queued +- +diamonds +scratch +- +- +- +queued$/);
   assert.match(stdout, /longrun samples run --show queued\n$/);
   assert.equal(status, 0);
 });
