@@ -42,7 +42,8 @@ RUN mkdir -p /usr/local/etc \
  # ONNX Runtime ships its libraries for every platform; 250 MB of them are not this one's.
  && find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 -type d \
       ! -path "*/linux/$cpu" -prune -exec rm -rf {} + \
- && rm -rf /root/.npm
+ # Libraries for Bare, another JavaScript runtime, of every platform.
+ && rm -rf node_modules/bare-*/prebuilds /root/.npm
 
 # --- The same without what only learners need.
 FROM dependencies AS controller-dependencies

@@ -110,7 +110,7 @@ interface Look {
 }
 
 const SHOWN: Shown<Look>[] = [
-  { what: "memory of the learner (proportional set size)", field: "learnerBytes", show: megabytes, growth: 0.05 },
+  { what: "memory of the learner", field: "learnerBytes", show: megabytes, growth: 0.05 },
   { what: "memory of the actor with its sandboxes", field: "actorBytes", show: megabytes, growth: 0.05 },
   { what: "memory of `longrun run`", field: "commandBytes", show: megabytes, growth: 0.1 },
   { what: "descriptors of the learner", field: "learnerDescriptors", show: String, growth: 0 },
@@ -146,7 +146,7 @@ export async function soakIterations(iterations: number): Promise<BenchResult> {
       const entries = (pid: number, of: string) => readdirSync(`/proc/${pid}/${of}`).length;
       const sandboxed = (count: (pid: number) => number) =>
         sandboxes.reduce((total, pid) => total + unlessGone(() => count(pid), 0), 0);
-      const memory = (pid: number) => proportionalMemory([pid]).all;
+      const memory = (pid: number) => proportionalMemory([pid]).anonymous;
       const files = filesBelow(directory);
       const bytes = (some: typeof files) => some.reduce((total, { size }) => total + size, 0);
       const store = files.filter(({ path }) => path.startsWith("store.sqlite"));

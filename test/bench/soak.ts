@@ -27,7 +27,7 @@ const SETTLE_SECONDS = 0.5;
 /** Measurements of an actor's processes together, or of the machine. */
 interface Look {
   executions: number;
-  /** Proportional set sizes. */
+  /** Memory that is no file's: the share in a file's pages depends on the machine's other processes. */
   supervisorBytes: number;
   sandboxBytes: number;
   descriptors: number;
@@ -45,7 +45,7 @@ interface Look {
 }
 
 const SHOWN: Shown<Look>[] = [
-  { what: "memory of the sandboxes (proportional set size)", field: "sandboxBytes", show: megabytes, growth: 0.02 },
+  { what: "memory of the sandboxes", field: "sandboxBytes", show: megabytes, growth: 0.02 },
   // Its garbage collector takes its time.
   { what: "memory of the supervisor", field: "supervisorBytes", show: megabytes, growth: 0.1 },
   { what: "descriptors of the actor with its sandboxes", field: "descriptors", show: String, growth: 0 },
@@ -115,8 +115,8 @@ function look(
   const sum = (count: (pid: number) => number) => pids.reduce((total, one) => total + count(one), 0);
   return {
     executions,
-    supervisorBytes: proportionalMemory([pid]).all,
-    sandboxBytes: proportionalMemory(sandboxes).all,
+    supervisorBytes: proportionalMemory([pid]).anonymous,
+    sandboxBytes: proportionalMemory(sandboxes).anonymous,
     descriptors: sum((one) => readdirSync(`/proc/${one}/fd`).length),
     processes: sum((one) => readdirSync(`/proc/${one}/task`).length),
     files: readdirSync(scratch, { recursive: true }).length,
