@@ -355,7 +355,7 @@ describe("kubectl", { skip: skip ?? kubectlUnavailable() }, () => {
   test("explain documents a field with its meaning, bounds and choices", () => {
     assert.match(
       kubectl("explain", "trun.spec.actors.replicas").out,
-      /Number of actors under External, which kubectl scale sets too/,
+      /Number of actors with External; kubectl scale sets it too/,
     );
     const autoscaling = kubectl("explain", "trun.spec.actors.autoscaling").out;
     assert.match(autoscaling, /ENUM:\n\s+Demand\n\s+External/);
