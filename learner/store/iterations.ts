@@ -150,14 +150,15 @@ export class PolicyVersions {
        ON CONFLICT DO UPDATE SET digest = :digest, path = :path, committed_at = :at, deleted = 0`,
       { lineage: this.lineage, iteration, digest, path, at: this.at() },
     );
+    // The best submissions so far are always kept, so the best of those that are left are the best of all. Looking at all samples would take
+    // longer with every iteration.
     this.database.change(
-      `DELETE FROM submissions WHERE execution IN (
-         SELECT id FROM samples WHERE (used_iteration <= :iteration OR iteration < :iteration AND
-           purpose GLOB 'evaluation-during-*') AND id NOT IN (
-           SELECT s.id FROM samples s JOIN grades g ON g.sample = s.id JOIN
-             (SELECT task, min(score) AS lowest, max(score) AS highest FROM samples JOIN grades ON sample = id
-              WHERE valid GROUP BY task) best ON best.task = s.task
-           WHERE g.valid AND g.score IN (best.lowest, best.highest)))`,
+      `WITH kept AS ( -- CROSS JOIN: submissions first, which are few
+         SELECT s.*, g.valid, g.score FROM submissions CROSS JOIN samples s ON s.id = execution LEFT JOIN grades g ON g.sample = s.id),
+       best AS (SELECT task, min(score) AS lowest, max(score) AS highest FROM kept WHERE valid GROUP BY task)
+       DELETE FROM submissions WHERE execution IN (
+         SELECT id FROM kept WHERE (used_iteration <= :iteration OR iteration < :iteration AND purpose GLOB 'evaluation-during-*')
+           AND id NOT IN (SELECT id FROM kept JOIN best USING (task) WHERE valid AND score IN (lowest, highest)))`,
       { iteration },
     );
   }
