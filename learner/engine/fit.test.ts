@@ -336,15 +336,11 @@ for (const [count, gigabytes] of [
     assert.match(planTable(plan, budget).join("\n"), said);
   });
 
-test("7B with LoRA fits 4 x 24 GB: where weights stay on a GPU, graphs have their memory in turn before a run is refused", () => {
+test("7B with LoRA on 4 x 24 GB is refused: its rehearsed peak with graphs in turn and layers recomputed is above 24 GB", () => {
   const devices = gpus(4);
   const request = { ...PAPER, model: model("7b", "BF16"), device: devices[0]!, devices, adapter: LORA };
   const budget = { host: undefined, gpu: { bytes: 24 * GB, source: "given" } };
-  const plan = fitRun({ ...request, compute: "bfloat16" }, 0, budget);
-  assert.ok(plan.gpuBytes <= 24 * GB && plan.swaps && !plan.offloads);
-  const table = planTable(plan, budget).join("\n");
-  assert.match(table, /weights .*the frozen model, once/);
-  assert.match(table, /activations .*the largest of 5 graphs, 1 x 2048 tokens/);
+  assert.throws(() => fitRun({ ...request, compute: "bfloat16" }, 0, budget), /it fits with/);
 });
 
 test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA they do", () => {
@@ -410,7 +406,7 @@ test("a refusal names what would make the run fit, the fewest GPUs among it", ()
   );
   assert.match(
     refused(needs({}) - 1)!,
-    /^2 GPUs like this, or with 1 GPU of 24 GB, or with model.adaptation.type: LoRA, or with algorithm.baseline: GRPO, or with model.generationBatchSize: 256$/,
+    /^2 GPUs like this, or with 1 GPU of 24 GB, or with algorithm.baseline: GRPO, or with model.generationBatchSize: 256$/,
   );
   assert.match(refused(needs({ devices: DEVICES(2) }) - 1)!, /^4 GPUs like this/);
   assert.equal(refused(1e6), "1 GPU of 24 GB");
