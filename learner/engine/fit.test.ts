@@ -391,7 +391,8 @@ test("a refusal names what would make the run fit, the fewest GPUs among it", ()
   const [device] = DEVICES(1);
   const request = small({ device: device!, maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 512 });
   const needs = (change: Partial<PlanRequest>) =>
-    new Planner({ ...request, checkpointing: true, ...change }).plan(512, undefined, { swaps: true }).gpuBytes;
+    new Planner({ ...request, checkpointing: true, ...change }).plan(512, undefined, { swaps: !change.adapter })
+      .gpuBytes;
   const refused = (bytes: number, change: Partial<PlanRequest> = {}) => {
     const budget = { host: undefined, gpu: { bytes, source: "given" } };
     try {
