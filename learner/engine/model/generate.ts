@@ -104,7 +104,7 @@ export class Generator {
     for (const row of ended) row.answer.resolve(row.response());
   }
 
-  /** Ends all rows without an answer, or those of a call. */
+  /** Rejects the unanswered rows of `call`; without `call`, those of every call. */
   #reject(cause: unknown, call?: GenerateOptions): void {
     for (const row of this.#open) {
       if (call && row.call !== call) continue;
