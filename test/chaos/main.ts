@@ -15,6 +15,7 @@ import { schedule, type World } from "./trouble.ts";
 /** Events before a finding that are printed with it. */
 const LAST_EVENTS = 12;
 const GOAL_EVENTS = 500;
+/** Longest pause after a trouble that found nothing to hit. */
 const MISSED_SECONDS = 0.5;
 
 interface Event {
@@ -82,7 +83,6 @@ async function oneRun(run: number, runSeed: number): Promise<boolean> {
   let missed = false;
   for (const { waitSeconds, trouble, random } of schedule(troubles, runSeed, world.gapSeconds)) {
     const isPeace = performance.now() - begun > world.strikeSeconds * 1000 || elapsedHours() >= hours;
-    // After a trouble that found nothing to hit, the next one comes soon.
     if (isPeace || !(await pause(missed ? Math.min(waitSeconds, MISSED_SECONDS) : waitSeconds))) break;
     while (under.size >= world.atOnce) await Promise.race(under);
     if (over.signal.aborted) break;
