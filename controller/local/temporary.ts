@@ -1,13 +1,13 @@
-/** The folder of a command for what goes with it: certificates, sockets, the data that actors see. */
+/** A command's temporary folder: certificates, sockets, and the data that actors see. */
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startTicks } from "./run-folder.ts";
 
-/** In the system's directory for temporary files; the process's number and start time follow. */
+/** Prefix of the folder's name in the system's temporary folder; the process's id and start time follow. */
 const PREFIX = "longrun-run-";
 
-/** Makes a folder that its user alone can read. Removes the folders of this user's commands that were killed. */
+/** Creates a folder that only its user can read, and removes those of this user's killed commands. */
 export function makeTemporaryFolder(): string {
   const parent = tmpdir();
   for (const name of readdirSync(parent)) {

@@ -7,11 +7,11 @@ import type { Row, RowQueue } from "./queue.ts";
 import type { RemoteGenerator } from "./remote.ts";
 import type { PublishedWeights } from "./weights.ts";
 
-/** A row that is refused so often ends the run: every generator would refuse it. */
+/** Refusals of one row that end the run, since every generator would refuse it. */
 const MOST_REFUSALS = 3;
 
 export interface DealerOptions {
-  /** The generators that there are now. */
+  /** Returns the generators that exist now. */
   generators: () => Iterable<RemoteGenerator>;
   /** The weights that rows are written with; undefined: none yet. */
   weights: () => PublishedWeights | undefined;
@@ -19,7 +19,7 @@ export interface DealerOptions {
   check: LogProbCheck;
   faults: Faults;
   vocabSize: number;
-  /** No row is sent any more, and a generator that fails is no fault. */
+  /** Whether generation has ended: no more rows are sent, and a generator that fails is not reported. */
   hasEnded: () => boolean;
 }
 
@@ -30,7 +30,7 @@ export class Dealer {
     this.#o = options;
   }
 
-  /** Sends rows that wait to generators with room, each time to the one with most of it. */
+  /** Sends waiting rows to generators, each row to the generator with the most free slots. */
   deal(): void {
     const { queue, generators, hasEnded } = this.#o;
     const weights = this.#o.weights();
@@ -80,7 +80,7 @@ export class Dealer {
     }
   }
 
-  /** Its rows go elsewhere, and it gets none until it has answered again. */
+  /** Returns the rows of a failed generator to the queue. The generator gets no rows until it answers again. */
   #failed(generator: RemoteGenerator, cause: Error, rows: Row[]): void {
     const { queue, faults, hasEnded } = this.#o;
     if (hasEnded()) return;

@@ -7,7 +7,7 @@ export type Fault = "lost" | "oldVersion" | "logProbs";
 
 export interface GenerationCounts {
   faults: Record<Fault, number>;
-  /** Rows that another generator wrote than the one that they were sent to first. */
+  /** Rows that moved from the generator that got them first to another one. */
   movedRows: number;
   /** Rows whose generator could not be compared with the learner, because the learner had newer weights by then. */
   uncheckedRows: number;
@@ -18,7 +18,7 @@ const noCounts = (): GenerationCounts => ({
 });
 
 export class Faults {
-  /** Since the last line of metrics. */
+  /** Counts since the last line of metrics. */
   counts = noCounts();
   readonly #log: Logger;
   readonly #onChange: () => void;
@@ -28,7 +28,7 @@ export class Faults {
     this.#onChange = onChange;
   }
 
-  /** Returns what happened since the last call. */
+  /** Returns the counts since the last call, and resets them. */
   take(): GenerationCounts {
     const { counts } = this;
     this.counts = noCounts();

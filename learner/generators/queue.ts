@@ -12,7 +12,7 @@ export type GenerateOptions = Pick<
   "seeds" | "temperature" | "topP" | "maxNewTokens"
 >;
 
-/** Gets each response when it has ended. */
+/** Called with each response when it has ended. */
 export type Listener = (index: number, part: VersionedResponse & { ended: boolean }) => void;
 
 interface Call {
@@ -66,12 +66,12 @@ export class RowQueue {
     return promise;
   }
 
-  /** Removes the row that is next, and returns it. */
+  /** Removes and returns the next row. */
   take(): Row | undefined {
     return this.#waiting.shift();
   }
 
-  /** Lets rows be written anew, before those that have never been sent. @returns how many: rows of a call that has failed are dropped */
+  /** Puts rows at the front of the queue again. @returns their number, without rows of failed calls, which are dropped */
   putBack(rows: readonly Row[]): number {
     const open = rows.filter(({ call }) => this.#calls.has(call));
     this.#waiting.unshift(...open);

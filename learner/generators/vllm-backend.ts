@@ -97,7 +97,7 @@ export class VllmBackend implements Backend {
     throw new GeneratorError("failed", `${found}: start vLLM with --logprobs-mode processed_logprobs`);
   }
 
-  /** vLLM that was started again has none. */
+  /** Returns whether vLLM still has the newest weights; a vLLM that was restarted has lost them. */
   async hasWeights(): Promise<boolean> {
     if (this.#whole !== undefined) return (await this.#weightVersion()) === this.#whole;
     const { data = [] } = JSON.parse(await this.#call("/v1/models")) as { data?: { id: string }[] };
