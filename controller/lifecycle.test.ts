@@ -112,6 +112,27 @@ describe("planLifecycle", () => {
       suspension(true),
     ],
     [
+      "resumed while the Deployment still has the learner that stopped",
+      { deployment: deploymentOf(0), learnerPod: podOf(RUN, "learner", { phase: "Running" }) },
+      "Suspended",
+      0,
+      suspension(true),
+    ],
+    [
+      "resumed when that learner's pod was told to end",
+      { deployment: deploymentOf(0), leavingPod: podOf(RUN, "learner", { phase: "Running" }) },
+      "Running",
+      1,
+      suspension(true),
+    ],
+    [
+      "resumed where an evicted pod lies about",
+      { deployment: deploymentOf(0), learnerPod: podOf(RUN, "learner", { phase: "Failed" }) },
+      "Running",
+      1,
+      suspension(true),
+    ],
+    [
       "the checkpoint is not there yet",
       { run: runOf({ suspend: true }), deployment: deploymentOf(1) },
       "Suspending",

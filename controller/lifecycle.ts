@@ -7,7 +7,7 @@ import type { Finding } from "./conditions.ts";
 import { findCondition } from "./conditions.ts";
 import { SPEC_HASH } from "./desired/names.ts";
 import { exhaustion, lastTermination, lastWords } from "./learner-failures.ts";
-import { learnerPhase, type Observed } from "./observe.ts";
+import { isOver, learnerPhase, type Observed } from "./observe.ts";
 import { type Admission, NOT_QUEUED } from "./queue.ts";
 
 const NO_GPU =
@@ -71,7 +71,7 @@ function planStage(
   if (finalPhase(observed) || exhaustion(observed)) return { stage: "Ending", learnerReplicas: running ? 1 : 0 };
   // A learner that was told to stop trains no more, even if the spec changes: the stop is completed.
   const waits = admission.state === "waiting";
-  if (run.spec.suspend || (running && (waits || suspension)))
+  if (run.spec.suspend || (running && waits) || (suspension && hasLearner(observed)))
     return !running || suspension?.done
       ? { stage: run.spec.suspend || !waits ? "Suspended" : "Queued", learnerReplicas: 0 }
       : { stage: "Suspending", learnerReplicas: 1 };
@@ -81,6 +81,14 @@ function planStage(
   if (waits) return { stage: "Queued", learnerReplicas: 0 };
   if (needsModel(observed) || needsInit(observed)) return { stage: "Initialising", learnerReplicas: 0 };
   return { stage: "Running", learnerReplicas: 1 };
+}
+
+/**
+ * Whether the Deployment asks for a learner, or still has one that was not told to end: a Deployment that is scaled to 0 and back to 1 at
+ * once keeps its pod, so a learner that has stopped would stay.
+ */
+export function hasLearner({ deployment, learnerPod }: Observed): boolean {
+  return (deployment?.spec?.replicas ?? 0) > 0 || (learnerPod !== undefined && !isOver(learnerPod));
 }
 
 /** Whether the status says that the run is over. A failed run that is suspended is not over, because it can be resumed. */

@@ -181,7 +181,12 @@ export function isActive({ state }: ObservedActor): boolean {
 
 /** A pod of the learner that still has its node, its GPU and its volume. */
 export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undefined {
-  return [learnerPod, leavingPod].find((pod) => pod && !["Succeeded", "Failed"].includes(pod.status?.phase ?? ""));
+  return [learnerPod, leavingPod].find((pod) => pod && !isOver(pod));
+}
+
+/** Whether a pod's containers have ended for good. */
+export function isOver({ status }: Pod): boolean {
+  return ["Succeeded", "Failed"].includes(status?.phase ?? "");
 }
 
 function newest(pods: Pod[]): Pod | undefined {

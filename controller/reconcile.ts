@@ -31,7 +31,7 @@ import { reconcileGenerators, stabiliserOf } from "./generators.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import type { ReconcileResult } from "./kube/types.ts";
 import { learnerState } from "./learner-state.ts";
-import { hasEnded, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
+import { hasEnded, hasLearner, type LifecyclePlan, planLifecycle } from "./lifecycle.ts";
 import { isUntold, notify } from "./notification.ts";
 import { isActive, isLearnerUp, learnerPhase, observe } from "./observe.ts";
 import { imagesStatus, isKeptActor, pinnedSettings } from "./pin.ts";
@@ -232,7 +232,7 @@ function suspend(look: Look, queue: Admission): StepResult {
   const stoppedSinceMs = stopped ? (memory.stoppedSinceMs ?? nowMs) : undefined;
   const forLong = stoppedSinceMs !== undefined && nowMs - stoppedSinceMs >= STOPPED_SECONDS * 1000;
   const evicted = running && queue.state === "waiting" ? queue.finding : undefined;
-  if (!run.spec.suspend && !evicted && !(running && memory.suspension) && !forLong) {
+  if (!run.spec.suspend && !evicted && !(memory.suspension && hasLearner(observed)) && !forLong) {
     const remember = { stoppedSinceMs, suspension: undefined };
     return { remember, againSeconds: stopped ? STOPPED_SECONDS : undefined };
   }
