@@ -2,12 +2,14 @@
  * `npm test`: runs every test file, each in a process of its own.
  *
  *     node test/run.ts [FILE …]      only these
+ *     node test/run.ts --twice       files of which a test failed run once more, alone: what fails twice has failed
  *
  * Three run at once; with a fourth, on two cores, tests would miss their deadlines. The files below `test/` start whole learners and API
  * servers and wait a lot: short files follow each of them and use the cores meanwhile.
  */
 import { globSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 
@@ -31,11 +33,22 @@ const all = [
 /** Limit for one file, so that an endless wait fails and does not keep others from being reported. */
 const FILE_SECONDS = 240;
 
-const asked = process.argv.slice(2);
-const files = asked.length > 0 ? asked : all.map((file) => join(ROOT, file));
-run({ files, concurrency: CONCURRENCY, cwd: ROOT, timeout: FILE_SECONDS * 1000 })
-  .on("test:fail", ({ todo }) => {
-    if (todo === undefined || todo === false) process.exitCode = 1;
-  })
-  .compose(spec)
-  .pipe(process.stdout);
+const isTwice = process.argv.includes("--twice");
+const asked = process.argv.slice(2).filter((argument) => argument !== "--twice");
+const failed = await runFiles(asked.length > 0 ? asked : all.map((file) => join(ROOT, file)), CONCURRENCY);
+if (failed.length > 0) process.exitCode = 1;
+if (isTwice && failed.length > 0) {
+  process.stdout.write(`--- once more: ${failed.map((file) => relative(ROOT, file)).join(" ")}\n`);
+  process.exitCode = (await runFiles(failed, 1)).length > 0 ? 1 : 0;
+}
+
+/** Prints what the tests of these files say. @returns the files of which a test failed */
+async function runFiles(files: string[], concurrency: number): Promise<string[]> {
+  const failed = new Set<string>();
+  const tests = run({ files, concurrency, cwd: ROOT, timeout: FILE_SECONDS * 1000 });
+  tests.on("test:fail", ({ todo, file, name }) => {
+    if (todo === undefined || todo === false) failed.add(file ?? name);
+  });
+  await pipeline(tests.compose(spec), process.stdout, { end: false });
+  return [...failed];
+}
