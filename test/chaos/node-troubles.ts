@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NodePart, TestCluster } from "../cluster/node.ts";
 import { ADDRESSES, NODE_NAME } from "../cluster/node-config.ts";
+import { CHART, type Helm } from "../e2e/helm.ts";
 import { TARGETS } from "../e2e/images.ts";
 import { findInCgroup } from "../e2e/machine.ts";
 import type { ApiProxy, ApiRequest, Fault } from "../faults/api-proxy.ts";
@@ -16,7 +17,6 @@ import {
   pathOf,
   podPath,
   type Service,
-  SYSTEM,
 } from "./cluster-api.ts";
 import type { Random, Trouble } from "./trouble.ts";
 
@@ -26,21 +26,30 @@ export interface Place {
   api: ClusterApi;
   /** Between the controllers and the API server. */
   proxy: ApiProxy;
+  /** The controllers' release. */
+  helm: Helm;
   /** The run. */
   run: string;
   /** Its volume, as the node sees it. */
   volume: string;
+  /** Whether the run has generators. */
+  generates: boolean;
 }
 
 type Strike = (place: Place, random: Random) => Promise<string | undefined>;
 
-const CONTROLLER = `/apis/apps/v1/namespaces/${SYSTEM}/deployments/longrun-controller`;
 const NODE = `/api/v1/nodes/${NODE_NAME}`;
 /** How long it is tried to end a trouble whose end needs an API server that answers. */
 const MEND_SECONDS = 120;
 
-const COMPONENTS = ["learner", "actor", "controller"] as const;
-const PROCESSES = { learner: "learner/main.ts", actor: "actor/main.ts", sandbox: "zygote.py", controller: "cli.ts" };
+/** Images by component. Generators have the learner's. */
+const IMAGES = { learner: "learner", actor: "actor", controller: "controller", generator: "learner" } as const;
+type Component = keyof typeof IMAGES;
+const COMPONENTS = Object.keys(IMAGES) as Component[];
+const PROCESSES = {
+  ...{ learner: "learner/main.ts", actor: "actor/main.ts", sandbox: "zygote.py", controller: "cli.ts" },
+  generator: "serve-command.ts",
+};
 type Process = keyof typeof PROCESSES;
 
 /** @param say is told why a trouble has hit nothing */
@@ -63,7 +72,8 @@ export function nodeTroubles(place: Place, say: (line: string) => void): Trouble
       }
     },
   });
-  const signals = (Object.keys(PROCESSES) as Process[]).flatMap((process) => [
+  const processes = (Object.keys(PROCESSES) as Process[]).filter((it) => it !== "generator" || place.generates);
+  const signals = processes.flatMap((process) => [
     trouble(`SIGKILL ${process}`, 2, process, kill(process, "SIGKILL")),
     trouble(`SIGTERM ${process}`, 2, process, kill(process, "SIGTERM")),
     trouble(`SIGSTOP ${process}`, 2, process, pause(process)),
@@ -100,7 +110,7 @@ export function nodeTroubles(place: Place, say: (line: string) => void): Trouble
     trouble("watches stall", 1, "watches", stallWatches),
     trouble("suspend and resume", 2, "suspend", suspend),
     trouble("full volume", 2, "volume", fill),
-    trouble("controller rolled out", 2, "rollout", rollOut),
+    trouble("chart upgraded", 2, "chart", upgrade),
     trouble("image missing", 2, "image", missingImage),
     trouble("DNS fails", 2, "coredns", restartPart("coredns", 2, 30)),
   ];
@@ -321,16 +331,20 @@ async function fill({ cluster, volume }: Place, random: Random): Promise<string>
   }
 }
 
-/** New controllers, every second time with other images for learners and actors, as an upgrade has. */
-async function rollOut({ api }: Place, random: Random): Promise<string> {
-  const tag = random.pick(["0.2.0", "next"]);
-  const { spec } = await api.call<Deployment>("GET", CONTROLLER);
-  const [container] = spec!.template.spec!.containers;
-  const env = container!.env!.map((it) => ({ ...it, value: it.value?.replace(/(longrun\/[a-z]+):.*/, `$1:${tag}`) }));
-  const annotations = { "longrun.test/rolled-out": String(random.next()) };
-  const template = { metadata: { annotations }, spec: { containers: [{ ...container, env }] } };
-  await api.call("PATCH", CONTROLLER, { spec: { template } });
-  return `images :${tag}`;
+/** New controllers, every second time with other images for learners and actors, and the CRD once more. */
+async function upgrade({ helm }: Place, random: Random): Promise<string> {
+  const values = `images.tag=${random.pick(["0.2.0", "next"])},controller.logLevel=${random.pick(["info", "debug"])}`;
+  const run = () => helm("upgrade", "longrun", CHART, "--reset-then-reuse-values", "--set", values, "--hide-notes");
+  let failed = 0;
+  // An upgrade that the API server's absence cuts in two is rolled back, as a person does it, and done again.
+  await mend(() =>
+    run().catch(async () => {
+      failed++;
+      await helm("rollback", "longrun");
+      await run();
+    }),
+  );
+  return failed > 0 ? `${values}, rolled back and tried again` : values;
 }
 
 export const keptName = (image: string) => image.replace(/^.*\/(.*):.*$/, "longrun.test/kept/$1:1");
@@ -339,7 +353,7 @@ export const keptName = (image: string) => image.replace(/^.*\/(.*):.*$/, "longr
 async function missingImage(place: Place, random: Random): Promise<string | undefined> {
   const { cluster, api } = place;
   const component = random.pick(COMPONENTS);
-  const image = TARGETS[component];
+  const image = TARGETS[IMAGES[component]];
   const names = [image, image.replace(/:.*/, ":next")];
   const ctr = (...args: string[]) =>
     cluster.inNode("ctr", [
@@ -363,6 +377,7 @@ async function missingImage(place: Place, random: Random): Promise<string | unde
 /** Ends of the network's cuts, by the pods' components; `API` and `DNS` are addresses. */
 const CUTS: Record<string, readonly [one: string, other: string]> = {
   "learner - actor": ["actor", "learner"],
+  "learner - generator": ["learner", "generator"],
   "controller - learner": ["controller", "learner"],
   "controller - API server": ["controller", "API"],
   "actor - DNS": ["actor", "DNS"],

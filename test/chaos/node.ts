@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { startCluster, type TestCluster } from "../cluster/node.ts";
 import { ADDRESSES } from "../cluster/node-config.ts";
+import { CHART, type Helm, helmOf } from "../e2e/helm.ts";
 import { buildImages, TARGETS } from "../e2e/images.ts";
 import { Kubectl } from "../e2e/kubectl.ts";
 import { localClass, localVolume, manifest } from "../e2e/runs.ts";
@@ -48,6 +49,7 @@ export class NodeWorld implements World {
   readonly #api: ClusterApi;
   readonly #proxy: ApiProxy;
   readonly #kept = mkdtempSync(join(tmpdir(), "longrun-chaos-"));
+  #helm!: Helm;
   #kinds = "";
   #run: NodeRun | undefined;
   #runs = 0;
@@ -82,7 +84,9 @@ export class NodeWorld implements World {
   /** Installs two controllers, which reach the API server through the proxy. */
   async #install(): Promise<void> {
     const system = new Kubectl(this.#cluster.kubectl, this.#cluster.kubeconfig, SYSTEM);
-    await system.run("apply", "--kustomize", join(ROOT, "manifests/install"));
+    this.#helm = await helmOf(this.#cluster, SYSTEM, this.#say);
+    const images = ["--set", "images.registry=registry.example.com/ml"];
+    await this.#helm("install", "longrun", CHART, ...images, "--create-namespace", "--wait", "--timeout", "3m");
     const { hostname, port } = new URL(this.#proxy.url);
     const address = [`KUBERNETES_SERVICE_HOST=${hostname}`, `KUBERNETES_SERVICE_PORT=${port}`];
     await system.run("set", "env", "deployment/longrun-controller", ...address);
@@ -110,8 +114,8 @@ export class NodeWorld implements World {
     const truth = new Truth(this.#api, name, ITERATIONS, () => finished(volume));
     this.#run = { name, mount, volume, truth };
     await retry(60, () => this.#kubectl.apply(small(name, seed)));
-    const { api, cluster, proxy } = { api: this.#api, cluster: this.#cluster, proxy: this.#proxy };
-    const troubles = nodeTroubles({ cluster, api, proxy, run: name, volume: mount }, this.#say);
+    const place = { cluster: this.#cluster, api: this.#api, proxy: this.#proxy, helm: this.#helm };
+    const troubles = nodeTroubles({ ...place, run: name, volume: mount, generates: generates(seed) }, this.#say);
     return { troubles, ended: this.#watch(this.#run) };
   }
 
@@ -187,6 +191,9 @@ export class NodeWorld implements World {
   }
 }
 
+/** Every second run has generators. */
+const generates = (seed: number) => seed % 2 === 1;
+
 /** A run of some seconds an iteration, with critic and decay, so that all of the learner's state is used. */
 function small(name: string, seed: number) {
   return manifest(name, ITERATIONS, (spec) => {
@@ -194,6 +201,10 @@ function small(name: string, seed: number) {
     Object.assign(spec, { seed, failurePolicy: { retries: 200 }, evaluation: { before: false, after: false } });
     spec.algorithm = { ...spec.algorithm, ...algorithm };
     spec.actors = { ...spec.actors, max: 2 };
+    if (generates(seed)) {
+      spec.generation = { replicas: { min: 1, max: 2 } };
+      spec.model = { ...spec.model, generationBatchSize: BATCH / 2 };
+    }
     spec.learner = { ...spec.learner, leaseGraceSeconds: 5, stopGraceSeconds: 10, storage: { retain: "Never" } };
   });
 }

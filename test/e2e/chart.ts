@@ -3,17 +3,13 @@
  * resumed, another `helm test`, and removal during a run.
  */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { ensureBinaries } from "../cluster/binaries.ts";
 import type { TestCluster } from "../cluster/node.ts";
+import { CHART, helmOf } from "./helm.ts";
 import { TARGETS } from "./images.ts";
 import type { Kubectl } from "./kubectl.ts";
 import { say } from "./output.ts";
 import { manifest } from "./runs.ts";
 
-const CHART = fileURLToPath(new URL("../../charts/longrun", import.meta.url));
 const SYSTEM = "longrun-system";
 
 type Pod = { metadata: { name: string; uid: string }; status?: { containerStatuses?: { restartCount: number }[] } };
@@ -24,16 +20,7 @@ type Pod = { metadata: { name: string; uid: string }; status?: { containerStatus
  * @param whole for all namespaces
  */
 export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kubectl, whole: Kubectl): Promise<void> {
-  const { helm: path } = await ensureBinaries(["helm"], { log: say });
-  const helm = async (...args: string[]) => {
-    const env = { ...process.env, KUBECONFIG: cluster.kubeconfig };
-    try {
-      return (await promisify(execFile)(path, [...args, "--namespace", SYSTEM], { env })).stdout;
-    } catch (cause) {
-      const { stdout, stderr } = cause as { stdout: string; stderr: string };
-      throw new Error(`helm ${args[0]}: ${stderr.trim()}\n${stdout}`, { cause });
-    }
-  };
+  const helm = await helmOf(cluster, SYSTEM, say);
   const images = ["--set", "images.registry=registry.example.com/ml"];
   say(await helm("install", "longrun", CHART, ...images, "--create-namespace", "--wait", "--timeout", "3m"));
   await whole.run("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=restricted");
