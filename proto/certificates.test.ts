@@ -38,6 +38,20 @@ test("a learner's certificate: role, names, validity, signed by the run's author
   assert.equal(certificate.publicKey.asymmetricKeyDetails?.namedCurve, "prime256v1");
 });
 
+test("processes that start after the clock was set back a day trust certificates that ask for it", async () => {
+  const day = 24 * HOUR;
+  const validFrom = async (validity: { pastSeconds?: number }) => {
+    const paths = await writeRunCertificates(join(folder, `past-${validity.pastSeconds}`), {
+      ...validity,
+      validSeconds: HOUR,
+    });
+    const files = ["ca.crt", "tls.crt"].map((name) => new X509Certificate(readFileSync(join(paths.learner, name))));
+    return Math.max(...files.map((it) => new Date(it.validFrom).getTime()));
+  };
+  assert.ok((await validFrom({ pastSeconds: 2 * day })) < Date.now() - day * 1000);
+  assert.ok((await validFrom({})) > Date.now() - HOUR * 1000);
+});
+
 test("bad requests are refused with the field's name", async () => {
   await assert.rejects(createAuthority({ validSeconds: 0 }), /validSeconds is 0/);
   await assert.rejects(createAuthority({ validSeconds: Number.NaN }), /validSeconds is NaN/);

@@ -21,12 +21,12 @@ const CLIENTS: readonly Role[] = ["learner", "actor", "controller"];
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 
-/** Certificates are valid from this long before they were made: clocks of two machines differ. */
-const CLOCK_SKEW_SECONDS = 300;
 
 export interface Validity {
   /** Seconds of validity from now on. */
   validSeconds: number;
+  /** Seconds of validity before now: clocks of two machines differ, and one may be set back. [300] */
+  pastSeconds?: number;
   /** Injected clock, Unix milliseconds. */
   now?: () => number;
 }
@@ -45,10 +45,10 @@ export interface TlsFiles extends KeyAndCertificate {
 
 x509.cryptoProvider.set(webcrypto);
 
-function window({ validSeconds, now = Date.now }: Validity): { notBefore: Date; notAfter: Date } {
+function window({ validSeconds, pastSeconds = 300, now = Date.now }: Validity): { notBefore: Date; notAfter: Date } {
   if (!(validSeconds > 0)) throw new RangeError(`validSeconds is ${validSeconds}: give a number above 0`);
   const at = now();
-  return { notBefore: new Date(at - CLOCK_SKEW_SECONDS * 1000), notAfter: new Date(at + validSeconds * 1000) };
+  return { notBefore: new Date(at - pastSeconds * 1000), notAfter: new Date(at + validSeconds * 1000) };
 }
 
 const newKeys = () =>

@@ -137,6 +137,7 @@ export async function startBackend(
   atEnd(() => releaseRunFolder(directory));
   const tls = await writeRunCertificates(join(temporary, "tls"), {
     validSeconds: CERTIFICATE_SECONDS,
+    pastSeconds: CERTIFICATE_SECONDS, // the clock may have been ahead, and be set right during the run
     hosts: ["localhost", "127.0.0.1", "::1", listen.host],
   });
   const publicFolder = join(temporary, "public");
