@@ -21,7 +21,6 @@ const CLIENTS: readonly Role[] = ["learner", "actor", "controller"];
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 
-
 export interface Validity {
   /** Seconds of validity from now on. */
   validSeconds: number;
