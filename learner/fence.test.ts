@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Fence } from "./fence.ts";
@@ -30,6 +30,21 @@ test("a file that is damaged or gone is held by nobody, and can be taken", () =>
   const last = Fence.take(folder, "c");
   rmSync(file);
   assert.throws(() => last.check(), fenced(/is gone or damaged: stop this learner/));
+});
+
+test("a learner that fails to take the token, or was killed while it took it, leaves no file", () => {
+  const own = join(folder, "own");
+  mkdirSync(join(own, "fence.json", "in the way"), { recursive: true });
+  assert.throws(() => Fence.take(own, "a"), {
+    name: "StoreError",
+    code: "io",
+    message: /fence\.json cannot be written/,
+  });
+  assert.deepEqual(readdirSync(own), ["fence.json"]);
+  rmSync(join(own, "fence.json"), { recursive: true });
+  writeFileSync(join(own, "fence.json.0e1f"), "");
+  Fence.take(own, "b").check();
+  assert.deepEqual(readdirSync(own), ["fence.json"]);
 });
 
 test("two that took the same number: the later file counts", () => {

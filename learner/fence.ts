@@ -7,7 +7,7 @@
  * makes its files again from the store.
  */
 import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StoreError } from "./store/errors.ts";
 
@@ -42,8 +42,12 @@ export class Fence {
       writeFileSync(partial, `${JSON.stringify(token)}\n`, { flush: true });
       renameSync(partial, path);
     } catch (cause) {
+      rmSync(partial, { force: true });
       throw new StoreError("io", `${path} cannot be written: ${(cause as Error).message}`, { cause });
     }
+    // Learners that were killed while they took it left these. One that takes it at this moment fails, and is started again.
+    for (const name of readdirSync(directory))
+      if (name.startsWith(`${FILE}.`)) rmSync(join(directory, name), { force: true });
     return new Fence(path, token);
   }
 

@@ -115,6 +115,9 @@ export class Backend {
       const end = await Promise.race([this.#learner.fate, this.#actors.failure, interrupted]);
       if (end === "interrupted") return await this.#stopEarly();
       return await this.#finish(end);
+    } catch (error) {
+      if (!(error instanceof ControllerError) || error.code !== "failed") throw error;
+      throw new ControllerError("failed", `${error.message}\nGo on with: ${this.#o.goOn}`, { cause: error });
     } finally {
       clearTimeout(this.#starting);
       await this.#actors.stop();
@@ -150,8 +153,7 @@ export class Backend {
     if (kind === "gaveUp")
       throw new ControllerError("failed", `the learner keeps failing (${describeExit(exit)}); ${log}`);
     // Only a person can make room.
-    if (exit.status === EXIT_STATUS.volumeFull)
-      throw new ControllerError("failed", `${exit.said || "the disk is full"}\nGo on with: ${this.#o.goOn}`);
+    if (exit.status === EXIT_STATUS.volumeFull) throw new ControllerError("failed", exit.said || "the disk is full");
     if (exit.status === EXIT.badInput)
       throw new ControllerError(
         "input",

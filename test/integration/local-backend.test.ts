@@ -156,20 +156,23 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
     const { status, stderr } = await run("failing", { learner: { exitAtStart: 1 } });
     assert.match(
       stderr,
-      /starting it again in 0\.05 s\n.*starting it again in 0\.1 s\nthe learner keeps failing \(status 1: the fake learner cannot start: check its input\); its log is .*learner\.log\n$/s,
+      /starting it again in 0\.05 s\n.*starting it again in 0\.1 s\nthe learner keeps failing \(status 1: the fake learner cannot start: check its input\); its log is .*learner\.log\nGo on with: longrun run --resume .*\n$/s,
     );
     assert.equal(status, 1);
   });
   test("a run that the learner calls failed", async () => {
     const { status, stderr } = await run("failed", { learner: { failInIteration: 2 } });
-    assert.match(stderr, /^the run failed: the fake learner was told to fail; its log is .*\n$/);
+    assert.match(
+      stderr,
+      /^the run failed: the fake learner was told to fail; its log is .*\nGo on with: longrun run --resume .*\n$/,
+    );
     assert.equal(status, 1);
   });
   test("an actor that keeps failing", async () => {
     const { status, stderr } = await run("actor", { learner: { iterations: 1000 }, actor: { exitAtStart: 1 } });
     assert.match(
       stderr,
-      /actor-0 keeps failing \(status 1: this machine can confine no program: neither namespaces nor Landlock\)\n$/,
+      /actor-0 keeps failing \(status 1: this machine can confine no program: neither namespaces nor Landlock\)\nGo on with: longrun run --resume .*\n$/,
     );
     assert.equal(status, 1);
   });
