@@ -17,6 +17,7 @@ import { Kubectl } from "../e2e/kubectl.ts";
 import { localClass, localVolume, manifest } from "../e2e/runs.ts";
 import { ApiProxy } from "../faults/api-proxy.ts";
 import { auditFolder, auditStore } from "./accounts.ts";
+import { Alerts } from "./alert-watch.ts";
 import { ClusterApi, isOver, NAMESPACE, RUNS, SYSTEM } from "./cluster-api.ts";
 import { keptName, nodeTroubles } from "./node-troubles.ts";
 import type { World } from "./trouble.ts";
@@ -49,6 +50,7 @@ export class NodeWorld implements World {
   readonly #proxy: ApiProxy;
   readonly #kept = mkdtempSync(join(tmpdir(), "longrun-chaos-"));
   #kinds = "";
+  #alerts: Alerts | undefined;
   #run: NodeRun | undefined;
   #runs = 0;
 
@@ -62,6 +64,7 @@ export class NodeWorld implements World {
       const proxy = await ApiProxy.start(cluster.controlPlane, ADDRESSES.machine);
       const world = new NodeWorld(say, cluster, proxy);
       await world.#install();
+      world.#alerts = await Alerts.start(cluster, world.#api, say);
       return world;
     } catch (error) {
       say(cluster.logs(3));
@@ -112,7 +115,8 @@ export class NodeWorld implements World {
     await retry(60, () => this.#kubectl.apply(small(name, seed)));
     const { api, cluster, proxy } = { api: this.#api, cluster: this.#cluster, proxy: this.#proxy };
     const troubles = nodeTroubles({ cluster, api, proxy, run: name, volume: mount }, this.#say);
-    return { troubles, ended: this.#watch(this.#run) };
+    const noted = this.#alerts!.begin(name, volume, () => finished(volume), troubles);
+    return { troubles: noted, ended: this.#watch(this.#run) };
   }
 
   /** Looks at the run each second until it is over. @throws Error if it has failed */
@@ -132,7 +136,8 @@ export class NodeWorld implements World {
   async check() {
     const run = this.#run!;
     const { name, mount, truth } = run;
-    const findings: string[] = [];
+    const alerts = await this.#alerts!.judge();
+    const findings = alerts.findings;
     const gone = await within(GONE_SECONDS, async () => (await this.#api.pods(name)).every(isOver));
     if (!gone) findings.push(`pods of a run that has succeeded are there after ${GONE_SECONDS} s`);
     findings.push(...truth.findings);
@@ -146,7 +151,10 @@ export class NodeWorld implements World {
     findings.push(...auditFolder(folder, expected), ...audit.findings, ...(await replayed(folder)));
     if (findings.length === 0) rmSync(folder, { recursive: true });
     else this.#say(`kept: ${folder}`);
-    return { findings, counts: { ...audit.counts, "statuses compared": truth.writes, "replays compared": 1 } };
+    return {
+      findings,
+      counts: { ...audit.counts, "statuses compared": truth.writes, "replays compared": 1, ...alerts.counts },
+    };
   }
 
   /** Deletes the run, and returns what of it is left, of any kind. */
@@ -169,6 +177,7 @@ export class NodeWorld implements World {
     if (keep) this.#say(await this.#lookAround());
     if (!keep) rmSync(this.#kept, { recursive: true, force: true });
     this.#run = undefined;
+    await this.#alerts?.stop();
     await this.#proxy.stop();
     await this.#cluster.stop();
   }
