@@ -116,11 +116,12 @@ export class Alerts {
 
   async #look(): Promise<void> {
     const atMs = Date.now();
-    const facts: Facts = { atMs, troubles: this.#recentTroubles(atMs), ...this.#files(atMs) };
+    const facts: Facts = { atMs, troubles: this.#recentTroubles(atMs) };
     const lease = (namespace: string, name: string) =>
       this.#api.call<Lease>("GET", `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`);
     const asked = [lease("kube-node-lease", NODE_NAME), lease(SYSTEM, "longrun-controller")] as const;
     try {
+      Object.assign(facts, this.#files(atMs));
       const [kubelet, leader, run, pods] = await Promise.all([
         ...asked,
         this.#api.run(this.#run),
