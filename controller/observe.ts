@@ -102,6 +102,7 @@ export function observe(
   const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
   const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
   const learnerPods = learnerPodsOf(run, cache);
+  const present = learnerPods.filter((pod) => !pod.metadata.deletionTimestamp);
   const [init, model, results] = ["init", "model", "results"].map((it) => child<Job>(JOB, it));
   const generators = child<Deployment>(DEPLOYMENT, GENERATORS);
   const generatorPods = podsOf(generators, run, cache);
@@ -122,7 +123,8 @@ export function observe(
     resultsPod: newest(results ? podsOfJob(results) : []),
     actors: observeActors(run, [...jobs, ...orphans], link, podsOfJob, cache, nowMs),
     generators: { deployment: generators, pods: generatorPods, secret: child(SECRET, `${GENERATORS}-tls`) },
-    learnerPod: newest(learnerPods.filter((pod) => !pod.metadata.deletionTimestamp)),
+    // A pod that the kubelet refused stays, perhaps from the same second as the one that runs.
+    learnerPod: newest(present.filter((pod) => !isOver(pod))) ?? newest(present),
     leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),
     link,
     workload: kueue ? child(WORKLOAD, "workload") : undefined,

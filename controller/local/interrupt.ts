@@ -6,7 +6,7 @@ const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 export interface Interruption {
   /** The first signal aborts it. Its reason is a ControllerError `interrupted`. */
   signal: AbortSignal;
-  /** Removes the listeners. */
+  /** Removes the listeners. After a first signal they stay: a second one while the process ends must not take its exit status. */
   dispose(): void;
 }
 
@@ -29,6 +29,7 @@ export function listenForInterrupts(
   return {
     signal: controller.signal,
     dispose() {
+      if (controller.signal.aborted) return;
       for (const name of SIGNALS) process.off(name, listener);
     },
   };

@@ -62,7 +62,12 @@ export async function runLocalCommand(
   const terminal = new Terminal(options.json ? { write: () => {} } : around.stdout, around.env);
   const cleanUps: (() => void)[] = [];
   const cleanUp = (): void => {
-    for (const step of cleanUps.splice(0).reverse()) step();
+    for (const step of cleanUps.splice(0).reverse())
+      try {
+        step();
+      } catch {
+        // On a disk that has become read-only nothing can be removed. That must not hide why the command ends.
+      }
   };
   process.on("exit", cleanUp);
   const say = (line: string): void => {

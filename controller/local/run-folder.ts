@@ -66,11 +66,7 @@ export function holdRunFolder(directory: string): void {
 
 /** A lock that cannot be removed, as on a disk that became read-only, holds nothing once this process has ended. */
 export function releaseRunFolder(directory: string): void {
-  try {
-    rmSync(join(directory, LOCK), { force: true });
-  } catch {
-    // The command's own end matters more.
-  }
+  rmSync(join(directory, LOCK), { force: true });
 }
 
 function readHolder(lock: string): { pid: number; startTicks: string } | undefined {

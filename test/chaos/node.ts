@@ -18,6 +18,7 @@ import { Kubectl } from "../e2e/kubectl.ts";
 import { localClass, localVolume, manifest } from "../e2e/runs.ts";
 import { ApiProxy } from "../faults/api-proxy.ts";
 import { auditFolder, auditStore } from "./accounts.ts";
+import { Alerts } from "./alert-watch.ts";
 import { ClusterApi, isOver, NAMESPACE, RUNS, SYSTEM } from "./cluster-api.ts";
 import { keptName, nodeTroubles } from "./node-troubles.ts";
 import type { World } from "./trouble.ts";
@@ -51,6 +52,7 @@ export class NodeWorld implements World {
   readonly #kept = mkdtempSync(join(tmpdir(), "longrun-chaos-"));
   #helm!: Helm;
   #kinds = "";
+  #alerts: Alerts | undefined;
   #run: NodeRun | undefined;
   #runs = 0;
 
@@ -64,6 +66,7 @@ export class NodeWorld implements World {
       const proxy = await ApiProxy.start(cluster.controlPlane, ADDRESSES.machine);
       const world = new NodeWorld(say, cluster, proxy);
       await world.#install();
+      world.#alerts = await Alerts.start(cluster, world.#api, say);
       return world;
     } catch (error) {
       say(cluster.logs(3));
@@ -116,7 +119,8 @@ export class NodeWorld implements World {
     await retry(60, () => this.#kubectl.apply(small(name, seed)));
     const place = { cluster: this.#cluster, api: this.#api, proxy: this.#proxy, helm: this.#helm };
     const troubles = nodeTroubles({ ...place, run: name, volume: mount, generates: generates(seed) }, this.#say);
-    return { troubles, ended: this.#watch(this.#run) };
+    const noted = this.#alerts!.begin(name, volume, () => finished(volume), troubles);
+    return { troubles: noted, ended: this.#watch(this.#run) };
   }
 
   /** Looks at the run each second until it is over. @throws Error if it has failed */
@@ -136,7 +140,8 @@ export class NodeWorld implements World {
   async check() {
     const run = this.#run!;
     const { name, mount, truth } = run;
-    const findings: string[] = [];
+    const alerts = await this.#alerts!.judge();
+    const findings = alerts.findings;
     const gone = await within(GONE_SECONDS, async () => (await this.#api.pods(name)).every(isOver));
     if (!gone) findings.push(`pods of a run that has succeeded are there after ${GONE_SECONDS} s`);
     findings.push(...truth.findings);
@@ -150,7 +155,10 @@ export class NodeWorld implements World {
     findings.push(...auditFolder(folder, expected), ...audit.findings, ...(await replayed(folder)));
     if (findings.length === 0) rmSync(folder, { recursive: true });
     else this.#say(`kept: ${folder}`);
-    return { findings, counts: { ...audit.counts, "statuses compared": truth.writes, "replays compared": 1 } };
+    return {
+      findings,
+      counts: { ...audit.counts, "statuses compared": truth.writes, "replays compared": 1, ...alerts.counts },
+    };
   }
 
   /** Deletes the run, and returns what of it is left, of any kind. */
@@ -173,6 +181,7 @@ export class NodeWorld implements World {
     if (keep) this.#say(await this.#lookAround());
     if (!keep) rmSync(this.#kept, { recursive: true, force: true });
     this.#run = undefined;
+    await this.#alerts?.stop();
     await this.#proxy.stop();
     await this.#cluster.stop();
   }

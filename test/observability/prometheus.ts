@@ -46,9 +46,7 @@ export interface Prometheus {
 
 /** Starts a Prometheus that scrapes every two seconds; its data are deleted at its end. @param rules files */
 export async function startPrometheus(targets: ScrapeTarget[], rules: string[]): Promise<Prometheus> {
-  const folder = await mkdtemp(join(tmpdir(), "longrun-prometheus-"));
-  const [port] = await freePorts(1);
-  const config = {
+  return startConfigured({
     global: { scrape_interval: "2s", scrape_timeout: "2s", evaluation_interval: "1s" },
     rule_files: rules,
     scrape_configs: targets.map(({ job, address, labels, honorLabels }, index) => ({
@@ -56,15 +54,23 @@ export async function startPrometheus(targets: ScrapeTarget[], rules: string[]):
       honor_labels: honorLabels ?? false,
       static_configs: [{ targets: [address], ...(labels && { labels }) }],
     })),
-  };
+  });
+}
+
+/** @param inNode the process in whose network namespace it runs, and the address there that this machine reaches */
+export async function startConfigured(config: object, inNode?: { pid: number; host: string }): Promise<Prometheus> {
+  const folder = await mkdtemp(join(tmpdir(), "longrun-prometheus-"));
+  const [port] = await freePorts(1);
   const file = join(folder, "prometheus.yml");
   await writeFile(file, stringify(config));
-  const url = `http://127.0.0.1:${port}`;
-  const part = startPart(
+  const address = `${inNode?.host ?? "127.0.0.1"}:${port}`;
+  const url = `http://${address}`;
+  const [program, ...args] = [
+    ...(inNode ? ["nsenter", "--target", String(inNode.pid), "--net", "--"] : []),
     findBinary("prometheus")!,
-    [`--config.file=${file}`, `--storage.tsdb.path=${join(folder, "data")}`, `--web.listen-address=127.0.0.1:${port}`],
-    join(folder, "prometheus.log"),
-  );
+    ...[`--config.file=${file}`, `--storage.tsdb.path=${join(folder, "data")}`, `--web.listen-address=${address}`],
+  ];
+  const part = startPart(program!, args, join(folder, "prometheus.log"));
   const guard = startGuard(folder);
   guard.watch(part.pid);
   const get = async <T>(path: string): Promise<T> => {

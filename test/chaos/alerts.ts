@@ -1,0 +1,172 @@
+/**
+ * Judges the alerts of a run, which the chart's rules gave with divided durations (`alert-rules.ts`): each is compared with what was seen of the
+ * cluster each second meanwhile (`alert-watch.ts`), never with metrics.
+ */
+import { FACTOR } from "./alert-rules.ts";
+
+/** How long the controller may take to learn what has changed: WRITE_SECONDS of truth.ts. */
+export const LAG_SECONDS = 45;
+/** The same for what a part measures when it is scraped, and for who leads: a Lease is valid for 15 s after its renewal. */
+const SOON_SECONDS = 25;
+const NO_PROGRESS_SECONDS = 3600 / FACTOR;
+
+/** What was so at a time; undefined where it could not be seen. */
+export interface Facts {
+  atMs: number;
+  /** Troubles that last, or whose effects may, each with what it hit. */
+  troubles: string[];
+  /** Pod that holds the Lease; empty: nobody does. */
+  leader?: string;
+  learner?: {
+    /** Pod; empty: there is none. */
+    name: string;
+    ready: boolean;
+    /** Whether the run should have one. */
+    due: boolean;
+    /** Ends of its container since the newest iteration, with LAG_SECONDS before it. */
+    ends: number;
+  };
+  /** Pods that are to stay, and the run's `actors.max`. */
+  actors?: { pending: number; running: number; max: number };
+  /** Share of the volume that is free. */
+  free?: number;
+  sinceIterationSeconds?: number;
+}
+
+interface Judged {
+  /** Whether it is so; undefined: cannot be told. */
+  so(facts: Facts): boolean | undefined;
+  /** Whose metrics the alert is about: times at which it could not be scraped do not count. */
+  by: "leader" | "learner";
+  lagSeconds: number;
+  /** Troubles under which it may be so although the facts say that it is not, and the other way round. */
+  hides?: { so?: RegExp; not?: RegExp };
+}
+
+/** The controller does not see the cluster as it is. */
+const BLIND = /^(watches stall|old reads|network cut (controller|node) - API server)/;
+
+const JUDGED: Record<string, Judged> = {
+  LongrunNoLeader: {
+    ...{ by: "leader", lagSeconds: SOON_SECONDS },
+    so: ({ leader }) => (leader === undefined ? undefined : leader === ""),
+    // Prometheus finds new pods by the API server.
+    hides: { so: /^(API server restarts|etcd restarts|network cut node - API server)/ },
+  },
+  LongrunLearnerDown: {
+    ...{ by: "leader", lagSeconds: LAG_SECONDS },
+    so: ({ learner }) => learner?.due && !learner.ready,
+    hides: {
+      // It is ready, and the controller does not reach it.
+      so: /^(network cut controller - learner|child (deleted|edited): (services|secrets))/,
+      // The run was resumed, and the controller does not know.
+      not: /^(watches stall|old reads)/,
+    },
+  },
+  LongrunLearnerFailing: {
+    ...{ by: "leader", lagSeconds: LAG_SECONDS },
+    // Ends that no controller saw one by one count once: more ends do not make it so.
+    so: ({ learner }) => (learner && learner.ends < 3 ? false : undefined),
+  },
+  LongrunActorsStuck: {
+    ...{ by: "leader", lagSeconds: LAG_SECONDS },
+    // With fewer pods the facts do not say how many are wanted.
+    so: ({ actors }) => actors && (actors.pending > 0 || (actors.running >= actors.max ? false : undefined)),
+    hides: { so: BLIND, not: BLIND },
+  },
+  LongrunNoProgress: {
+    ...{ by: "learner", lagSeconds: SOON_SECONDS },
+    // Without an iteration there may be progress all the same.
+    so: ({ sinceIterationSeconds: since }) => (since !== undefined && since < NO_PROGRESS_SECONDS ? false : undefined),
+  },
+  LongrunDiskNearlyFull: {
+    ...{ by: "learner", lagSeconds: SOON_SECONDS },
+    so: ({ free }) => (free === undefined ? undefined : free < 0.1),
+  },
+};
+
+/** Alerts whose truth is not seen, with the troubles that explain them. */
+const EXPLAINED: Record<string, RegExp> = {
+  LongrunReconcileErrors: /^(API server|etcd|old reads|network cut (controller|node) - API|watches)/,
+  LongrunExecutionsLost: /(actor|sandbox|learner|node|child|image)/,
+};
+/** About what the model of a run with batches of four learns: chance, which no trouble decides. */
+export const LEFT_OUT = [
+  ...["LongrunMarkersForged", "LongrunValidFractionCollapsed", "LongrunPolicyDiverged", "LongrunEntropyCollapsed"],
+];
+
+export interface Firing {
+  alert: string;
+  fromMs: number;
+  toMs: number;
+}
+
+/**
+ * @param facts in the order of time
+ * @param waits seconds that each alert waits, by its name
+ * @param isScraped whether a pod could be scraped at a time
+ * @returns what is wrong, and how many alerts had to fire
+ */
+export function judge(
+  facts: readonly Facts[],
+  firings: readonly Firing[],
+  waits: Record<string, number>,
+  isScraped: (pod: string, atMs: number) => boolean,
+): { findings: string[]; due: number } {
+  const findings: string[] = [];
+  const time = (ms: number) => new Date(ms).toISOString().slice(11, 19);
+  const during = (fromMs: number, toMs: number) => facts.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
+  for (const { alert, fromMs, toMs } of firings) {
+    const waited = during(fromMs - waits[alert]! * 1000, toMs);
+    const judged = JUDGED[alert];
+    const when = `${alert} fired from ${time(fromMs)} to ${time(toMs)}`;
+    if (judged) {
+      const not = stretches(waited, judged, isScraped).find((it) => it.so === false && it.seconds > judged.lagSeconds);
+      if (not) findings.push(`false alert: ${when}, and it was not so for ${not.seconds} s from ${time(not.fromMs)}`);
+    } else if (!LEFT_OUT.includes(alert)) {
+      const explains = EXPLAINED[alert];
+      const troubles = waited.flatMap((it) => it.troubles);
+      if (!explains || !troubles.some((trouble) => explains.test(trouble)))
+        findings.push(`false alert: ${when}, and no trouble explains it`);
+    }
+  }
+  let due = 0;
+  for (const [alert, judged] of Object.entries(JUDGED))
+    for (const { so, fromMs, seconds } of stretches(facts, judged, isScraped)) {
+      if (!so || seconds <= waits[alert]! + judged.lagSeconds) continue;
+      due++;
+      const toMs = fromMs + seconds * 1000;
+      const fired = firings.some((it) => it.alert === alert && it.fromMs <= toMs && it.toMs >= fromMs);
+      if (!fired)
+        findings.push(`missing alert: ${alert} did not fire, and it was so for ${seconds} s from ${time(fromMs)}`);
+    }
+  return { findings, due };
+}
+
+interface Stretch {
+  so: boolean | undefined;
+  fromMs: number;
+  seconds: number;
+}
+
+/** Returns the times during which it was so, or was not so, of one pod that could be scraped. */
+function stretches(
+  facts: readonly Facts[],
+  { so, by, hides }: Judged,
+  isScraped: (pod: string, atMs: number) => boolean,
+): Stretch[] {
+  const found: (Stretch & { pod: string })[] = [];
+  for (const [index, it] of facts.entries()) {
+    const pod = (by === "leader" ? it.leader : it.learner?.name) ?? "";
+    const isSeen = pod === "" ? by === "leader" : isScraped(pod, it.atMs);
+    const fact = isSeen ? so(it) : undefined;
+    const hidden = fact === undefined ? undefined : fact ? hides?.not : hides?.so;
+    const value = it.troubles.some((name) => hidden?.test(name)) ? undefined : fact;
+    const last = found.at(-1);
+    const isNext = index > 0 && it.atMs - facts[index - 1]!.atMs < 5000;
+    if (last && isNext && last.so === value && last.pod === pod)
+      last.seconds = Math.round((it.atMs - last.fromMs) / 1000);
+    else found.push({ so: value, fromMs: it.atMs, seconds: 0, pod });
+  }
+  return found;
+}
