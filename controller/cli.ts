@@ -7,21 +7,23 @@
  */
 import { readFileSync } from "node:fs";
 import { Argument, Command, CommanderError, Option } from "commander";
-import { type Actors, parseEarlier, parseTrainingRun } from "../crds/trainingrun.ts";
+import type { Actors } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
 import type { BestOptions } from "./best.ts";
 import { completionScript, SHELLS, type Shell } from "./completion.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
-import { ControllerError, describeFileError, EXIT, exitStatusOf } from "./errors.ts";
+import { type ControllerError, EXIT, exitStatusOf } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { executeProgram } from "./exec.ts";
 import { harmless } from "./harmless.ts";
 import { listenForInterrupts } from "./local/interrupt.ts";
 import { prepareBundledTask, preparePython } from "./local/prepare.ts";
+import type { ValidateOptions } from "./local/validate.ts";
 import { positive } from "./numbers.ts";
 import { PART_COMMANDS } from "./part-commands.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
+import { readInput } from "./read-input.ts";
 import type { SamplesOptions } from "./samples.ts";
 
 const { version: VERSION } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -167,7 +169,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .action(async (file: string, { kubeconfig, namespace, timeout }) => {
       const { clusterClient } = await import("./controller-command.ts");
       const { smokeTest } = await import("./smoke-test.ts");
-      const manifest = { manifest: readManifest(file), source: file, namespace };
+      const manifest = { manifest: readInput(file), source: file, namespace };
       const timeoutSeconds = positive(timeout, "--timeout");
       finish(
         await interruptible((signal) =>
@@ -230,22 +232,15 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("validate")
-    .description("check a manifest, and the folders and lengths that it names, as run does")
-    .argument("<FILE>", "TrainingRun manifest")
+    .description("check the TrainingRuns of manifests, and the folders and lengths that they name, as run does")
+    .argument("<FILE...>", "manifests; objects of other kinds are skipped")
     .addOption(setOption())
     .option("--cluster", "as Kubernetes does: refuses paths of this machine and checks no folder", false)
     .option("--replaces <OLD>", "manifest of the existing TrainingRun; names its fields that cannot change")
-    .action(
-      async (file: string, { set, cluster, replaces }: { set: string[]; cluster: boolean; replaces?: string }) => {
-        const before = replaces === undefined ? undefined : parseEarlier(readManifest(replaces), replaces);
-        const run = parseTrainingRun(readManifest(file), file, set, { cluster, before });
-        if (!cluster && replaces === undefined) {
-          const { validateHere } = await import("./local/validate.ts");
-          await validateHere(run, file, set, parts);
-        }
-        process.stdout.write(`${file}: TrainingRun ${run.metadata.name} is valid\n`);
-      },
-    );
+    .action(async (files: string[], options: ValidateOptions) => {
+      const { validate } = await import("./local/validate.ts");
+      await validate(files, options, parts, sayLine);
+    });
 
   program
     .command("debug")
@@ -361,14 +356,6 @@ function pythonOption(): Option {
 
 function packagesOption(): Option {
   return new Option("--packages <SET>", "what that environment has, as actors.packages").choices(["Basic", "Paper"]);
-}
-
-function readManifest(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new ControllerError("input", describeFileError(path, cause), { cause });
-  }
 }
 
 async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {

@@ -1,14 +1,14 @@
 /** `longrun controller`: reconciles TrainingRuns until it is stopped. */
-import { readFileSync } from "node:fs";
 import { pino } from "pino";
-import { parseRunDefaults, type RunDefaults } from "./desired/run-defaults.ts";
+import { parseRunDefaults } from "./desired/run-defaults.ts";
 import type { Settings } from "./desired/settings.ts";
-import { ControllerError, describeFileError, EXIT } from "./errors.ts";
+import { ControllerError, EXIT } from "./errors.ts";
 import { ApiClient } from "./kube/api-client.ts";
 import { loadConfig } from "./kube/kubeconfig.ts";
 import { formatAddress, parseAddress } from "./local/address.ts";
 import { positive } from "./numbers.ts";
 import { startOperator } from "./operator.ts";
+import { readInput } from "./read-input.ts";
 import { parseHosts } from "./webhook-hosts.ts";
 
 export interface ControllerOptions {
@@ -46,7 +46,10 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     actorImage: imageOf("--actor-image", options.actorImage),
     sandboxImage: imageOf("--sandbox-image", options.sandboxImage),
   };
-  const runDefaults = options.runDefaults === undefined ? undefined : readRunDefaults(options.runDefaults);
+  const runDefaults =
+    options.runDefaults === undefined
+      ? undefined
+      : parseRunDefaults(readInput(options.runDefaults, "--run-defaults "), options.runDefaults);
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
@@ -98,16 +101,6 @@ function imageOf(option: string, image: string | undefined): string {
     "input",
     `${option} is missing: longrun publishes no images; give those that you have built, --image, --actor-image and --sandbox-image`,
   );
-}
-
-function readRunDefaults(path: string): RunDefaults {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new ControllerError("input", `--run-defaults ${describeFileError(path, cause)}`, { cause });
-  }
-  return parseRunDefaults(text, path);
 }
 
 /** @throws ControllerError `input` */

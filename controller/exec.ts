@@ -8,13 +8,14 @@ import { basename, join, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../crds/mlebench.ts";
 import { type Actors, parseTask, type Task } from "../crds/trainingrun.ts";
 import { limitsOfTask } from "../proto/execution.ts";
-import { ControllerError, describeFileError, EXIT } from "./errors.ts";
+import { ControllerError, EXIT } from "./errors.ts";
 import { harmless } from "./harmless.ts";
 import { preparePython, taskFolder } from "./local/prepare.ts";
 import { ANSWERS } from "./local/resolve.ts";
 import type { Screen } from "./local/terminal.ts";
 import { askPart } from "./part-process.ts";
 import type { Parts } from "./parts.ts";
+import { readInput } from "./read-input.ts";
 
 export interface ExecOptions {
   /** Task folder with prepared/. It needs task.yaml unless its name is one of the twelve MLE-bench tasks. */
@@ -79,7 +80,7 @@ export async function executeProgram(
   parts: Parts,
   signal: AbortSignal,
 ): Promise<number> {
-  const program = readProgram(file);
+  const program = readInput(file);
   const say = (text: string): void => void (options.json || process.stderr.write(`${text}\n`));
   const steps = { parts, signal, env: process.env, step: () => {}, progress: say };
   const task = resolve(await taskFolder(options.task, options.python, steps));
@@ -173,12 +174,4 @@ export function readTask(directory: string, given: string): Task {
   if (MLE_BENCH_TASKS.includes(name) && existsSync(join(directory, "prepared")))
     return parseTask(`name: ${name}`, name);
   throw new ControllerError("input", `--task ${given}: holds no task.yaml; make the folder with: longrun prepare TASK`);
-}
-
-function readProgram(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    throw new ControllerError("input", describeFileError(file, cause), { cause });
-  }
 }

@@ -3,8 +3,7 @@
  * controller, the images, a volume and the network between learner and actors work together.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { parse } from "yaml";
-import { parseTrainingRun, type TrainingRun } from "../crds/trainingrun.ts";
+import { onlyRun, parseTrainingRun, readManifestFile, type TrainingRun } from "../crds/trainingrun.ts";
 import { findCondition } from "./conditions.ts";
 import type { Run } from "./desired/names.ts";
 import { ControllerError, EXIT } from "./errors.ts";
@@ -33,11 +32,12 @@ export interface SmokeTestOptions {
  */
 export async function smokeTest(options: SmokeTestOptions): Promise<number> {
   const { client, namespace, manifest, source, timeoutSeconds, say, signal, pollSeconds = POLL_SECONDS } = options;
-  const { name } = parseTrainingRun(manifest, source, [], { cluster: true }).metadata;
+  const object = onlyRun(readManifestFile(manifest, source), source);
+  const { name } = parseTrainingRun(object, source, [], { cluster: true }).metadata;
   const what = `TrainingRun ${namespace}/${name}`;
   await removeEarlier(options, name);
   // Sent unchanged: the cluster fills in defaults, because its CRD may be of another release.
-  const made = await create(client, parse(manifest) as TrainingRun, namespace);
+  const made = await create(client, object.contents.toJS(object.document) as TrainingRun, namespace);
   say(`${what} is made`);
   const key = { namespace, name };
   const deadlineMs = Date.now() + timeoutSeconds * 1000;

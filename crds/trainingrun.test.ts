@@ -86,9 +86,9 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
       "run.yaml:2: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]",
     ],
     [
-      "two documents",
+      "two runs",
       `${MINIMAL}---\n${MINIMAL}`,
-      "run.yaml:10: a second YAML document begins here; a manifest is one document: put each in a file of its own",
+      "run.yaml: holds 2 TrainingRuns (test in line 1, test in line 11); put each into a file of its own",
     ],
     ["a key twice", `${MINIMAL}kind: Again\n`, "run.yaml:10: not valid YAML: Map keys must be unique"],
     ["another kind", MINIMAL.replace("kind: TrainingRun", "kind: Pod"), 'run.yaml:2: kind is "Pod"; give TrainingRun'],

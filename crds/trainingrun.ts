@@ -1,7 +1,8 @@
 /** Reads TrainingRun manifests: YAML, `--set` overrides, the CRD's schema with its defaults, and the rules that cross fields. */
 import { Ajv, type ValidateFunction } from "ajv";
-import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument } from "yaml";
+import { isMap, isPair, isScalar, type Node } from "yaml";
 import { ManifestError } from "./errors.ts";
+import { firstLineOf, type ManifestObject, onlyRun, readManifestFile, readObjects } from "./manifest-file.ts";
 import { applyOverride, formatPath, type Override, type Path, parseOverride } from "./overrides.ts";
 import { describeErrors, type Problem } from "./problems.ts";
 import { dropRemovedFields, dropRemovedValues } from "./removed.ts";
@@ -16,11 +17,12 @@ import type {
 } from "./trainingrun.generated.ts";
 
 export { ManifestError } from "./errors.ts";
+export { type ManifestFile, onlyRun, readManifestFile, skippedText } from "./manifest-file.ts";
 export type * from "./trainingrun.generated.ts";
 export type PodTemplate = LearnerPodTemplate | ActorPodTemplate | GeneratorPodTemplate;
 
 /**
- * @param text the manifest's YAML
+ * @param manifest an object of a manifest file, or the text of a file with exactly one TrainingRun; others are skipped
  * @param source what errors call it, usually the file's name
  * @param overrides as typed after `--set`, e.g. `algorithm.batchSize=32`; later ones win
  * @param options which rules are checked beyond those that hold everywhere
@@ -28,13 +30,16 @@ export type PodTemplate = LearnerPodTemplate | ActorPodTemplate | GeneratorPodTe
  * @throws ManifestError with a line for each problem: `file:line: path is value; remedy`
  */
 export function parseTrainingRun(
-  text: string,
+  manifest: string | ManifestObject,
   source: string,
   overrides: string[] = [],
   options: RuleOptions = {},
 ): TrainingRun {
-  return parseManifest(text, source, overrides.map(parseOverride), trainingRun(), options) as TrainingRun;
+  const object = typeof manifest === "string" ? onlyRunOf(manifest, source) : manifest;
+  return parseObject(object, source, overrides.map(parseOverride), trainingRun(), options) as TrainingRun;
 }
+
+const onlyRunOf = (text: string, source: string) => onlyRun(readManifestFile(text, source), source);
 
 /**
  * Like `parseTrainingRun`, for the manifest of a run folder. An earlier version may have resolved it, with the defaults of
@@ -47,7 +52,8 @@ export function parseResolved(
   options: RuleOptions = {},
 ): TrainingRun {
   const parsed = overrides.map(parseOverride);
-  return parseManifest(text, source, parsed, trainingRun(), options, dropRemovedFields) as TrainingRun;
+  const object = onlyRunOf(text, source);
+  return parseObject(object, source, parsed, trainingRun(), options, dropRemovedFields) as TrainingRun;
 }
 
 /**
@@ -59,7 +65,7 @@ export function parseEarlier(text: string, source: string): TrainingRun {
     dropRemovedFields(manifest);
     dropRemovedValues(manifest);
   };
-  return parseManifest(text, source, [], trainingRun(), {}, drop) as TrainingRun;
+  return parseObject(onlyRunOf(text, source), source, [], trainingRun(), {}, drop) as TrainingRun;
 }
 
 /**
@@ -68,7 +74,10 @@ export function parseEarlier(text: string, source: string): TrainingRun {
  * @throws ManifestError like `parseTrainingRun`
  */
 export function parseTask(text: string, source: string): Task {
-  return parseManifest(text, source, [], task()) as Task;
+  const [object, second] = readObjects(text, source);
+  if (second)
+    throw new ManifestError([`${source}:${firstLineOf(second)}: a second YAML document begins here; remove it`]);
+  return parseObject(object!, source, [], task()) as Task;
 }
 
 interface Kind {
@@ -110,44 +119,30 @@ export function podTemplateProblems(part: "learner" | "actors", podTemplate: Pod
   return problems.map(({ path, text }) => `${formatPath(["spec", part, "podTemplate", ...path])} ${text}`);
 }
 
-function parseManifest(
-  text: string,
+function parseObject(
+  object: ManifestObject,
   source: string,
   overrides: Override[],
   kind: Kind,
   options: RuleOptions = {},
   drop: (manifest: unknown) => void = () => {},
 ): unknown {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  if (document.errors.length > 0) {
-    const [error] = document.errors;
-    const { line } = lines.linePos(error!.pos[0]);
-    const what =
-      error!.code === "MULTIPLE_DOCS"
-        ? "a second YAML document begins here; a manifest is one document: put each in a file of its own"
-        : `not valid YAML: ${error!.message}`;
-    throw new ManifestError([`${source}:${line}: ${what}`], { cause: error });
-  }
-  if (!isMap(document.contents)) {
-    throw new ManifestError([
-      `${source}:1: holds no object; write apiVersion, kind, metadata and spec as in manifests/quickstart`,
-    ]);
-  }
-  const manifest = document.toJS() as unknown;
+  const { contents, document } = object;
+  const label = object.label === "" ? "" : `${object.label}: `;
+  const manifest = contents.toJS(document) as unknown;
   drop(manifest);
   for (const override of overrides) applyOverride(manifest, override);
 
   const place = (path: Path): string => {
     // An override also made what stands above its own path, where the document has nothing there.
-    const made = (o: Override) => isPrefix(path, o.path) && !document.hasIn(path);
+    const made = (o: Override) => isPrefix(path, o.path) && !contents.hasIn(path);
     const override = overrides.findLast((o) => o.value !== null && (isPrefix(o.path, path) || made(o)));
-    return override ? `--set ${override.text}` : `${source}:${lineOf(document, lines, path)}`;
+    return override ? `--set ${override.text}` : `${source}:${lineOf(object, path)}`;
   };
   const refuse = (problems: Problem[]): void => {
     if (problems.length === 0) return;
     throw new ManifestError(
-      problems.map(({ path, text }) => `${place(path)}: ${formatPath(path) || "the manifest"} ${text}`),
+      problems.map(({ path, text }) => `${place(path)}: ${label}${formatPath(path) || "the manifest"} ${text}`),
     );
   };
   if (!kind.validate(manifest)) refuse(describeErrors(kind.validate.errors ?? [], kind.schema));
@@ -159,10 +154,10 @@ function isPrefix(prefix: Path, path: Path): boolean {
   return prefix.every((key, index) => key === path[index]);
 }
 
-/** @returns the line of the innermost part of the path that the document has, keys preferred over values */
-function lineOf(document: Document, lines: LineCounter, path: Path): number {
-  let node: unknown = document.contents;
-  let offset = (node as Node | null)?.range?.[0] ?? 0;
+/** @returns the line of the innermost part of the path that the object has, keys preferred over values */
+function lineOf({ contents, lines }: ManifestObject, path: Path): number {
+  let node: unknown = contents;
+  let offset = contents.range?.[0] ?? 0;
   for (const key of path) {
     if (isMap(node)) {
       const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === key);

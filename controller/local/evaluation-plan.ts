@@ -1,11 +1,12 @@
 /** Turns the options of `longrun evaluate` into a TrainingRun and the weights that are evaluated on its task. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { parseResolved, parseTrainingRun, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
 import { sourceName } from "../desired/model.ts";
-import { ControllerError, describeFileError } from "../errors.ts";
+import { ControllerError } from "../errors.ts";
 import { readTask } from "../exec.ts";
+import { readInput } from "../read-input.ts";
 import { resolveForThisMachine } from "./resolve.ts";
 import { MANIFEST, refuseLiving } from "./run-folder.ts";
 import { knownPrompts, policyOf, taskOfFolder } from "./task-manifest.ts";
@@ -116,9 +117,9 @@ function baseOf(file: string | undefined, { run, model, task }: EvaluationReques
   if (run !== undefined) {
     refuseLiving(run);
     const source = join(run, MANIFEST);
-    return { text: read(source, `--run ${run}: this is no run folder: `), source, directory: resolve(run) };
+    return { text: readInput(source, `--run ${run}: this is no run folder: `), source, directory: resolve(run) };
   }
-  if (file !== undefined) return { text: read(file, ""), source: file, directory: resolve(dirname(file)) };
+  if (file !== undefined) return { text: readInput(file), source: file, directory: resolve(dirname(file)) };
   const policy = policyOf(model!);
   const manifest = {
     ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "evaluation" } },
@@ -148,12 +149,4 @@ function newestCheckpoint(run: string): EvaluatedPolicy {
   if (!newest)
     throw input(`--run ${run}: there is no checkpoint in it; go on with the run, or evaluate its policy with --model`);
   return { iteration: newest.iteration, checkpoint: join(folder, newest.name) };
-}
-
-function read(path: string, what: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw input(what + describeFileError(path, cause), cause);
-  }
 }

@@ -1,8 +1,17 @@
 /** `longrun run`: a whole training run on this machine, one learner process and as many actors as there is work for. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { parseEarlier, parseResolved, parseTrainingRun, type TrainingRun } from "../../crds/trainingrun.ts";
-import { ControllerError, describeFileError, EXIT } from "../errors.ts";
+import {
+  onlyRun,
+  parseEarlier,
+  parseResolved,
+  parseTrainingRun,
+  readManifestFile,
+  skippedText,
+  type TrainingRun,
+} from "../../crds/trainingrun.ts";
+import { ControllerError, EXIT } from "../errors.ts";
+import { readInput } from "../read-input.ts";
 import { fetchPolicy } from "./fetch-model.ts";
 import { generatorArguments } from "./generators.ts";
 import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
@@ -51,7 +60,8 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     const task: string[] = [];
     for (const given of options.task ?? [])
       task.push(isAlone ? await taskFolder(given, options.python, local.steps) : given);
-    const { run, source } = readRun(file, { ...options, task });
+    const { run, source, skipped } = readRun(file, { ...options, task });
+    if (skipped !== undefined) around.stderr.write(`${skipped}\n`);
     await checkAddresses(local);
     const forGenerators = generatorArguments(options);
     if (options.replay !== undefined && !existsSync(options.replay))
@@ -96,7 +106,10 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
 }
 
 /** Manifest, or what an earlier run resolved it to, with overrides. */
-function readRun(file: string | undefined, options: RunOptions): { run: TrainingRun; source: string } {
+function readRun(
+  file: string | undefined,
+  options: RunOptions,
+): { run: TrainingRun; source: string; skipped?: string | undefined } {
   const { task = [], model, resume, set } = options;
   if (model !== undefined && task.length === 0)
     throw new ControllerError(
@@ -124,17 +137,15 @@ function readRun(file: string | undefined, options: RunOptions): { run: Training
       "input",
       "give a manifest, --task DIR with a task folder, or --resume DIR with the folder of a run",
     );
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (cause) {
-    const what = options.resume === undefined ? "" : `--resume ${options.resume}: this is no run folder: `;
-    throw new ControllerError("input", what + describeFileError(path, cause), { cause });
+  const directory = resolve(dirname(path));
+  if (options.resume !== undefined) {
+    const text = readInput(path, `--resume ${options.resume}: this is no run folder: `);
+    return { run: resolveForThisMachine(readChanged(text, path, set), path, directory), source: path };
   }
-  const run = options.resume === undefined ? parseTrainingRun(text, path, set) : readChanged(text, path, set);
-  const resolved = resolveForThisMachine(run, path, resolve(dirname(path)));
-  if (options.resume === undefined) refuseTwoTasks(resolved, path, set);
-  return { run: resolved, source: path };
+  const manifest = readManifestFile(readInput(path), path);
+  const run = resolveForThisMachine(parseTrainingRun(onlyRun(manifest, path), path, set), path, directory);
+  refuseTwoTasks(run, path, set);
+  return { run, source: path, skipped: skippedText(manifest, path) };
 }
 
 /** A run that is resumed here was stopped: what may change while a run is suspended may change now. */

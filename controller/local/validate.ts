@@ -1,24 +1,83 @@
-/** `longrun validate` without `--cluster`: the folders and lengths of a manifest, as `longrun run` looks at them. */
+/** `longrun validate`: checks manifests against schema and rules, and their folders and lengths as `longrun run` looks at them. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
-import { ManifestError, type TrainingRun } from "../../crds/trainingrun.ts";
+import {
+  ManifestError,
+  onlyRun,
+  parseEarlier,
+  parseTrainingRun,
+  readManifestFile,
+  skippedText,
+  type TrainingRun,
+} from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
+import { readInput } from "../read-input.ts";
 import { layOutCustomTask } from "./prepare.ts";
 import { KUBERNETES_ONLY, resolveForThisMachine } from "./resolve.ts";
 import { refuseTwoTasks } from "./task-manifest.ts";
 
+export interface ValidateOptions {
+  /** `path=value`, for every TrainingRun. */
+  set: string[];
+  /** Checks as Kubernetes does, and looks at no folder. */
+  cluster: boolean;
+  /** Manifest of the TrainingRun that exists. */
+  replaces?: string;
+}
+
+/**
+ * Checks every TrainingRun of the files, and says a line for each valid one and for what a file has besides.
+ *
+ * @throws ManifestError with a line for each problem of all files; ControllerError
+ */
+export async function validate(
+  files: readonly string[],
+  { set, cluster, replaces }: ValidateOptions,
+  parts: Parts,
+  say: (line: string) => void,
+): Promise<void> {
+  if (replaces !== undefined && files.length > 1)
+    throw new ControllerError("input", `--replaces ${replaces}: give one FILE, not ${files.length}`);
+  const before = replaces === undefined ? undefined : parseEarlier(readInput(replaces), replaces);
+  const problems: string[] = [];
+  const collectProblems = async (work: () => Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof ManifestError || (error as ControllerError).code === "input")) throw error;
+      problems.push((error as Error).message);
+    }
+  };
+  for (const file of files)
+    await collectProblems(async () => {
+      const manifest = readManifestFile(readInput(file), file);
+      const runs = before ? [onlyRun(manifest, file)] : manifest.runs;
+      for (const object of runs)
+        await collectProblems(async () => {
+          const run = parseTrainingRun(object, file, set, { cluster, before });
+          if (!cluster && !before) await validateHere(run, file, object.label, set, parts);
+          say(`${file}: TrainingRun ${run.metadata.name} is valid`);
+        });
+      const skipped = skippedText(manifest, file);
+      if (skipped) say(skipped);
+    });
+  if (problems.length > 0) throw new ManifestError(problems);
+}
+
 /** @throws ManifestError | ControllerError `input`: what `longrun run` would refuse before it trains */
-export async function validateHere(
+async function validateHere(
   run: TrainingRun,
-  source: string,
+  file: string,
+  label: string,
   overrides: readonly string[],
   parts: Parts,
 ): Promise<void> {
-  const here = resolvedHere(run, source);
+  const source = label === "" ? file : `${file}: ${label}`;
+  const here = resolvedHere(run, source, resolve(dirname(file)));
   refuseTwoTasks(here, source, overrides);
   const temporary = mkdtempSync(join(tmpdir(), "longrun-validate-"));
   try {
@@ -37,9 +96,9 @@ export async function validateHere(
   }
 }
 
-function resolvedHere(run: TrainingRun, source: string): TrainingRun {
+function resolvedHere(run: TrainingRun, source: string, directory: string): TrainingRun {
   try {
-    return resolveForThisMachine(run, source, resolve(dirname(source)));
+    return resolveForThisMachine(run, source, directory);
   } catch (error) {
     if (!(error instanceof ManifestError) || !error.message.includes(KUBERNETES_ONLY)) throw error;
     throw new ManifestError([`${error.message}; to check it for Kubernetes, add --cluster`], { cause: error });

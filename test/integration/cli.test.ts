@@ -1,7 +1,7 @@
 /** The command line as a process: exit status, signals, and that nothing outlives it. The other parts are fakes. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -111,6 +111,16 @@ describe("bad input ends with status 2, one line, and nothing made", { concurren
     assert.equal(stderr, `--listen 127.0.0.1:${port}: the port is in use; choose another one, or 0 for any free one\n`);
     assert.equal(status, 2);
   });
+});
+
+test("a manifest with objects of other kinds is run, and they are named", async () => {
+  const secret = "apiVersion: v1\nkind: Secret\nmetadata: { name: hub }\n";
+  writeFileSync(join(home, "beside.yaml"), `${secret}---\n${readFileSync(join(home, "run.yaml"), "utf8")}`);
+  const learner = { iterations: 1 };
+  const { status, stdout, stderr } = await new Longrun(["run", "beside.yaml", "--out", "beside"], { learner }).finished;
+  assert.equal(stderr, "beside.yaml: skipped 1 object of another kind: Secret hub\n");
+  assert.match(stdout, /^Training test on task diamonds \(beside\.yaml\)/m);
+  assert.equal(status, 0);
 });
 
 describe("an interrupted run", { concurrency: 2 }, () => {

@@ -1,12 +1,15 @@
 /** `longrun validate` checks folders and lengths like `longrun run`. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { KUBERNETES_ONLY } from "../../controller/local/resolve.ts";
+import { parseTrainingRun, readManifestFile } from "../../crds/trainingrun.ts";
 import { DATA, environment, GRADER, makeHome, removeHome } from "./fakes/home.ts";
 
-const CLI = join(import.meta.dirname, "../../controller/cli.ts");
+const ROOT = join(import.meta.dirname, "../..");
+const CLI = join(ROOT, "controller/cli.ts");
 const home = makeHome();
 after(() => removeHome(home));
 before(() => {
@@ -68,10 +71,11 @@ const cases: [name: string, args: string[], status: number, said: RegExp][] = [
     /is valid/,
   ],
 ];
+const longrun = (args: string[], cwd = home) =>
+  spawnSync(process.execPath, [CLI, ...args], { encoding: "utf8", cwd, env: environment(home), timeout: 120_000 });
 for (const [name, args, status, said] of cases)
   test(`validate: ${name}`, () => {
-    const options = { encoding: "utf8", cwd: home, env: environment(home), timeout: 60_000 } as const;
-    const validated = spawnSync(process.execPath, [CLI, "validate", "own.yaml", ...args], options);
+    const validated = longrun(["validate", "own.yaml", ...args]);
     assert.match(validated.stdout + validated.stderr, said);
     assert.equal(validated.status, status);
     assert.deepEqual(readdirSync(join(home, "tmp")), [], "nothing is left");
@@ -85,11 +89,70 @@ for (const command of ["validate", "run"])
       join(home, "two.yaml"),
       readFileSync(join(home, "own.yaml"), "utf8").replaceAll("path: custom", "path: made/prepared"),
     );
-    const options = { encoding: "utf8", cwd: home, env: environment(home), timeout: 60_000 } as const;
-    const refused = spawnSync(process.execPath, [CLI, command, "two.yaml"], options);
+    const refused = longrun([command, "two.yaml"]);
     assert.match(
       refused.stderr,
       /^two\.yaml and .*made\/task\.yaml both say what the task is, and differ: spec\.tasks\[0\]\.executionTimeoutSeconds is 600, not 33;/,
     );
     assert.equal(refused.status, 2);
   });
+
+test("several files, with several objects: every TrainingRun is checked", () => {
+  const [own, secret] = [readFileSync(join(home, "own.yaml"), "utf8"), "kind: Secret\nmetadata: { name: hub }\n"];
+  const long = own.replace("name: own }", "name: long }").replace("maxPromptTokens: 256", "maxPromptTokens: 900");
+  const misspelt = own.replace("name: own }", "name: misspelt }").replace("maxPromptTokens", "maxPromptToken");
+  writeFileSync(join(home, "several.yaml"), [secret, own, long, misspelt].join("\n---\n"));
+  const { status, stdout, stderr } = longrun(["validate", "own.yaml", "several.yaml", "none.yaml"]);
+  assert.deepEqual(stdout.split("\n"), [
+    "own.yaml: TrainingRun own is valid",
+    "several.yaml: TrainingRun own is valid",
+    "several.yaml: skipped 1 object of another kind: Secret hub",
+    "",
+  ]);
+  const [folders, field, missing, ...rest] = stderr.split("\n");
+  assert.match(
+    folders!,
+    /^several\.yaml: document 3, TrainingRun long: model\.maxPromptTokens .* are 900 \+ 256 tokens/,
+  );
+  assert.match(field!, /^several\.yaml:\d+: document 4, TrainingRun misspelt: spec\.model\.maxPromptToken is unknown/);
+  assert.equal(missing, "none.yaml: there is no such file; check the path");
+  assert.deepEqual([rest, status], [[""], 2]);
+
+  const run = longrun(["run", "several.yaml"]);
+  assert.match(
+    run.stderr,
+    /^several\.yaml: holds 3 TrainingRuns \(own in line 5, .*\); put each into a file of its own\n$/,
+  );
+  assert.equal(run.status, 2);
+});
+
+test("validate --replaces compares one TrainingRun with one", () => {
+  const compare = (file: string, old: string) => longrun(["validate", "--replaces", old, file]);
+  writeFileSync(join(home, "pair.yaml"), `${readFileSync(join(home, "own.yaml"), "utf8")}\n---\nkind: Secret\n`);
+  assert.match(compare("pair.yaml", "own.yaml").stdout, /^pair\.yaml: TrainingRun own is valid\n.*skipped 1 object/);
+  assert.match(compare("own.yaml", "several.yaml").stderr, /^several\.yaml: holds 3 TrainingRuns/);
+  assert.match(compare("several.yaml", "own.yaml").stderr, /^several\.yaml: holds 3 TrainingRuns/);
+  assert.match(
+    longrun(["validate", "--replaces", "own.yaml", "own.yaml", "pair.yaml"]).stderr,
+    /^--replaces own\.yaml: give one FILE, not 2\n$/,
+  );
+});
+
+test("every example is valid, and on this machine those that need nothing of Kubernetes or of the user", () => {
+  const files = globSync("manifests/{*,tasks/*}/*.yaml", { cwd: ROOT })
+    .filter((file) => /^kind: TrainingRun$/m.test(readFileSync(join(ROOT, file), "utf8")))
+    .sort();
+  assert.ok(files.length >= 27, `${files.length} files`);
+  const manifests = files.map((file) => ({ file, ...readManifestFile(readFileSync(join(ROOT, file), "utf8"), file) }));
+  for (const { file, runs } of manifests) for (const object of runs) parseTrainingRun(object, file);
+
+  const alone = manifests.filter(({ skipped }) => skipped.length === 0).map(({ file }) => file);
+  const { stdout, stderr } = longrun(["validate", ...alone], ROOT);
+  const reasons = new RegExp(`${KUBERNETES_ONLY}|^manifests/your-model/.*/model/config\\.json is missing`);
+  assert.deepEqual(
+    stderr.split("\n").filter((line) => line !== "" && !reasons.test(line)),
+    [],
+  );
+  for (const name of ["quickstart", "quickstart-grpo", "several-tasks", "laptop-gpu", "one-gpu"])
+    assert.match(stdout, new RegExp(`^manifests/.*: TrainingRun ${name} is valid$`, "m"));
+});

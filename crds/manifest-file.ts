@@ -1,0 +1,101 @@
+/** The objects of a manifest file, as kubectl reads it: one YAML document for each, or items of a `List`. */
+import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, type YAMLMap } from "yaml";
+import { ManifestError } from "./errors.ts";
+
+export interface ManifestObject {
+  contents: YAMLMap;
+  /** Holds the anchors that the object may refer to. */
+  document: Document;
+  lines: LineCounter;
+  /** Where the object is in a file of several, such as `document 2, TrainingRun a`; otherwise empty. */
+  label: string;
+}
+
+export interface ManifestFile {
+  /** TrainingRuns, at least one, and objects that may be meant as one; none is checked yet. */
+  runs: ManifestObject[];
+  /** Kind and name of each other object, such as `Secret hub`. */
+  skipped: string[];
+}
+
+/** @throws ManifestError if a document is not valid YAML or no object, or if no TrainingRun is in the file */
+export function readManifestFile(text: string, source: string): ManifestFile {
+  const objects = readObjects(text, source);
+  const skipped = objects.filter((object) => !isRun(object)).map(nameOf);
+  const runs = objects.filter(isRun);
+  if (runs.length > 0) return { runs, skipped };
+  const others = skipped.length === 0 ? "" : ` but ${skipped.join(", ")}`;
+  throw new ManifestError([
+    `${source}: holds no TrainingRun${others}; give a file that has an object of apiVersion longrun.dev/v1alpha1 and ` +
+      "kind TrainingRun, such as manifests/quickstart/trainingrun.yaml",
+  ]);
+}
+
+/** Returns the TrainingRun of a file that has exactly one. @throws ManifestError if it has another number of them */
+export function onlyRun({ runs }: ManifestFile, source: string): ManifestObject {
+  if (runs.length === 1) return runs[0]!;
+  const names = runs.map((run) => `${String(run.contents.getIn(["metadata", "name"]))} in line ${firstLineOf(run)}`);
+  throw new ManifestError([
+    `${source}: holds ${runs.length} TrainingRuns (${names.join(", ")}); put each into a file of its own`,
+  ]);
+}
+
+/** Returns one sentence about the objects of other kinds in a file; undefined if there are none. */
+export function skippedText({ skipped }: ManifestFile, source: string): string | undefined {
+  if (skipped.length === 0) return undefined;
+  const objects = skipped.length === 1 ? "1 object of another kind" : `${skipped.length} objects of other kinds`;
+  return `${source}: skipped ${objects}: ${skipped.join(", ")}`;
+}
+
+/** Returns every object of a file, the items of lists too. Documents without content are left out, but are counted. */
+export function readObjects(text: string, source: string): ManifestObject[] {
+  const lines = new LineCounter();
+  const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
+  const isSeveral = documents.filter((document) => !isEmpty(document)).length > 1;
+  const refuse = (offset: number, place: string[], what: string, cause?: unknown): never => {
+    const at = [`${source}:${lines.linePos(offset).line}`, ...(place.length > 0 ? [place.join(", ")] : [])];
+    throw new ManifestError([`${at.join(": ")}: ${what}`], { cause });
+  };
+  const objectsIn = (contents: unknown, document: Document, place: string[]): ManifestObject[] => {
+    if (!isMap(contents))
+      return refuse(
+        (contents as Node | null)?.range?.[0] ?? 0,
+        place,
+        "holds no object; write apiVersion, kind, metadata and spec as in manifests/quickstart",
+      );
+    const items = /List$/.test(String(contents.get("kind"))) ? contents.get("items") : undefined;
+    if (isSeq(items))
+      return items.items.flatMap((item, index) => objectsIn(item, document, [...place, `item ${index + 1}`]));
+    const object = { contents, document, lines, label: "" };
+    return [{ ...object, label: place.length === 0 ? "" : [...place, nameOf(object)].join(", ") }];
+  };
+  const objects = documents.flatMap((document, index) => {
+    const place = isSeveral ? [`document ${index + 1}`] : [];
+    const [error] = document.errors;
+    if (error) refuse(error.pos[0], place, `not valid YAML: ${error.message}`, error);
+    return isEmpty(document) ? [] : objectsIn(document.contents, document, place);
+  });
+  return documents.every(isEmpty) ? objectsIn(null, documents[0]!, []) : objects;
+}
+
+/** @returns the line in which an object begins */
+export function firstLineOf({ contents, lines }: ManifestObject): number {
+  return lines.linePos(contents.range?.[0] ?? 0).line;
+}
+
+function isEmpty({ contents, errors }: Document): boolean {
+  return errors.length === 0 && (contents === null || (isScalar(contents) && contents.value === null));
+}
+
+/** An object of longrun's group or without a kind counts, so that its misspelt kind is refused instead of skipped. */
+function isRun({ contents }: ManifestObject): boolean {
+  const kind = contents.get("kind");
+  return (
+    kind === "TrainingRun" || typeof kind !== "string" || /^longrun\.dev\//.test(String(contents.get("apiVersion")))
+  );
+}
+
+function nameOf({ contents }: Pick<ManifestObject, "contents">): string {
+  const name = contents.getIn(["metadata", "name"]);
+  return [contents.get("kind") ?? "no kind", ...(name === undefined ? [] : [name])].map(String).join(" ");
+}
