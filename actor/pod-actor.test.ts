@@ -91,7 +91,7 @@ describe("the actor of a pod", () => {
     await sidecar.listening(); // ready for the next supervisor
   });
 
-  test("a slot that stays away: the actor finishes what it has and fails, with the slot named", async () => {
+  test("an actor whose slot stays away finishes its programs and fails with a message that names the slot", async () => {
     const sidecar = new Sidecar({ environment, warm: [] });
     ends.push(() => sidecar.stop());
     const { learner, actor, log } = await startActor(sidecar.sandboxes, ["--restart-seconds", "1"]);
@@ -102,7 +102,7 @@ describe("the actor of a pod", () => {
     assert.equal(learner.count("drained"), 1);
   });
 
-  test("idle: it stays, the controller decides how many actors there are", async () => {
+  test("an idle actor stays, because the controller decides how many actors there are", async () => {
     const sidecar = new Sidecar({ environment, warm: [] });
     ends.push(() => sidecar.stop());
     const { learner, actor } = await startActor(sidecar.sandboxes);
@@ -114,13 +114,13 @@ describe("the actor of a pod", () => {
     assert.equal(await exitOf(actor), 0);
   });
 
-  test("sidecars that never appear: it gives up in time and says where to look", async () => {
+  test("an actor whose sidecars never appear gives up in time and says where to look", async () => {
     const { actor, log } = await startActor(join(folder, "nowhere"), ["--start-seconds", "0.2"]);
     assert.equal(await exitOf(actor), 1);
     assert.match(log(), /nothing listens at [^"]*nowhere\/slot-0\/control.sock after 0.2 s/);
   });
 
-  test("SIGTERM while it waits for sidecars ends it at once", async () => {
+  test("SIGTERM ends an actor at once while it waits for its sidecars", async () => {
     const { actor } = await startActor(join(folder, "nowhere"));
     // Wait until it has started and idles: before that, Node would simply end.
     const processorTicks = () => readFileSync(`/proc/${actor.pid}/stat`, "utf8").split(" ").slice(13, 15).join();

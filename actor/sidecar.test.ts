@@ -41,7 +41,7 @@ describe("a zygote that listens", () => {
   });
 
   for (const level of ["namespaces", "landlock"] as const)
-    test(`the level ${level} is found by trying, and programs run`, async (context) => {
+    test(`the sandbox finds the level ${level} by trying it, and programs run`, async (context) => {
       const found = await startIsolated({ socket: sidecar.socket, inputs, level, startSeconds: 20 }).catch(
         (error: Error) => error.message,
       );
@@ -52,7 +52,7 @@ describe("a zygote that listens", () => {
       await found.sandbox.stop();
     });
 
-  test("with no level given the strongest that works is taken, and an impossible one is refused with its reason", async () => {
+  test("the strongest level that works is taken if none is given, and an impossible level is refused with its reason", async () => {
     const { sandbox } = await startIsolated({ socket: sidecar.socket, inputs, startSeconds: 20 });
     await sandbox.stop();
     const masked = startIsolated({ socket: sidecar.socket, inputs, level: "landlock", landlockAbi: 0 });
@@ -77,7 +77,7 @@ with open("submission.csv", "w") as file:
     await sandbox.stop();
   });
 
-  test("one connection at a time: while one is served there is no socket", async () => {
+  test("the zygote serves one connection at a time and removes its socket meanwhile", async () => {
     const sandbox = await connected();
     assert.equal(existsSync(sidecar.socket), false);
     await assert.rejects(
@@ -88,7 +88,7 @@ with open("submission.csv", "w") as file:
     await sidecar.listening();
   });
 
-  test("the supervisor hangs up: what runs dies, scratch is emptied, the same process accepts anew", async () => {
+  test("when the supervisor hangs up the program dies, the scratch is emptied and the same process accepts a connection again", async () => {
     const { pid } = sidecar;
     const sandbox = await connected();
     const { result } = await runs(sandbox, SLEEPER);
@@ -107,7 +107,7 @@ with open("submission.csv", "w") as file:
     await sidecar.listening();
   });
 
-  test("a zygote that hangs is given up and replaced all the same", async () => {
+  test("a zygote that hangs is given up and replaced", async () => {
     const sandbox = await connected();
     await run(sandbox, "pass");
     for (const pid of descendants(sidecar.pid)) process.kill(pid, "SIGSTOP");
@@ -137,7 +137,7 @@ os.wait()
     assert.deepEqual(descendants(sidecar.pid), []);
   });
 
-  test("what is no protocol ends the connection and nothing else", async () => {
+  test("bytes that are no frame end the connection and nothing else", async () => {
     for (const nonsense of ["garbage that is no frame at all", "C\0\0\0\x02{}", ""]) {
       const madeAt = () => statSync(sidecar.socket, { bigint: true, throwIfNoEntry: false })?.ctimeNs;
       const before = madeAt();
@@ -153,7 +153,7 @@ os.wait()
     assert.equal(sidecar.log.includes("BrokenPipeError"), false);
   });
 
-  test("SIGKILL while a program runs: the sandbox is lost; the next start finds its scratch empty", async () => {
+  test("SIGKILL while a program runs loses the sandbox, and the next start finds its scratch empty", async () => {
     const sandbox = await connected();
     const { result } = await runs(sandbox, SLEEPER);
     const before = descendants(sidecar.pid);
@@ -167,7 +167,7 @@ os.wait()
     assert.deepEqual(readdirSync(sidecar.scratch), []);
   });
 
-  test("SIGTERM ends it at once, also while a program runs", async () => {
+  test("SIGTERM ends the zygote at once, even while a program runs", async () => {
     const sandbox = await connected();
     const { result } = await runs(sandbox, `import signal\nsignal.signal(15, signal.SIG_IGN)\n${SLEEPER}`);
     const before = descendants(sidecar.pid);
