@@ -48,7 +48,7 @@ describe("a podTemplate that the CRD does not allow", () => {
   });
 });
 
-test("what server-side apply says to a field that it does not know names the field of the run", () => {
+test("server-side apply's error about an unknown field becomes a message that names the field of the run", () => {
   const text =
     "failed to create typed patch object (team/run-learner; apps/v1, Kind=Deployment): .spec.template.spec.nodeSelectr: field not declared in schema";
   const found = writeBlocker(new ApiError(text, { status: 500, reason: "" }), RUN);

@@ -53,7 +53,7 @@ describe("configuration", () => {
     assert.equal(desiredConfigMap(runOf()).data!["task.yaml"], undefined);
   });
 
-  test("of several tasks each custom one has its task.yaml; the sandbox's image is no business of the learner's", () => {
+  test("each custom task has a task.yaml, and the learner's manifest leaves out the sandbox's image", () => {
     const { data } = desiredConfigMap(runOf(SEVERAL));
     assert.deepEqual(Object.keys(data!).sort(), ["task-other.yaml", "task-own.yaml", "trainingrun.yaml"]);
     const { tasks } = configOf(runOf(SEVERAL)).spec;

@@ -139,7 +139,7 @@ describe("pods", () => {
     test(`arguments: ${what}`, () => assert.match(podsOf(runOf(spec))[part].containers[0]!.args!.join(" "), expected));
 
   const MIB = 2 ** 20;
-  test("with torch imported a sandbox has more", () => {
+  test("a sandbox that imports torch has more memory", () => {
     const [sandbox] = actorOf(runOf({ actors: { packages: "Paper" } })).spec!.template.spec!.initContainers!;
     assert.deepEqual(sandbox!.resources!.limits, { memory: String(5120 * MIB) });
   });

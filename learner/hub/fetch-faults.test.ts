@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { ALL, cut, fetchFrom, isStorage, POLICY, root, sameAs, WEIGHTS } from "./fetch.fixture.ts";
 import { COMMIT, type Fault, HubServer, refuse } from "./hub-server.fixture.ts";
 
-test("a connection that is cut again and again: each byte comes once", async () => {
+test("a fetch over a connection that is cut again and again downloads each byte once", async () => {
   await using server = await HubServer.of(POLICY);
   server.faults.push((request, response, body) => {
     if (!isStorage(request) || body.length < WEIGHTS) return false;
@@ -81,7 +81,7 @@ for (const [name, spoil] of [
   ["model.safetensors", (body: Buffer) => body.fill(7, 100, 200)],
   ["config.json", (body: Buffer) => body.fill(" ", 0, 1)],
 ] as const)
-  test(`other bytes of ${name}: fetched anew once, then refused; nothing stays under its name`, async () => {
+  test(`a ${name} with other bytes is fetched again once, then refused, and no file keeps its name`, async () => {
     await using server = await HubServer.of(POLICY);
     let wrong = 1;
     server.faults.push((request, response, body) => {
@@ -103,7 +103,7 @@ for (const [name, spoil] of [
     assert.ok(!fs.readdirSync(out).some((file) => file.startsWith(name)), fs.readdirSync(out).join());
   });
 
-test("a range that was not asked for is not taken", async () => {
+test("a range that the fetch did not ask for is not used", async () => {
   await using server = await HubServer.of(POLICY);
   let answers = 0;
   server.faults.push((request, response, body) => {
@@ -181,7 +181,7 @@ test("answers of 503, silence, and signed addresses that have expired are tried 
   assert.match(lines.join("\n"), /silent for 0.5 s/);
 });
 
-test("no network: one line with the remedy after the tries that are allowed", async () => {
+test("a fetch without a network ends after the allowed tries with one line that names the remedy", async () => {
   const server = await HubServer.of(POLICY);
   const { endpoint } = server;
   const { host } = new URL(endpoint);

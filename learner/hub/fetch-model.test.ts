@@ -9,7 +9,7 @@ import { convertFolder } from "../commands/convert.ts";
 import { ALL, fetchFrom, isStorage, POLICY, root, sameAs, WEIGHTS } from "./fetch.fixture.ts";
 import { COMMIT, HubServer } from "./hub-server.fixture.ts";
 
-test("what training needs is fetched and nothing else; the commit is written down; a second fetch brings nothing", async () => {
+test("a fetch brings the files that training needs and nothing else, and records the commit; a second fetch brings nothing", async () => {
   const junk = { "pytorch_model.bin": "x", "modeling_model.py": "x", "consolidated.safetensors": "x", "a.pkl": "x" };
   await using server = await HubServer.of(POLICY, { ...junk, LICENSE: "free", "chat_template.jinja": "" });
   const first = await fetchFrom(server);
@@ -29,7 +29,7 @@ test("what training needs is fetched and nothing else; the commit is written dow
   assert.equal(server.asked.length, requests + 1, "a commit needs no network");
 });
 
-test("shards are those that the index names", async () => {
+test("a fetch brings the shards that the index names", async () => {
   const shards = path.join(root, "shards");
   convertFolder(POLICY, shards, { shardBytes: 1.5e6 });
   await using server = await HubServer.of(shards, { "model-00009-of-00009.safetensors": "left over" });
@@ -45,7 +45,7 @@ test("shards are those that the index names", async () => {
       "acme/model: model.safetensors.index.json names model-00002-of-00003.safetensors, which is not in the repository",
   });
 });
-test("the token goes to the hub and nowhere else, whoever sends there", async () => {
+test("the token is sent to the hub alone, whatever link a server gives", async () => {
   await using server = await HubServer.of(POLICY);
   server.token = "hf_secret";
   // A page that is said to be at another origin is asked for there, without the token.
@@ -67,7 +67,7 @@ test("the token goes to the hub and nowhere else, whoever sends there", async ()
   assert.ok(server.stored.length > 2);
   assert.ok(server.stored.every(({ authorization }) => authorization === undefined));
 });
-test("two fetches of one model at once: the second waits for the first", async () => {
+test("the second of two fetches of one model waits for the first", async () => {
   await using server = await HubServer.of(POLICY);
   const cache = path.join(root, "shared cache");
   const both = await Promise.all([fetchFrom(server, {}, cache), fetchFrom(server, {}, cache)]);
@@ -76,7 +76,7 @@ test("two fetches of one model at once: the second waits for the first", async (
   assert.ok(both.some(({ lines }) => lines.some((line) => /another process fetches into/.test(line))));
 });
 
-test("files come side by side, as many as the limit says", async () => {
+test("as many files are fetched at once as the limit allows", async () => {
   for (const filesAtOnce of [1, 3]) {
     await using server = await HubServer.of(POLICY);
     let now = 0;

@@ -101,7 +101,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     learner.work(0);
   });
 
-  test("External: kubectl scale sets the number", async () => {
+  test("kubectl scale sets the number of actors if autoscaling is External", async () => {
     const { namespace } = await start({ actors: { autoscaling: "External", replicas: 1, max: 1 } });
     await hasActors(namespace, 1);
     await world.client.mergePatch(
@@ -155,7 +155,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
       await eventually(() => world.client.get(SECRET, { namespace, name: `${metadata.name}-tls` }));
   });
 
-  test("a sandbox that was killed for memory is told to the learner, once", async () => {
+  test("the learner is told once of a sandbox that was killed for memory", async () => {
     const { namespace, learner } = await start({ actors: { min: 1, slots: 2 } });
     const [pod] = await eventually(async () => {
       const found = await world.podsOf(namespace, "run", "actor");
@@ -235,7 +235,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     }, 60);
   });
 
-  test("an actor that fails again and again is tried one at a time, and told", async () => {
+  test("actors that fail again and again are tried one at a time, and an event says so", async () => {
     const restart = { backoffSeconds: 0.1, maxBackoffSeconds: 0.5, maxFailures: 2 };
     const { namespace } = await start({ actors: { min: 3, max: 3 }, restart });
     let failed = 0;

@@ -104,7 +104,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^CheckpointNotWaitedFor: .*within 1 s/);
   });
 
-  test("an evaluation is a phase of the run, and what it came to is in status and events", async () => {
+  test("an evaluation is a phase of the run, and its result is in the status and in events", async () => {
     const { namespace, learner } = await start();
     learner.say({ phase: Phase.FINAL_EVALUATION, iteration: 1 });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Evaluating");
@@ -152,7 +152,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
   });
 
-  test("a webhook is told of the end, again until it is taken; its address stays in its Secret", async () => {
+  test("a webhook is called at the end of the run until it accepts, and its address stays in its Secret", async () => {
     const address = "T0P-SECRET";
     const receiver = await receive([503, 204]);
     const namespace = await world.namespace();
@@ -239,7 +239,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     return namespace;
   };
 
-  test("what the learner cannot use is a condition, not a crash loop; an edit tries again", async () => {
+  test("a configuration that the learner refuses becomes a condition, not a crash loop, and an edit starts the learner again", async () => {
     const namespace = await unanswered();
     await endLearner(namespace, 2, '{"level":30}\n--task-dir /opt/longrun-tasks/diamonds: there is no such task\n');
     const refused = await eventually(async () => {

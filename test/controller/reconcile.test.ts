@@ -58,7 +58,7 @@ after(() => world?.stop());
 const { answers, conditionOf, hasActors, hasEvent, start } = stepsIn(() => world);
 
 describe("reconcile", { skip, concurrency: 6 }, () => {
-  test("makes every child, owned by the run, under the restricted level", async () => {
+  test("the controller makes every child, owned by the run", async () => {
     const { namespace, run } = await start({ actors: { min: 1, slots: 2 } });
     const names = async (resource: typeof SECRET) =>
       (await world.list(resource, namespace)).map((it) => it.metadata.name);
@@ -98,7 +98,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.podsOf(namespace, "run", "actor")).length === 1);
   });
 
-  test("what somebody changed or deleted is repaired, and told", async () => {
+  test("the controller repairs children that somebody changed or deleted, and records an event", async () => {
     const { namespace } = await start();
     const key = { namespace, name: "run-learner" };
     // Waits for the controller's own next write to the Deployment, which would revert the change without an event.
@@ -130,7 +130,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     });
   });
 
-  test("an actor's certificate is made again where it was lost, is in its name, and goes with its Job", async () => {
+  test("an actor's certificate names the actor, is made again if it is lost, and is deleted with the actor's Job", async () => {
     const { namespace } = await start({ actors: { min: 1 } });
     const secret = async (name: string) =>
       (await world.list(SECRET, namespace)).find(({ metadata }) => metadata.name === name) as Secret | undefined;
@@ -174,7 +174,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.ok(writes.length <= 1, JSON.stringify(writes));
   });
 
-  test("deletion takes a checkpoint where the volume stays; the rest goes", async () => {
+  test("deletion waits for a checkpoint if the volume stays, and deletes the other children", async () => {
     const { namespace, run, learner } = await start({ actors: { min: 1 } });
     await eventually(async () => (await world.run(namespace, "run"))?.metadata.finalizers?.includes(FINALIZER));
     await world.client.delete(TRAINING_RUN, { namespace, name: "run" }, { uid: run.metadata.uid! });
@@ -203,7 +203,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^VolumeNameTaken: volume run-data is of an earlier run/);
   });
 
-  test("deletion with retain Never needs nobody's leave", async () => {
+  test("deletion with retain Never does not wait for the learner", async () => {
     const { namespace, run, learner } = await start({ learner: { storage: { retain: "Never" } } });
     assert.equal((await world.run(namespace, "run"))?.metadata.finalizers, undefined);
     await world.client.delete(TRAINING_RUN, { namespace, name: "run" }, { uid: run.metadata.uid! });
@@ -215,7 +215,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     }, 60);
   });
 
-  test("objects that are somebody else's are not taken over", async () => {
+  test("the controller does not take over objects of somebody else", async () => {
     const namespace = await world.namespace();
     const data = { "trainingrun.yaml": "mine" };
     await world.client.create(CONFIG_MAP, { metadata: { namespace, name: "run-config" }, data } as never);
@@ -275,7 +275,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     await answers(namespace);
   });
 
-  test("initFrom takes a restored claim by its label, where the run that it is of is not there", async () => {
+  test("initFrom finds a restored claim by its label if the run that it belonged to does not exist", async () => {
     const namespace = await world.namespace();
     const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
     const metadata = { namespace, name: "from-snapshot", labels: { [RUN]: "saved" } };
@@ -304,7 +304,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
   });
 });
 
-test("when nothing changes nothing is written, and a controller that starts anew writes nothing", {
+test("the controller writes nothing while nothing changes, and nothing after a restart", {
   skip,
 }, async () => {
   await sleep(Math.max(0, quietFrom.atMs + QUIET_SECONDS * 1000 - performance.now()));
@@ -318,7 +318,7 @@ test("when nothing changes nothing is written, and a controller that starts anew
   assert.equal((await world.actors(quiet, "quiet")).length, 2);
 });
 
-test("longrun controller: a process that is ready, reconciles its namespaces alone, and stops when it is told", {
+test("longrun controller gets ready, reconciles its namespaces alone, and stops on SIGTERM", {
   skip,
 }, async () => {
   await operator.stop();
