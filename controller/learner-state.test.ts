@@ -18,61 +18,61 @@ import { at, deploymentOf, linkOf, NOW_MS, runOf } from "./run.fixture.ts";
 const { Phase } = messages;
 
 const CASES: StateCase[] = [
-  ["it answers", { ...runsSince(5), link: linkOf({ phase: Phase.TRAINING }) }, "Connected", /answers/],
-  ["nothing is there yet", {}, "LearnerStarting", /is being made/],
+  ["the learner answers", { ...runsSince(5), link: linkOf({ phase: Phase.TRAINING }) }, "Connected", /answers/],
+  ["no object exists yet", {}, "LearnerStarting", /is being made/],
   [
-    "a pod is wanted since now",
+    "the pod is being made",
     { deployment: deploymentOf(1) },
     "LearnerStarting",
     /pod is being made/,
     { podlessSinceMs: NOW_MS - 5000 },
   ],
   [
-    "nobody makes its pod",
+    "nobody makes the pod",
     { deployment: deploymentOf(1) },
     "PodNotCreated",
     /kube-controller-manager/,
     { podlessSinceMs: NOW_MS - 25_000 },
   ],
   [
-    "the one before is ending",
+    "the previous pod is ending",
     { deployment: deploymentOf(1), leavingPod: { metadata: { name: "old", deletionTimestamp: at(10) } } as never },
     "LearnerStarting",
     /is ending/,
   ],
   [
-    "the one before does not end",
+    "the previous pod does not end",
     { deployment: deploymentOf(1), leavingPod: { metadata: { name: "old", deletionTimestamp: at(-61) } } as never },
     "PodNotCreated",
     /kubectl delete pod old --force/,
   ],
   [
-    "its node does not answer",
+    "the pod's node does not answer",
     pod(silent()),
     "NodeLost",
     /^node n1 has not answered since 2025-12-31T23:50:00Z: Kubernetes deletes the learner's pod pod when/,
   ],
   [
-    "its node reports that it is not ready",
+    "the pod's node reports that the pod is not ready",
     container({ state: { running: { startedAt: at(-50) } } }),
     "LearnerNotAnswering",
     /is not ready/,
   ],
   [
-    "the node of the one before does not answer, which ends in time",
+    "the previous pod's node does not answer and the pod may still end in time",
     { deployment: deploymentOf(1), leavingPod: leavingOf(-59, silent()) },
     "NodeLost",
     /^node n1 has not answered since .*: pod old is deleted, and its node has yet to confirm/,
   ],
   [
-    "the node of the one before does not answer, and the volume stays there",
+    "the previous pod's node does not answer and keeps the volume",
     { ...pod({ phase: "Pending" }), leavingPod: leavingOf(-60, silent()) },
     "NodeLost",
     /pod old cannot end and keeps the volume: if the node is gone for good, kubectl taint nodes n1 node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute.*kubectl delete pod old --force; spec\.learner\.storage\.forceDetach: true/,
     { warning: MULTI_ATTACH },
   ],
   [
-    "the same, and the controller deletes it",
+    "the previous pod's node keeps the volume and the controller deletes the pod by force",
     {
       run: runOf({ learner: { storage: { forceDetach: true } } }),
       ...pod({ phase: "Pending" }),
@@ -82,7 +82,7 @@ const CASES: StateCase[] = [
     /keeps the volume: it is deleted by force/,
   ],
   [
-    "deleted by the taint of a lost node before its containers were ready",
+    "the taint of a lost node deleted the pod before its containers were ready",
     {
       deployment: deploymentOf(1),
       leavingPod: leavingOf(-60, {
@@ -93,13 +93,13 @@ const CASES: StateCase[] = [
     /node n1/,
   ],
   [
-    "the node of the one before is lost, and the next one runs",
+    "the previous pod's node is lost and the next pod runs",
     { ...runsSince(10), leavingPod: leavingOf(-60, silent()) },
     "LearnerStarting",
     /loads its weights/,
   ],
   [
-    "a quota",
+    "a quota forbids the pod",
     {
       deployment: {
         ...deploymentOf(1),
@@ -110,7 +110,7 @@ const CASES: StateCase[] = [
     /exceeded quota: gpus.*raise the quota/,
   ],
   [
-    "a policy",
+    "a policy forbids the pod",
     {
       deployment: {
         ...deploymentOf(1),
@@ -121,66 +121,81 @@ const CASES: StateCase[] = [
     /violates PodSecurity.*podTemplate/,
   ],
   [
-    "no GPU",
+    "no node has a free GPU",
     unscheduled("Unschedulable", "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."),
     "Unschedulable",
     /nvidia\.com\/gpu.*node with a GPU/,
   ],
   [
-    "no memory",
+    "no node has enough memory",
     unscheduled("Unschedulable", "3 Insufficient memory."),
     "Unschedulable",
     /ask for less in spec\.learner\.resources/,
   ],
   [
-    "no claim",
+    "a claim that the pod mounts does not exist",
     unscheduled("Unschedulable", 'persistentvolumeclaim "answers" not found'),
     "Unschedulable",
     /create the claim/,
   ],
-  ["a taint", unscheduled("Unschedulable", "3 node(s) had untolerated taint"), "Unschedulable", /tolerations/],
-  ["a gate", unscheduled("SchedulingGated", "Scheduling is blocked"), "SchedulingGated", /gate/],
   [
-    "no image",
+    "the pod does not tolerate a taint",
+    unscheduled("Unschedulable", "3 node(s) had untolerated taint"),
+    "Unschedulable",
+    /tolerations/,
+  ],
+  [
+    "a scheduling gate holds the pod",
+    unscheduled("SchedulingGated", "Scheduling is blocked"),
+    "SchedulingGated",
+    /gate/,
+  ],
+  [
+    "the image does not exist",
     waiting("ImagePullBackOff", "not found"),
     "ImagePullFailed",
     /image img cannot be pulled \(not found\): check spec\.learner\.image/,
   ],
   [
-    "no secret",
+    "a Secret of the container does not exist",
     waiting("CreateContainerConfigError", 'secret "token" not found'),
     "ContainerConfigError",
     /secret "token" not found/,
   ],
-  ["killed for memory", ended({ exitCode: 137, reason: "OOMKilled" }), "LearnerOutOfMemory", /limits\.memory/],
   [
-    "a crash",
+    "the learner was killed for memory",
+    ended({ exitCode: 137, reason: "OOMKilled" }),
+    "LearnerOutOfMemory",
+    /limits\.memory/,
+  ],
+  [
+    "the learner crashes",
     ended({ exitCode: 1, message: "the disk is full" }),
     "LearnerCrashing",
     /status 1 \(the disk is full\).*--previous/,
   ],
   [
-    "killed for no reason that is known",
+    "the learner was killed for an unknown reason",
     ended({ exitCode: 137, reason: "Error", message: "iteration 3" }),
     "LearnerCrashing",
     /^the learner was killed by signal 9 and starts again/,
   ],
   [
-    "killed for memory, and how often that may happen",
+    "the learner was killed for memory and the message says how often that may happen",
     ended({ exitCode: 137, reason: "OOMKilled" }),
     "LearnerOutOfMemory",
     /, failure 1 of the 20 that spec\.failurePolicy\.retries allows without a finished iteration: raise/,
   ],
-  ["loading", runsSince(10), "LearnerStarting", /loads its weights/],
-  ["loading for long", runsSince(50), "LearnerNotAnswering", /not ready.*learner\.startSeconds/],
+  ["the learner is loading", runsSince(10), "LearnerStarting", /loads its weights/],
+  ["the learner has been loading for long", runsSince(50), "LearnerNotAnswering", /not ready.*learner\.startSeconds/],
   [
-    "out of reach",
+    "the controller cannot reach the learner",
     { ...runsSince(50, true), link: { connected: false, sinceMs: NOW_MS, error: "timed out" } },
     "LearnerNotAnswering",
     /timed out.*port 7443/,
   ],
   [
-    "on its way",
+    "the container is being created",
     pod({
       phase: "Pending",
       containerStatuses: [{ name: "learner", state: { waiting: { reason: "ContainerCreating" } } }],
@@ -188,17 +203,17 @@ const CASES: StateCase[] = [
     "LearnerStarting",
     /pod is starting/,
   ],
-  ["suspended", {}, "Stopped", /suspended/, { lifecycle: { stage: "Suspended", learnerReplicas: 0 } }],
-  ["over", {}, "Stopped", /over/, { lifecycle: { stage: "Ended", learnerReplicas: 0 } }],
+  ["the run is suspended", {}, "Stopped", /suspended/, { lifecycle: { stage: "Suspended", learnerReplicas: 0 } }],
+  ["the run is over", {}, "Stopped", /over/, { lifecycle: { stage: "Ended", learnerReplicas: 0 } }],
   [
-    "at its end, the stream closed",
+    "the run is ending and the learner has closed its stream",
     { ...runsSince(50, true), link: { connected: false, sinceMs: NOW_MS } },
     "Stopped",
     /over/,
     { lifecycle: { stage: "Ending", learnerReplicas: 1 } },
   ],
   [
-    "a copy that failed",
+    "the copy of the checkpoint failed",
     {
       init: {
         metadata: { name: "quick-init" },
@@ -260,7 +275,7 @@ const CASES: StateCase[] = [
       { lifecycle: { stage: "Initialising", learnerReplicas: 0 } },
     ],
   ),
-  ["what the API server refused", {}, "Forbidden", /no/, { refused: { reason: "Forbidden", message: "no" } }],
+  ["the API server refused a write", {}, "Forbidden", /no/, { refused: { reason: "Forbidden", message: "no" } }],
 ];
 
 describe("learnerState", () => testStates(CASES));

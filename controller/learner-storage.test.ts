@@ -19,47 +19,47 @@ import { at } from "./run.fixture.ts";
 
 const CASES: StateCase[] = [
   [
-    "the volume is still attached where the pod before ends",
+    "the previous pod is ending and the volume is still attached to its node",
     { ...pod({ phase: "Pending" }), leavingPod: leavingOf(20, { phase: "Running" }), volume: claimOf({}) },
     "LearnerStarting",
     /^the volume of claim quick-data is freed when pod old on node n1 has ended$/,
     { warning: MULTI_ATTACH },
   ],
   [
-    "the pod before is gone, and its node lets the volume go",
+    "the previous pod is gone and its node detaches the volume",
     { ...young({ phase: "Pending" }, -60), volume: claimOf({}) },
     "LearnerStarting",
     /waits for its volumes to be attached and mounted \(Multi-Attach/,
     { warning: MULTI_ATTACH },
   ],
   [
-    "the volume is still attached where the pod before does not end",
+    "the previous pod does not end and the volume is still attached to its node",
     { ...pod({ phase: "Pending" }), leavingPod: leavingOf(-61, { phase: "Running" }), volume: claimOf({}) },
     "VolumeAttachedElsewhere",
     /^the volume of claim quick-data is still attached to another node \(Multi-Attach error .*\): pod old on node n1 has it/,
     { warning: MULTI_ATTACH },
   ],
   [
-    "the volume is still attached to a node of which nothing is known",
+    "the volume is still attached to an unknown node",
     { ...pod({ phase: "Pending" }), volume: claimOf({}) },
     "VolumeAttachedElsewhere",
     /after 6 minutes, or at once with kubectl taint nodes NODE/,
     { warning: MULTI_ATTACH },
   ],
   [
-    "no default StorageClass",
+    "the cluster has no default StorageClass",
     { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({}) },
     "Unschedulable",
     /: claim quick-data has no volume, and the cluster no default StorageClass: make one the default, or name one \(chart: runs\.storageClassName; in a new run: spec\.learner\.storage\.className\)$/,
   ],
   [
-    "a StorageClass that makes no volume",
+    "the StorageClass makes no volume",
     { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({ storageClassName: "fast" }) },
     "Unschedulable",
     /: claim quick-data has no volume yet: check StorageClass fast and its driver, kubectl describe pvc quick-data says more$/,
   ],
   [
-    "no volume on any node",
+    "no node has a volume for the claim",
     {
       ...unscheduled("Unschedulable", "3 node(s) didn't find available persistent volumes to bind."),
       volume: claimOf({ storageClassName: "local" }),
@@ -68,19 +68,19 @@ const CASES: StateCase[] = [
     /StorageClass local/,
   ],
   [
-    "another claim without a volume",
+    "another claim has no volume",
     { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({ volumeName: "pv-1" }) },
     "Unschedulable",
     /: a claim that it mounts has no volume: kubectl describe pvc says why$/,
   ],
   [
-    "a full volume",
+    "the volume is full",
     { ...ended({ exitCode: 73, message: "the disk of /data/run is full" }), volume: claimOf({}) },
     "VolumeFull",
     /^volume quick-data \(100Gi\) is full: raise spec\.learner\.storage\.size/,
   ],
   [
-    "a volume that is too small for the run's checkpoints",
+    "the volume is too small for the run's checkpoints",
     {
       ...ended({ exitCode: 73, message: "two do not fit; set learner.storage.size to 297Gi or more (keepLast 3)" }),
       volume: claimOf({}),
@@ -89,7 +89,7 @@ const CASES: StateCase[] = [
     /^volume quick-data \(100Gi\) is too small: two do not fit; set learner\.storage\.size to 297Gi or more \(keepLast 3\), which needs a StorageClass/,
   ],
   [
-    "a full volume that has been enlarged, and waits for its pod to end",
+    "the full volume was enlarged and waits for its pod to end",
     {
       ...ended({ exitCode: 73 }),
       volume: {
@@ -101,47 +101,47 @@ const CASES: StateCase[] = [
     /^volume quick-data \(100Gi\) is full and grows when its pod is started anew: suspend the run/,
   ],
   [
-    "a full volume, and the learner was just started again",
+    "the volume was full and the learner has just started again",
     container({ state: { running: { startedAt: at(-5) } }, lastState: { terminated: { exitCode: 73 } } }),
     "VolumeFull",
     /goes on by itself/,
   ],
   [
-    "a volume that was full, and the learner loads",
+    "the volume was full and the learner loads",
     container({ state: { running: { startedAt: at(-50) } }, lastState: { terminated: { exitCode: 73 } } }),
     "LearnerNotAnswering",
     /not ready/,
   ],
   [
-    "a volume that cannot be mounted",
+    "a volume cannot be mounted",
     pod({ phase: "Pending" }),
     "VolumeNotMounted",
     /secret "x" not found/,
     { warning: { reason: "FailedMount", note: 'MountVolume.SetUp failed: secret "x" not found' } },
   ],
   [
-    "a volume that is being attached",
+    "a volume is being attached",
     young({ phase: "Pending" }, -60),
     "LearnerStarting",
     /waits for its volumes to be attached and mounted \(AttachVolume/,
     { warning: ATTACHING },
   ],
   [
-    "a volume that is not attached after two minutes",
+    "a volume is not attached after two minutes",
     young({ phase: "Pending" }, -121),
     "VolumeNotMounted",
     /\(AttachVolume.*: check its storage driver/,
     { warning: ATTACHING },
   ],
   [
-    "what a new pod mounts does not exist",
+    "a new pod mounts a Secret that does not exist",
     young({ phase: "Pending" }, -60),
     "VolumeNotMounted",
     /create what is missing/,
     { warning: { reason: "FailedMount", note: 'MountVolume.SetUp failed: secret "x" not found' } },
   ],
   [
-    "a volume that is being made",
+    "the volume is being made",
     { ...young(unboundStatus, -60), volume: claimOf({ storageClassName: "fast" }) },
     "LearnerStarting",
     /^the pod waits for the volume of claim quick-data, which StorageClass fast makes$/,
@@ -154,7 +154,7 @@ const CASES: StateCase[] = [
   ],
   ["a claim that the spec names is missing", young(unfoundStatus, -5), "Unschedulable", /create the claim/],
   [
-    "a volume that nobody makes",
+    "nobody makes the volume",
     { ...young(unboundStatus, -60), volume: claimOf({}) },
     "Unschedulable",
     /no default StorageClass/,
