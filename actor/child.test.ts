@@ -38,7 +38,7 @@ open("left", "w").close()
 `;
 
 for (const level of ["namespaces", "landlock"] as const)
-  test(`whatever the last one was, a program has its own task, limits and seed, at ${level}`, async (context) => {
+  test(`a program gets its own task, limits and seed after another program ran in the same sandbox, at ${level}`, async (context) => {
     const sandbox = await Sandbox.start({ python, space: join(folder, level), inputs, level, warm: [] }).catch(
       (error: Error) => error.message,
     );
@@ -74,7 +74,7 @@ for (const level of ["namespaces", "landlock"] as const)
     }
   });
 
-test("of the zygote's mounts a program at namespaces has none: no other /proc below its own, no other scratch", async (context) => {
+test("a program at namespaces sees none of the zygote's mounts: no other /proc below its own, no other scratch", async (context) => {
   const sandbox = await Sandbox.start({
     python,
     space: join(folder, "mounts"),
@@ -107,7 +107,7 @@ while True:
     os.write(1, b"x" * 65536)
 `;
 
-test("while the supervisor is busy and reads nothing the zygote goes on watching", async (context) => {
+test("the zygote goes on watching its program while the supervisor is busy and reads nothing", async (context) => {
   // Without a control group, which would end the program by itself.
   const server = ForkServer.use({ python, warm: [], severalProcesses: true });
   const { pid, control } = await server.fork(60);

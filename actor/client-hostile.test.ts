@@ -85,7 +85,7 @@ describe("messages that make no sense", () => {
     "a second welcome, and nothing at all": [{ welcome: { heartbeatSeconds: 1e-9, idleSeconds: 1e-9 } }, {}],
   };
   for (const [name, sent] of Object.entries(cases))
-    test(`${name}: the next lease runs`, async () => {
+    test(`${name}: the actor runs the next lease`, async () => {
       const { learner, client, executed, lines } = await setUp();
       await learner.next("ready");
       for (const message of sent) learner.send(message);
@@ -95,7 +95,7 @@ describe("messages that make no sense", () => {
       assert.ok(JSON.stringify(lines).length < 5000);
     });
 
-  test("leases before the welcome are not taken", async () => {
+  test("an actor runs no lease that arrives before the Welcome", async () => {
     const streams: Learner["streams"] = [];
     streams.push = (...added) => {
       for (const stream of added) stream.write({ lease: { attempt: { ...attempt, execution: "early" }, task: "t" } });
@@ -107,7 +107,7 @@ describe("messages that make no sense", () => {
     assert.deepEqual(executed, ["last"]);
   });
 
-  test("drain, a thousand times, ends it once", async () => {
+  test("an actor that is told to drain a thousand times ends once", async () => {
     const { learner, ended, lines } = await setUp();
     await learner.next("ready");
     for (let times = 0; times < 1000; times++) learner.send({ drain: { reason: LONG.slice(0, 1000) } });
@@ -115,7 +115,7 @@ describe("messages that make no sense", () => {
     assert.ok(JSON.stringify(lines).length < 2000);
   });
 
-  test("a message above the largest: the stream breaks, and the next one works", async () => {
+  test("a message above the size limit breaks the stream, and the next stream works", async () => {
     const { learner, executed } = await setUp({ learner: { maxMessageBytes: 128 * MEBIBYTE } });
     await learner.next("ready");
     learner.lease("huge", { program: Buffer.alloc(64 * MEBIBYTE) });
@@ -125,8 +125,8 @@ describe("messages that make no sense", () => {
   });
 });
 
-describe("more leases than were asked for", () => {
-  test("a flood: as many run or wait as twice the slots, the others are lost at once and nothing of them is kept", async () => {
+describe("a learner that sends more leases than the actor asked for", () => {
+  test("an actor keeps at most twice as many leases as it has slots; the others are lost at once and take no memory", async () => {
     const { learner, client, executed, lines } = await setUp();
     await learner.next("ready");
     for (let index = 0; index < 1000; index++) learner.lease(`e${index}`, { program: Buffer.alloc(10_000) });
@@ -137,7 +137,7 @@ describe("more leases than were asked for", () => {
     assert.ok(lines.length < 20, `${lines.length} lines`);
   });
 
-  test("leases that are revoked at once count until their programs have ended", async () => {
+  test("revoked leases count until their programs have ended", async () => {
     const { learner, executed } = await setUp({ execute: () => new Promise(() => {}) });
     await learner.next("ready");
     for (let index = 0; index < 200; index++) learner.send({ revoke: { attempt: learner.lease(`e${index}`) } });
@@ -154,7 +154,7 @@ describe("more leases than were asked for", () => {
     assert.deepEqual(executed, ["first"]);
   });
 
-  test("an actor that drains takes what it had offered, and comes to its end", async () => {
+  test("a draining actor still runs the leases that it had offered slots for, and then ends", async () => {
     const { learner, ended, executed } = await setUp({ execute: async () => completed() });
     await learner.next("ready");
     learner.lease("before");
@@ -168,7 +168,7 @@ describe("more leases than were asked for", () => {
     assert.equal(await ended, "drained");
   });
 
-  test("results that are never acknowledged: it asks for no more, and again once some are", async () => {
+  test("an actor asks for no more leases while too many results are not acknowledged, and asks again once some are", async () => {
     const { learner, client } = await setUp({ heldPerSlot: 3, execute: async () => completed() });
     await learner.next("ready");
     const attempts = Array.from({ length: 30 }, (_, index) => `e${index}`);
@@ -186,7 +186,7 @@ describe("more leases than were asked for", () => {
     assert.equal((await learner.next("ready", before + 2)).freeSlots, 2);
   });
 
-  test("submissions that are never acknowledged, by their bytes", async () => {
+  test("an actor asks for no more leases while the submissions that are not acknowledged hold too many bytes", async () => {
     const { learner, client } = await setUp({
       heldBytes: 100_000,
       execute: async () => completed(randomBytes(60_000)),
@@ -202,9 +202,9 @@ describe("more leases than were asked for", () => {
   });
 });
 
-describe("what a learner says of time", () => {
+describe("nonsensical intervals from a learner", () => {
   for (const heartbeatSeconds of [0, -1, Number.NaN, 1e-9, 1e308, Number.POSITIVE_INFINITY])
-    test(`a heartbeat every ${heartbeatSeconds} s is no flood of them`, async () => {
+    test(`heartbeatSeconds ${heartbeatSeconds} does not make the actor send a flood of heartbeats`, async () => {
       const { learner } = await setUp({ learner: { welcome: { heartbeatSeconds } } });
       await learner.next("ready");
       await sleep(400);
@@ -212,14 +212,14 @@ describe("what a learner says of time", () => {
     });
 
   for (const idleSeconds of [0, -1, Number.NaN, 1e308, 2 ** 31, Number.POSITIVE_INFINITY])
-    test(`idle after ${idleSeconds} s is not idle at once`, async () => {
+    test(`idleSeconds ${idleSeconds} does not make the actor leave at once`, async () => {
       const { learner, executed } = await setUp({ learner: { welcome: { heartbeatSeconds: 5, idleSeconds } } });
       await learner.next("ready");
       await sleep(100);
       await worksOn(learner, executed);
     });
 
-  test("a stream that ends after each welcome: the pauses grow all the same, and few lines are logged", async () => {
+  test("the pauses between streams grow and few lines are logged when each stream ends after its Welcome", async () => {
     const { learner, lines } = await setUp({ maxReconnectSeconds: 5, random: () => 0 });
     for (const end = performance.now() + 2000; performance.now() < end; await sleep(10))
       if (learner.count("ready") > 0) for (const stream of learner.streams.splice(0)) stream.end();
@@ -229,8 +229,8 @@ describe("what a learner says of time", () => {
   });
 });
 
-describe("what is sent to a learner", () => {
-  test("that does not read: one heartbeat waits for it, not all", async () => {
+describe("messages to a learner", () => {
+  test("only one heartbeat waits for a learner that does not read", async () => {
     const { learner } = await setUp({ execute: async () => completed(randomBytes(4 * MEBIBYTE)) });
     await learner.next("heartbeat");
     learner.streams[0]!.pause();

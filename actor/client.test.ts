@@ -69,7 +69,7 @@ const completed = (submission?: Buffer): ExecutionResult => ({
 });
 
 describe("one execution", () => {
-  test("a learner of before, which says what programs import, is understood", async () => {
+  test("an actor understands an older learner, which still lists what programs import", async () => {
     const warm = (field: number) => ({ $unknowns: [Uint8Array.of((field << 3) | 2, 3, 0x0a, 1, 0x61)] }); // { modules: ["a"] }
     const welcome = { heartbeatSeconds: 0.05, leaseSeconds: 1, idleSeconds: 0, ...warm(7) };
     const { learner, started } = await setUp({ learner: { welcome } });
@@ -116,7 +116,7 @@ describe("one execution", () => {
     assert.equal(client.held, 0);
   });
 
-  test("an empty submission is one, and none is none", async () => {
+  test("an empty submission differs from a missing one", async () => {
     const { learner, started } = await setUp();
     await learner.next("ready");
     learner.lease("empty");
@@ -128,7 +128,7 @@ describe("one execution", () => {
     assert.equal((await learner.next("result", 2)).submission ?? null, null);
   });
 
-  test("a lease that comes twice runs once", async () => {
+  test("a lease that arrives twice runs once", async () => {
     const { learner, client, started } = await setUp();
     await learner.next("ready");
     learner.lease("e1");
@@ -152,7 +152,7 @@ describe("one execution", () => {
     assert.equal(client.held, 0);
   });
 
-  test("submissions go one after the other; one that the learner has no room for is sent again later", async () => {
+  test("submissions are sent one after the other; a submission that the learner has no room for is sent again later", async () => {
     const { learner, client, started } = await setUp({ random: () => 0 });
     await learner.next("ready");
     const [first, second] = [
@@ -198,7 +198,7 @@ describe("a broken stream", () => {
     assert.equal((await learner.next("result")).attempt.execution, "e1");
   });
 
-  test("what was finished while it was broken, or not acknowledged before, is sent again after it", async () => {
+  test("results that were finished during the break, or not acknowledged before it, are sent after it", async () => {
     const { learner, client, started } = await setUp();
     await learner.next("ready");
     const first = learner.lease("unacknowledged");
@@ -245,7 +245,7 @@ describe("a broken stream", () => {
     assert.equal(client.held, 0);
   });
 
-  test("it dials on while nobody listens, and a stranger's certificate does not end it either", async () => {
+  test("the actor keeps dialling while nobody listens or while the certificate is a stranger's", async () => {
     const { learner, client } = await setUp({ tlsDirectory: await strangersTls.actor("actor-0") });
     await sleep(700);
     assert.equal(learner.received.length, 0);
@@ -253,8 +253,8 @@ describe("a broken stream", () => {
   });
 });
 
-describe("being told", () => {
-  test("revoke kills the program and nothing is handed in", async () => {
+describe("commands of the learner", () => {
+  test("a revoked program is killed and its result is not handed in", async () => {
     const { learner, client, started } = await setUp();
     await learner.next("ready");
     const attempt = learner.lease("e1");
@@ -266,7 +266,7 @@ describe("being told", () => {
     assert.equal(learner.count("result"), 0);
   });
 
-  test("drain finishes what runs, hands it in, says Drained and ends; it asks for nothing more", async () => {
+  test("a draining actor finishes its programs, hands them in, sends Drained and ends; it asks for no more leases", async () => {
     const { learner, ended, started } = await setUp();
     await learner.next("ready");
     const attempt = learner.lease("e1");
@@ -282,13 +282,13 @@ describe("being told", () => {
     assert.equal(learner.count("ready"), 1);
   });
 
-  test("without a lease for idleSeconds it leaves", async () => {
+  test("an actor without a lease for idleSeconds leaves", async () => {
     const { learner, ended } = await setUp({ learner: { welcome: { heartbeatSeconds: 5, idleSeconds: 0.2 } } });
     await learner.next("ready");
     assert.equal(await ended, "idle");
   });
 
-  test("a running program keeps it from being idle", async () => {
+  test("an actor with a running program is not idle", async () => {
     const { learner, client, started } = await setUp({
       learner: { welcome: { heartbeatSeconds: 5, idleSeconds: 0.15 } },
     });
@@ -299,7 +299,7 @@ describe("being told", () => {
     assert.equal(client.held, 1);
   });
 
-  test("where somebody else decides how many actors there are, it stays idle", async () => {
+  test("an idle actor stays where the controller decides how many actors there are", async () => {
     const { learner, client } = await setUp({
       leavesWhenIdle: false,
       learner: { welcome: { heartbeatSeconds: 5, idleSeconds: 0.05 } },
@@ -316,7 +316,7 @@ describe("being told", () => {
     [grpc.status.INVALID_ARGUMENT, "refused"],
     [grpc.status.FAILED_PRECONDITION, "packages"],
   ] as const)
-    test(`${grpc.status[refusal]} in answer to Hello ends it with what the learner said`, async () => {
+    test(`${grpc.status[refusal]} in answer to Hello ends the actor with the learner's message`, async () => {
       const { ended } = await setUp({ learner: { refusal } });
       await assert.rejects(ended, { code, message: /go away/ });
     });
@@ -334,7 +334,7 @@ describe("being told", () => {
     assert.equal(learner.count("ready"), 1);
   });
 
-  test("a drained actor whose learner stays away gives its results up in the end", async () => {
+  test("a drained actor whose learner stays away gives up its results after a while", async () => {
     const { learner, client, ended, started } = await setUp({ handInSeconds: 0.1 });
     await learner.next("ready");
     learner.lease("e1");
@@ -347,8 +347,8 @@ describe("being told", () => {
   });
 });
 
-describe("being asked to stop", () => {
-  test("it says so, lets programs run on, and hands them in", async () => {
+describe("an actor that is asked to stop", () => {
+  test("the actor tells the learner, lets its programs finish and hands them in", async () => {
     const { learner, client, ended, started } = await setUp({ finishSeconds: 60 });
     await learner.next("ready");
     const attempt = learner.lease("e1");
@@ -364,7 +364,7 @@ describe("being asked to stop", () => {
     assert.equal(await ended, "drained");
   });
 
-  test("what is not finished after finishSeconds is given back, what is finished is handed in", async () => {
+  test("unfinished programs are given back after finishSeconds, finished programs are handed in", async () => {
     const { learner, client, ended, started } = await setUp({ finishSeconds: 0.2 });
     await learner.next("ready");
     const attempts = [
@@ -386,7 +386,7 @@ describe("being asked to stop", () => {
     assert.equal(await ended, "drained");
   });
 
-  test("a lease that was on its way is given back", async () => {
+  test("a lease that arrives after the stop signal is given back", async () => {
     const { learner, client, started } = await setUp({ finishSeconds: 60 });
     await learner.next("ready");
     learner.lease("e1");
@@ -397,7 +397,7 @@ describe("being asked to stop", () => {
     assert.deepEqual([attempt.execution, outcome, disrupted], ["e2", messages.Outcome.LOST, true]);
   });
 
-  test("a learner that replaces the one that was told hears it, too", async () => {
+  test("a new learner is told of the stop as well", async () => {
     const { learner, client, started } = await setUp({ finishSeconds: 60 });
     await learner.next("ready");
     learner.lease("e1");
@@ -430,7 +430,7 @@ describe("being asked to stop", () => {
     assert.equal(await other.ended, "stopped");
   });
 
-  test("without a learner for handInSeconds it does not run programs for nobody", async () => {
+  test("an actor without a learner for handInSeconds stops its programs", async () => {
     const { learner, client, ended, started } = await setUp({ finishSeconds: 60, handInSeconds: 0.2 });
     await learner.next("ready");
     learner.lease("e1");

@@ -68,7 +68,7 @@ describe("version 2", () => {
     assert.equal(group.oomKills(), 2);
   });
 
-  test("beside a group that has no limit of its own, where the one above passes controllers on", () => {
+  test("the group is made beside a group without a limit, if the parent passes its controllers on", () => {
     const files = { ...parent("user/"), ...parent("user/session/", "", "max") };
     const { place, groupsIn } = hierarchy(files, "0::/user/session\n", V2);
     // The kernel refuses to delegate controllers from a group with processes; here the file simply stays unchanged.
@@ -79,7 +79,7 @@ describe("version 2", () => {
     assert.equal(groupsIn("user/session").length, 0);
   });
 
-  test("never out of a group that has a limit", () => {
+  test("the actor never leaves a group that has a limit", () => {
     const files = { ...parent("user/"), ...parent("user/session/", "", "1000") };
     const { place, groupsIn, root } = hierarchy(files, "0::/user/session\n", V2);
     rmSync(join(root, "user/session/cgroup.subtree_control"));
@@ -118,7 +118,7 @@ test("version 1: memory and pids are apart", () => {
   assert.equal(group.oomKills(), 3);
 });
 
-test("groups of actors that are dead go, those of living ones stay", async () => {
+test("the groups of dead actors are removed, the groups of living actors stay", async () => {
   const ended = spawn("true");
   await new Promise((resolve) => ended.once("exit", resolve));
   const { place, root } = hierarchy(parent(""), "0::/\n", V2);
@@ -129,7 +129,7 @@ test("groups of actors that are dead go, those of living ones stay", async () =>
   assert.equal(existsSync(join(root, "longrun-1-x")), true);
 });
 
-test("on this machine: a process that takes more than its group has is killed and counted", async (context) => {
+test("a process that exceeds its group's memory on this machine is killed and counted", async (context) => {
   const group = ControlGroup.make();
   if (!group) return context.skip("no control group can be made here: needs root or a delegated group");
   try {

@@ -45,14 +45,14 @@ describe("parseCpus", () => {
   for (const [text, expected] of cases) test(`${text}`, () => assert.deepEqual(parseCpus(text), expected));
 });
 
-test("shareCpus gives each slot its own where there are enough", () => {
+test("shareCpus gives each slot its own processors if there are enough", () => {
   assert.deepEqual(shareCpus([0, 1, 2, 3], 1, 2), { cpus: [2, 3], cpusPerSlot: 2 });
   assert.deepEqual(shareCpus([0, 1, 2], 2, 3), { cpus: [2], cpusPerSlot: 1 });
   assert.deepEqual(shareCpus([5], 1, 2), { cpus: [5], cpusPerSlot: 1 });
   assert.deepEqual(shareCpus(undefined, 0, 2), { cpus: undefined, cpusPerSlot: 1 });
 });
 
-test("limits of a lease: zero and absent are the default, 64-bit objects are numbers", () => {
+test("zero and absent limits of a lease mean the default, and 64-bit objects become numbers", () => {
   const long = { toString: () => "123" };
   const limits = limitsOf({ timeoutSeconds: 0, memoryBytes: long, outputBytes: null });
   assert.deepEqual(limits, { ...DEFAULT_LIMITS, memoryBytes: 123 });

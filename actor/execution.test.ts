@@ -81,7 +81,7 @@ describe("judge", () => {
     });
 });
 
-test("what is printed beyond outputBytes ends the program; it is not kept, and its markers do not count", async () => {
+test("a program that prints more than outputBytes is ended; the excess is not kept and its markers do not count", async () => {
   const nonce = "0123456789abcdef".repeat(2);
   const allowed = `${nonce}:loaded data\n`;
   for (const chunks of [[`${allowed}${nonce}:trained model\n`], [allowed, `${nonce}:trained model\n`]]) {
@@ -108,7 +108,7 @@ test("what is printed beyond outputBytes ends the program; it is not kept, and i
 const AUTOGROUP = "/proc/self/autogroup";
 const skip = !existsSync(AUTOGROUP) && `there is no ${AUTOGROUP}, by which the zygote is starved here`;
 
-test("a duration has all of the program, also where the zygote gets hardly any of the processor", {
+test("a duration covers the whole program even if the zygote gets hardly any processor time", {
   skip,
 }, async () => {
   const space = mkdtempSync(join(tmpdir(), "lr-starved-"));

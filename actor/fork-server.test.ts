@@ -44,7 +44,7 @@ async function gone(pid: number): Promise<void> {
 }
 
 describe("sandboxes of one machine", () => {
-  test("share a process where they want the same packages, in any order, and it ends with the last of them", async () => {
+  test("share a process if they want the same packages in any order; the process ends with the last sandbox", async () => {
     const [first, second] = await Promise.all([start(["numpy", "joblib"]), start(["joblib", "numpy", "numpy"])]);
     const other = await start([]);
     const severalProcesses = await start(["numpy", "joblib"], { level: "none" });
@@ -67,7 +67,7 @@ describe("sandboxes of one machine", () => {
     for (const pid of others) await gone(pid);
   });
 
-  test("hold what is imported once", async () => {
+  test("share the memory of imported packages", async () => {
     const sandboxes = await Promise.all([start(["pandas"]), start(["pandas"]), start(["pandas"])]);
     const own = (pid: number) =>
       Number(/^Private_Dirty:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))![1]) / 1024;
@@ -77,7 +77,7 @@ describe("sandboxes of one machine", () => {
     for (const sandbox of sandboxes) assert.ok(own(sandbox.pid!) < 10, `${own(sandbox.pid!)} MiB of a slot's own`);
   });
 
-  test("have nothing of each other's connections", async () => {
+  test("cannot use each other's connections", async () => {
     const sandboxes = [await start([]), await start([])];
     for (const sandbox of sandboxes) {
       assert.equal((await run(sandbox, "pass")).outcome, "completed");
@@ -89,7 +89,7 @@ describe("sandboxes of one machine", () => {
     }
   });
 
-  test("nobody else can connect, of the same user or not", async () => {
+  test("accept no connection from anybody else, whichever user it is", async () => {
     const sandbox = await start([]);
     const socket = optionOf(parentOf(sandbox), "--fork-server");
     const connect = (before: string) => {
@@ -107,7 +107,7 @@ print(connection.recv(4))`;
     assert.equal((await run(sandbox, "pass")).outcome, "completed");
   });
 
-  test("one that is deaf is killed all the same when it is stopped", async () => {
+  test("are killed when they are stopped, even if they do not react", async () => {
     const sandbox = await start([]);
     process.kill(sandbox.pid!, "SIGSTOP");
     await sandbox.stop();
@@ -130,7 +130,7 @@ print(connection.recv(4))`;
     assert.equal((await run(next, "pass")).outcome, "completed");
   });
 
-  test("directories of actors that were killed go, those of actors that live stay", async () => {
+  test("of killed actors lose their directories; the directories of living actors stay", async () => {
     const { pid: ended } = spawnSync("true");
     const names = [`longrun-sandbox-${ended}-x`, `longrun-sandbox-${process.ppid}-x`, "longrun-sandbox-x"];
     const [dead, ...alive] = names.map((name) => join(tmpdir(), name));
@@ -146,7 +146,7 @@ print(connection.recv(4))`;
     }
   });
 
-  test("a Python that does not start, or is late, says so", async () => {
+  test("report a Python that does not start or starts late", async () => {
     await assert.rejects(start([], { python: "/bin/false" }), /did not start: its process ended/);
     await assert.rejects(
       start([], { python: join(folder, "none") }),

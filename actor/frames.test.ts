@@ -17,7 +17,7 @@ function joined(list: { kind: string; payload: Uint8Array }[]) {
   return whole;
 }
 
-test("what was encoded is read, however the bytes are cut", () => {
+test("frames are decoded however their bytes are cut", () => {
   fc.assert(
     fc.property(frames, fc.integer({ min: 1, max: 100 }), (list, chunkBytes) => {
       const bytes = Buffer.concat(list.map(({ kind, payload }) => encodeFrame(kind, payload)));
@@ -35,7 +35,7 @@ test("a frame above 1 MiB is refused at its header", () => {
   assert.throws(() => [...new FrameReader().push(header)], RangeError);
 });
 
-test("output is passed on as it comes, other frames once they are whole", () => {
+test("output is passed on as it arrives, other frames once they are complete", () => {
   const reader = new FrameReader();
   const bytes = Buffer.concat([encodeFrame("O", "abcdef"), encodeFrame("D", "gh")]);
   const steps = [0, 3, 7, 12, 17].map((start, index, starts) =>

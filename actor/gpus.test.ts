@@ -108,7 +108,7 @@ for (const level of ["namespaces", "landlock"] as const)
       assert.equal("CUDA_VISIBLE_DEVICES" in before.environment, false);
     });
 
-    test("that take too much memory are ended by the look at it", async (context) => {
+    test("are ended when the watch sees that they take too much memory", async (context) => {
       if (skipped) return context.skip(skipped);
       const space = join(folder, "space");
       const options = { python, space, inputs: {}, warm: [], level, gpus: [0], gpuPlaces, startSeconds: 60 };
@@ -126,7 +126,7 @@ for (const level of ["namespaces", "landlock"] as const)
       await sandbox.stop();
     });
 
-    test("that are to have a GPU which is not there, or not for everybody, are refused with the file", async (context) => {
+    test("are refused if their GPU is missing or not readable by everybody, and the message names the device file", async (context) => {
       if (skipped) return context.skip(skipped);
       assert.match(await look({ level, gpus: [0, 7], gpuPlaces }), /dev\/nvidia7 is not a device .* \(--gpus, spec/);
       chmodSync(join(devices, "nvidia0"), 0o600);
@@ -156,7 +156,7 @@ test("in a container programs use the GPUs that are there", async (context) => {
   }
 });
 
-test("each device is one rule more, for files alone; the others are what they are without", () => {
+test("each device adds one rule for files and leaves the other rules unchanged", () => {
   const code = `
 import sys; sys.path.insert(0, ${JSON.stringify(join(import.meta.dirname, "sandbox"))})
 import landlock
@@ -176,7 +176,7 @@ print([int.from_bytes(rule[1][:8], "little") for rule in two[4:6]], [int.from_by
   assert.equal(stdout.trim(), "[32774, 32774] [6]", stderr);
 });
 
-test("GPUs are shared out: each slot its own, or shared", () => {
+test("each slot gets GPUs of its own, or all slots share them", () => {
   const shares = (gpus: number[], count: number) =>
     Array.from({ length: count }, (_, slot) => shareGpus(gpus, slot, count));
   assert.deepEqual(shares([], 2), [[], []]);
@@ -193,7 +193,7 @@ test("GPUs are shared out: each slot its own, or shared", () => {
   assert.match(describeGpus([["nvidia0"], ["nvidia0"]])!, /shared between slots/);
 });
 
-test("the command line: numbers, and in a pod none", () => {
+test("the command line takes numbers of GPUs, and none in a pod", () => {
   const common = ["--learner", "h:1", "--tls", "t", "--name", "n"];
   const machine = [...common, "--task-dir", "d", "--python", "p", "--scratch", "s"];
   assert.throws(() => parseOptions([...machine, "--gpus", "x"]), /--gpus: "x" is not a number or a range/);

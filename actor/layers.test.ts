@@ -35,7 +35,7 @@ describe("what is missing", () => {
   for (const [name, info, missing] of cases) test(name, () => assert.deepEqual(layersOf(info).missing, missing));
 });
 
-test("one line says what is applied and what not, and what that means", () => {
+test("one line names the layers that are applied, those that are missing, and what that means", () => {
   const all = "namespaces + own user + control group (v2) + rlimits + no capabilities + Landlock ABI 7 + seccomp";
   assert.equal(describeIsolation(laptop), `namespaces: ${all}; nothing is missing`);
   assert.match(

@@ -69,7 +69,7 @@ test("the largest limits are those that a TrainingRun can have", () => {
   }
 });
 
-test("an attempt that a learner would not take back is none", () => {
+test("an attempt that a learner would not accept is refused", () => {
   assert.deepEqual(parseAttempt(attempt), attempt);
   const long = "e".repeat(1 << 20);
   for (const change of [

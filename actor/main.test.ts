@@ -146,7 +146,7 @@ for (const level of ["namespaces", "landlock"])
       assert.deepEqual(readdirSync(scratch), [], "scratch is removed");
     });
 
-    test("SIGKILL of the actor, or of a zygote, leaves no process behind", async (context) => {
+    test("leaves no process behind when it or a zygote gets SIGKILL", async (context) => {
       const { learner, actor, log } = await startActor(["--isolation", level]);
       const hello = await Promise.race([learner.next("hello", 1, () => true, 60), exitOf(actor).then(() => undefined)]);
       if (!hello) return context.skip(log());
@@ -288,7 +288,7 @@ describe("a disk that is full or read-only, at landlock", () => {
     }
   });
 
-  test("where there is none again the actor leaves, and says why", async (context) => {
+  test("an actor whose disk stays full leaves and says why", async (context) => {
     if (!mounted()) return context.skip("needs root, to mount a small disk");
     try {
       const readOnly = () => spawnSync("mount", ["-o", "remount,ro", disk]);

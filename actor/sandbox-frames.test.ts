@@ -171,7 +171,7 @@ describe("frames of a zygote that was taken over", () => {
     ["a connection that breaks in a frame", (connection) => connection.end(X.subarray(0, 9)), /its connection ended/],
   ];
   for (const [name, lie, detail] of broken)
-    test(`${name}: given up in time, and lost`, async () => {
+    test(`${name}: the sandbox is given up in time and the execution is lost`, async () => {
       const { result, seconds, alive, liar } = await lied(lie);
       const ended = /killed program/.test(String(detail)) ? ["timedOut", "outputLimit"] : ["lost"];
       assert.ok(ended.includes(result.outcome), `${result.outcome} ${result.detail}`);
@@ -181,7 +181,7 @@ describe("frames of a zygote that was taken over", () => {
       assert.ok(liar.heard.split("K").length - 1 <= 1, liar.heard);
     });
 
-  test("what it says of itself is no more than the machine can do", async () => {
+  test("a zygote cannot report more time or memory than the machine has", async () => {
     const much = { ...END, status: 255, signal: 0, cpuSeconds: 1e308, peakMemoryBytes: 1e308, seconds: 1e308 };
     const { result, seconds } = await lied([S, frame("X", much), E, F]);
     assert.deepEqual([result.outcome, result.exitStatus, result.peakMemoryBytes], ["failed", 255, totalmem()]);
@@ -196,7 +196,7 @@ describe("frames of a zygote that was taken over", () => {
     assert.ok(most > 0 && most < 100, `${most} s`);
   });
 
-  test("frames after the last one: the result counts, the sandbox is given up", async () => {
+  test("frames after the last one make the actor give up the sandbox, and the result counts", async () => {
     const { result, alive } = await lied([S, X, E, F, S]);
     assert.deepEqual([result.outcome, alive], ["completed", false]);
   });
@@ -216,7 +216,7 @@ describe("frames of a zygote that was taken over", () => {
     hasty.close();
   });
 
-  test("byte by byte it is an execution like any other", async () => {
+  test("frames that arrive byte by byte make an execution like any other", async () => {
     const { result, alive } = await lied(
       async (connection) => {
         for (const byte of Buffer.concat([S, frame("O", "out"), X, announced(3), frame("D", "abc"), F])) {
@@ -231,7 +231,7 @@ describe("frames of a zygote that was taken over", () => {
     assert.deepEqual([outcome, String(terminalOutput), String(submission), alive], ["completed", "out", "abc", true]);
   });
 
-  test("whoever does not read its programs gets no more of them", async () => {
+  test("a zygote that does not read its programs gets no more of them", async () => {
     const program = Buffer.concat([REQUEST.program, Buffer.alloc(4 * MEBIBYTE)]);
     const { result, alive } = await lied(
       (connection) => {
@@ -267,7 +267,7 @@ describe("a hello", () => {
       liar.close();
     });
 
-  test("with 100,000 of everything, or with other types, keeps what is allowed", async () => {
+  test("with 100,000 entries or with wrong types keeps only what is allowed", async () => {
     const lists: unknown[] = [
       Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`n${index}`, "1"])),
       Array.from({ length: 100_000 }, () => "a"),
@@ -309,7 +309,7 @@ describe("a hello", () => {
   });
 });
 
-describe("what frames cost", () => {
+describe("the cost of frames", () => {
   let collectGarbage: () => void;
   before(() => {
     setFlagsFromString("--expose-gc");
@@ -422,7 +422,7 @@ const manner = fc.record({
   ends: fc.boolean(),
 });
 
-test("any bytes: one bounded result in time; the neighbour, the timers and the process are as before", async () => {
+test("any bytes give one bounded result in time and leave the neighbour, the timers and the process alone", async () => {
   const faults: unknown[] = [];
   const note = (fault: unknown) => faults.push(fault);
   process.on("unhandledRejection", note).on("uncaughtExceptionMonitor", note);

@@ -98,7 +98,7 @@ describe("what a zygote may say", () => {
     ["an error in the midst of it", [frame("S"), frame("H", { error: "y".repeat(9000) })], /^.{0,600}$/],
   ];
   for (const [name, answer, detail] of lies)
-    test(`${name}: the sandbox is given up, the execution lost`, async () => {
+    test(`${name}: the sandbox is given up and the execution is lost`, async () => {
       const { sandbox, result } = await answered(answer);
       assert.equal(result.outcome, "lost", result.detail);
       assert.match(result.detail, detail);
@@ -130,7 +130,7 @@ describe("what a zygote may say", () => {
       assert.ok(longest < 60_000, `${longest} µs`);
     });
 
-  test("of a zygote that sends faster than we read no turn of the event loop takes more than 256 KiB", async () => {
+  test("no turn of the event loop reads more than 256 KiB from a zygote that sends faster than the actor reads", async () => {
     const socket = join(folder, `${sockets++}.sock`);
     const output = `for (let sent = 0; sent < 16; sent++) connection.write(Buffer.concat([output, Buffer.alloc(1 << 20, "a")]))`;
     const text = `require("node:net").createServer((connection) => {
@@ -196,7 +196,7 @@ describe("what a zygote may say", () => {
     assert.deepEqual([result.outcome, result.detail], ["failed", "exit status 1"]);
   });
 
-  test("a hello with much in it keeps a little, and one with nothing is refused in one line", async () => {
+  test("a large Hello is cut to the allowed size, and an empty one is refused in one line", async () => {
     const versions = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`n${i}`.repeat(50), "v".repeat(99_9)]));
     const packages = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`n${i}`, "1"]));
     const much = await zygote(
@@ -217,8 +217,8 @@ describe("what a zygote may say", () => {
   });
 });
 
-describe("whose fault it is", () => {
-  test("a sandbox that ends under a program says so; one that we stop, or that ended before the start, does not", async (t) => {
+describe("blame for a failure", () => {
+  test("a sandbox that ends during a program is to blame; a sandbox that was stopped, or ended before the start, is not", async (t) => {
     const { socket, server } = await zygote(frame("H", HELLO), [frame("S")]);
     t.after(() => server.close());
     const start = () => Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
@@ -237,7 +237,7 @@ describe("whose fault it is", () => {
     assert.deepEqual([early.outcome, early.sandboxBroke], ["lost", false]);
   });
 
-  test("a full disk is not the program's: lost, and the sandbox is given up to be tried again", async () => {
+  test("a full disk is not the program's fault: the attempt is lost and the sandbox is started again", async () => {
     const failed = { ...END, status: 1, diskFull: true, report: '{"exception":"OSError","line":3,"memory":false}' };
     const { sandbox, result } = await answered([frame("S"), frame("X", failed), frame("E", NONE), frame("F")]);
     assert.equal(result.outcome, "lost");

@@ -68,7 +68,7 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
     return answer(filters[level]!, architecture, numbers[name]!, args);
   };
   describe(`the filter of ${machine}`, () => {
-    test("a call that is on no list does not exist, whatever its number is", () => {
+    test("a system call that is on no list does not exist, whatever its number is", () => {
       const listed = new Set([...told.allowed, ...told.refused, ...told.silent].map((name) => numbers[name]));
       for (const level of Object.keys(filters))
         for (let number = 0; number < 2000; number++)
@@ -76,14 +76,14 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
             assert.equal(answer(filters[level]!, architecture, number), ENOSYS, `${level} ${number}`);
     });
 
-    test("what is refused is refused, what is silent is silent, everywhere", () => {
+    test("system calls are refused or ignored in the same way at every level", () => {
       for (const level of Object.keys(filters)) {
         for (const name of told.refused) if (name in numbers) assert.equal(ask(level, name), EPERM, name);
         for (const name of told.silent) assert.equal(ask(level, name), 0, name);
       }
     });
 
-    test("what programs need is allowed", () => {
+    test("the system calls that programs need are allowed", () => {
       for (const level of Object.keys(filters))
         for (const name of [
           "read",

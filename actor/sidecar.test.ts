@@ -1,69 +1,17 @@
-/** Tests the setup of a pod: a supervisor connects to zygotes that listen, each in a container of its own. */
+/** Tests a zygote that listens in a container of its own, and a supervisor that connects to it. */
 import assert from "node:assert/strict";
-import { type ChildProcess, fork, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, afterEach, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { writeRunCertificates } from "../proto/certificates.ts";
-import type { Limits } from "../proto/execution.ts";
+import { after, before, describe, test } from "node:test";
 import type { IsolationLevel } from "../proto/isolation.ts";
-import { messages } from "../proto/service.ts";
 import { descendants } from "./descendants.fixture.ts";
-import { type ExecutionResult, execute } from "./execution.ts";
 import { startIsolated } from "./isolation.ts";
-import { Learner } from "./learner.fixture.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
-import { ensurePythonEnvironment } from "./python-env.ts";
 import { Sandbox } from "./sandbox.ts";
 import { SANDBOX_ID, Sidecar, SUPERVISOR_ID } from "./sidecar.fixture.ts";
-
-const environment = (await ensurePythonEnvironment()).directory;
-const folder = mkdtempSync(join(tmpdir(), "lr-actor-"));
-chmodSync(folder, 0o755);
-writeFileSync(join(folder, "train.csv"), "id,x\n1,2\n");
-after(() => rmSync(folder, { recursive: true, force: true }));
-
-const inputs = { small: folder };
-const python = (lines: string) => Buffer.from(lines);
-const SLEEPER = "import time\nopen('left', 'w').write('x')\nprint('up')\ntime.sleep(600)";
-
-function run(sandbox: Sandbox, program: string, limits: Partial<Limits> = {}): Promise<ExecutionResult> {
-  const request = { task: "small", program: python(program), nonce: "", seed: 0 };
-  return execute(sandbox, { ...request, limits: { ...DEFAULT_LIMITS, timeoutSeconds: 30, ...limits } });
-}
-
-/** Resolves once a program of the sandbox has printed. */
-async function runs(sandbox: Sandbox, program: string): Promise<{ result: Promise<unknown> }> {
-  const printed = Promise.withResolvers<void>();
-  const limits = { ...DEFAULT_LIMITS, timeoutSeconds: 600 };
-  const request = { task: "small", program: python(program), limits, seed: 0 };
-  const result = sandbox.run(request, { onOutput: () => printed.resolve() });
-  await Promise.race([printed.promise, result]);
-  return { result: result.catch((error: Error) => error) };
-}
-
-async function until(what: string, condition: () => boolean, seconds = 10): Promise<void> {
-  const deadline = performance.now() + seconds * 1000;
-  while (!condition()) {
-    assert.ok(performance.now() < deadline, `not within ${seconds} s: ${what}`);
-    await sleep(10);
-  }
-}
+import { environment, folder, inputs, run, runs, SLEEPER, until } from "./small-task.fixture.ts";
 
 describe("a zygote that listens", () => {
   let sidecar: Sidecar;
@@ -93,7 +41,7 @@ describe("a zygote that listens", () => {
   });
 
   for (const level of ["namespaces", "landlock"] as const)
-    test(`the level ${level} is found by trying, and programs run`, async (context) => {
+    test(`the sandbox finds the level ${level} by trying it, and programs run`, async (context) => {
       const found = await startIsolated({ socket: sidecar.socket, inputs, level, startSeconds: 20 }).catch(
         (error: Error) => error.message,
       );
@@ -104,7 +52,7 @@ describe("a zygote that listens", () => {
       await found.sandbox.stop();
     });
 
-  test("with no level given the strongest that works is taken, and an impossible one is refused with its reason", async () => {
+  test("the strongest level that works is taken if none is given, and an impossible level is refused with its reason", async () => {
     const { sandbox } = await startIsolated({ socket: sidecar.socket, inputs, startSeconds: 20 });
     await sandbox.stop();
     const masked = startIsolated({ socket: sidecar.socket, inputs, level: "landlock", landlockAbi: 0 });
@@ -129,7 +77,7 @@ with open("submission.csv", "w") as file:
     await sandbox.stop();
   });
 
-  test("one connection at a time: while one is served there is no socket", async () => {
+  test("the zygote serves one connection at a time and removes its socket meanwhile", async () => {
     const sandbox = await connected();
     assert.equal(existsSync(sidecar.socket), false);
     await assert.rejects(
@@ -140,7 +88,7 @@ with open("submission.csv", "w") as file:
     await sidecar.listening();
   });
 
-  test("the supervisor hangs up: what runs dies, scratch is emptied, the same process accepts anew", async () => {
+  test("when the supervisor hangs up the program dies, the scratch is emptied and the same process accepts a connection again", async () => {
     const { pid } = sidecar;
     const sandbox = await connected();
     const { result } = await runs(sandbox, SLEEPER);
@@ -159,7 +107,7 @@ with open("submission.csv", "w") as file:
     await sidecar.listening();
   });
 
-  test("a zygote that hangs is given up and replaced all the same", async () => {
+  test("a zygote that hangs is given up and replaced", async () => {
     const sandbox = await connected();
     await run(sandbox, "pass");
     for (const pid of descendants(sidecar.pid)) process.kill(pid, "SIGSTOP");
@@ -189,7 +137,7 @@ os.wait()
     assert.deepEqual(descendants(sidecar.pid), []);
   });
 
-  test("what is no protocol ends the connection and nothing else", async () => {
+  test("bytes that are no frame end the connection and nothing else", async () => {
     for (const nonsense of ["garbage that is no frame at all", "C\0\0\0\x02{}", ""]) {
       const madeAt = () => statSync(sidecar.socket, { bigint: true, throwIfNoEntry: false })?.ctimeNs;
       const before = madeAt();
@@ -205,7 +153,7 @@ os.wait()
     assert.equal(sidecar.log.includes("BrokenPipeError"), false);
   });
 
-  test("SIGKILL while a program runs: the sandbox is lost; the next start finds its scratch empty", async () => {
+  test("SIGKILL while a program runs loses the sandbox, and the next start finds its scratch empty", async () => {
     const sandbox = await connected();
     const { result } = await runs(sandbox, SLEEPER);
     const before = descendants(sidecar.pid);
@@ -219,7 +167,7 @@ os.wait()
     assert.deepEqual(readdirSync(sidecar.scratch), []);
   });
 
-  test("SIGTERM ends it at once, also while a program runs", async () => {
+  test("SIGTERM ends the zygote at once, even while a program runs", async () => {
     const sandbox = await connected();
     const { result } = await runs(sandbox, `import signal\nsignal.signal(15, signal.SIG_IGN)\n${SLEEPER}`);
     const before = descendants(sidecar.pid);
@@ -269,283 +217,4 @@ function frame(text: string): Buffer {
   const head = Buffer.from("H\0\0\0\0", "latin1");
   head.writeUInt32BE(text.length, 1);
   return Buffer.concat([head, Buffer.from(text)]);
-}
-
-describe("the container's memory limit", () => {
-  let group: string | undefined;
-  before(() => {
-    group = memoryGroup(700 << 20);
-  });
-  after(() => group && rmdirSync(group));
-
-  test("a program is killed before it fills the container, whatever its own limit says", async (context) => {
-    if (!group) return context.skip("no control group can be made: needs root and a writable memory controller");
-    const sidecar = new Sidecar({ environment, warm: ["numpy"], controlGroup: group });
-    try {
-      if (!sidecar.contained) return context.skip("needs root and namespaces");
-      await sidecar.listening();
-      const sandbox = await Sandbox.start({ socket: sidecar.socket, inputs, level: "landlock", startSeconds: 20 });
-      const { memoryBytes = 0 } = sandbox.info;
-      assert.ok(memoryBytes > 300 << 20 && memoryBytes < 700 << 20, `${memoryBytes}`);
-      const { pid } = sidecar;
-      // bytes, not bytearray: if memory is short for a bytearray's content, CPython 3.11 prints a line of its own ("deallocated bytearray
-      // object has exported buffers", a field that was never set), up to 4 MiB in 3 s if the watch is late.
-      const stubborn = `
-kept = []
-while True:
-    try: kept.append(b"x" * (4 << 20))
-    except MemoryError: pass`;
-      for (const program of ["kept = []\nwhile True: kept.append(b'x' * (16 << 20))", stubborn]) {
-        const result = await run(sandbox, program, { memoryBytes: 8 * 2 ** 30, timeoutSeconds: 3 });
-        assert.ok(["outOfMemory", "timedOut"].includes(result.outcome), `${result.outcome} ${result.detail}`);
-        assert.ok(result.peakMemoryBytes > memoryBytes / 2 && result.peakMemoryBytes < 700 << 20);
-      }
-      assert.equal(sidecar.pid, pid);
-      assert.ok(sandbox.alive, "the kernel killed the container");
-      await sandbox.stop();
-    } finally {
-      await sidecar.stop();
-    }
-  });
-
-  test("a container too small for programs says so", async (context) => {
-    const small = memoryGroup(80 << 20);
-    if (!small) return context.skip("no control group can be made");
-    const sidecar = new Sidecar({ environment, warm: [], controlGroup: small });
-    try {
-      if (!sidecar.contained) return context.skip("needs root and namespaces");
-      await sidecar.listening();
-      const start = Sandbox.start({ socket: sidecar.socket, inputs, level: "landlock", startSeconds: 20 });
-      await assert.rejects(start, /memory limit of 80 MiB leaves programs .*raise it \(spec.actors.sandboxResources\)/);
-    } finally {
-      await sidecar.stop();
-      rmdirSync(small);
-    }
-  });
-
-  const cgroup = (files: Record<string, string>, membership: string, expression: string) => {
-    const root = mkdtempSync(join(folder, "cgroup-"));
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(join(root, path, ".."), { recursive: true });
-      writeFileSync(join(root, path), text);
-    }
-    writeFileSync(join(root, "membership"), membership);
-    const code = `
-import sys; sys.path.insert(0, ${JSON.stringify(join(import.meta.dirname, "sandbox"))})
-import cgroup; cgroup.ROOT, cgroup.MEMBERSHIP = ${JSON.stringify(root)}, ${JSON.stringify(join(root, "membership"))}
-cgroup.RESERVE_BYTES = cgroup.RESERVE_SHARE = 0
-print(${expression})`;
-    return spawnSync(join(environment, "bin", "python"), ["-B", "-c", code], { encoding: "utf8" });
-  };
-  const stat2 = "anon 10\nfile 900\nshmem 5\nkernel_stack 1\npagetables 2\nslab_unreclaimable 3\nsock 4\n";
-  const cases: [string, Record<string, string>, string, string, string][] = [
-    [
-      "v2",
-      { "memory.max": "1000\n", "memory.stat": stat2 },
-      "0::/\n",
-      "cgroup.memory_for_programs(100)",
-      "(875, 1000)",
-    ],
-    [
-      "v2 below",
-      { "a/memory.max": "1000\n", "a/memory.stat": stat2 },
-      "0::/a\n",
-      "cgroup.memory_for_programs(0)[1]",
-      "1000",
-    ],
-    ["v2 without a limit", { "memory.max": "max\n" }, "0::/\n", "cgroup.memory_for_programs(0)", "None"],
-    [
-      "v1, seen as the root",
-      { "memory/memory.limit_in_bytes": "1000\n", "memory/memory.stat": "cache 900\nrss 10\nshmem 5\n" },
-      "4:memory:/kubepods/x\n0::/\n",
-      "cgroup.memory_for_programs(100)",
-      "(885, 1000)",
-    ],
-    [
-      "v1 without a limit",
-      { "memory/memory.limit_in_bytes": "9223372036854771712\n" },
-      "4:memory:/\n0::/\n",
-      "cgroup.memory_for_programs(0)",
-      "None",
-    ],
-    ["no control group", {}, "0::/\n", "cgroup.memory_for_programs(0), cgroup.cpus()", "None None"],
-    ["v2 processors", { "cpu.max": "350000 100000\n" }, "0::/\n", "cgroup.cpus()", "3"],
-    ["v2 part of one", { "cpu.max": "50000 100000\n" }, "0::/\n", "cgroup.cpus()", "1"],
-    ["v2 all of them", { "cpu.max": "max 100000\n" }, "0::/\n", "cgroup.cpus()", "None"],
-    [
-      "v1 processors",
-      { "cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n" },
-      "3:cpu,cpuacct:/x\n",
-      "cgroup.cpus()",
-      "2",
-    ],
-    ["v1 all of them", { "cpu/cpu.cfs_quota_us": "-1\n" }, "3:cpu:/x\n", "cgroup.cpus()", "None"],
-  ];
-  for (const [name, files, membership, expression, expected] of cases)
-    test(name, () => {
-      const { stdout, stderr } = cgroup(files, membership, expression);
-      assert.equal(stdout.trim(), expected, stderr);
-    });
-});
-
-/** Makes a control group with that limit, if this machine allows it. */
-function memoryGroup(bytes: number): string | undefined {
-  for (const [root, file] of [
-    ["/sys/fs/cgroup/memory", "memory.limit_in_bytes"],
-    ["/sys/fs/cgroup", "memory.max"],
-  ] as const)
-    try {
-      const path = mkdtempSync(join(root, "lr-test-"));
-      try {
-        chmodSync(path, 0o755);
-        if (!existsSync(join(path, file))) throw new Error("no such controller");
-        writeFileSync(join(path, file), String(bytes));
-        return path;
-      } catch {
-        rmdirSync(path);
-      }
-    } catch {
-      // Not possible on this machine.
-    }
-  return undefined;
-}
-
-describe("the actor of a pod", () => {
-  const ends: (() => unknown)[] = [];
-  let tls: Awaited<ReturnType<typeof writeRunCertificates>>;
-  before(async () => {
-    tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
-  });
-  afterEach(async () => {
-    for (const end of ends.splice(0)) await end();
-  });
-
-  async function startActor(sandboxes: string, args: string[] = []) {
-    const learner = new Learner(tls.learner);
-    await learner.start();
-    const actor = fork(
-      join(import.meta.dirname, "main.ts"),
-      [
-        ...["--learner", `127.0.0.1:${learner.port}`, "--tls", await tls.actor("actor-0"), "--name", "actor-0"],
-        ...["--sandboxes", sandboxes, "--inputs", `small=${folder}`, "--isolation", "landlock", ...args],
-      ],
-      { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { ...process.env, LOG_LEVEL: "info" } },
-    );
-    let log = "";
-    actor.stderr!.setEncoding("utf8").on("data", (text: string) => {
-      log += text;
-    });
-    ends.push(() => {
-      actor.kill("SIGKILL");
-      learner.kill();
-    });
-    return { learner, actor, log: () => log };
-  }
-  const exitOf = async (actor: ChildProcess) => {
-    if (actor.exitCode === null && actor.signalCode === null) await once(actor, "exit");
-    return actor.exitCode ?? actor.signalCode;
-  };
-  const limits = { timeoutSeconds: 600, memoryBytes: 2 ** 30, scratchBytes: 2 ** 26 };
-
-  test("a sandbox that is killed loses its attempt with the slot, takes no lease until it is back, then works", async () => {
-    const sidecar = new Sidecar({ environment, warm: [] });
-    const other = new Sidecar({ environment, warm: [], sandboxes: sidecar.sandboxes, slot: 1 });
-    ends.push(
-      () => sidecar.stop(),
-      () => other.stop(),
-    );
-    const { learner, actor, log } = await startActor(sidecar.sandboxes, ["--slots", "2"]);
-    const hello = await learner.next("hello", 1, () => true, 60);
-    assert.deepEqual([hello.isolationLevel, hello.slots], ["landlock", 2], log());
-    assert.equal((await learner.next("ready")).freeSlots, 2);
-
-    const task = "small";
-    const attempt = learner.lease("e1", { task, program: python(SLEEPER), limits });
-    await learner.next("heartbeat", 1, (message) => (message.heartbeat?.running?.[0]?.elapsedSeconds ?? 0) > 0.1, 20);
-    await sidecar.kill("SIGKILL");
-    const lost = await learner.next("result", 1, () => true, 20);
-    assert.deepEqual([lost.outcome, lost.slot], [messages.Outcome.LOST, 0]);
-    assert.match(lost.detail, /its connection/);
-    learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
-    await until("one slot is offered", () => lastReady(learner) === 1);
-
-    // The other slot works meanwhile. The end of an idle sandbox is noticed, too.
-    const second = learner.lease("e2", { task, program: python("print(2)"), limits });
-    const done = await learner.next("result", 2, () => true, 20);
-    assert.deepEqual([done.outcome, done.slot], [messages.Outcome.COMPLETED, 1]);
-    learner.send({ ack: { attempt: second, accepted: true, reason: "accepted" } });
-    await other.kill("SIGKILL");
-    await until("no slot is offered", () => lastReady(learner) === 0);
-
-    sidecar.start();
-    other.start();
-    await until("both are offered again", () => lastReady(learner) === 2, 30);
-    learner.lease("e3", { task, program: python("print(open('input/train.csv').read())"), limits });
-    assert.equal((await learner.next("result", 3, () => true, 20)).outcome, messages.Outcome.COMPLETED);
-    actor.kill("SIGTERM");
-    learner.send({ ack: { attempt: { execution: "e3", number: 1, fence: "7" }, accepted: true, reason: "accepted" } });
-    await learner.next("drained", 1, () => true, 10);
-    assert.equal(await exitOf(actor), 0);
-    await sidecar.listening(); // ready for the next supervisor
-  });
-
-  test("a slot that stays away: the actor finishes what it has and fails, with the slot named", async () => {
-    const sidecar = new Sidecar({ environment, warm: [] });
-    ends.push(() => sidecar.stop());
-    const { learner, actor, log } = await startActor(sidecar.sandboxes, ["--restart-seconds", "1"]);
-    await learner.next("ready", 1, () => true, 60);
-    await sidecar.kill("SIGKILL");
-    assert.equal(await exitOf(actor), 1);
-    assert.match(log(), /nothing listens at [^"]*slot-0\/control.sock after/);
-    assert.equal(learner.count("drained"), 1);
-  });
-
-  test("idle: it stays, the controller decides how many actors there are", async () => {
-    const sidecar = new Sidecar({ environment, warm: [] });
-    ends.push(() => sidecar.stop());
-    const { learner, actor } = await startActor(sidecar.sandboxes);
-    learner.welcome = { ...learner.welcome, idleSeconds: 0.2 };
-    await learner.next("ready", 1, () => true, 60);
-    await sleep(600);
-    assert.equal(learner.count("drained"), 0);
-    actor.kill("SIGTERM");
-    assert.equal(await exitOf(actor), 0);
-  });
-
-  test("sidecars that never appear: it gives up in time and says where to look", async () => {
-    const { actor, log } = await startActor(join(folder, "nowhere"), ["--start-seconds", "0.2"]);
-    assert.equal(await exitOf(actor), 1);
-    assert.match(log(), /nothing listens at [^"]*nowhere\/slot-0\/control.sock after 0.2 s/);
-  });
-
-  test("SIGTERM while it waits for sidecars ends it at once", async () => {
-    const { actor } = await startActor(join(folder, "nowhere"));
-    // Wait until it has started and idles: before that, Node would simply end.
-    const processorTicks = () => readFileSync(`/proc/${actor.pid}/stat`, "utf8").split(" ").slice(13, 15).join();
-    for (let before = ""; before !== processorTicks(); await sleep(500)) before = processorTicks();
-    const start = performance.now();
-    actor.kill("SIGTERM");
-    assert.equal(await exitOf(actor), 0);
-    assert.ok(performance.now() - start < 1000);
-  });
-
-  const cases: [string, string[], RegExp][] = [
-    ["an input without a path", ["--inputs", "small"], /--inputs: \\"small\\" is not TASK=PATH/],
-    ["a relative input", ["--inputs", "small=data"], /absolute path/],
-    ["no inputs", ["--inputs", ""], /--inputs is missing/],
-    ["what is of one machine", ["--python", "/usr/bin/python3"], /--python does not go with --sandboxes/],
-    ["modules, which containers import", ["--warm", "numpy"], /--warm does not go with --sandboxes/],
-    ["no time", ["--restart-seconds", "0"], /--restart-seconds is 0/],
-  ];
-  for (const [name, args, message] of cases)
-    test(`bad input: ${name}: one line, exit status 2`, async () => {
-      const { actor, log } = await startActor(folder, args);
-      assert.equal(await exitOf(actor), 2);
-      assert.match(log(), message);
-      assert.equal(log().trim().split("\n").length, 1);
-    });
-});
-
-function lastReady(learner: Learner): number | undefined {
-  return learner.received.findLast((message) => message.message === "ready")?.ready?.freeSlots ?? undefined;
 }

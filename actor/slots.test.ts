@@ -49,7 +49,7 @@ async function setUp(count: number, { refuse = 0, ...options }: Partial<SlotsOpt
 
 describe("slots", () => {
   for (const name of ["../../etc", "__proto__", "constructor", "toString", ""])
-    test(`a task ${JSON.stringify(name)} is none that there is data of`, async () => {
+    test(`a task ${JSON.stringify(name)} has no data and is refused`, async () => {
       const { slots } = await setUp(1);
       await assert.rejects(
         slots.use(name, async () => assert.fail("it ran")),
@@ -88,7 +88,7 @@ describe("slots", () => {
     assert.deepEqual([slots.usable, changes], [1, ["0 it broke", "0 back"]]);
   });
 
-  test("one that breaks while it is free is noticed and replaced", async () => {
+  test("a free sandbox that breaks is noticed and replaced", async () => {
     const { slots, started, changes } = await setUp(2);
     started[1]![0]!.break();
     await sleep(1);
@@ -97,7 +97,7 @@ describe("slots", () => {
     assert.deepEqual(used, [true, true]);
   });
 
-  test("a slot that stays away is a failure after restartSeconds; the others work on", async () => {
+  test("a slot that stays away is a failure after restartSeconds, and the other slots keep working", async () => {
     const { slots, started } = await setUp(2, { refuse: 100, restartSeconds: 0.3 });
     started[0]![0]!.break();
     await assert.rejects(slots.failure, /not yet/);
@@ -131,7 +131,7 @@ describe("slots", () => {
   });
 });
 
-test("processors are shared out where there are enough", () => {
+test("each slot gets its own processors if there are enough", () => {
   assert.deepEqual(shareCpus([0, 1, 2, 3, 4], 1, 2), { cpus: [2, 3], cpusPerSlot: 2 });
   assert.deepEqual(shareCpus([0], 1, 2), { cpus: [0], cpusPerSlot: 1 });
   assert.deepEqual(shareCpus(undefined, 0, 2), { cpus: undefined, cpusPerSlot: 1 });

@@ -27,7 +27,7 @@ test("the best program of a task, wherever the run keeps it", async () => {
   assert.equal(await printed(two, ["movie"], "wage"), `${head}print("best/wage")\n`, "a task that was removed");
 });
 
-test("which task is meant must be said, and be one that the run has", async () => {
+test("the command needs the name of a task that the run has", async () => {
   const tasks = ["movie", "wage"];
   const input = (message: RegExp) => ({ code: "input", message });
   await assert.rejects(printed([], tasks), input(/^quick has several tasks; name one with --task: movie, wage$/));

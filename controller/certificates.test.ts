@@ -120,7 +120,7 @@ test("three years of one run: whoever has files at most an hour old can always t
   assert.ok(looks < 80, `${looks} looks`);
 });
 
-test("what is damaged, missing or not for its holder is made again; the rest stays", async (t) => {
+test("damaged, missing or wrong certificates are made again and the others stay", async (t) => {
   const { write: whole } = await ensure({}, START);
   const other = (await ensure({}, START)).write;
   const cases: [string, Secrets, string[], RegExp][] = [

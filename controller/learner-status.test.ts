@@ -87,7 +87,7 @@ test("several tasks: scores, evaluations and what kubectl get shows, by task; na
   assert.equal(parse(line({ tasks: { wage: 3 } })).nonsense?.startsWith("iterationJson.tasks.wage is 3"), true);
 });
 
-test("what is absent, null or empty says nothing", () => {
+test("absent, null and empty fields say nothing", () => {
   const silent = { iterationJson: "{}", evaluationJson: '{"protocol":"Paper"}', executions: null, checkpoint: {} };
   for (const said of [{}, silent, { evaluationJson: "{}" }]) {
     const { finished, evaluation, executions, checkpoint, nonsense } = parse(said as StatusMessage);
@@ -161,7 +161,7 @@ const NONSENSE: [what: string, said: StatusMessage, nonsense: RegExp][] = [
   ],
 ];
 
-describe("what makes no sense is left out and named; the end is seen all the same", () => {
+describe("nonsensical fields are left out and named, and the end of the run is still seen", () => {
   for (const [what, said, nonsense] of NONSENSE)
     test(what, () => {
       assert.match(parse(said).nonsense ?? "", nonsense);

@@ -209,7 +209,7 @@ describe("the webhook of a run that is over", () => {
     assert.equal((await it.attempt()).state, "Delivered");
   });
 
-  test("nothing is posted to a host that is not listed, and the message says who lists it", async () => {
+  test("no webhook is posted to a host that is not listed, and the message says who can list it", async () => {
     for (const hosts of [[], ["hooks.example.com", "*.0.0.1"]]) {
       const webhook = { url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 };
       const it = looking(webhook, ENDED, {}, hosts);

@@ -47,7 +47,7 @@ test("a run that another controller manages is left alone, whatever there is to 
   await assert.rejects(own.look(), /takes deletions alone/);
 });
 
-test("nothing is decided while the cache has not shown the last write", async () => {
+test("the controller decides nothing until its cache has shown the last write", async () => {
   const run = runOf();
   const { calls, expectations, look } = clusterOf(run);
   expectations.add(KEY, { kind: "stored", resource: TRAINING_RUN, object: run });

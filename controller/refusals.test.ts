@@ -48,7 +48,7 @@ describe("a podTemplate that the CRD does not allow", () => {
   });
 });
 
-test("what server-side apply says to a field that it does not know names the field of the run", () => {
+test("server-side apply's error about an unknown field becomes a message that names the field of the run", () => {
   const text =
     "failed to create typed patch object (team/run-learner; apps/v1, Kind=Deployment): .spec.template.spec.nodeSelectr: field not declared in schema";
   const found = writeBlocker(new ApiError(text, { status: 500, reason: "" }), RUN);
@@ -57,4 +57,28 @@ test("what server-side apply says to a field that it does not know names the fie
     found!.message,
     /^Deployment run-learner is refused: spec\.learner\.podTemplate\.spec\.nodeSelectr: field not declared in schema; correct that field/,
   );
+});
+
+describe("writeBlocker", () => {
+  const CASES: [status: number, message: string, reason: string | undefined][] = [
+    [403, 'pods "x" is forbidden: exceeded quota: few, requested: count/jobs.batch=1', "QuotaExceeded"],
+    [403, "unable to create new content in namespace team because it is being terminated", "Forbidden"],
+    [403, 'User "x" cannot create resource "jobs"', "Forbidden"],
+    [422, "spec.template: Invalid value", "Refused"],
+    [400, 'admission webhook "policy" denied the request', "Refused"],
+    [409, "the object has been modified", undefined],
+    [429, "slow down", undefined],
+    [500, "etcd", undefined],
+    [
+      500,
+      'failed to create typed patch object (team-1/d; apps/v1, Kind=Deployment): .spec.template.spec.containers[name="c"].env: expected list, got &{x}',
+      "Refused",
+    ],
+    [0, "socket hang up", undefined],
+  ];
+  for (const [status, message, reason] of CASES)
+    test(`${status} ${message}: ${reason ?? "try again"}`, () => {
+      const error = new ApiError(message, { status, reason: status === 409 ? "Conflict" : "" });
+      assert.equal(writeBlocker(error, RUN)?.reason, reason);
+    });
 });

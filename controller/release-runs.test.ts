@@ -67,7 +67,7 @@ describe("releaseRuns", () => {
     );
   });
 
-  test("one that changed meanwhile is looked at again", async () => {
+  test("an object that changed meanwhile is read again", async () => {
     const runs = [stored("a", "one", [FINALIZER])];
     let conflicts = 2;
     const { client, patches } = server(runs, () => {

@@ -51,7 +51,7 @@ describe("a change of the status is", () => {
   for (const [what, change, expected] of CHANGES)
     test(`${what}: ${expected}`, () => assert.equal(changeOf(STATUS, { ...STATUS, ...change }), expected));
 
-  test("and after the end it is a state like others", () =>
+  test("after the end of the run it is a state like others", () =>
     assert.equal(
       changeOf({ ...STATUS, phase: "Failed" }, { ...STATUS, phase: "Failed", percent: 1, startTime: "x" }),
       "state",

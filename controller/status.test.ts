@@ -305,7 +305,7 @@ describe("conditions", () => {
     );
   });
 
-  test("what is final stays, whatever the learner says later", () => {
+  test("a final phase stays whatever the learner reports later", () => {
     const run = runOf({}, statusOf({ stage: "Ending", said: { phase: Phase.SUCCEEDED, message: "done" } }));
     const link = linkOf({ phase: Phase.GENERATING });
     const later = statusOf({ stage: "Ended", observed: { run, link }, nowMs: NOW_MS + 60_000 });

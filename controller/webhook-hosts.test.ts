@@ -26,12 +26,12 @@ const HOSTS: [host: string, allowance: ReturnType<typeof allowanceOf>][] = [
 describe("a host is posted to", () => {
   for (const [host, allowance] of HOSTS)
     test(`${host}: ${allowance}`, () => assert.equal(allowanceOf(host, LISTED), allowance));
-  test("where none is listed: nowhere", () => {
+  test("no host is allowed if none is listed", () => {
     for (const [host] of HOSTS) assert.equal(allowanceOf(host, []), "none");
   });
 });
 
-test("what is no host is refused", () => {
+test("an entry that is no host is refused", () => {
   for (const value of ["https://hook", "hook:8080", "*", "*.", "a/b", "", "a,,b", "10.0.0.0/8"])
     assert.throws(
       () => parseHosts([value], "--webhook-allow"),

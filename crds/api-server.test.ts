@@ -90,7 +90,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
     }
   };
 
-  test("what is not said is the default", async () => {
+  test("fields that are not given have their defaults", async () => {
     for (const overrides of [
       [],
       ["stopping.iterations=3", "actors.max=2"],
@@ -103,7 +103,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
     }
   });
 
-  test("what breaks several rules at once is told them all", async () => {
+  test("a manifest that breaks several rules gets the message of each", async () => {
     const changes = RULE_CASES.filter((ruleCase) => !ruleCase.before && ruleCase.at !== "").flatMap(
       ({ refused, accepted }) => [refused, accepted],
     );

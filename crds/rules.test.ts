@@ -44,7 +44,7 @@ describe("each rule refuses what it should and accepts what is next to it", () =
       assert.deepEqual(problemsOf(accepted, { cluster: true, before }), []);
     });
   }
-  test("and no rule is without a case", () => {
+  test("every rule has a case", () => {
     const tested = RULE_CASES.map(ruleOf).map(({ at, message }) => `${at}: ${message}`);
     assert.deepEqual([...new Set(tested)].sort(), RULES.map(({ at, message }) => `${at}: ${message}`).sort());
   });
@@ -53,11 +53,11 @@ describe("each rule refuses what it should and accepts what is next to it", () =
 describe("a rule", () => {
   const of = (overrides: string[], options: RuleOptions = {}): string => problemsOf(overrides, options).join("\n");
 
-  test("that holds on Kubernetes alone is not asked of one machine", () => {
+  test("for Kubernetes alone is not applied on one machine", () => {
     assert.equal(of(["initFrom.path=a"]), "");
     assert.match(of(["initFrom.path=a"], { cluster: true }), /path works on one machine only/);
   });
-  test("of change finds the items of a list again by their names", () => {
+  test("about a change matches the items of a list by their names", () => {
     const task = (description: string): string => `tasks=[{name: diamonds, description: ${description}}]`;
     const before = parseTrainingRun(BASE, "old.yaml", [task("a")]);
     assert.equal(of([task("a")], { before }), "");
@@ -68,7 +68,7 @@ describe("a rule", () => {
     const suspended = parseTrainingRun(BASE, "old.yaml", [task("a"), "suspend=true"]);
     assert.equal(of([renamed, "suspend=true"], { before: suspended }), "");
   });
-  test("of change sees that two TrainingRuns say the same, whatever order their fields have", () => {
+  test("about a change ignores the order of a TrainingRun's fields", () => {
     const set = (text: string): TrainingRun => parseTrainingRun(BASE, "old.yaml", [`model.adaptation={${text}}`]);
     const before = set("type: LoRA, rank: 4, targets: [q_proj, v_proj]");
     assert.equal(of(["model.adaptation={targets: [q_proj, v_proj], rank: 4, type: LoRA}"], { before }), "");
@@ -106,7 +106,7 @@ describe("the CRD", () => {
   test("has at least 40 rules, each with a text of its own", () => {
     assert.ok(new Set(RULES.map(({ message }) => message)).size >= 40);
   });
-  test("has each rule that is only asked on Kubernetes", () => {
+  test("has each rule that applies on Kubernetes alone", () => {
     const found = RULES.filter(({ when }) => when === "cluster").map(({ message }) => message);
     assert.deepEqual([...new Set(found)].sort(), [...CLUSTER_ONLY].sort());
   });

@@ -61,7 +61,7 @@ test("a connection that does not read its answer is ended", async () => {
   assert.ok((await until(socket)).length < 64 * 2 ** 20);
 });
 
-test("of too many connections the oldest goes, and whoever comes last is answered", async () => {
+test("the oldest of too many connections is closed and the newest is answered", async () => {
   const { dial, ask } = await serve({ connections: 3 });
   const first = await dial();
   const gone = until(first);

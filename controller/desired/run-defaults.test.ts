@@ -33,7 +33,7 @@ describe("withRunDefaults", () => {
     assert.deepEqual(spec.actors.resources, runOf().spec.actors.resources);
   });
 
-  test("what a run says stands", () => {
+  test("the settings of a run override the defaults", () => {
     const own = {
       queueName: "mine",
       learner: { resources: { limits: { memory: "1Gi" } } },

@@ -119,7 +119,9 @@ test("a series whose event the server forgot starts anew", { skip }, async (t) =
   assert.equal(second!.series?.count, 2);
 });
 
-test("one object's flood is cut, another's event is told", { skip }, async (t) => {
+test("a flood of events about one object is cut, and the event about another object is recorded", {
+  skip,
+}, async (t) => {
   const { recorder, about, stored, dropped } = await start(t, { burst: 5, refillSeconds: 60 });
   for (let i = 0; i < 100; i++) recorder.record(about, { ...SCALED, note: `${i}` });
   recorder.record({ ...about, metadata: { ...about.metadata, name: "other", uid: "other" } }, SCALED);
@@ -127,7 +129,7 @@ test("one object's flood is cut, another's event is told", { skip }, async (t) =
   assert.deepEqual(new Set(dropped), new Set(["rate"]));
 });
 
-test("what the API server refuses is dropped, and what comes after is told", { skip }, async (t) => {
+test("an event that the API server refuses is dropped, and later events are recorded", { skip }, async (t) => {
   const { recorder, about, stored, dropped } = await start(t, { maxWaiting: 3 });
   faults.inject(({ verb }) => verb === "create", { kind: "answer", code: 500 });
   for (let i = 0; i < 4; i++) recorder.record(about, { ...SCALED, note: `${i}` });

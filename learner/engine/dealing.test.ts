@@ -89,7 +89,7 @@ test("a later call goes to the worker with the fewest rows; each call is answere
   );
 });
 
-test("where a worker fails, the call's other rows end too, and those that wait are not begun; other calls go on", async () => {
+test("a worker that fails ends the other rows of its call and the rows that wait; other calls continue", async () => {
   const { workers, given, calls, end } = workersOf(2);
   const dealing = new Dealing(workers, 2);
   const failing = dealing.generate("policy", prompts(20), { ...OPTIONS, seeds: seeds(20) });

@@ -453,7 +453,7 @@ test("without a reference the policy works, and what needs the reference is refu
   );
 });
 
-test("what cannot be served is refused with its reason", async () => {
+test("a model that cannot be served is refused with the reason", async () => {
   await assert.rejects(startEngine({ model: path.join(folder, "nowhere"), threads: 1 }), {
     code: "config",
     message: /nowhere\/config\.json/,

@@ -144,7 +144,7 @@ test("each session has an arena of its own on a GPU, of regions that are larger 
   assert.ok(bytesOf(plan, "process") > 1.05 * one, "the sessions of a critic");
 });
 
-test("with LoRA the model counts once, and what is trained is the adapters", () => {
+test("LoRA counts the model once and trains the adapters", () => {
   const plan = new Planner(small({ adapter: { ...LORA, rank: 2 } })).plan(512);
   const file = fs.statSync(path.join(model("small"), "model.safetensors")).size;
   const weights = bytesOf(plan, "weights");

@@ -74,7 +74,7 @@ for (const [name, lengths, count, tokens, groups] of CASES) {
   });
 }
 
-test("what a token counts for adds up to the mean", () => {
+test("the weights of tokens add up to the mean", () => {
   const batch = sequences([
     [1, 2],
     [1, 8],

@@ -124,7 +124,7 @@ for (const [name, options] of Object.entries({ "every weight": {}, LoRA: { adapt
       assertNear(await withWorkers(workers, train, options), one);
     });
 
-test("who is done first changes no bit", async () => {
+test("the order in which workers finish changes no bit", async () => {
   const digests = new Set<string>();
   for (const slow of [undefined, 0, 2])
     for (const method of ["run", "addGradient", "prepareStep", "adamw", "shareWeights", "takeWeights"]) {
@@ -201,7 +201,7 @@ for (const [name, options] of Object.entries({ "every weight": {}, LoRA: { adapt
     for (const workers of [1, 2, 3]) assertNear(await goOn(four, workers), from4);
   });
 
-test("where one worker has no room for what its step needs, no worker has changed a weight, and the step can be taken again", async () => {
+test("if one worker runs out of memory in a step no worker has changed a weight, and the step can be repeated", async () => {
   await withWorkers(
     3,
     async (trainer) => {

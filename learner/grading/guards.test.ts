@@ -248,7 +248,7 @@ describe("guards", () => {
     assert.deepEqual(guardsOf(1, "LogLoss", six, truth, undefined), []);
   });
 
-  test("what has one prediction in all rows but a hundredth is flagged, whichever rows they are; what has twice as many others is not", () => {
+  test("a submission is flagged if 99 % of its rows have one prediction, whichever rows they are, and not flagged at 98 %", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 20, max: 2000 }),

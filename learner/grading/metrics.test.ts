@@ -128,7 +128,7 @@ test("a label that is not among the answers' is wrong", () => {
   assert.equal(accuracy(Float64Array.of(0, 1), Float64Array.of(-1, 1)), 0.5);
 });
 
-test("of every metric an exact prediction has the better score, by the metric's direction", () => {
+test("an exact prediction has the better score for every metric, by the metric's direction", () => {
   const numbers = [[Float64Array.of(1, 0, 1, 0)], [Float64Array.of(0, 1, 1, 0)]] as const;
   const classes = [
     [Float64Array.of(1, 0, 1, 0), Float64Array.of(0, 1, 0, 1)],

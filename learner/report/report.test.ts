@@ -201,7 +201,7 @@ describe("report", () => {
     assertSelfContained(page);
   });
 
-  test("what a program writes stays text", async () => {
+  test("a program's output stays text in the report", async () => {
     await rm(directory, { recursive: true, force: true });
     await writeMadeUpRun(directory, { iterations: 2, finished: 2, state: "succeeded" });
     await writeFile(join(directory, "best", "output.txt"), "</pre><img src=x onerror=alert(1)>\u001b[31m");

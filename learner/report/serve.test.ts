@@ -72,7 +72,7 @@ describe("the report over HTTP", () => {
     assert.equal(headers.get("cache-control"), "no-store");
   });
 
-  test("what the learner says stays text", async () => {
+  test("the learner's messages stay text", async () => {
     status = { ...TRAINING, message: "<script>alert(1)</script>" };
     assert.match(await (await get()).text(), /&#60;script&#62;alert\(1\)&#60;\/script&#62;/);
   });

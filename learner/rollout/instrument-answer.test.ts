@@ -259,7 +259,7 @@ test("a program that uses the name print otherwise gets its markers past it", ()
   assert.equal(read.program, `${own}__import__("builtins").${shown("loaded data")}\n`);
 });
 
-test("whatever the answer, what is executed is the program and markers", () => {
+test("the executed text is the program with markers, whatever the model answered", () => {
   const line = fc.oneof(
     fc.constantFrom(...program.split("\n")),
     fc.constantFrom(

@@ -61,7 +61,7 @@ test("solutions that are not", async (t) => {
   }
 });
 
-test("what is formatted is read back", () => {
+test("a formatted text is read back unchanged", () => {
   const line = fc.string({ unit: "grapheme-ascii" }).map((text) => text.replaceAll("`", "'"));
   fc.assert(
     fc.property(fc.array(line), (code) => {

@@ -177,7 +177,7 @@ test("a stop word ends the row in the engine, and is in neither text nor stream"
   assert.equal(await metric('longrun_serve_choices_total{end="stop"}'), 2);
 });
 
-test("who hangs up frees its slots", async () => {
+test("a client that hangs up frees its slots", async () => {
   const engine = new FakeEngine(5);
   const { url, metric } = await started({}, engine);
   for (const stream of [true, false]) {
@@ -208,7 +208,7 @@ function askWithoutReading(port: number, stream: boolean) {
   return socket;
 }
 
-test("nothing of a request stays in memory, whether its client hangs up or not", async () => {
+test("no part of a request stays in memory, whether its client hangs up or not", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const engine = new FakeEngine(1);
@@ -249,7 +249,7 @@ test("nothing of a request stays in memory, whether its client hangs up or not",
   assert.ok(grown < 1_000_000, `${grown} bytes more after 1,000 requests`);
 });
 
-test("who does not read its stream is hung up on", async () => {
+test("a client that does not read its stream is disconnected", async () => {
   const engine = new FakeEngine();
   const { server, metric } = await started({ limits: { unreadBytes: 100_000 } }, engine);
   const socket = askWithoutReading(server.port, true);
@@ -260,7 +260,7 @@ test("who does not read its stream is hung up on", async () => {
   socket.destroy();
 });
 
-test("who does not read its whole answer is hung up on", async () => {
+test("a client that does not read its whole answer is disconnected", async () => {
   const engine = new FakeEngine();
   const { server, metric } = await started({ limits: { unreadSeconds: 0.2 } }, engine);
   const socket = askWithoutReading(server.port, false);

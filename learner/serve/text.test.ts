@@ -94,7 +94,7 @@ test("a stop word ends the text before it, at the token that completes it", () =
   );
 });
 
-test("what may become a stop word is held, and comes out when it does not", () => {
+test("text that may become a stop word is held back, and sent if it does not become one", () => {
   const text = new TokenText({ decode: (ids) => String.fromCharCode(...Array.from(ids)) }, ["END"]);
   const add = (letters: string) => [...letters].map((letter) => text.add([letter.charCodeAt(0)]));
   assert.deepEqual(add("xENEND"), ["x", "", "", "EN", "", ""]);

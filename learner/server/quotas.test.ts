@@ -39,7 +39,7 @@ describe("how much an actor may hold and say", { concurrency: 4 }, () => {
     assert.equal(learner.server.uploadBytes, 0);
   });
 
-  test("who holds more gives room to who holds less", async () => {
+  test("the actor that holds more makes room for the actor that holds less", async () => {
     const learner = await newLearner({ uploadBytes: 2.5 * 2 ** 20 });
     learner.store.addSamples(["a", "b", "c"].map((id) => newSample(id)));
     const greedy = await newActor(learner, "actor-0", 2);

@@ -209,7 +209,7 @@ describe("who gets what", { concurrency: 6 }, () => {
     assert.deepEqual(whatBlocks(learner.store.totals(), learner.server.actors()).reason, "Draining");
   });
 
-  test("one actor can be drained alone", async () => {
+  test("a single actor can be drained", async () => {
     const learner = await newLearner();
     const actors = [await newActor(learner, "actor-0"), await newActor(learner, "actor-1")];
     learner.server.drain("fewer actors", "actor-0");

@@ -76,7 +76,7 @@ test("of several losses of one slot, the closest in time", () => {
   assert.deepEqual(executions, ["s40", "s70", "s10"]);
 });
 
-test("what is remembered is bounded", () => {
+test("the number of remembered entries is bounded", () => {
   const terminations = new Terminations({ remembered: 2 });
   for (const slot of [1, 2, 3]) terminations.lost(loss({ slot }));
   assert.equal(terminations.reported(termination({ slot: 1 })), undefined);

@@ -27,7 +27,7 @@ test("a graph with a named dim gives loss and gradient", async () => {
   await session.release();
 });
 
-test("where both operands of maximum or minimum are equal the whole gradient goes to the first", async () => {
+test("the whole gradient goes to the first operand of maximum or minimum if both are equal", async () => {
   for (const choose of [maximum, minimum]) {
     const g = new Graph("tie");
     const [x, y] = ["x", "y"].map((name) => g.input(name, "float32", [2], { requiresGrad: true })) as [Value, Value];

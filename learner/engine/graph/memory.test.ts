@@ -76,7 +76,7 @@ test("dims are bound by feeds; sums and products of them are sizes", () => {
   assert.equal(peakMemory(g, dims).bytes, 5 * 8 * 4);
 });
 
-test("what backward needs is live at the peak", () => {
+test("values that the backward pass needs are live at the peak of memory", () => {
   const g = new Graph("backward");
   const x = square(g);
   const w = g.input("w", "float32", [256, 256], { requiresGrad: true });

@@ -77,7 +77,7 @@ test("auto and cuda take all GPUs that are there; auto leaves out those that do 
   }
 });
 
-test("where no GPU works, auto takes the CPU, and what was asked for is refused", async () => {
+test("device auto takes the CPU if no GPU works, and device cuda is refused", async () => {
   for (const { probe } of [machine(0), machine(2, [0, 1])])
     for (const lossy of [false, true]) {
       const { devices, reason, lost } = await resolveDevices("auto", probe, { gpu: true, lossy });
@@ -145,7 +145,7 @@ const FAULTS: [message: string, says: RegExp][] = [
   ["BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size 12", /memory is full/],
   ["libcudnn.so.9: undefined symbol: cudnnFoo", /does not fit this build/],
 ];
-test("what is wrong with a GPU is told apart", () => {
+test("different faults of a GPU get different messages", () => {
   for (const [message, says] of FAULTS) {
     const line = cudaFault(cuda(0), `/onnxruntime_src/a.cc:1 Fail(): ${message}\n more`) ?? "";
     assert.match(line, says);

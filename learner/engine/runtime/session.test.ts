@@ -100,7 +100,7 @@ test("tensors stay where they are between runs, and one can be read and written 
   buffer.release();
 });
 
-test("what is added to a sum by a kernel, in place: products, an embedding's rows, and both", async () => {
+test("kernels add products, an embedding's rows, and both to a sum in place", async () => {
   const [tokens, vocabulary] = [70, 9];
   const ids = Int32Array.from({ length: tokens }, (_, i) => (i * i) % vocabulary);
   const numbers = (count: number, step: number) => Float32Array.from({ length: count }, (_, i) => Math.sin(step * i));
@@ -175,7 +175,7 @@ test("buffers larger than a block are written, read and filled in blocks", async
   buffer.release();
 });
 
-test("what ONNX Runtime refuses is said, and the session can be used again", async () => {
+test("an error of ONNX Runtime is reported and the session can be used again", async () => {
   const g = new Graph("product");
   g.output("y", matmul(g.input("a", "float32", ["n", 2]), g.input("b", "float32", [2, 1])));
   const session = await runtime.createSession(g, {});
