@@ -32,7 +32,7 @@ test("a learner with generators plans no slots, unless its frozen copy inserts m
   assert.match(await cacheOf("StaticPolicy", generators), /of 16 x/);
 });
 
-test("a run that began on more GPUs than work now, and does not fit any more, ends as one that lost GPUs: with the numbers, to be started again", async () => {
+test("a run that began on more GPUs than work now says so; one that does not fit any more ends with the numbers, to be started again", async () => {
   const text = `apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
 metadata: {name: quick}
@@ -53,4 +53,10 @@ spec: {tasks: [{name: diamonds}], model: {policy: quickstart}, learner: {resourc
     assert.equal(exitStatusOf(error, "restart", true), EXIT_STATUS.infrastructure);
     return true;
   });
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line) => void lines.push(JSON.parse(line).msg) });
+  await place(policy, spec, { ...options, memoryBytes: undefined }, log, false);
+  assert.deepEqual(lines, []);
+  await place(policy, spec, { ...options, memoryBytes: undefined }, log, true);
+  assert.match(lines.join(), /^the run goes on without a GPU: learner\.resources gives 16 GPUs, but \d+ work here/);
 });

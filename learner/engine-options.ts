@@ -105,7 +105,11 @@ async function placed(
   const devices: readonly Device[] = cudas.length > 0 ? cudas : found.devices;
   const names = deviceNames(devices);
   log.info({ device: names, reason }, `the networks run on ${names}${reason ? `: ${reason}` : ""}`);
-  for (const why of lost) log.warn({ lost: why }, `the run goes on without a GPU: ${why}`);
+  const asksForAll = wish === "auto" || wish === "cuda";
+  const working = found.devices.filter(({ kind }) => kind === "cuda").length;
+  const missing = restarted && asksForAll ? fewer(gpuCount(spec.learner.resources), working, reason) : undefined;
+  const gone = lost.length > 0 ? lost : missing === undefined ? [] : [missing];
+  for (const why of gone) log.warn({ lost: why }, `the run goes on without a GPU: ${why}`);
   const given = memoryBytes && { bytes: memoryBytes, source: "given" };
   const onGpu = cudas.length > 0;
   const budget = {
@@ -116,10 +120,9 @@ async function placed(
   try {
     plan = fit({ device: devices[0]!, devices: devices.length > 1 ? devices : undefined }, budget);
   } catch (cause) {
-    const gone = lost[0] ?? (restarted ? fewer(gpuCount(spec.learner.resources), cudas.length, reason) : undefined);
-    if (gone === undefined || (cause as EngineError).code !== "memory") throw cause;
+    if (gone.length === 0 || (cause as EngineError).code !== "memory") throw cause;
     // with all of its GPUs it may fit again
-    throw new EngineError("device", `${gone}; with what is left ${(cause as Error).message}`, { cause });
+    throw new EngineError("device", `${gone[0]}; with what is left ${(cause as Error).message}`, { cause });
   }
   const table = planTable(plan, budget);
   log.info({ plan }, table[0]);

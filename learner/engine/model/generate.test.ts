@@ -179,6 +179,19 @@ for (const name of ["qwen2", "llama"]) {
       assert.deepEqual(await generate([prompts[1], prompts[2]], {}, few), expected, "slots are free again");
     });
 
+    it("takes the weights of a call that follows an aborted one", async () => {
+      const few = withSlots(3);
+      const other = new Map([...weights].map(([key, data]) => [key, data.map((value) => 1.25 * value)]));
+      const options = { ...OPTIONS, seeds: [1] };
+      const expected = await withSlots(2).generate(other, [prompts[0]], options);
+      const stop = new AbortController();
+      const aborted = generate([prompts[0]], { signal: stop.signal }, few);
+      for (let turn = 0; turn < 5; turn++) await setImmediate();
+      stop.abort(new Error("newer weights"));
+      await assert.rejects(aborted, /newer weights/);
+      assert.deepEqual(await few.generate(other, [prompts[0]], options), expected);
+    });
+
     it("gives longer rows than slots have room for fewer slots, after those before them", async () => {
       const roomy = await generate(prompts);
       const tight = new Generator(config, { threads: 1, slots: 4, positions: 80 });

@@ -40,7 +40,7 @@ export class Generator {
   readonly #open = new Set<Row>();
   /** those among them that have no slot yet */
   #waiting: Row[] = [];
-  #isRunning = false;
+  #running: Promise<void> | undefined;
   /** the KV cache, which all slots share */
   #cache: { numbers: number; memory?: Cache } = { numbers: 0 };
   /** slots in that cache, by what they were made of: a GPU has captured graphs for them */
@@ -62,12 +62,14 @@ export class Generator {
     const { seeds, signal } = options;
     this.#check(prompts, options);
     signal?.throwIfAborted();
+    // after a call that was aborted, whose weights may be others
+    while (this.#running && this.#open.size === 0) await this.#running;
     const rows = prompts.map((prompt, i) => new Row(prompt, seeds[i]!, options, (part) => listener(i, part)));
     for (const row of rows) this.#open.add(row);
     this.#waiting.push(...[...Map.groupBy(rows, ({ key }) => key).values()].flat()); // equal prompts follow each other
     const abort = () => this.#reject(signal?.reason, options);
     signal?.addEventListener("abort", abort, { once: true });
-    if (!this.#isRunning) void this.#run(weights);
+    this.#running ??= this.#run(weights);
     const responses = Promise.all(rows.map(({ answer }) => answer.promise));
     return responses.finally(() => signal?.removeEventListener("abort", abort));
   }
@@ -79,7 +81,6 @@ export class Generator {
 
   /** Generates until no row is left. The rows that end last are answered when everything here is done. */
   async #run(weights: GeneratorWeights): Promise<void> {
-    this.#isRunning = true;
     let ended: Row[] = [];
     try {
       while (this.#waiting.length > 0) {
@@ -99,7 +100,7 @@ export class Generator {
       if (!this.#model.onGpu) this.#forget();
       this.#reject(cause);
     } finally {
-      this.#isRunning = false;
+      this.#running = undefined;
     }
     for (const row of ended) row.answer.resolve(row.response());
   }
