@@ -65,7 +65,7 @@ const cases: Case[] = [
     name: "after another attempt's result",
     before: (...all) => {
       expire(...all);
-      finishAll(all[0], "actor-1");
+      finishAll(all[0], { actor: "actor-1" });
     },
     verdict: "duplicate",
   },
@@ -238,7 +238,7 @@ test("discardOtherTasks discards unfinished samples of removed tasks and keeps t
     wage("ungraded", { purpose: "evaluation-before" }),
     newSample("a"),
   ]);
-  finishAll(store);
+  finishAll(store, { submission: "x" });
   for (const id of ["trained", "done", "evaluated"])
     store.setGrade(id, { valid: true, score: 2, reward: 1, reason: "valid" });
   store.addPreviousSolution({ id: "trained", iteration: 1 });

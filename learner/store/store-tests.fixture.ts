@@ -1,6 +1,7 @@
 /** A store with a clock that tests move, and shortcuts for its leases. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { deflateSync } from "node:zlib";
 import { newResult, scratchFolder } from "./store.fixture.ts";
 import { openStore, type Store, type StoreOptions } from "./store.ts";
 
@@ -23,10 +24,15 @@ export async function newStore(options: StoreOptions = {}, path = newPath()) {
   return { store, clock, path };
 }
 
-/** Leases every queued execution and hands in a result for it. */
-export function finishAll(store: Store, actor = "actor-0"): void {
+/** Leases every queued execution and hands in a result for it, with `submission` if there is one. */
+export function finishAll(
+  store: Store,
+  { actor = "actor-0", submission }: { actor?: string; submission?: string } = {},
+) {
+  const result = newResult(submission === undefined ? {} : { submissionBytes: submission.length });
+  const deflated = submission === undefined ? undefined : deflateSync(submission);
   for (let lease = store.leases.takeAll([actor])[0]; lease; lease = store.leases.takeAll([actor])[0])
-    assert.equal(store.leases.accept(actor, lease, newResult()), "accepted");
+    assert.equal(store.leases.accept(actor, lease, result, deflated), "accepted");
 }
 
 /** Leases the next execution. */

@@ -178,13 +178,15 @@ export class Store extends PolicyVersions {
     this.database.write(() => this.database.insert("grades", row, "OR REPLACE"));
   }
 
-  /** Returns the valid sample with the best score, over all purposes; the first of equals. */
+  /** Returns the valid sample with the best score, over all purposes; the first of equals. Its submission is always kept. */
   bestSample(task: string, direction: "Higher" | "Lower"): Sample | undefined {
-    const order = direction === "Higher" ? "DESC" : "ASC";
-    return this.#samples(
-      `${SAMPLE} WHERE s.task = :task AND g.valid AND g.score IS NOT NULL ORDER BY g.score ${order}, s.sequence LIMIT 1`,
+    const best = this.database.get<{ id: string }>(
+      `SELECT s.id FROM submissions CROSS JOIN samples s ON s.id = execution JOIN grades g ON g.sample = s.id
+       WHERE s.task = :task AND g.valid AND g.score IS NOT NULL
+       ORDER BY g.score ${direction === "Higher" ? "DESC" : "ASC"}, s.sequence LIMIT 1`,
       { task },
-    )[0];
+    );
+    return best && this.sample(best.id);
   }
 
   /** Returns running times of executions, for Completion weights and histograms. */
