@@ -85,13 +85,14 @@ export class PolicyVersions {
 
   /** Keeps the newest `n` of `checkpoints()`. @returns their paths; the files of all others may go */
   keepCheckpoints(n: number): string[] {
-    const paths = this.checkpoints().map(({ path }) => path);
-    const keep = paths.slice(0, n);
+    const all = this.checkpoints();
     this.database.write(() => {
-      for (const path of paths.slice(n))
-        this.database.change("UPDATE checkpoints SET deleted = 1 WHERE path = :path", { path });
+      for (const { lineage, iteration } of all.slice(n))
+        this.database.change("UPDATE checkpoints SET deleted = 1 WHERE lineage = :lineage AND iteration = :iteration", {
+          ...{ lineage, iteration },
+        });
     });
-    return keep;
+    return all.slice(0, n).map(({ path }) => path);
   }
 
   /**
