@@ -4,7 +4,6 @@ import { SMALLEST_GROUP, samplesPerPrompt } from "./rl/groups.ts";
 import type { Generation } from "./rollout/generation.ts";
 import type { Run } from "./run.ts";
 import type { WaitOptions } from "./server/waiting.ts";
-import type { Store } from "./store/store.ts";
 import type { OpenGroup, Sample } from "./store/types.ts";
 
 /** The parts of a run that collection uses. */
@@ -120,13 +119,7 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const named = new Set([...ids(batch), ...brokenIds]);
   const surplusIds = ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { since })).filter((id) => !named.has(id));
   store.discardUnfinished("the batch is complete and algorithm.collection is Discard");
-  return { ...collected, surplusIds, abandonedSeconds: abandonedSeconds(store, version) };
-}
-
-/** Returns the seconds that each execution of a policy version ran before it was discarded or lost. */
-export function abandonedSeconds(store: Pick<Store, "observedDurations">, version: number): number[] {
-  const durations = store.observedDurations({ since: version, until: version });
-  return durations.filter(({ completed }) => !completed).map(({ seconds }) => seconds);
+  return { ...collected, surplusIds, abandonedSeconds: store.abandonedSeconds(version) };
 }
 
 const complete = ({ unfinished }: OpenGroup) => unfinished === 0;

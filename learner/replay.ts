@@ -1,5 +1,4 @@
 import type { Algorithm } from "../crds/trainingrun.ts";
-import { abandonedSeconds } from "./collect.ts";
 import type { Collected } from "./context.ts";
 import { openStore } from "./store/store.ts";
 
@@ -23,7 +22,7 @@ export function recordedBatches(
         throw new Error(`--replay ${path}: iteration ${iteration} is not recorded; lower stopping.iterations`);
       }
       const left = { staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [] };
-      const abandoned = collection === "Discard" ? abandonedSeconds(store, iteration - 1) : [];
+      const abandoned = collection === "Discard" ? store.abandonedSeconds(iteration - 1) : [];
       return { batch, ...left, abandonedSeconds: abandoned };
     },
   };

@@ -9,7 +9,7 @@ import { runPart } from "../part-process.ts";
 import { ActorPool } from "./actors.ts";
 import { type Address, dialledHost, formatAddress } from "./address.ts";
 import { actorCores, usableCores } from "./cpus.ts";
-import { readMetrics } from "./metrics-lines.ts";
+import { NewMetrics } from "./metrics-lines.ts";
 import { describeExit, type Exit, type Fate, readableLine, SupervisedProcess } from "./process.ts";
 import { phaseName, type StatusReceived, type Watch, watchStatus } from "./status.ts";
 import { readSummarySince, type Summary } from "./summary.ts";
@@ -73,15 +73,15 @@ export class Backend {
   #summary: Summary | undefined;
   /** Unix milliseconds. */
   #learnerStartedAt = 0;
-  /** Metrics lines that were shown, or that an earlier process showed. */
-  readonly #shown: Set<string>;
+  readonly #metrics: NewMetrics;
   #starting: NodeJS.Timeout | undefined;
 
   constructor(options: BackendOptions) {
     this.#o = options;
     this.#address = options.listen;
     this.#metricsAddress = options.metricsListen;
-    this.#shown = new Set(readMetrics(options.directory).map(({ text }) => text));
+    this.#metrics = new NewMetrics(options.directory);
+    this.#metrics.take(); // an earlier process has shown these
     const { run, directory } = options;
     this.#learner = new SupervisedProcess(
       {
@@ -199,6 +199,7 @@ export class Backend {
     if (type !== "listening" || port === undefined) return;
     clearTimeout(this.#starting);
     this.started = true;
+    this.#metrics.startOver();
     // A restarted learner listens where the actors look for it.
     this.#address = { ...this.#address, port };
     if (metricsPort !== undefined) this.#metricsAddress = { ...this.#metricsAddress, port: metricsPort };
@@ -234,10 +235,8 @@ export class Backend {
    * delivers the newest, so that two short iterations, or one that ends while it reconnects, can come as one.
    */
   #showIterations(): void {
-    const { directory, json, around, terminal } = this.#o;
-    for (const { text, line } of readMetrics(directory)) {
-      if (this.#shown.has(text)) continue;
-      this.#shown.add(text);
+    const { json, around, terminal } = this.#o;
+    for (const { text, line } of this.#metrics.take()) {
       if (json) around.stdout.write(`${text}\n`);
       else terminal.iteration(line);
     }

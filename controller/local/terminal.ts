@@ -8,6 +8,8 @@ import { phaseName, type StatusReceived } from "./status.ts";
 
 /** The fields of a metrics line that rows show; learner/metrics/README.md says what each means. */
 export interface IterationLine {
+  /** Grows with each start of a learner; with `iteration` it names a policy version. */
+  lineage: number;
   iteration: number;
   samples: number;
   validFraction: number;

@@ -65,7 +65,7 @@ const cases: Case[] = [
     name: "after another attempt's result",
     before: (...all) => {
       expire(...all);
-      finishAll(all[0], "actor-1");
+      finishAll(all[0], { actor: "actor-1" });
     },
     verdict: "duplicate",
   },
@@ -219,10 +219,7 @@ test("discardUnfinished revokes running attempts and keeps finished samples", as
   assert.deepEqual(revoked, ["b", "batch complete"]);
   const { queued, running, completed, discarded } = store.counts();
   assert.deepEqual({ queued, running, completed, discarded }, { queued: 0, running: 0, completed: 1, discarded: 2 });
-  assert.deepEqual(store.observedDurations(), [
-    { id: "a", seconds: 1.5, completed: true },
-    { id: "b", seconds: 4.5, completed: false },
-  ]);
+  assert.deepEqual(store.abandonedSeconds(0), [4.5]);
   assert.equal(taken(store).execution, "e");
 });
 
@@ -238,7 +235,7 @@ test("discardOtherTasks discards unfinished samples of removed tasks and keeps t
     wage("ungraded", { purpose: "evaluation-before" }),
     newSample("a"),
   ]);
-  finishAll(store);
+  finishAll(store, { submission: "x" });
   for (const id of ["trained", "done", "evaluated"])
     store.setGrade(id, { valid: true, score: 2, reward: 1, reason: "valid" });
   store.addPreviousSolution({ id: "trained", iteration: 1 });

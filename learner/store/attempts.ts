@@ -199,7 +199,7 @@ export class Attempts {
 
   /** Returns how many attempts were disrupted. */
   disruptions(): number {
-    return this.#database.get<{ n: number }>("SELECT count(*) AS n FROM attempts WHERE disrupted")!.n;
+    return this.#database.known<{ n: number }>("SELECT count(*) AS n FROM attempts WHERE disrupted").n;
   }
 }
 

@@ -60,6 +60,8 @@ export class Database {
   readonly path: string;
   #sqlite: DatabaseSync;
   #statements = new Map<string, StatementSync>();
+  /** Rows since the newest write, by statement and parameters. */
+  #known = new Map<string, unknown>();
   /** The number that this process wrote to the file when it opened it. */
   #fence = 0;
   #writing = false;
@@ -159,6 +161,15 @@ export class Database {
     return row && ({ ...row } as T);
   }
 
+  /** Like `get`, for a row that is there and is asked for more often than it changes: a writer reads it again after its own writes only. */
+  known<T>(sql: string, parameters: Parameters = {}): T {
+    if (this.#readOnly || this.#writing) return this.get<T>(sql, parameters)!;
+    const key = sql + JSON.stringify(parameters);
+    const row = (this.#known.get(key) as T | undefined) ?? this.get<T>(sql, parameters)!;
+    this.#known.set(key, row);
+    return { ...row };
+  }
+
   /** @returns the number of changed rows. Only inside `write`. */
   change(sql: string, parameters: Parameters = {}): number {
     if (!this.#writing) throw new StoreError("conflict", "a change outside of a transaction: call it within write()");
@@ -191,6 +202,7 @@ export class Database {
       throw error;
     } finally {
       this.#writing = false;
+      this.#known.clear();
     }
     const faults: unknown[] = [];
     for (const then of this.#afterCommit)

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { newResult, newSample } from "./store.fixture.ts";
 import { openStore } from "./store.ts";
-import { fails, folder, newPath, newStore, taken } from "./store-tests.fixture.ts";
+import { downgrade, fails, folder, newPath, newStore, taken } from "./store-tests.fixture.ts";
 
 test("a second learner takes the store over; writes of the first fail and change nothing", async () => {
   const { store, path } = await newStore();
@@ -134,13 +134,7 @@ test("a store of an earlier version can be read as it is; a writer migrates it",
   assert.equal(store.leases.accept("actor-0", lease, newResult()), "accepted");
   store.setGrade("a", { valid: true, score: 1, reward: 1, reason: "valid" });
   store.close();
-  const old = new DatabaseSync(path);
-  old.exec("ALTER TABLE samples DROP COLUMN truncated");
-  for (const column of ["guards", "clamped", "capped"]) old.exec(`ALTER TABLE grades DROP COLUMN ${column}`);
-  old.exec("DROP INDEX attempts_disrupted; ALTER TABLE attempts DROP COLUMN disrupted");
-  old.exec("ALTER TABLE attempts DROP COLUMN sandbox_broke");
-  old.exec("PRAGMA user_version = 2");
-  old.close();
+  downgrade(path, 2);
   const none = { guards: [], clamped: false, capped: false };
   const graded = { valid: true, score: 1, reward: 1, reason: "valid", family: undefined };
   const reader = openStore(path, { readOnly: true });
@@ -165,15 +159,42 @@ test("truncated is unknown in a store of an earlier version, which a writer migr
   };
   store.close();
   assert.deepEqual(known(path, ["cut", "ended", "old"]), [true, false, undefined]);
-  const old = new DatabaseSync(path);
-  old.exec("ALTER TABLE samples DROP COLUMN truncated; PRAGMA user_version = 4");
-  old.close();
+  downgrade(path, 4);
   assert.deepEqual(known(path, ["cut", "ended"], { readOnly: true }), [undefined, undefined]);
   const writer = openStore(path);
   writer.addSamples([newSample("new", { truncated: true })]);
   writer.close();
   assert.deepEqual(known(path, ["cut", "ended", "new"]), [undefined, undefined, true]);
 });
+
+test("a migrated store counts and offers the same samples, and has the indexes of a new one", async () => {
+  const { store, path } = await newStore();
+  store.addSamples(["a", "b", "c", "d"].map((id) => newSample(id)));
+  for (const lease of [taken(store), taken(store), taken(store)]) store.leases.accept("actor-0", lease, newResult());
+  store.leases.fail("actor-0", taken(store), "gone");
+  for (const id of ["a", "b"]) store.setGrade(id, { valid: false, reward: -1, reason: "failed" });
+  store.commitIteration({ iteration: 1, sampleIds: ["a"], metrics: {} });
+  const totals = store.totals();
+  store.close();
+  const objects = objectsOf(path);
+  downgrade(path, 5);
+  assert.notDeepEqual(objectsOf(path), objects);
+  const migrated = openStore(path);
+  assert.deepEqual(objectsOf(path), objects);
+  assert.deepEqual(migrated.totals(), totals);
+  assert.deepEqual(
+    migrated.ungraded().map(({ id }) => id),
+    ["c"],
+  );
+  migrated.addSamples([newSample("e")]);
+  assert.deepEqual(migrated.counts(), { ...totals, queued: totals.queued + 1 });
+  migrated.close();
+});
+
+const objectsOf = (path: string) =>
+  new DatabaseSync(path, { readOnly: true })
+    .prepare("SELECT type, name, sql FROM sqlite_schema WHERE type <> 'table' ORDER BY name")
+    .all();
 
 test("after a clean close a copy of the file alone can be read", async () => {
   const { store, path } = await newStore();

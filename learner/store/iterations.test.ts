@@ -1,8 +1,7 @@
 /** Tests iterations, checkpoints and what a restart takes back. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deflateSync } from "node:zlib";
-import { newResult, newSample } from "./store.fixture.ts";
+import { newSample } from "./store.fixture.ts";
 import { openStore, type Store } from "./store.ts";
 import { fails, finishAll, newPath, newStore } from "./store-tests.fixture.ts";
 import type { CheckpointRow } from "./types.ts";
@@ -157,17 +156,16 @@ test("keepCheckpoints(n) leaves the newest n", async () => {
 
 test("a checkpoint deletes the submissions of its samples, except the best ones", async () => {
   const { store } = await newStore();
-  const text = deflateSync("x");
-  store.addSamples(["a", "b", "c", "d", "e"].map((id) => newSample(id)));
-  for (let lease = store.leases.takeAll(["actor-0"])[0]; lease; lease = store.leases.takeAll(["actor-0"])[0])
-    store.leases.accept("actor-0", lease, newResult({ submissionBytes: 1, submissionSha256: "ab" }), text);
-  for (const [id, score] of Object.entries({ a: 1, b: 2, c: 3, d: 4 }))
+  const ids = ["a", "b", "c", "d", "e", "f", "g"];
+  store.addSamples(ids.map((id) => newSample(id)));
+  finishAll(store, { submission: "x" });
+  for (const [id, score] of Object.entries({ a: 1, b: 2, c: 3, d: 4, f: 1, g: 4 }))
     store.setGrade(id, { valid: true, score, reward: score, reason: "valid" });
-  store.commitIteration({ iteration: 1, sampleIds: ["a", "b", "c", "e"], metrics: {} });
-  const kept = () => ["a", "b", "c", "d", "e"].filter((id) => store.submission(id) !== undefined);
-  assert.deepEqual(kept(), ["a", "b", "c", "d", "e"]);
+  store.commitIteration({ iteration: 1, sampleIds: ["a", "b", "c", "e", "f", "g"], metrics: {} });
+  const kept = () => ids.filter((id) => store.submission(id) !== undefined);
+  assert.deepEqual(kept(), ids);
   store.commitCheckpoint({ iteration: 1, digest: "d1", path: "c1" });
-  // a is best where lower scores are, d where higher ones are; d has trained nothing yet, too.
+  // a is best where lower scores are, d where higher ones are: the first of equals. d has trained nothing yet, too.
   assert.deepEqual(kept(), ["a", "d"]);
 });
 
@@ -175,8 +173,7 @@ test("a checkpoint deletes submissions of evaluations during earlier iterations,
   const { store } = await newStore();
   const purposes = { a: "evaluation-before", b: "evaluation-during-1-1", c: "evaluation-during-1-1" };
   for (const [id, purpose] of Object.entries(purposes)) store.addSamples([newSample(id, { purpose, iteration: 1 })]);
-  for (let lease = store.leases.takeAll(["actor-0"])[0]; lease; lease = store.leases.takeAll(["actor-0"])[0])
-    store.leases.accept("actor-0", lease, newResult({ submissionBytes: 1 }), deflateSync("x"));
+  finishAll(store, { submission: "x" });
   for (const [id, score] of Object.entries({ a: 1, b: 2, c: 3 }))
     store.setGrade(id, { valid: true, score, reward: score, reason: "valid" });
   const kept = () => Object.keys(purposes).filter((id) => store.submission(id) !== undefined);

@@ -85,13 +85,14 @@ export class PolicyVersions {
 
   /** Keeps the newest `n` of `checkpoints()`. @returns their paths; the files of all others may go */
   keepCheckpoints(n: number): string[] {
-    const paths = this.checkpoints().map(({ path }) => path);
-    const keep = paths.slice(0, n);
+    const all = this.checkpoints();
     this.database.write(() => {
-      for (const path of paths.slice(n))
-        this.database.change("UPDATE checkpoints SET deleted = 1 WHERE path = :path", { path });
+      for (const { lineage, iteration } of all.slice(n))
+        this.database.change("UPDATE checkpoints SET deleted = 1 WHERE lineage = :lineage AND iteration = :iteration", {
+          ...{ lineage, iteration },
+        });
     });
-    return keep;
+    return all.slice(0, n).map(({ path }) => path);
   }
 
   /**
@@ -151,14 +152,17 @@ export class PolicyVersions {
       { lineage: this.lineage, iteration, digest, path, at: this.at() },
     );
     // The best submissions so far are always kept, so the best of those that are left are the best of all. Looking at all samples would take
-    // longer with every iteration.
+    // longer with every iteration. Of equal ones the first is enough: a policy can write the same program thousands of times.
     this.database.change(
       `WITH kept AS ( -- CROSS JOIN: submissions first, which are few
-         SELECT s.*, g.valid, g.score FROM submissions CROSS JOIN samples s ON s.id = execution LEFT JOIN grades g ON g.sample = s.id),
-       best AS (SELECT task, min(score) AS lowest, max(score) AS highest FROM kept WHERE valid GROUP BY task)
+         SELECT s.id, s.sequence, s.task, s.purpose, s.iteration, s.used_iteration, iif(g.valid, g.score, NULL) AS score
+         FROM submissions CROSS JOIN samples s ON s.id = execution LEFT JOIN grades g ON g.sample = s.id),
+       ranked AS (
+         SELECT *, row_number() OVER (PARTITION BY task ORDER BY score NULLS LAST, sequence) AS lowest,
+           row_number() OVER (PARTITION BY task ORDER BY score DESC NULLS LAST, sequence) AS highest FROM kept)
        DELETE FROM submissions WHERE execution IN (
-         SELECT id FROM kept WHERE (used_iteration <= :iteration OR iteration < :iteration AND purpose GLOB 'evaluation-during-*')
-           AND id NOT IN (SELECT id FROM kept JOIN best USING (task) WHERE valid AND score IN (lowest, highest)))`,
+         SELECT id FROM ranked WHERE (used_iteration <= :iteration OR iteration < :iteration AND purpose GLOB 'evaluation-during-*')
+           AND (score IS NULL OR lowest > 1 AND highest > 1))`,
       { iteration },
     );
   }

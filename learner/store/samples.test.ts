@@ -188,7 +188,7 @@ test("previous solutions are the newest valid ones, newest first, each once", as
 test("the best sample follows the metric's direction; among equals the first wins", async () => {
   const { store } = await newStore();
   store.addSamples(["a", "b", "c", "d"].map((id) => newSample(id)));
-  finishAll(store);
+  finishAll(store, { submission: "x" });
   const grades = { a: 2, b: 1, c: 2, d: 1 };
   for (const [id, score] of Object.entries(grades))
     store.setGrade(id, { valid: true, score, reward: score, reason: "valid" });

@@ -1,6 +1,6 @@
 /** Samples in SQL: selecting, storing, reading and counting. */
 import type { MarkerSeen } from "../../proto/execution.ts";
-import { columnOf, type Database, type Parameters, type Row } from "./database.ts";
+import { columnOf, type Database, type Row } from "./database.ts";
 import { StoreError } from "./errors.ts";
 import type { AcceptedResult, Counts, Grade, NewSample, Sample } from "./types.ts";
 
@@ -54,6 +54,7 @@ export function insertSample(database: Database, sample: NewSample, at: number):
     behaviourLogProbs: toBlob(behaviourLogProbs),
     createdAt: at,
     finishedAt: sample.state === "notExecuted" ? at : undefined,
+    ungraded: true,
   });
 }
 
@@ -104,19 +105,17 @@ const gradeOf = (row: Row): Grade => ({
   capped: Boolean(row.capped),
 });
 
-export function countSamples(database: Database, where: string, parameters: Parameters): Counts {
-  return database.get<Counts>(
-    `SELECT
-       count(*) FILTER (WHERE state = 'queued') AS queued,
-       count(*) FILTER (WHERE state = 'leased') AS running,
-       count(*) FILTER (WHERE state IN ('finished', 'notExecuted') AND used IS NULL) AS completedUnconsumed,
-       count(*) FILTER (WHERE state IN ('finished', 'notExecuted')) AS completed,
-       count(*) FILTER (WHERE used = 'trained') AS consumed,
-       count(*) FILTER (WHERE used = 'dropped') AS dropped,
-       count(*) FILTER (WHERE state = 'lost') AS lost,
-       count(*) FILTER (WHERE state = 'discarded') AS discarded,
-       coalesce(sum(max(attempts - 1, 0)), 0) AS retried
-     FROM samples ${where}`,
-    parameters,
-  )!;
+/** Returns the samples of `purpose`, or of all purposes, by state. */
+export function countSamples(database: Database, purpose?: string): Counts {
+  const completed = "state IN ('finished', 'notExecuted')";
+  const count = (condition: string) => `coalesce(sum(samples) FILTER (WHERE ${condition}), 0)`;
+  return database.known<Counts>(
+    `SELECT ${count("state = 'queued'")} AS queued, ${count("state = 'leased'")} AS running,
+       ${count(`${completed} AND used = ''`)} AS completedUnconsumed, ${count(completed)} AS completed,
+       ${count("used = 'trained'")} AS consumed, ${count("used = 'dropped'")} AS dropped,
+       ${count("state = 'lost'")} AS lost, ${count("state = 'discarded'")} AS discarded,
+       coalesce(sum(retries), 0) AS retried
+     FROM tallies ${purpose === undefined ? "" : "WHERE purpose = :purpose"}`,
+    purpose === undefined ? {} : { purpose },
+  );
 }

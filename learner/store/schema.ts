@@ -10,7 +10,36 @@
  */
 
 /** Raised with every change of the tables; a store of a later version is refused. */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
+
+/** Keeps statements of each iteration from reading every sample. A part of the tables and of an upgrade. */
+const INDEXES = `
+CREATE INDEX samples_by_state ON samples (purpose, state, used, iteration);
+CREATE INDEX samples_ungraded ON samples (sequence) WHERE ungraded AND state IN ('finished', 'notExecuted');
+CREATE INDEX attempts_lost ON attempts (actor) WHERE state IN ('expired', 'failed');
+CREATE INDEX checkpoints_kept ON checkpoints (iteration, lineage) WHERE superseded_by IS NULL AND NOT deleted;
+
+CREATE TABLE tallies (
+  -- How many samples are in each state. The triggers below keep it.
+  purpose TEXT NOT NULL,
+  state TEXT NOT NULL,
+  used TEXT NOT NULL,                          -- '': samples.used is NULL
+  samples INTEGER NOT NULL,
+  retries INTEGER NOT NULL,                    -- attempts after the first of their execution
+  PRIMARY KEY (purpose, state, used)
+) STRICT, WITHOUT ROWID;
+INSERT INTO tallies SELECT purpose, state, coalesce(used, ''), count(*), sum(max(attempts - 1, 0)) FROM samples GROUP BY 1, 2, 3;
+CREATE TRIGGER samples_added AFTER INSERT ON samples BEGIN
+  INSERT INTO tallies VALUES (NEW.purpose, NEW.state, coalesce(NEW.used, ''), 1, max(NEW.attempts - 1, 0))
+    ON CONFLICT DO UPDATE SET samples = samples + 1, retries = retries + excluded.retries;
+END;
+CREATE TRIGGER samples_changed AFTER UPDATE OF state, used, attempts ON samples BEGIN
+  UPDATE tallies SET samples = samples - 1, retries = retries - max(OLD.attempts - 1, 0)
+    WHERE purpose = OLD.purpose AND state = OLD.state AND used = coalesce(OLD.used, '');
+  INSERT INTO tallies VALUES (NEW.purpose, NEW.state, coalesce(NEW.used, ''), 1, max(NEW.attempts - 1, 0))
+    ON CONFLICT DO UPDATE SET samples = samples + 1, retries = retries + excluded.retries;
+END;
+`;
 
 /** SQL that upgrades a store to the next version. A store that is opened for reading stays unchanged and lacks the additions. */
 export const UPGRADES: Readonly<Record<number, string>> = {
@@ -21,6 +50,10 @@ export const UPGRADES: Readonly<Record<number, string>> = {
   3: `ALTER TABLE attempts ADD COLUMN disrupted INTEGER NOT NULL DEFAULT 0;
       CREATE INDEX attempts_disrupted ON attempts (execution) WHERE disrupted;`,
   4: "ALTER TABLE samples ADD COLUMN truncated INTEGER;",
+  5: `ALTER TABLE samples ADD COLUMN ungraded INTEGER;
+      UPDATE samples SET ungraded = 1 WHERE id NOT IN (SELECT sample FROM grades);
+      DROP INDEX samples_by_state;
+      ${INDEXES}`,
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
@@ -63,6 +96,7 @@ CREATE TABLE samples (
   used TEXT CHECK (used IN ('trained', 'dropped')),  -- NULL: can still be trained on
   used_iteration INTEGER,                            -- by which iteration
   truncated INTEGER,                           -- 1: the response was cut at maxResponseTokens; NULL: an older longrun did not say
+  ungraded INTEGER,                            -- 1: it has no row in grades; NULL: it has
   -- Long values last: what stands behind them costs reads of their overflow pages.
   prompt_tokens BLOB NOT NULL,
   response_tokens BLOB NOT NULL,
@@ -74,7 +108,6 @@ CREATE TABLE samples (
   CHECK ((used IS NULL) = (used_iteration IS NULL)),
   CHECK (used IS NULL OR state IN ('finished', 'notExecuted'))
 ) STRICT;
-CREATE INDEX samples_by_state ON samples (purpose, state, used, attempts);
 CREATE INDEX samples_queued ON samples (sequence) WHERE state = 'queued';
 CREATE INDEX samples_by_use ON samples (used_iteration) WHERE used_iteration IS NOT NULL;
 
@@ -175,4 +208,4 @@ CREATE TABLE checkpoints (
   deleted INTEGER NOT NULL DEFAULT 0,          -- its files are gone: checkpoint.keepLast
   PRIMARY KEY (lineage, iteration)
 ) STRICT;
-`;
+${INDEXES}`;

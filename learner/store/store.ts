@@ -28,16 +28,7 @@ import {
   sampleOf,
   selection,
 } from "./samples.ts";
-import type {
-  Counts,
-  Grade,
-  NewSample,
-  ObservedDuration,
-  OpenGroup,
-  PreviousSolution,
-  Sample,
-  StoreEvents,
-} from "./types.ts";
+import type { Counts, Grade, NewSample, OpenGroup, PreviousSolution, Sample, StoreEvents } from "./types.ts";
 
 /** `readOnly` looks at a store that another process may be writing, and takes nothing over. */
 export type StoreOptions = DatabaseOptions & Partial<Omit<LeaseOptions, "events">>;
@@ -77,11 +68,11 @@ export class Store extends PolicyVersions {
   }
 
   counts(purpose = "training"): Counts {
-    return countSamples(this.database, "WHERE purpose = :purpose", { purpose });
+    return countSamples(this.database, purpose);
   }
 
   totals(): Counts {
-    return countSamples(this.database, "", {});
+    return countSamples(this.database);
   }
 
   takeable(which: Selection = {}): number {
@@ -89,7 +80,7 @@ export class Store extends PolicyVersions {
   }
 
   unfinished(which: Selection = {}): number {
-    return this.#count(`${SELECTED} AND s.state IN ('queued', 'leased')`, which);
+    return this.#count(`${SELECTED} AND s.state IN ('queued', 'leased') AND s.used IS NULL`, which);
   }
 
   /** Returns at most `n` finished or notExecuted, unused samples, oldest first. commitIteration uses them up. */
@@ -120,7 +111,7 @@ export class Store extends PolicyVersions {
 
   /** Returns finished or notExecuted samples without a grade, e.g. because the learner stopped in between. */
   ungraded(): Sample[] {
-    const sql = `${SAMPLE} WHERE s.state IN ('finished', 'notExecuted') AND g.sample IS NULL ORDER BY s.sequence`;
+    const sql = `${SAMPLE} WHERE s.ungraded AND s.state IN ('finished', 'notExecuted') ORDER BY s.sequence`;
     return this.#samples(sql, {});
   }
 
@@ -175,29 +166,33 @@ export class Store extends PolicyVersions {
   setGrade(id: string, grade: Grade): void {
     const { valid, score, reward, reason, family, guards = [], clamped = false, capped = false } = grade;
     const row = { sample: id, valid, score, reward, reason, family, guards: JSON.stringify(guards), clamped, capped };
-    this.database.write(() => this.database.insert("grades", row, "OR REPLACE"));
+    this.database.write(() => {
+      this.database.insert("grades", row, "OR REPLACE");
+      this.database.change("UPDATE samples SET ungraded = NULL WHERE id = :id", { id });
+    });
   }
 
-  /** Returns the valid sample with the best score, over all purposes; the first of equals. */
+  /** Returns the valid sample with the best score, over all purposes; the first of equals. Its submission is always kept. */
   bestSample(task: string, direction: "Higher" | "Lower"): Sample | undefined {
-    const order = direction === "Higher" ? "DESC" : "ASC";
-    return this.#samples(
-      `${SAMPLE} WHERE s.task = :task AND g.valid AND g.score IS NOT NULL ORDER BY g.score ${order}, s.sequence LIMIT 1`,
+    const best = this.database.get<{ id: string }>(
+      `SELECT s.id FROM submissions CROSS JOIN samples s ON s.id = execution JOIN grades g ON g.sample = s.id
+       WHERE s.task = :task AND g.valid AND g.score IS NOT NULL
+       ORDER BY g.score ${direction === "Higher" ? "DESC" : "ASC"}, s.sequence LIMIT 1`,
       { task },
-    )[0];
+    );
+    return best && this.sample(best.id);
   }
 
-  /** Returns running times of executions, for Completion weights and histograms. */
-  observedDurations(which: Selection = {}): ObservedDuration[] {
-    return this.database
-      .all<Omit<ObservedDuration, "completed"> & { completed: number }>(
-        `SELECT s.id, coalesce(r.duration_seconds, max(a.elapsed_seconds)) AS seconds, r.execution IS NOT NULL AS completed
-         FROM samples s LEFT JOIN results r ON r.execution = s.id LEFT JOIN attempts a ON a.execution = s.id
-         WHERE ${SELECTED} AND s.state IN ('finished', 'lost', 'discarded')
-         GROUP BY s.id HAVING seconds IS NOT NULL ORDER BY s.sequence`,
-        selection(which),
-      )
-      .map(({ completed, ...row }) => ({ ...row, completed: completed === 1 }));
+  /** Returns the seconds that each execution of a policy version for training had run when it was discarded or lost. */
+  abandonedSeconds(version: number): number[] {
+    const rows = this.database.all<{ seconds: number }>(
+      `SELECT max(a.elapsed_seconds) AS seconds FROM samples s JOIN attempts a ON a.execution = s.id
+       WHERE ${SELECTED} AND s.state IN ('lost', 'discarded') AND s.used IS NULL
+         AND NOT EXISTS (SELECT * FROM results r WHERE r.execution = s.id)
+       GROUP BY s.sequence HAVING seconds IS NOT NULL ORDER BY s.sequence`,
+      selection({ since: version, until: version }),
+    );
+    return rows.map(({ seconds }) => seconds);
   }
 
   /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */
@@ -246,8 +241,8 @@ export class Store extends PolicyVersions {
   /** `collection: Discard`: discards every unfinished execution of `purpose`. @returns how many */
   discardUnfinished(reason: string, purpose = "training"): number {
     const { ids, held } = this.database.write(() => {
-      const sql = `UPDATE samples SET state = 'discarded', finished_at = :at WHERE state IN ('queued', 'leased') AND
-        purpose = :purpose RETURNING id`;
+      const sql = `UPDATE samples SET state = 'discarded', finished_at = :at
+        WHERE purpose = :purpose AND state IN ('queued', 'leased') AND used IS NULL RETURNING id`;
       const ids = this.database.all<{ id: string }>(sql, { purpose, at: this.at() }).map(({ id }) => id);
       return { ids, held: this.leases.markRevoked(ids, reason) };
     });

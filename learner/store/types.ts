@@ -175,14 +175,6 @@ export interface PreviousSolution extends Pick<Sample, "id" | "task" | "plan"> {
   durationSeconds: number;
 }
 
-/** One execution's running time, for weights and histograms. */
-export interface ObservedDuration {
-  id: string;
-  seconds: number;
-  /** False: discarded or lost after at least `seconds` (censored). */
-  completed: boolean;
-}
-
 /** One attempt at an execution. */
 export interface AttemptKey {
   execution: string;
