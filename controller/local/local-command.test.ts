@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ControllerError } from "../errors.ts";
 import { runLocalCommand } from "./local-command.ts";
 
-const OPTIONS = { json: true, verbose: false, listen: "127.0.0.1:0", metricsListen: "127.0.0.1:0" };
+const OPTIONS = { set: [], json: true, verbose: false, listen: "127.0.0.1:0", metricsListen: "127.0.0.1:0" };
 const AROUND = { stdout: process.stdout, stderr: process.stderr, env: {} } as never;
 
 test("what cannot be removed at the end, as on a disk that became read-only, hides neither the end nor other steps", async () => {
