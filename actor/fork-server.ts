@@ -4,13 +4,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeTemporaryFolder } from "../proto/temporary-folder.ts";
 import { ActorError } from "./errors.ts";
-import { isAlive } from "./is-alive.ts";
 
 const ZYGOTE = fileURLToPath(new URL("./sandbox/zygote.py", import.meta.url));
 // A fixed hash seed: a program's sets have the same order in every zygote.
@@ -22,8 +21,6 @@ const ENVIRONMENT = {
   PYTHONUTF8: "1",
 };
 const PID_BYTES = 4;
-/** Prefix in the system's directory for temporary files; this process's number follows. */
-const DIRECTORY = "longrun-sandbox-";
 
 export interface ForkServerOptions {
   /** The interpreter of the Python environment. */
@@ -51,7 +48,7 @@ const started = new Set<ForkServer>();
 export class ForkServer {
   readonly #key: string;
   /** Readable by this user alone: the socket, and files that packages write at import. */
-  readonly #directory = makeDirectory();
+  readonly #directory = makeTemporaryFolder("longrun-sandbox-");
   readonly #process: ChildProcess;
   readonly #ready: Promise<void>;
   #users = 0;
@@ -141,21 +138,6 @@ export class ForkServer {
 }
 
 process.on("exit", () => ForkServer.removeDirectories());
-
-/** Makes a new directory. Removes directories of this user's actors that were killed. */
-function makeDirectory(): string {
-  for (const name of readdirSync(tmpdir())) {
-    const pid = Number(new RegExp(`^${DIRECTORY}(\\d+)-`).exec(name)?.[1]);
-    if (!pid || isAlive(pid)) continue;
-    const path = join(tmpdir(), name);
-    try {
-      if (lstatSync(path).uid === process.getuid?.()) rmSync(path, { recursive: true, force: true });
-    } catch {
-      // Another actor was faster.
-    }
-  }
-  return mkdtempSync(join(tmpdir(), `${DIRECTORY}${process.pid}-`));
-}
 
 async function connectFork(socket: string): Promise<ForkedZygote> {
   const control = connect(socket);

@@ -203,6 +203,20 @@ const CASES: StateCase[] = [
     "LearnerStarting",
     /pod is starting/,
   ],
+  [
+    "the run is resumed and the stopped learner still has its pod",
+    pod({ phase: "Running" }),
+    "Stopped",
+    /^the run resumes when the stopped learner's pod pod has been told to end; if that takes long, check that kube-controller-manager runs$/,
+    { lifecycle: { stage: "Suspended", learnerReplicas: 0 } },
+  ],
+  [
+    "the run is suspended and the learner still has its pod",
+    { ...pod({ phase: "Running" }), run: runOf({ suspend: true }) },
+    "Stopped",
+    /^the run is suspended: the learner's pod pod ends$/,
+    { lifecycle: { stage: "Suspended", learnerReplicas: 0 } },
+  ],
   ["the run is suspended", {}, "Stopped", /suspended/, { lifecycle: { stage: "Suspended", learnerReplicas: 0 } }],
   ["the run is over", {}, "Stopped", /over/, { lifecycle: { stage: "Ended", learnerReplicas: 0 } }],
   [

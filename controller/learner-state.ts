@@ -67,7 +67,9 @@ export function learnerState(facts: LearnerFacts): LearnerState {
         ? away(
             nodeLossFinding(observed, facts.nowMs) ?? {
               reason: "Stopped",
-              message: `the run is suspended: the learner's pod ${pod.metadata.name} ends`,
+              message: observed.run.spec.suspend
+                ? `the run is suspended: the learner's pod ${pod.metadata.name} ends`
+                : resumes(pod),
             },
           )
         : { available: false, reason: "Stopped", message: "the run is suspended: it has no learner" };
@@ -79,6 +81,11 @@ export function learnerState(facts: LearnerFacts): LearnerState {
   }
   if (link?.connected && link.status) return { available: true, ...answering(link.status) };
   return away(absence(facts));
+}
+
+/** Returns what a resume waits for while the learner that was told to stop has its pod. */
+export function resumes({ metadata: { name } }: Pod): string {
+  return `the run resumes when the stopped learner's pod ${name} has been told to end; if that takes long, check that kube-controller-manager runs`;
 }
 
 function answering({ nonsense }: LearnerStatus): Finding {

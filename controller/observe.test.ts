@@ -7,6 +7,7 @@ import { desiredActor } from "./desired/actors.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.ts";
 import { controllerUid } from "./kube/owner-index.ts";
 import type { Job, Pod } from "./kube/resources.ts";
+import type { KubeObject } from "./kube/types.ts";
 import { observe } from "./observe.ts";
 import type { Cache } from "./ownership.ts";
 import { at, linkOf, NOW_MS, podOf, runOf } from "./run.fixture.ts";
@@ -32,8 +33,8 @@ const actorJob = (index: number, generation: number): Job => {
 
 const uidOf = (job: string) => `uid of ${job}`;
 
-function look(pods: Pod[], jobs: Job[] = [actorJob(0, 0)]) {
-  const of: Record<string, (Pod | Job)[]> = { Pod: pods, Job: jobs };
+function look(pods: Pod[], jobs: Job[] = [actorJob(0, 0)], others: Record<string, KubeObject[]> = {}) {
+  const of: Record<string, KubeObject[]> = { Pod: pods, Job: jobs, ...others };
   const cache = {
     trainingRun: () => RUN,
     get: ({ kind }, key) => (of[kind] ?? []).find(({ metadata }) => `team/${metadata.name}` === key) as never,
@@ -76,4 +77,23 @@ test("an actor that leaves, or whose pod is left alone, is replaced under anothe
     { create: next, remove: ["quick-actor-0-0"] },
     "its Job would wait for its node",
   );
+});
+
+test("a learner's pod that the kubelet refused does not hide the one that runs", () => {
+  const owned = (name: string, ownerUid: string, status = {}): KubeObject => {
+    const ownerReferences = [{ apiVersion: "v1", kind: "Owner", name: "owner", uid: ownerUid, controller: true }];
+    const pod = podOf(RUN, "learner", status);
+    return { ...pod, metadata: { ...pod.metadata, name, uid: uidOf(name), ownerReferences } };
+  };
+  const spec = { template: { spec: {} } };
+  const deployment = { ...owned("quick-learner", RUN.metadata.uid), spec };
+  const set = owned("set", uidOf("quick-learner"));
+  const refused = owned("refused", uidOf("set"), { phase: "Failed" });
+  const runs = owned("runs", uidOf("set"), { phase: "Running" });
+  assert.equal(refused.metadata.creationTimestamp, runs.metadata.creationTimestamp, "created in the same second");
+  const found = (...pods: KubeObject[]) =>
+    look(pods as Pod[], undefined, { Deployment: [deployment], ReplicaSet: [set] });
+  assert.equal(found(refused, runs).learnerPod?.metadata.name, "runs");
+  assert.equal(found(runs, refused).learnerPod?.metadata.name, "runs");
+  assert.equal(found(refused).learnerPod?.metadata.name, "refused", "it says why no learner starts");
 });

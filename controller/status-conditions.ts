@@ -4,6 +4,7 @@ import { containersOf } from "./blockers.ts";
 import { condition, type Finding, findCondition, isBlocker, type NewCondition, type Reason } from "./conditions.ts";
 import { generationFinding } from "./generation.ts";
 import { exhaustion, lastWords } from "./learner-failures.ts";
+import { resumes } from "./learner-state.ts";
 import { finalPhase } from "./lifecycle.ts";
 import { isActive, learnerPhase, livingLearner, type Observed } from "./observe.ts";
 import type { ScalePlan } from "./scale.ts";
@@ -69,11 +70,15 @@ function outcomeConditions({ observed, lifecycle }: StatusFacts): [succeeded: Ne
 function suspendedCondition(facts: StatusFacts): NewCondition {
   const { observed, lifecycle, written } = facts;
   const before = findCondition(observed.run.status?.conditions, "Suspended");
-  if (isStopping(facts))
-    return condition("Suspended", false, {
-      reason: "Suspending",
-      message: `the learner's pod ${livingLearner(observed)!.metadata.name} ends`,
-    });
+  if (isStopping(facts)) {
+    const pod = livingLearner(observed)!;
+    return lifecycle.stage === "Suspended" && !observed.run.spec.suspend
+      ? condition("Suspended", false, { reason: "Resumed", message: resumes(pod) })
+      : condition("Suspended", false, {
+          reason: "Suspending",
+          message: `the learner's pod ${pod.metadata.name} ends`,
+        });
+  }
   if (lifecycle.stage === "Suspended") {
     if (before?.reason === "Suspended")
       return condition("Suspended", true, { reason: "Suspended", message: before.message });

@@ -179,9 +179,22 @@ describe("conditions", () => {
       {
         stage: "Suspended",
         learner: { available: false, reason: "Stopped", message: "m" },
-        observed: { actors: [], link: undefined, leavingPod: podOf(RUN, "learner", { phase: "Running" }) },
+        observed: {
+          ...{ actors: [], link: undefined, run: runOf({ suspend: true }) },
+          leavingPod: podOf(RUN, "learner", { phase: "Running" }),
+        },
       },
       { Ready: "False Suspending", Suspended: "False Suspending" },
+      "Pending",
+    ],
+    [
+      "resumed, and the stopped learner's pod is still there",
+      {
+        stage: "Suspended",
+        learner: { available: false, reason: "Stopped", message: "m" },
+        observed: { actors: [], link: undefined, learnerPod: podOf(RUN, "learner", { phase: "Running" }) },
+      },
+      { Ready: "False Resumed", Suspended: "False Resumed" },
       "Pending",
     ],
     [

@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { writeRunCertificates } from "../../proto/certificates.ts";
+import { makeTemporaryFolder } from "../../proto/temporary-folder.ts";
 import type { ControllerError } from "../errors.ts";
 import { type Address, checkFree, parseAddress } from "./address.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
@@ -10,7 +11,6 @@ import { listenForInterrupts } from "./interrupt.ts";
 import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./prepare.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { makeTemporaryFolder } from "./temporary.ts";
 import { Terminal } from "./terminal.ts";
 
 /** Options that every command with a learner has. */
@@ -111,7 +111,7 @@ export async function checkAddresses({ listen, metricsListen }: LocalCommand): P
 
 /** Gets the Python environment and the tasks ready. */
 export async function prepare({ options, steps, atEnd }: LocalCommand, run: TrainingRun): Promise<Prepared> {
-  const temporary = makeTemporaryFolder();
+  const temporary = makeTemporaryFolder("longrun-run-");
   atEnd(() => rmSync(temporary, { recursive: true, force: true }));
   const python = await preparePython(options.python, run.spec.actors.packages, steps);
   const taskFolders: string[] = [];

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join, resolve } from "node:path";
 import { resolvedText } from "../../crds/resolved.ts";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
+import { startTicks } from "../../proto/temporary-folder.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 
 export const MANIFEST = "trainingrun.yaml";
@@ -74,21 +75,6 @@ function readHolder(lock: string): { pid: number; startTicks: string } | undefin
     return JSON.parse(readFileSync(lock, "utf8"));
   } catch {
     // The file is missing or incomplete after a crash: nobody holds the folder.
-    return undefined;
-  }
-}
-
-/**
- * Returns the start time of a process, which distinguishes it from a later process with the same number. Undefined if there is no such
- * process.
- */
-export function startTicks(pid: number): string | undefined {
-  try {
-    // The start time is field 22; field 2, the name in brackets, may contain spaces.
-    return readFileSync(`/proc/${pid}/stat`, "utf8")
-      .replace(/^.*\) /s, "")
-      .split(" ")[19];
-  } catch {
     return undefined;
   }
 }

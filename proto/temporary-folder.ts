@@ -1,0 +1,67 @@
+/** Temporary folders that hold certificates, sockets and data. A killed process leaves its folder, and the next process removes it. */
+import { createHash } from "node:crypto";
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+
+/**
+ * Creates a folder that only its user can read, in the system's temporary folder. Its name is `prefix`, then this machine and PID namespace,
+ * then this process's number and start time. Removes folders of this prefix whose process was here, was this user's, and is gone.
+ */
+export function makeTemporaryFolder(prefix: string): string {
+  const parent = tmpdir();
+  const place = placeOfProcesses();
+  if (place === undefined) return mkdtempSync(join(parent, `${prefix}${process.pid}-`));
+  removeLeft(parent, `${prefix}${place}-`);
+  return mkdtempSync(join(parent, `${prefix}${place}-${process.pid}-${startTicks(process.pid)}-`)); // mode 0700
+}
+
+function removeLeft(parent: string, prefix: string): void {
+  for (const name of namesIn(parent)) {
+    const [, pid, ticks] = (name.startsWith(prefix) && /^(\d+)-(\d+)-/.exec(name.slice(prefix.length))) || [];
+    if (pid === undefined || startTicks(Number(pid)) === ticks) continue;
+    const path = join(parent, name);
+    try {
+      if (lstatSync(path).uid === process.getuid?.()) rmSync(path, { recursive: true, force: true });
+    } catch {
+      // Another process was faster, or a child of the killed process is about to end.
+    }
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // a folder of mode 1733 takes new folders and lists none
+  }
+}
+
+/**
+ * Returns eight digits for this machine and PID namespace: a process number means nothing to the other containers and machines that share
+ * the temporary folder. The digest keeps the paths of sockets below 108 bytes. Undefined where /proc does not show this namespace.
+ */
+function placeOfProcesses(): string | undefined {
+  try {
+    if (readlinkSync("/proc/self") !== String(process.pid)) return undefined;
+    const place = `${hostname()} ${readlinkSync("/proc/self/ns/pid")}`;
+    return createHash("sha256").update(place).digest("hex").slice(0, 8);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns the start time of a process, which distinguishes it from a later process with the same number. Undefined if there is no such
+ * process.
+ */
+export function startTicks(pid: number): string | undefined {
+  try {
+    // The start time is field 22; field 2, the name in brackets, may contain spaces.
+    return readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /s, "")
+      .split(" ")[19];
+  } catch {
+    return undefined;
+  }
+}
