@@ -8,7 +8,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { makeTemporaryFolder } from "../proto/temporary-folder.ts";
+import { makeTemporaryFolder, SANDBOX_FOLDERS } from "../proto/temporary-folder.ts";
 import { ActorError } from "./errors.ts";
 
 const ZYGOTE = fileURLToPath(new URL("./sandbox/zygote.py", import.meta.url));
@@ -48,7 +48,7 @@ const started = new Set<ForkServer>();
 export class ForkServer {
   readonly #key: string;
   /** Readable by this user alone: the socket, and files that packages write at import. */
-  readonly #directory = makeTemporaryFolder("longrun-sandbox-");
+  readonly #directory = makeTemporaryFolder(SANDBOX_FOLDERS);
   readonly #process: ChildProcess;
   readonly #ready: Promise<void>;
   #users = 0;

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, beforeEach, test } from "node:test";
-import { makeTemporaryFolder, startTicks } from "./temporary-folder.ts";
+import { makeTemporaryFolder, removeLeftFolders, startTicks } from "./temporary-folder.ts";
 
 const before = process.env.TMPDIR;
 const root = mkdtempSync(join(tmpdir(), "longrun-temporary-"));
@@ -28,6 +28,9 @@ test("a process removes the folders of killed processes of its machine and PID n
   const [, place] = /^longrun-run-([0-9a-f]{8})-\d+-\d+-/.exec(basename(first))!;
   const killed = make(`longrun-run-${place}-2147483647-5-abcdef`);
   const reused = make(`longrun-run-${place}-${process.pid}-5-abcdef`);
+  const sandbox = make(`longrun-sandbox-${place}-2147483647-5-fedcba`);
+  removeLeftFolders("longrun-sandbox-");
+  assert.ok(!existsSync(sandbox));
   const kept = [
     first,
     make(`longrun-run-${place}-${process.ppid}-${startTicks(process.ppid)}-abcdef`),

@@ -4,6 +4,9 @@ import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** Prefix of the folders of actors' sandboxes. */
+export const SANDBOX_FOLDERS = "longrun-sandbox-";
+
 /**
  * Creates a folder that only its user can read, in the system's temporary folder. Its name is `prefix`, then this machine and PID namespace,
  * then this process's number and start time. Removes folders of this prefix whose process was here, was this user's, and is gone.
@@ -12,17 +15,23 @@ export function makeTemporaryFolder(prefix: string): string {
   const parent = tmpdir();
   const place = placeOfProcesses();
   if (place === undefined) return mkdtempSync(join(parent, `${prefix}${process.pid}-`));
-  removeLeft(parent, `${prefix}${place}-`);
+  removeFolders(parent, `${prefix}${place}-`);
   return mkdtempSync(join(parent, `${prefix}${place}-${process.pid}-${startTicks(process.pid)}-`)); // mode 0700
 }
 
-function removeLeft(parent: string, prefix: string): void {
+/** Removes folders of this prefix whose process was here, was this user's, and is gone. */
+export function removeLeftFolders(prefix: string): void {
+  const place = placeOfProcesses();
+  if (place !== undefined) removeFolders(tmpdir(), `${prefix}${place}-`);
+}
+
+function removeFolders(parent: string, prefix: string): void {
   for (const name of namesIn(parent)) {
     const [, pid, ticks] = (name.startsWith(prefix) && /^(\d+)-(\d+)-/.exec(name.slice(prefix.length))) || [];
     if (pid === undefined || startTicks(Number(pid)) === ticks) continue;
     const path = join(parent, name);
     try {
-      if (lstatSync(path).uid === process.getuid?.()) rmSync(path, { recursive: true, force: true });
+      if (lstatSync(path).uid === process.getuid?.()) rmSync(path, { recursive: true, force: true, maxRetries: 3 });
     } catch {
       // Another process was faster, or a child of the killed process is about to end.
     }

@@ -4,6 +4,7 @@ import type { TrainingRun } from "../../crds/trainingrun.ts";
 import type { RunCertificates } from "../../proto/certificates.ts";
 import { EXIT_STATUS } from "../../proto/exit-status.ts";
 import type { PhaseName } from "../../proto/service.ts";
+import { removeLeftFolders, SANDBOX_FOLDERS } from "../../proto/temporary-folder.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { runPart } from "../part-process.ts";
 import { ActorPool } from "./actors.ts";
@@ -121,6 +122,7 @@ export class Backend {
     } finally {
       clearTimeout(this.#starting);
       await this.#actors.stop();
+      removeLeftFolders(SANDBOX_FOLDERS); // of actors that had to be killed
       await this.#learner.stop(this.#o.run.spec.learner.stopGraceSeconds);
       await this.#watch?.close(0);
     }
