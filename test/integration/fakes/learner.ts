@@ -125,7 +125,14 @@ while (state.iteration < behaviour.iterations) {
   if (behaviour.failInIteration === iteration) await finish(messages.Phase.FAILED_RUN, 1);
   state.iteration = iteration;
   const line = JSON.stringify({
-    ...{ iteration, samples: 4, validFraction: 0.5, meanScore: 1000 / iteration, bestScore: 900 / iteration },
+    ...{
+      lineage: 1,
+      iteration,
+      samples: 4,
+      validFraction: 0.5,
+      meanScore: 1000 / iteration,
+      bestScore: 900 / iteration,
+    },
     ...{
       meanDurationSeconds: 1,
       launchedMeanDurationSeconds: 1.5,
