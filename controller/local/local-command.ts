@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { writeRunCertificates } from "../../proto/certificates.ts";
-import { makeTemporaryFolder } from "../../proto/temporary-folder.ts";
+import { makeTemporaryFolder, removeLeftFolders } from "../../proto/temporary-folder.ts";
 import type { ControllerError } from "../errors.ts";
 import { type Address, checkFree, parseAddress } from "./address.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
@@ -50,6 +50,7 @@ export interface Prepared {
   taskFolders: string[];
 }
 
+const RUN_FOLDERS = "longrun-run-";
 /** A run certificate outlives any run. */
 const CERTIFICATE_SECONDS = 366 * 24 * 3600;
 
@@ -111,8 +112,11 @@ export async function checkAddresses({ listen, metricsListen }: LocalCommand): P
 
 /** Gets the Python environment and the tasks ready. */
 export async function prepare({ options, steps, atEnd }: LocalCommand, run: TrainingRun): Promise<Prepared> {
-  const temporary = makeTemporaryFolder("longrun-run-");
-  atEnd(() => rmSync(temporary, { recursive: true, force: true }));
+  const temporary = makeTemporaryFolder(RUN_FOLDERS);
+  atEnd(() => {
+    rmSync(temporary, { recursive: true, force: true });
+    removeLeftFolders(RUN_FOLDERS); // one whose actor had not ended when this command began
+  });
   const python = await preparePython(options.python, run.spec.actors.packages, steps);
   const taskFolders: string[] = [];
   for (const task of run.spec.tasks)
