@@ -37,7 +37,7 @@ import { isActive, isLearnerUp, learnerPhase, observe } from "./observe.ts";
 import { imagesStatus, isKeptActor, pinnedSettings } from "./pin.ts";
 import type { Admission } from "./queue.ts";
 import { HEAR_SECONDS, holdStatus, isUnheard, writeStatus } from "./reconcile-status.ts";
-import { owesResults, reconcileResults, resultsStatus } from "./results.ts";
+import { owesResults, reconcileResults, resultsStatus, untoldFailure } from "./results.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
 import { desiredStatus } from "./status.ts";
 import { type StepResult, tryStep } from "./steps.ts";
@@ -270,6 +270,8 @@ function isOverdue(look: Look): boolean {
 
 async function expire(look: Look): Promise<ReconcileResult> {
   const { run } = look.observed;
+  const failure = untoldFailure(look);
+  if (failure !== undefined) tell(look, "Warning", "ResultsNotPushed", failure, "Push");
   tell(
     look,
     "Normal",

@@ -6,7 +6,7 @@ import { NEWER_DEFAULTS, withNewerFields } from "./newer-fields.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 
 test("a run that a CRD of 0.1 has stored gets the defaults of this version's schema", () => {
-  const run = runOf();
+  const run = runOf({ results: { s3: { bucket: "results", prefix: "quick" } } });
   const older = structuredClone(run);
   for (const [part, fields] of Object.entries(NEWER_DEFAULTS))
     if (part === "failurePolicy") delete (older.spec as { failurePolicy?: unknown }).failurePolicy;
@@ -16,6 +16,7 @@ test("a run that a CRD of 0.1 has stored gets the defaults of this version's sch
   assert.notDeepEqual(older, run);
   assert.deepEqual(withNewerFields(older), run);
   assert.deepEqual(withNewerFields(run), run);
+  assert.deepEqual(withNewerFields(runOf()), runOf(), "a run without results gets none");
   assert.ok(
     desiredActor(withNewerFields(older), 0, 0, DEFAULT_SETTINGS).spec!.template.spec!.terminationGracePeriodSeconds! >
       0,
