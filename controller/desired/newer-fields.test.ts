@@ -14,6 +14,7 @@ test("a run that a CRD of 0.1 has stored gets the defaults of this version's sch
       for (const field of Object.keys(fields))
         delete (older.spec as never as Record<string, Record<string, unknown>>)[part]![field];
   assert.notDeepEqual(older, run);
+  assert.equal(older.spec.results?.deadlineSeconds, undefined, "NEWER_DEFAULTS has every newer field");
   assert.deepEqual(withNewerFields(older), run);
   assert.deepEqual(withNewerFields(run), run);
   assert.deepEqual(withNewerFields(runOf()), runOf(), "a run without results gets none");
