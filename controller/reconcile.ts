@@ -47,7 +47,7 @@ import { admission, reconcileWorkload } from "./workload.ts";
 import { Writes } from "./writes.ts";
 
 /** The value of `spec.managedBy` that selects this controller; an absent field selects it too. */
-export const MANAGED_BY_US = "longrun.dev/controller";
+const MANAGED_BY_US = "longrun.dev/controller";
 /** A learner that stopped, though nobody told it to, is replaced by its Deployment before this, or not at all. */
 const STOPPED_SECONDS = 20;
 export async function reconcile(key: string, context: Context): Promise<ReconcileResult> {

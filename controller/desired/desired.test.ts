@@ -11,7 +11,7 @@ import { desiredDisruptionBudget, desiredLearner, desiredService } from "./learn
 import { desiredModelJob } from "./model.ts";
 import { actorName, digestOf, parseActorName, type Run } from "./names.ts";
 import { mergeStrategically, overlay } from "./pod.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 import { defaultStorageClass, desiredVolume } from "./volume.ts";
 
 const claim = (claimName: string, subPath = "") => ({ persistentVolumeClaim: { claimName, subPath } });

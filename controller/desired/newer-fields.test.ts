@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { runOf } from "../run.fixture.ts";
 import { desiredActor } from "./actors.ts";
 import { NEWER_DEFAULTS, withNewerFields } from "./newer-fields.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 test("a run that a CRD of 0.1 has stored gets the defaults of this version's schema", () => {
   const run = runOf({ results: { s3: { bucket: "results", prefix: "quick" } } });
