@@ -30,11 +30,15 @@ export function pastGraceAtMs({ metadata }: Pod): number | undefined {
   return deletionTimestamp === undefined ? undefined : Date.parse(deletionTimestamp) + PAST_GRACE_SECONDS * 1000;
 }
 
+/** Whether a pod's containers have ended for good. */
+export function isOver({ status }: Pod): boolean {
+  return ["Succeeded", "Failed"].includes(status?.phase ?? "");
+}
+
 /** Returns whether the pod occupies resources on a node that other pods could use. */
 export function takesRoom(pod: Pod, nowMs: number): boolean {
-  const { phase } = pod.status ?? {};
   const pastGrace = pastGraceAtMs(pod);
-  return phase !== "Succeeded" && phase !== "Failed" && !(pastGrace !== undefined && pastGrace <= nowMs);
+  return !isOver(pod) && !(pastGrace !== undefined && pastGrace <= nowMs);
 }
 
 /**

@@ -5,11 +5,11 @@ import type { Deployment, PersistentVolumeClaim, Pod } from "./kube/resources.ts
 import { createdMs } from "./observe.ts";
 
 /** A pod that says nothing of itself for so long is asked about: its events name what is missing. */
-export const SILENT_POD_SECONDS = 15;
+const SILENT_POD_SECONDS = 15;
 /** A learner that runs and does not answer for so long is reported. */
 export const LEARNER_ANSWER_SECONDS = 45;
 /** A volume that is not made, attached and mounted so long after its pod was made is reported. */
-export const VOLUME_SECONDS = 120;
+const VOLUME_SECONDS = 120;
 /** A Deployment or Job without a pod for so long is reported. */
 export const NO_POD_SECONDS = 20;
 

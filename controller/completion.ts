@@ -85,15 +85,15 @@ const VALUE_CASES = KINDS.map((kind) => `    ${valuesOf(kind)}) first='' options
 
 const bash = (commands: Completed[]): string => `# bash: source <(longrun completion bash)
 _longrun() {
-  local word=\${COMP_WORDS[COMP_CWORD]} first='' options='' kind=file words=''
+  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD - 1]} first='' options='' kind=file words=''
   case \${COMP_WORDS[1]} in
 ${cases(commands)}    help) first='${names(commands)}' ;;
   esac
-  case \${COMP_WORDS[COMP_CWORD - 1]} in
+  case $before in
 ${VALUE_CASES}  esac
   if [ "$COMP_CWORD" = 1 ]; then words='${names(commands)}'
   elif [ "$COMP_CWORD" = 2 ] && [ -n "$first" ]; then words=$first
-  elif [[ $word == -* || $kind == options ]]; then words=$options
+  elif [[ $word == -* || $kind == options && $before != --* ]]; then words=$options
   else
     case $kind in
       task) words='${NAMES.task.join(" ")}' ;;
@@ -102,9 +102,13 @@ ${VALUE_CASES}  esac
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
-  if [[ $kind == @(task|model) && $word != -* && -z $first ]]; then COMPREPLY+=($(compgen -d -- "$word")); fi
+  if [[ $kind == @(task|model) && $word != -* && -z $first ]]; then
+    # Readline adds a slash to every candidate that is a folder, so only where all of them are.
+    [ \${#COMPREPLY[@]} = 0 ] && compopt -o filenames 2>/dev/null
+    COMPREPLY+=($(compgen -d -- "$word"))
+  fi
 }
-complete -o filenames -o default -F _longrun longrun
+complete -o default -F _longrun longrun
 `;
 
 const zsh = (commands: Completed[]): string => `#compdef longrun
@@ -119,7 +123,7 @@ ${cases(commands)}    help) first='${names(commands)}' ;;
 ${VALUE_CASES}  esac
   if (( CURRENT == 2 )); then compadd -- ${names(commands)}
   elif (( CURRENT == 3 )) && [[ -n $first ]]; then compadd -- \${=first}
-  elif [[ $PREFIX == -* || $kind == options ]]; then compadd -- \${=options}
+  elif [[ $PREFIX == -* || $kind == options && $words[CURRENT-1] != --* ]]; then compadd -- \${=options}
   else
     case $kind in
       task) compadd -- ${NAMES.task.join(" ")}; _files -/ ;;
@@ -136,6 +140,7 @@ const fish = (
   commands: Completed[],
 ): string => `# fish: longrun completion fish > ~/.config/fish/completions/longrun.fish
 function __longrun_is; set -l typed (commandline -opc); test "$typed[2]" = $argv[1]; end
+function __longrun_value; string match -q -- '--*' (commandline -opc)[-1]; end
 function __longrun_first; test (count (commandline -opc)) = 2; end
 function __longrun_run; for file in runs/*/trainingrun.yaml; path dirname $file; end; end
 function __longrun_task; printf '%s\n' ${NAMES.task.join(" ")}; __fish_complete_directories (commandline -ct) ''; end
@@ -150,7 +155,7 @@ function fishCommand({ name, description, first, options, kind, onlyOptions }: C
     `complete -c longrun -n __fish_use_subcommand -f -a ${name} -d '${description}'`,
     ...(first.length > 0 ? [`${when}; and __longrun_first' -f -a '${first.join(" ")}'`] : []),
     ...(kind ? [`${when}${first.length > 0 ? "; and not __longrun_first" : ""}' -f -a '(__longrun_${kind})'`] : []),
-    ...(onlyOptions ? [`${when}' -f`] : []),
+    ...(onlyOptions ? [`${when}; and not __longrun_value' -f`] : []),
     ...options.map((option) => `${when}' -l ${option.slice(2)}${fishValue(VALUES[option])}`),
     "",
   ].join("\n");

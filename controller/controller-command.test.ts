@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { type ControllerOptions, runController } from "./controller-command.ts";
-import { DEFAULT_SETTINGS } from "./desired/settings.ts";
+import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-controller-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { messages, type StatusMessage } from "../proto/service.ts";
 import { Stabiliser } from "./autoscale.ts";
 import type { Finding } from "./conditions.ts";
-import { DEFAULT_SETTINGS } from "./desired/settings.ts";
+import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { desiredWorkload, type Workload } from "./desired/workload.ts";
 import {
   describeGeneration,

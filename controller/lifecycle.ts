@@ -2,12 +2,12 @@
 import { hasItsGpu } from "../crds/gpu.ts";
 import type { TrainingRunStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
-import { jobState } from "./actor-state.ts";
+import { isOver, jobState } from "./actor-state.ts";
 import type { Finding } from "./conditions.ts";
 import { findCondition } from "./conditions.ts";
 import { SPEC_HASH } from "./desired/names.ts";
 import { exhaustion, lastTermination, lastWords } from "./learner-failures.ts";
-import { isOver, learnerPhase, type Observed } from "./observe.ts";
+import { learnerPhase, type Observed } from "./observe.ts";
 import { type Admission, NOT_QUEUED } from "./queue.ts";
 
 const NO_GPU =
@@ -115,7 +115,7 @@ export function needsModel({ run, model }: Observed): boolean {
 }
 
 /** A learner that was reached once has a run folder of its own. */
-export function needsInit({ run, init }: Observed): boolean {
+function needsInit({ run, init }: Observed): boolean {
   return (
     run.spec.initFrom?.run !== undefined &&
     run.status?.startTime === undefined &&

@@ -4,7 +4,7 @@ import { messages } from "../proto/service.ts";
 import { PAST_GRACE_SECONDS } from "./actor-state.ts";
 import { Stabiliser } from "./autoscale.ts";
 import { desiredActor } from "./desired/actors.ts";
-import { DEFAULT_SETTINGS } from "./desired/settings.ts";
+import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { controllerUid } from "./kube/owner-index.ts";
 import type { Job, Pod } from "./kube/resources.ts";
 import type { KubeObject } from "./kube/types.ts";

@@ -1,7 +1,7 @@
 /** Observed state of one run: the TrainingRun, its children from the caches, and its learner's status. */
 
 import type { PhaseName } from "../proto/service.ts";
-import { type ActorState, actorState, pastGraceAtMs, takesRoom } from "./actor-state.ts";
+import { type ActorState, actorState, isOver, pastGraceAtMs, takesRoom } from "./actor-state.ts";
 import {
   COMPONENT,
   childName,
@@ -184,11 +184,6 @@ export function isActive({ state }: ObservedActor): boolean {
 /** A pod of the learner that still has its node, its GPU and its volume. */
 export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undefined {
   return [learnerPod, leavingPod].find((pod) => pod && !isOver(pod));
-}
-
-/** Whether a pod's containers have ended for good. */
-export function isOver({ status }: Pod): boolean {
-  return ["Succeeded", "Failed"].includes(status?.phase ?? "");
 }
 
 function newest(pods: Pod[]): Pod | undefined {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { DEFAULT_SETTINGS } from "./desired/settings.ts";
+import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { desiredWorkload, type Workload } from "./desired/workload.ts";
 import { choicesOf, placed, type ResourceFlavor } from "./flavors.ts";
 import { admissionOf, asksFor, coveredActors, setConditions } from "./queue.ts";

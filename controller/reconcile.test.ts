@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { messages } from "../proto/service.ts";
 import { SILENT_ACTOR_SECONDS } from "./actor-state.ts";
 import type { Context } from "./context.ts";
-import { DEFAULT_SETTINGS } from "./desired/settings.ts";
+import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { CONFIRM_SECONDS, Expectations } from "./expectations.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import { Memories } from "./memory.ts";

@@ -37,7 +37,7 @@ import { isActive, isLearnerUp, learnerPhase, observe } from "./observe.ts";
 import { imagesStatus, isKeptActor, pinnedSettings } from "./pin.ts";
 import type { Admission } from "./queue.ts";
 import { HEAR_SECONDS, holdStatus, isUnheard, writeStatus } from "./reconcile-status.ts";
-import { owesResults, reconcileResults, resultsStatus } from "./results.ts";
+import { owesResults, reconcileResults, resultsStatus, untoldFailure } from "./results.ts";
 import { isDraining, planActors, type ScalePlan } from "./scale.ts";
 import { desiredStatus } from "./status.ts";
 import { type StepResult, tryStep } from "./steps.ts";
@@ -47,7 +47,7 @@ import { admission, reconcileWorkload } from "./workload.ts";
 import { Writes } from "./writes.ts";
 
 /** The value of `spec.managedBy` that selects this controller; an absent field selects it too. */
-export const MANAGED_BY_US = "longrun.dev/controller";
+const MANAGED_BY_US = "longrun.dev/controller";
 /** A learner that stopped, though nobody told it to, is replaced by its Deployment before this, or not at all. */
 const STOPPED_SECONDS = 20;
 export async function reconcile(key: string, context: Context): Promise<ReconcileResult> {
@@ -270,6 +270,8 @@ function isOverdue(look: Look): boolean {
 
 async function expire(look: Look): Promise<ReconcileResult> {
   const { run } = look.observed;
+  const failure = untoldFailure(look);
+  if (failure !== undefined) tell(look, "Warning", "ResultsNotPushed", failure, "Push");
   tell(
     look,
     "Normal",

@@ -7,6 +7,7 @@ import { jobState } from "./actor-state.ts";
 import { podBlocker } from "./blockers.ts";
 import { clip } from "./conditions.ts";
 import { type Look, tell } from "./context.ts";
+import { volumeEvent } from "./deletion.ts";
 import { childName, SPEC_HASH } from "./desired/names.ts";
 import { desiredResultsJob, markOf, type ResultsMark, resultsUrl } from "./desired/results.ts";
 import { JOB, type Job } from "./kube/resources.ts";
@@ -84,14 +85,42 @@ export function resultsStatus(look: Look): ResultsStatus | undefined {
 
 const timeOf = (atMs: number): string => new Date(atMs).toISOString().replace(".000Z", "Z");
 
-function failureOf({ run, resultsPod }: Observed, job: Job): string {
+/** Returns the failure of a finished run's last copy, whose end `status.results` does not say: the run is about to be deleted. */
+export function untoldFailure({ observed }: Look): string | undefined {
+  const { run, results: job } = observed;
+  const mark = markNow(observed);
+  if (!job || !mark?.final || jobState(job) !== "failed" || !isNewer(mark, run.status?.results)) return undefined;
+  const message = failureOf(observed, job);
+  return message === run.status?.results?.message ? undefined : message;
+}
+
+function failureOf(observed: Observed, job: Job): string {
+  const { run, resultsPod, volume } = observed;
   const ended = resultsPod?.status?.containerStatuses?.[0]?.state?.terminated;
-  const { deadlineSeconds, intervalSeconds } = run.spec.results!;
+  const said = ended?.message
+    ? lastWords(ended.message)
+    : resultsPod && podBlocker(resultsPod, "learner", volume)?.message;
   const isLate = job.status?.conditions?.some(({ reason }) => reason === "DeadlineExceeded");
-  const late = isLate ? `it did not end within ${deadlineSeconds} s (spec.results.deadlineSeconds)` : undefined;
-  const words = ended?.message ? lastWords(ended.message) : `see kubectl logs job/${job.metadata.name}`;
-  const again = `it is tried again every ${intervalSeconds} s (spec.results.intervalSeconds)`;
-  return clip(`results could not be copied to ${resultsUrl(run.spec.results!)}: ${late ?? words}; ${again}`);
+  const late = `it did not end within ${job.spec?.activeDeadlineSeconds} s (spec.results.deadlineSeconds)`;
+  const why = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
+  const head = `results could not be copied to ${resultsUrl(run.spec.results!)}: ${why}`;
+  const next = nextOf(observed, job);
+  // Kubernetes deletes the pod of a Job that is late, and its words are in the status.
+  const known = run.status?.results?.message;
+  if (isLate && !said && known?.startsWith(head) && known.endsWith(next)) return known;
+  return clip(`${head}${isLate && said ? `: ${said}` : ""}; ${next}`);
+}
+
+/** Returns what follows the failure: another copy, or the end of a run whose ttl is over before that. */
+function nextOf(observed: Observed, job: Job): string {
+  const { run, volume } = observed;
+  const { intervalSeconds } = run.spec.results!;
+  const { ttlSecondsAfterFinished: ttl } = run.spec;
+  const expiryMs = Date.parse(run.status?.completionTime ?? "") + (ttl ?? Number.NaN) * 1000;
+  if (!hasEnded(observed) || !(expiryMs <= endedMs(job) + intervalSeconds * 1000))
+    return `it is tried again every ${intervalSeconds} s (spec.results.intervalSeconds)`;
+  const { note } = volumeEvent(run, volume?.metadata.name ?? childName(run, "data"));
+  return `the run is deleted ${ttl} s after its end (spec.ttlSecondsAfterFinished) without this copy: ${note}`;
 }
 
 /** Returns why the Job's pod does not run. */

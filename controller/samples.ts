@@ -17,6 +17,8 @@ export interface SamplesOptions {
 export interface ListedSample {
   id: string;
   purpose: string;
+  /** Version of the policy that wrote it. */
+  policyIteration: number;
   /** Iteration that trained on it, as the rows of `longrun run` count; null: none so far. */
   trainedIn: number | null;
   task: string;

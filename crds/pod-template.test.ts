@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parse } from "yaml";
 import { desiredActor } from "../controller/desired/actors.ts";
 import { desiredLearner } from "../controller/desired/learner.ts";
-import { DEFAULT_SETTINGS } from "../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../controller/desired/settings.fixture.ts";
 import { runOf } from "../controller/run.fixture.ts";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../test/cluster/control-plane.ts";
 import { type Answer, ApiServer, causesOf } from "./api-server.fixture.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runOf } from "../run.fixture.ts";
 import { desiredNetworkPolicies, desiredServiceAccounts } from "./access.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 describe("network policies", () => {
   const [learner, actor] = desiredNetworkPolicies(runOf(), { ...DEFAULT_SETTINGS, controllerNamespace: "longrun" });

@@ -33,7 +33,7 @@ import {
 import type { Settings } from "./settings.ts";
 
 /** How long a finished Job, and with it the log of its pod, is kept. */
-export const FINISHED_JOB_SECONDS = 600;
+const FINISHED_JOB_SECONDS = 600;
 /** Memory of a sandbox beyond its execution's limit: the zygote with its imported packages, and the pages that a fork copies. */
 const SANDBOX_OVERHEAD_BYTES = { Basic: 512 * 2 ** 20, Paper: 1024 * 2 ** 20 };
 /** The kubelet's limit on the scratch directory, as a multiple of scratchBytes. */

@@ -4,7 +4,7 @@ import { desiredConfigMap } from "./config-map.ts";
 import { desiredInit } from "./init.ts";
 import { desiredLearner } from "./learner.ts";
 import type { Run } from "./names.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 export const claim = (claimName: string, subPath = "") => ({ persistentVolumeClaim: { claimName, subPath } });
 export const CUSTOM = {

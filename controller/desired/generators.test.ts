@@ -9,7 +9,7 @@ import { desiredGeneratorService, desiredGenerators } from "./generators.ts";
 import { inputsOf } from "./inputs.ts";
 import { desiredLearner } from "./learner.ts";
 import type { Run } from "./names.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 const MODEL = {
   policy: "qwen/3b",

@@ -13,7 +13,7 @@ import { desiredConfigMap } from "./config-map.ts";
 import { inputsOf } from "./inputs.ts";
 import { desiredLearner, learnerHash } from "./learner.ts";
 import { digestOf } from "./names.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 

@@ -7,7 +7,7 @@ import { configOf, podsOf } from "./desired.fixture.ts";
 import { desiredInit } from "./init.ts";
 import { desiredModelJob } from "./model.ts";
 import type { Run } from "./names.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 test("the copy of a checkpoint asks for what a quota of cpu and memory counts, since no field of the spec does", () => {
   const { requests, limits } = podsOf(runOf({ initFrom: { run: "other" } })).init.containers[0]!.resources!;

@@ -6,7 +6,7 @@ import { actorHash } from "./actors.ts";
 import { actorOf, CUSTOM, claim, learnerOf, podsOf } from "./desired.fixture.ts";
 import type { Run } from "./names.ts";
 import { mergeStrategically, overlay } from "./pod.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 describe("overlay", () => {
   const CASES: [what: string, base: object, patch: object, expected: object][] = [

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runOf } from "../run.fixture.ts";
 import { actorOf, CUSTOM, learnerOf, podsOf, SEVERAL } from "./desired.fixture.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 describe("an actor that is evicted", () => {
   const graceOf = (executionTimeoutSeconds: number, actors: object = {}) => {

@@ -4,7 +4,7 @@ import { runOf } from "../run.fixture.ts";
 import { desiredActor } from "./actors.ts";
 import { desiredLearner } from "./learner.ts";
 import { parseRunDefaults, withRunDefaults } from "./run-defaults.ts";
-import { DEFAULT_SETTINGS } from "./settings.ts";
+import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 import { desiredVolume } from "./volume.ts";
 
 const GPU = { limits: { "nvidia.com/gpu": 1 } };

@@ -20,11 +20,3 @@ export interface Settings {
   /** Whether a run that names a queue gets a Workload, and no pod before Kueue admits the Workload. */
   kueue?: boolean;
 }
-
-/** For tests only: longrun publishes no images, and anybody could publish a name without a registry. */
-export const DEFAULT_SETTINGS = {
-  image: "registry.example.com/ml/longrun/learner:0.2.0",
-  actorImage: "registry.example.com/ml/longrun/actor:0.2.0",
-  sandboxImage: "registry.example.com/ml/longrun/sandbox:0.2.0",
-  imagePullPolicy: "IfNotPresent",
-} satisfies Settings;

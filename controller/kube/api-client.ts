@@ -13,7 +13,7 @@ import { Transport } from "./transport.ts";
 import type { KubeObject, ObjectKey, ObjectList, Resource, WatchEvent } from "./types.ts";
 import { jsonLines } from "./watch-stream.ts";
 
-export const FIELD_MANAGER = "longrun-controller";
+const FIELD_MANAGER = "longrun-controller";
 
 export interface RequestObservation {
   method: string;

@@ -97,14 +97,6 @@ export class Reflector<T extends KubeObject = KubeObject> {
     return this.#synced.promise;
   }
 
-  /**
-   * Returns whether the cache contains the write that the server answered with this `metadata.resourceVersion`, or a later state. Until
-   * then the cache does not know that write, and its lack of an object proves nothing.
-   */
-  hasSeen(resourceVersion: string): boolean {
-    return this.#resourceVersion !== undefined && !isOlder(this.#resourceVersion, resourceVersion);
-  }
-
   /** Seconds since the last data from the API server; undefined before the first list. For `/readyz`. */
   get silentSeconds(): number | undefined {
     return this.#heardMs === undefined ? undefined : (performance.now() - this.#heardMs) / 1000;

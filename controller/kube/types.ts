@@ -12,7 +12,7 @@ export interface ObjectMeta {
   name: string;
   namespace?: string;
   uid?: string;
-  /** Grows with every write to the API server; only `Reflector.hasSeen` compares it. */
+  /** Grows with every write to the API server; only the Reflector compares it. */
   resourceVersion?: string;
   generation?: number;
   labels?: Record<string, string>;

@@ -114,7 +114,7 @@ function evaluatedBefore({ spec, status }: Run) {
 }
 
 /** The run's own settings but for what concerns training, with its checkpoint as the start. */
-export function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: string, samples: number | undefined): Run {
+function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: string, samples: number | undefined): Run {
   const { learningRateSchedule: _, ...algorithm } = spec.algorithm;
   const { suspend: __, notifications: ___, ...rest } = spec;
   return {

@@ -74,7 +74,7 @@ export async function withRunFolder<T>(
 }
 
 /** Returns a pod with the learner's image, volume and scheduling, but without its command, GPU and certificates. */
-export function readerPod(run: Run, deployment: Deployment): Pod {
+function readerPod(run: Run, deployment: Deployment): Pod {
   const { spec } = deployment.spec!.template;
   const learner = spec!.containers.find(({ name }) => name === "learner")!;
   const data = spec!.volumes!.find(({ name }) => name === "data")!;

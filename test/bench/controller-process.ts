@@ -4,7 +4,7 @@
  */
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Context, Log } from "../../controller/context.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import type { LearnerObserved } from "../../controller/learner-link.ts";
 import { parseLearnerStatus } from "../../controller/learner-status.ts";
 import { startOperator } from "../../controller/operator.ts";

@@ -16,7 +16,7 @@ import { desiredActor } from "../../controller/desired/actors.ts";
 import { desiredGenerators } from "../../controller/desired/generators.ts";
 import { desiredLearner } from "../../controller/desired/learner.ts";
 import type { Run } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import { ApiClient } from "../../controller/kube/api-client.ts";
 import type { Pod } from "../../controller/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";

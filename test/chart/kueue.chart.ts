@@ -9,7 +9,7 @@ import { PAST_GRACE_SECONDS } from "../../controller/actor-state.ts";
 import { findCondition } from "../../controller/conditions.ts";
 import { clusterFiles } from "../../controller/debug/cluster.ts";
 import { INPUT_HASH, QUEUE_NAME } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import type { Workload, WorkloadCondition } from "../../controller/desired/workload.ts";
 import type { ResourceFlavor } from "../../controller/flavors.ts";
 import {

@@ -370,6 +370,11 @@ test("Chart.yaml names the version of package.json, and no image that anybody co
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   assert.deepEqual([chart.version, chart.appVersion], [version, version]);
   assert.equal(chart.annotations["artifacthub.io/images"], undefined);
+  const crds = parse(chart.annotations["artifacthub.io/crds"]) as { kind: string; name?: string }[];
+  assert.deepEqual(
+    crds.map(({ kind, name }) => `${kind} ${name}`),
+    ["TrainingRun trainingruns.longrun.dev"],
+  );
 });
 
 test("Chart.yaml tells of every value and every field of the spec that the release before did not have", {

@@ -9,7 +9,7 @@ import { desiredActor } from "../../controller/desired/actors.ts";
 import { desiredConfigMap } from "../../controller/desired/config-map.ts";
 import { desiredInit } from "../../controller/desired/init.ts";
 import { desiredDisruptionBudget, desiredLearner, desiredService } from "../../controller/desired/learner.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import { desiredVolume } from "../../controller/desired/volume.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { runOf } from "../../controller/run.fixture.ts";

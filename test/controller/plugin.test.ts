@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { KubeConfig } from "@kubernetes/client-node";
 import { desiredLearner } from "../../controller/desired/learner.ts";
 import type { Run } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import { ApiClient } from "../../controller/kube/api-client.ts";
 import { DEPLOYMENT, NAMESPACE, POD, type Pod, SECRET, TRAINING_RUN } from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { findCondition } from "../../controller/conditions.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import { DEPLOYMENT, NAMESPACE } from "../../controller/kube/resources.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";

@@ -10,7 +10,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { parseAllDocuments } from "yaml";
 import { COMPONENT, RUN, type Run } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import { ApiClient } from "../../controller/kube/api-client.ts";
 import { ApiError } from "../../controller/kube/errors.ts";
 import {

@@ -4,7 +4,7 @@
  */
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.ts";
+import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import { startOperator } from "../../controller/operator.ts";
 
 const [kubeconfig, identity, leaseNamespace, namespace] = process.argv.slice(2);

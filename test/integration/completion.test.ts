@@ -69,6 +69,10 @@ const OFFERED: [line: string, candidates: string[]][] = [
   ["longrun results push ", ["runs/a", "runs/b"]],
   ["longrun completion ", ["bash", "fish", "zsh"]],
   ["longrun serve --no", ["--no-key"]],
+  ["longrun serve --adapter m", ["my-task"]],
+  ["longrun controller --kubeconfig ho", ["houses.csv"]],
+  ["longrun grade --submission ho", ["houses.csv"]],
+  ["longrun generate --prompts ho", ["houses.csv"]],
 ];
 
 describe("longrun completion", { concurrency: 2 }, () => {
@@ -84,6 +88,12 @@ describe("longrun completion", { concurrency: 2 }, () => {
         assert.deepEqual([...offered].sort(), candidates);
       });
   }
+
+  test("bash completes a command as a word, although there is a folder of that name", async () => {
+    const options = { cwd: folder };
+    const { stdout } = await promisify(execFile)("bash", ["-c", "source .bash; complete -p longrun"], options);
+    assert.equal(stdout, "complete -o default -F _longrun longrun\n");
+  });
 
   test("an unknown shell is bad input", async () => {
     const longrun = promisify(execFile)(process.execPath, [join(ROOT, "controller/cli.ts"), "completion", "tcsh"]);
