@@ -84,11 +84,11 @@ describe("a run folder", () => {
     writeFileSync(join(directory, "lock"), '{"pid":');
     holdRunFolder(directory);
   });
-  test("is let go although its lock cannot be removed, as on a disk that became read-only", () => {
+  test("says that its lock cannot be removed, as on a disk that became read-only", () => {
     const lock = join(directory, "lock");
     rmSync(lock);
     mkdirSync(join(lock, "cannot be removed"), { recursive: true });
-    releaseRunFolder(directory);
+    assert.throws(() => releaseRunFolder(directory), { code: "ERR_FS_EISDIR" });
     rmSync(lock, { recursive: true });
     holdRunFolder(directory);
   });
