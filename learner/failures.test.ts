@@ -10,6 +10,7 @@ import { EngineError } from "./engine/errors.ts";
 import { GraphError } from "./engine/graph/errors.ts";
 import { ModelError } from "./engine/model/errors.ts";
 import { exitStatusOf, failureKind } from "./failures.ts";
+import { readManifest } from "./manifest.ts";
 import { RolloutError } from "./rollout/errors.ts";
 import { ServerError } from "./server/errors.ts";
 import { StoreError } from "./store/errors.ts";
@@ -19,6 +20,20 @@ import { TaskError } from "./tasks/errors.ts";
 const system = (code: string) => Object.assign(new Error(`${code}: write`), { code });
 const sqlite = (errcode: number) => Object.assign(new Error("sqlite"), { code: "ERR_SQLITE_ERROR", errcode });
 const because = (cause: unknown) => ({ cause });
+
+/** Returns the error of a learner whose mounted manifest somebody has emptied. */
+function emptied(): unknown {
+  const folder = mkdtempSync(join(tmpdir(), "longrun-emptied-"));
+  try {
+    writeFileSync(join(folder, "trainingrun.yaml"), "\n");
+    readManifest(folder, join(folder, "trainingrun.yaml"));
+    return undefined;
+  } catch (error) {
+    return error;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 const CASES: [name: string, error: unknown, training: FailureKind, firstStart?: FailureKind, restart?: FailureKind][] =
   [
@@ -84,6 +99,7 @@ const CASES: [name: string, error: unknown, training: FailureKind, firstStart?: 
     ],
     // what the user gave
     ["the manifest", new ManifestError(["model.policy is x"]), "input"],
+    ["a manifest that somebody has emptied", emptied(), "infrastructure"],
     ["the task", new TaskError("folder", "there is no such task"), "input"],
     ["the model", new ModelError("config", "no config.json", because(system("ENOENT"))), "input"],
     ["a prompt", new RolloutError("prompt", "too long"), "input"],

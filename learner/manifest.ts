@@ -19,6 +19,10 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   if (!existsSync(newer)) throw new ManifestError([`--manifest ${newer}: there is no such file`]);
   const before = existsSync(path) ? parseEarlier(readFileSync(path, "utf8"), path) : undefined;
   const text = readFileSync(newer, "utf8");
+  if (text.trim() === "") {
+    const cause = Object.assign(new Error("nobody writes an empty manifest"), { code: "emptied" });
+    throw new ManifestError([`--manifest ${newer} is empty: the controller restores the run's ConfigMap`], { cause });
+  }
   const given = parseTrainingRun(text, newer);
   const kept = withEarlierRange(given, before);
   // The run added ranges itself: for the rules of change they were not there before.

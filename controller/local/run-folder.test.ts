@@ -84,4 +84,12 @@ describe("a run folder", () => {
     writeFileSync(join(directory, "lock"), '{"pid":');
     holdRunFolder(directory);
   });
+  test("says that its lock cannot be removed, as on a disk that became read-only", () => {
+    const lock = join(directory, "lock");
+    rmSync(lock);
+    mkdirSync(join(lock, "cannot be removed"), { recursive: true });
+    assert.throws(() => releaseRunFolder(directory), { code: "ERR_FS_EISDIR" });
+    rmSync(lock, { recursive: true });
+    holdRunFolder(directory);
+  });
 });

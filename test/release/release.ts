@@ -54,7 +54,8 @@ export async function release(options: ReleaseOptions): Promise<Released> {
   const builder = new Builder(log);
   const work = mkdtempSync(join(tmpdir(), "longrun-release-"));
   try {
-    const made = await buildAll(builder, options, work);
+    for (const line of leftOut(options)) log(line);
+    const made = await buildAll(builder, options, await labelArguments(version, ROOT), work);
     const images: Partial<Record<Image, string>> = {};
     for (const [image, names] of made) {
       const name = `${registry}/longrun/${image}`;
@@ -77,13 +78,32 @@ export async function release(options: ReleaseOptions): Promise<Released> {
   }
 }
 
+/** Returns the build arguments behind the images' labels: the version, and the commit with `-dirty` after uncommitted changes. */
+export async function labelArguments(version: string, root: string): Promise<Record<"VERSION" | "REVISION", string>> {
+  const git = async (...args: string[]) => (await promisify(execFile)("git", ["-C", root, ...args])).stdout.trim();
+  const isDirty = (await git("status", "--porcelain")) !== "";
+  return { VERSION: version, REVISION: `${await git("rev-parse", "HEAD")}${isDirty ? "-dirty" : ""}` };
+}
+
+/** Returns a line for each image that lacks one of the architectures. */
+export function leftOut({ images, architectures }: Pick<ReleaseOptions, "images" | "architectures">): string[] {
+  return images.flatMap((image) => {
+    const exist: readonly Architecture[] = IMAGES[image];
+    const lacking = architectures.filter((one) => !exist.includes(one));
+    return lacking.length === 0
+      ? []
+      : [`no ${image} for ${lacking.join(", ")}: it exists for ${exist.join(", ")} alone`];
+  });
+}
+
 /** Returns each image with the local names of its architectures. */
 async function buildAll(
   builder: Builder,
   { images, architectures, localBases }: ReleaseOptions,
+  labels: Record<string, string>,
   work: string,
 ): Promise<[Image, string[]][]> {
-  const args = localBases ? await builder.prepareIndexes(architectures) : {};
+  const args = { ...labels, ...(localBases ? await builder.prepareIndexes(architectures) : {}) };
   // The tasks' data are made once, so that they are the same on every architecture, and no emulator makes them.
   const data = join(work, "tasks");
   if (images.some((image) => image !== "controller" && image !== "actor")) {
