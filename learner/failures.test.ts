@@ -26,7 +26,7 @@ function emptied(): unknown {
   const folder = mkdtempSync(join(tmpdir(), "longrun-emptied-"));
   try {
     writeFileSync(join(folder, "trainingrun.yaml"), "\n");
-    readManifest(folder, join(folder, "trainingrun.yaml"));
+    readManifest(join(folder, "run"), join(folder, "trainingrun.yaml"));
     return undefined;
   } catch (error) {
     return error;
