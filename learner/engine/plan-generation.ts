@@ -2,6 +2,7 @@
 import { DTYPES, elementCount } from "./graph/tensor.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { cachedHeadSize } from "./model/generate-graph.ts";
+import { LEAST_SLOTS } from "./model/generate-slots.ts";
 import { GPU_CAST_NUMBERS } from "./model/generate-weights.ts";
 import type { MappedWeights } from "./model/mapped.ts";
 import type { Device } from "./runtime/device.ts";
@@ -53,7 +54,8 @@ const cachedTokens = ({ rows, promptTokens, responseTokens }: GenerationShape): 
 
 /** Bytes where the networks run. */
 export function generationMemory(config: ModelConfig, shape: GenerationShape, kind: Device["kind"]) {
-  const { rows, promptTokens, responseTokens } = shape;
+  const { promptTokens, responseTokens } = shape;
+  const rows = Math.max(LEAST_SLOTS, shape.rows);
   const { layers, heads, keyValueHeads, hiddenSize, intermediateSize, vocabSize } = config;
   const columns = Math.floor(PREFILL_SCORES / (heads * promptTokens));
   const block = Math.min(promptTokens, Math.max(columns, PREFILL_BLOCK));
@@ -61,7 +63,7 @@ export function generationMemory(config: ModelConfig, shape: GenerationShape, ki
   const { bytes } = DTYPES[kind === "cuda" ? "bfloat16" : "float32"];
   const ofToken = 2 * layers * keyValueHeads * cachedHeadSize(config) * bytes; // keys and values
   return {
-    cache: ofToken * cachedTokens(shape),
+    cache: ofToken * cachedTokens({ ...shape, rows }),
     logits: 4 * LOGITS_COPIES * rows * vocabSize,
     activations: 4 * numbers,
   };

@@ -27,6 +27,11 @@ export class LogProbCheck {
     this.#o = options;
   }
 
+  /** Whether rows of a generator can be used: one that was never compared waits until the learner can compare again. */
+  canTrust({ proven }: RemoteGenerator, { policyVersion }: WeightsName): boolean {
+    return proven || this.#o.isCurrent(policyVersion);
+  }
+
   /**
    * Returns whether a generator's rows with these weights may be used. Compares its first rows with the learner's log-probs; later rows wait
    * for these comparisons.

@@ -14,7 +14,6 @@ import {
   PATHS,
   parseAnswer,
   parseError,
-  parseJson,
   parseState,
   type RowAnswer,
 } from "./protocol.ts";
@@ -38,7 +37,7 @@ export class GeneratorClient {
     const signal = AbortSignal.timeout(STATE_SECONDS * 1000);
     const { status, text } = await callJson(this.#url(PATHS.state), { signal, options: this.#options });
     if (status !== 200) throw errorOf(status, text);
-    return parseState(parseJson(text, "its state"));
+    return parseState(text);
   }
 
   /** Resolves when the generator can sample from these weights. */
@@ -65,7 +64,11 @@ export class GeneratorClient {
     const read = async () => {
       for await (const line of createInterface({ input: answer })) onRow(parseAnswer(line));
     };
-    await Promise.race([read(), broken]);
+    try {
+      await Promise.race([read(), broken]);
+    } finally {
+      answer.destroy();
+    }
     if (!answer.complete) throw new GeneratorError("failed", "its answer was cut off");
   }
 

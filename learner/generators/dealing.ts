@@ -7,9 +7,6 @@ import type { Row, RowQueue } from "./queue.ts";
 import type { RemoteGenerator } from "./remote.ts";
 import type { PublishedWeights } from "./weights.ts";
 
-/** Refusals of one row that end the run, since every generator would refuse it. */
-const MOST_REFUSALS = 3;
-
 export interface DealerOptions {
   /** Returns the generators that exist now. */
   generators: () => Iterable<RemoteGenerator>;
@@ -30,25 +27,41 @@ export class Dealer {
     this.#o = options;
   }
 
-  /** Sends waiting rows to generators, each row to the generator with the most free slots. */
+  /** Sends waiting rows to generators, each row to the generator with the most free slots among those that have not refused it. */
   deal(): void {
     const { queue, generators, hasEnded } = this.#o;
     const weights = this.#o.weights();
     if (!weights || hasEnded()) return;
-    const usable = [...generators()].filter((each) => each.notUsedBecause(weights) === undefined);
+    this.#failRefused();
+    const usable = [...generators()].filter(
+      (each) => each.notUsedBecause(weights) === undefined && this.#o.check.canTrust(each, weights),
+    );
     const dealt = new Map<RemoteGenerator, Row[]>();
-    while (queue.waiting > 0) {
-      const generator = usable.reduce<RemoteGenerator | undefined>(
-        (most, each) => (each.room > (most?.room ?? 0) ? each : most),
-        undefined,
-      );
-      if (!generator) break;
+    for (;;) {
+      const free = usable.filter(({ room }) => room > 0);
+      const row = queue.take(({ refusals }) => free.some(({ name }) => !refusals.has(name)));
+      if (!row) break;
+      const generator = free
+        .filter(({ name }) => !row.refusals.has(name))
+        .reduce((most, each) => (each.room > most.room ? each : most));
       generator.rows++;
       const rows = dealt.get(generator) ?? [];
-      rows.push(queue.take()!);
+      rows.push(row);
       dealt.set(generator, rows);
     }
     for (const [generator, rows] of dealt) void this.#send(generator, weights, rows);
+  }
+
+  /** Ends the calls of rows that every generator has refused; one that cannot be reached now may take them later. */
+  #failRefused(): void {
+    const all = [...this.#o.generators()].filter(
+      ({ problem, isGone, state }) => problem === "" && !isGone && !state?.draining,
+    );
+    for (;;) {
+      const row = this.#o.queue.take(({ refusals }) => all.length > 0 && all.every(({ name }) => refusals.has(name)));
+      if (!row) return;
+      this.#o.queue.fail(row, [...row.refusals.values()].at(-1));
+    }
   }
 
   async #send(generator: RemoteGenerator, weights: PublishedWeights, rows: Row[]): Promise<void> {
@@ -56,7 +69,7 @@ export class Dealer {
     const open = new Map(rows.map((row) => [row.request.id, row]));
     const onRow = (answer: RowAnswer) => {
       const row = open.get(answer.id);
-      if (!row) throw new GeneratorError("request", `it wrote row ${answer.id}, which nobody asked it for`);
+      if (!row) throw new GeneratorError("failed", `it wrote row ${answer.id}, which nobody asked it for`);
       if (answer.policyVersion !== weights.policyVersion)
         throw new GeneratorError("version", `it wrote a row with policy version ${answer.policyVersion}`);
       const outside = answer.tokens.find((token) => token >= this.#o.vocabSize);
@@ -82,7 +95,7 @@ export class Dealer {
 
   /** Returns the rows of a failed generator to the queue. The generator gets no rows until it answers again. */
   #failed(generator: RemoteGenerator, cause: Error, rows: Row[]): void {
-    const { queue, faults, hasEnded } = this.#o;
+    const { faults, hasEnded } = this.#o;
     if (hasEnded()) return;
     const code = cause instanceof GeneratorError ? cause.code : "failed";
     if (code === "version") {
@@ -92,7 +105,7 @@ export class Dealer {
       generator.drains();
     } else if (code === "request") {
       const refused = new GeneratorError("request", `${generator.name} refuses a row: ${cause.message}`, { cause });
-      for (const row of rows) if (++row.refusals >= MOST_REFUSALS) queue.fail(row, refused);
+      for (const row of rows) row.refusals.set(generator.name, refused);
     } else if (generator.problem === "") {
       faults.lose(generator, cause.message);
     }

@@ -213,7 +213,8 @@ export class Generators {
   #lookForGenerators(): void {
     const all = [...this.#generators.values()];
     const someWork = all.some(
-      (each) => each.rows > 0 || each.isBringing || each.notUsedBecause(this.#current) === undefined,
+      (each) =>
+        each.rows > 0 || (each.isBringing && !each.hasRefused) || each.notUsedBecause(this.#current) === undefined,
     );
     if (!this.#queue.isOpen || someWork) {
       this.#alone = undefined;

@@ -137,9 +137,14 @@ export function parseFiles(header: unknown): WeightsFile[] {
   return files as WeightsFile[];
 }
 
-/** Returns what a learner is told of a generator's state. @throws GeneratorError `request` */
-export function parseState(json: unknown): GeneratorState {
-  const state = Object(json) as Fields;
+/** A message of a generator that makes no sense is the generator's fault, not the row's. */
+const senseless = (what: string): never => {
+  throw new GeneratorError("failed", what);
+};
+
+/** Returns what a learner is told of a generator's state. @throws GeneratorError `failed` */
+export function parseState(text: string): GeneratorState {
+  const state = Object(parseJson(text, "its state", "failed")) as Fields;
   const { engine, device, policyVersion, digest, slots, running, waiting, draining } = state;
   const known =
     (engine === "Longrun" || engine === "VLLM") &&
@@ -148,12 +153,12 @@ export function parseState(json: unknown): GeneratorState {
     (digest === null || isDigest(digest)) &&
     [slots, running, waiting].every(isWhole) &&
     typeof draining === "boolean";
-  return known ? (state as unknown as GeneratorState) : refuse(`its state is ${JSON.stringify(json)?.slice(0, 200)}`);
+  return known ? (state as unknown as GeneratorState) : senseless(`its state is ${text.slice(0, 200)}`);
 }
 
-/** Returns a line of the answer to GenerateRequest. @throws GeneratorError `request`; `failed` where the line says so */
+/** Returns a line of the answer to GenerateRequest. @throws GeneratorError `failed`, or what the line says */
 export function parseAnswer(line: string): RowAnswer {
-  const answer = Object(parseJson(line, "a row")) as Fields;
+  const answer = Object(parseJson(line, "a row", "failed")) as Fields;
   if (answer.error !== undefined) throw parseError(answer);
   const { id, tokens, logProbs, finish, policyVersion } = answer;
   const known =
@@ -165,7 +170,7 @@ export function parseAnswer(line: string): RowAnswer {
     logProbs.every((value) => typeof value === "number" && value <= ROUNDING) &&
     (finish === "stop" || finish === "length") &&
     isWhole(policyVersion);
-  return known ? (answer as unknown as RowAnswer) : refuse(`its row is ${line.slice(0, 200)}`);
+  return known ? (answer as unknown as RowAnswer) : senseless(`its row is ${line.slice(0, 200)}`);
 }
 
 /** Returns the error that a generator answered with. */
@@ -175,10 +180,11 @@ export function parseError(answer: unknown): GeneratorError {
   return new GeneratorError(known ?? "failed", typeof message === "string" ? message : "it did not say why it failed");
 }
 
-export function parseJson(text: string, what: string): unknown {
+/** @param code of the error: `request` for what a learner sent */
+export function parseJson(text: string, what: string, code: "request" | "failed" = "request"): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new GeneratorError("request", `${what} is not JSON: ${(cause as Error).message}`, { cause });
+    throw new GeneratorError(code, `${what} is not JSON: ${(cause as Error).message}`, { cause });
   }
 }

@@ -29,7 +29,8 @@ export interface Row {
   index: number;
   prompt: Int32Array;
   request: RowRequest;
-  refusals: number;
+  /** Why generators refused it, by their names. */
+  refusals: Map<string, Error>;
 }
 
 export class RowQueue {
@@ -61,14 +62,15 @@ export class RowQueue {
     for (const [index, prompt] of prompts.entries()) {
       const sampling = { seed: seeds[index]!, temperature, topP, maxTokens, stopTokens: [...stopTokens] };
       const request = { id: String(this.#nextId++), prompt: Array.from(prompt), ...sampling };
-      this.#waiting.push({ call, index, prompt, request, refusals: 0 });
+      this.#waiting.push({ call, index, prompt, request, refusals: new Map() });
     }
     return promise;
   }
 
-  /** Removes and returns the next row. */
-  take(): Row | undefined {
-    return this.#waiting.shift();
+  /** Removes and returns the next row for which `fits` holds. */
+  take(fits: (row: Row) => boolean): Row | undefined {
+    const at = this.#waiting.findIndex(fits);
+    return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];
   }
 
   /** Puts rows at the front of the queue again. @returns their number, without rows of failed calls, which are dropped */

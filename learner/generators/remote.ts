@@ -37,6 +37,8 @@ export class RemoteGenerator {
   /** Its name does not lead to it any more. */
   isGone = false;
   #polls = 0;
+  /** It took no weights when it was last asked to: bringing them again is no progress. */
+  hasRefused = false;
   #refusedUntil = 0;
   #bringing: { weights: PublishedWeights; stop: AbortController } | undefined;
   /** Ends the requests that are open. */
@@ -91,6 +93,7 @@ export class RemoteGenerator {
   /** It did not take weights. */
   refuse(why: string): void {
     this.problem = `it takes no weights: ${why}`;
+    this.hasRefused = true;
     this.holds = undefined;
     this.#refusedUntil = performance.now() + REFUSED_SECONDS * 1000;
   }
@@ -126,6 +129,7 @@ export class RemoteGenerator {
     this.holds = { policyVersion, digest };
     this.check = { left: CHECKED_ROWS, sameLogProbs: Promise.resolve(true) };
     this.problem = "";
+    this.hasRefused = false;
   }
 
   /** Generates rows. @throws what ended the request before all of them had come back */

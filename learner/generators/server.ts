@@ -1,8 +1,8 @@
 /** A generator's endpoints: HTTPS for the run's learner alone, and probes and metrics on a port of their own. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createWriteStream, mkdirSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -94,9 +94,16 @@ export class GeneratorServer {
   static async listen(options: GeneratorServerOptions): Promise<GeneratorServer> {
     mkdirSync(options.folder, { recursive: true });
     const server = new GeneratorServer(options);
-    await once(server.#https.listen(options.port, options.host), "listening");
-    await once(server.#probes.listen(options.probePort, options.host), "listening");
-    return server;
+    try {
+      await once(server.#probes.listen(options.probePort, options.host), "listening");
+      await once(server.#https.listen(options.port, options.host), "listening");
+      return server;
+    } catch (cause) {
+      // a server that listens would keep the process alive
+      server.#probes.close();
+      server.#https.close();
+      throw cause;
+    }
   }
 
   get port(): number {
@@ -276,28 +283,29 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 async function receive(request: IncomingMessage, folder: string, files: readonly WeightsFile[]): Promise<string> {
   const hash = createHash("sha256");
   const left = [...files];
-  let out = createWriteStream(join(folder, left[0]!.name));
-  let missing = left.shift()!.bytes;
-  const next = async () => {
-    out.end();
-    await once(out, "close");
+  const next = async (): Promise<{ out: FileHandle; missing: number }> => {
     const file = left.shift();
     if (!file) throw new GeneratorError("request", "the body is longer than its files");
-    out = createWriteStream(join(folder, file.name));
-    missing = file.bytes;
+    return { out: await open(join(folder, file.name), "w"), missing: file.bytes };
   };
-  for await (let chunk of request as AsyncIterable<Buffer>) {
-    hash.update(chunk);
-    while (chunk.length > 0) {
-      while (missing === 0) await next();
-      const part = chunk.subarray(0, missing);
-      if (!out.write(part)) await once(out, "drain");
-      missing -= part.length;
-      chunk = chunk.subarray(part.length);
+  let { out, missing } = await next();
+  try {
+    for await (let chunk of request as AsyncIterable<Buffer>) {
+      hash.update(chunk);
+      while (chunk.length > 0) {
+        while (missing === 0) {
+          await out.close();
+          ({ out, missing } = await next());
+        }
+        const part = chunk.subarray(0, missing);
+        await out.writeFile(part); // from where the last part ended
+        missing -= part.length;
+        chunk = chunk.subarray(part.length);
+      }
     }
+  } finally {
+    await out.close();
   }
-  out.end();
-  await once(out, "close");
   if (missing > 0 || left.some(({ bytes }) => bytes > 0))
     throw new GeneratorError("request", "the body is shorter than its files");
   return hash.digest("hex");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -72,6 +72,44 @@ export async function lying(backend: Backend, name: string) {
   });
   closing.push(() => server.end());
   return { url: new URL(`https://127.0.0.1:${server.port}`), server };
+}
+
+/** A backend without an engine, which takes any weights. */
+export const backendThat = (generate: Backend["generate"], more: Partial<Backend> = {}): Backend => ({
+  ...{ engine: "Longrun", device: "cpu", slots: 4, failure: undefined, hasWeights: async () => true, generate },
+  ...{ load: async (weights) => rmSync(weights, { recursive: true }), close: async () => {}, ...more },
+});
+
+/** Writes a token for each row, with log-prob 0. */
+export const writes: Backend["generate"] = async (rows, _, onRow) => {
+  for (const { id } of rows) onRow({ id, tokens: [7], logProbs: [0], finish: "length" });
+};
+
+/** The learner's side without an engine: its log-probs are 0. Each generator has the first weights. */
+export async function simulated(urls: URL[], o: Partial<GeneratorsOptions> = {}) {
+  const engine = {
+    savePolicy: async (to: string) => writeFileSync(join(to, "adapter_config.json"), "{}"),
+    evaluate: async () => [{ logProbs: Float32Array.of(0), values: undefined, entropies: undefined }],
+  } as unknown as GeneratorsOptions["engine"];
+  const told: string[] = [];
+  const generators = new Generators({
+    ...{ urls, tlsDirectory: tls("learner"), engine, device: "cpu", eosIds: [1], log: createLog("learner", "silent") },
+    ...{ vocabSize: 100, directory: mkdtempSync(join(folder, "weights-")), noGeneratorSeconds: 60 },
+    ...{ isCurrent: () => true, tell: (text) => void told.push(text), signal: new AbortController().signal },
+    ...o,
+  });
+  closing.push(() => generators.close());
+  await generators.publish(0);
+  /** Generates a row for each prompt. */
+  const generate = (prompts: number[][]) =>
+    generators.generate(
+      prompts.map((prompt) => Int32Array.from(prompt)),
+      { seeds: prompts.map((_, seed) => seed), temperature: 1, topP: 1, maxNewTokens: 4 },
+    );
+  const areReady = async () => {
+    while (generators.status.generators.filter(({ ready }) => ready).length < urls.length) await sleep(20);
+  };
+  return { generators, generate, areReady, told };
 }
 
 /** The learner's side: an engine with its own weights, and the generators. */

@@ -7,10 +7,12 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { fitInference, startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { EngineBackend } from "../../learner/generators/engine-backend.ts";
+import { GeneratorError } from "../../learner/generators/errors.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
 import {
   alone,
+  backendThat,
   config,
   folder,
   LORA,
@@ -18,9 +20,11 @@ import {
   lying,
   ofQuickstart,
   POLICY,
+  simulated,
   tls,
   train,
   Writing,
+  writes,
   written,
 } from "./generators.fixture.ts";
 
@@ -190,4 +194,55 @@ describe("a generator that cannot be trusted", () => {
       message: /refuses a row: cannot generate: prompt 0 and maxNewTokens are 1000001 tokens/,
     });
   });
+});
+
+describe("a generator that refuses rows", () => {
+  /** Refuses a request in which a prompt has several tokens. */
+  const small = (asked: number[]) =>
+    backendThat(
+      async (rows, signal, onRow) => {
+        if (rows.some(({ prompt }) => prompt.length > 1)) throw new GeneratorError("request", "too long");
+        asked.push(rows.length);
+        await writes(rows, signal, onRow);
+      },
+      { slots: 64 },
+    );
+
+  test("another one writes the rows of the request that it refused", async () => {
+    const [asked, rest]: [number[], number[]] = [[], []];
+    const large = backendThat(async (rows, signal, onRow) => {
+      rest.push(...rows.map(({ prompt }) => prompt.length));
+      await writes(rows, signal, onRow);
+    });
+    const servers = [await lying(small(asked), "small-rows"), await lying(large, "large-rows")];
+    const { generators, generate, areReady } = await simulated(servers.map(({ url }) => url));
+    await areReady();
+    const responses = await generate([[1], [1, 2], [1], [1]]);
+    assert.equal(responses.length, 4);
+    assert.deepEqual([asked, rest], [[], [1, 2, 1, 1]]);
+    assert.equal(generators.takeCounts().movedRows, 4);
+  });
+
+  test("the run ends when all have refused a row", async () => {
+    const servers = [await lying(small([]), "small-1"), await lying(small([]), "small-2")];
+    const { generate, areReady } = await simulated(servers.map(({ url }) => url));
+    await areReady();
+    await assert.rejects(generate([[1], [1, 2]]), { code: "request", message: /refuses a row: too long/ });
+  });
+
+  for (const [what, answer] of Object.entries({
+    "a log-prob that is no number": { logProbs: [Number.NaN] },
+    "a row that nobody asked for": { id: "other" },
+  }))
+    test(`${what} is its own fault: another one writes the row`, async () => {
+      const bad = backendThat(
+        async ([row], _, onRow) => onRow({ id: row!.id, tokens: [7], logProbs: [0], finish: "stop", ...answer }),
+        { slots: 64 },
+      );
+      const servers = [await lying(bad, `bad-${what}`), await lying(backendThat(writes), `good-${what}`)];
+      const { generators, generate, areReady } = await simulated(servers.map(({ url }) => url));
+      await areReady();
+      assert.equal((await generate([[1]])).length, 1);
+      assert.equal(generators.takeCounts().faults.lost, 1);
+    });
 });

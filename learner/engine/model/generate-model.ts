@@ -49,6 +49,7 @@ export class GenerationModel {
     const key = kind === "copy" ? kind : kind + graphKey(weights);
     const session = this.#sessions.get(key) ?? this.#newSession(kind, weights);
     this.#sessions.set(key, session);
+    session.catch(() => this.#sessions.delete(key)); // memory may be there again at the next call
     return session;
   }
 
@@ -71,7 +72,8 @@ export class GenerationModel {
 
   async release(): Promise<void> {
     await this.#joined?.release();
-    for (const session of await Promise.all(this.#sessions.values())) await session.release();
+    const sessions = await Promise.allSettled(this.#sessions.values());
+    for (const each of sessions) if (each.status === "fulfilled") await each.value.release();
     this.#sessions.clear();
     for (const copy of this.#copies.values()) copy.release();
     this.#copies.clear();
