@@ -67,12 +67,15 @@ test("programs that the frozen policy instruments have the room that keys and va
   for (const [change, rows] of [
     [{}, 32],
     [{ samplesPerPrompt: 8 }, 32], // each slot has its prompt's keys and values
-    [{ generationBatchSize: 3 }, 1],
     [{ maxPromptTokens: 4096, maxResponseTokens: 4096 }, 64], // no more than there are
   ] as const) {
     assert.equal(instrumenterShape({ ...PAPER, ...change }, instrumenter).rows, rows);
     assert.equal(cache({ ...change, instrumenter }), cache(change));
   }
+  // Generation has two slots at least.
+  assert.equal(instrumenterShape({ ...PAPER, generationBatchSize: 3 }, instrumenter).rows, 1);
+  assert.equal(cache({ generationBatchSize: 3, instrumenter }), (4 / 3) * cache({ generationBatchSize: 3 }));
+  assert.equal(cache({ generationBatchSize: 1 }), cache({ generationBatchSize: 2 }));
   assert.equal(cache({ generationBatchSize: 1, instrumenter }), 2 * cache({ generationBatchSize: 1 }), "one at least");
   const alone = small({
     generationBatchSize: 1,

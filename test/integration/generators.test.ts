@@ -1,6 +1,8 @@
 /** The learner with generators: `longrun serve --tls` as real processes over mutual TLS, and servers that lie. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
@@ -8,6 +10,7 @@ import { fitInference, startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { EngineBackend } from "../../learner/generators/engine-backend.ts";
 import { GeneratorError } from "../../learner/generators/errors.ts";
+import { GeneratorServer } from "../../learner/generators/server.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
 import {
@@ -194,6 +197,28 @@ describe("a generator that cannot be trusted", () => {
       message: /refuses a row: cannot generate: prompt 0 and maxNewTokens are 1000001 tokens/,
     });
   });
+});
+
+test("a generator whose port is taken listens nowhere: its process could not end", async () => {
+  const { server } = await lying(backendThat(writes), "first");
+  const free = async () => {
+    const probe = createServer().listen(0, "127.0.0.1");
+    await once(probe, "listening");
+    const { port } = probe.address() as AddressInfo;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  };
+  for (const taken of ["port", "probePort"] as const) {
+    const ports = { port: await free(), probePort: await free(), [taken]: server[taken] };
+    const listening = GeneratorServer.listen({
+      ...{ backend: backendThat(writes), host: "127.0.0.1", tlsDirectory: tls("generator"), drainSeconds: 5 },
+      ...{ folder: join(folder, "second"), onFault: () => {}, ...ports },
+    });
+    await assert.rejects(listening, { code: "EADDRINUSE" });
+    const other = createServer().listen(taken === "port" ? ports.probePort : ports.port, "127.0.0.1");
+    await once(other, "listening");
+    other.close();
+  }
 });
 
 describe("a generator that refuses rows", () => {
