@@ -172,11 +172,15 @@ async function jump(run: LocalRun, random: Random, direction: 1 | -1): Promise<s
 
 /** Ends all TCP connections of the run at once. */
 function reset(run: LocalRun): string | undefined {
-  const inside = networkOf(run);
-  const open = inside?.("ss", "-Htn", "state", "established").trim().split("\n").filter(Boolean) ?? [];
-  if (open.length === 0) return undefined;
-  inside!("ss", "-K", "-tn", "state", "established");
-  return `${open.length} sockets`;
+  try {
+    const inside = networkOf(run);
+    const open = inside?.("ss", "-Htn", "state", "established").trim().split("\n").filter(Boolean) ?? [];
+    if (open.length === 0) return undefined;
+    inside!("ss", "-K", "-tn", "state", "established");
+    return `${open.length} sockets`;
+  } catch {
+    return undefined; // the command ended meanwhile, and its network with it
+  }
 }
 
 async function cut(run: LocalRun, random: Random, what: string): Promise<string | undefined> {
