@@ -50,11 +50,15 @@ async function serve(program: string[], args: string[], env: Record<string, stri
   return { child, url, lines, exited, stderr: () => stderr };
 }
 
-/** Runs the command to its end. */
+/** Runs the command to its end, with a channel to its parent as `longrun` gives it. */
 async function fails(...args: string[]): Promise<{ status: number; stderr: string }> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { env: { ...process.env, LONGRUN_API_KEY: "" } });
+  const child = spawn(process.execPath, [COMMAND, ...args], {
+    env: { ...process.env, LONGRUN_API_KEY: "" },
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    timeout: 60_000,
+  });
   let stderr = "";
-  child.stderr.on("data", (text: Buffer) => {
+  child.stderr!.on("data", (text: Buffer) => {
     stderr += text;
   });
   const [status] = (await once(child, "close")) as [number];
