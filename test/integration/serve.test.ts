@@ -387,6 +387,7 @@ describe("bad input: status 2 and one line", () => {
     [["--model", POLICY, "--host", "192.0.2.1", "--no-key", "--port", "0"], /^--host 192\.0\.2\.1: /],
     [["--model", without], /tokenizer\.json/],
     [["--model", join(folder, "none")], /none/],
+    [["--model", COMMAND], /serve-command\.ts is a file; give a model folder in Hugging Face format$/m],
     [["--model", POLICY, "--fly"], /--fly/],
   ];
   for (const [args, expected] of CASES)
