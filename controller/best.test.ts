@@ -18,7 +18,7 @@ async function printed(folders: string[], tasks: string[], task?: string): Promi
 }
 
 test("the best program of a task, wherever the run keeps it", async () => {
-  const head = "# MAE 2 · iteration 1 · ran 0.50 s\n";
+  const head = "# MAE 2 · written after 1 iteration · ran 0.50 s\n";
   assert.equal(await printed(["best"], ["wage"]), `${head}print("best")\n`);
   assert.equal(await printed(["best"], ["wage"], "wage"), `${head}print("best")\n`);
   assert.equal(await printed(["best/wage", "best/movie"], ["wage"]), `${head}print("best/wage")\n`);

@@ -7,6 +7,7 @@ import type { Screen } from "./local/terminal.ts";
 interface BestFacts {
   score: number;
   metric: string;
+  /** Iterations behind the policy that wrote the program, which is trained on in a later one. */
   iteration: number;
   durationSeconds: number;
   family?: string;
@@ -63,7 +64,7 @@ function show(facts: BestFacts, program: string, json: boolean, screen: Screen):
   const { metric, iteration, durationSeconds, family, guards = [] } = facts;
   const words = [
     `${metric} ${facts.score}`,
-    `iteration ${iteration}`,
+    `written after ${iteration} iteration${iteration === 1 ? "" : "s"}`,
     `ran ${durationSeconds.toFixed(2)} s`,
     family,
     guards.length > 0 && `flagged: ${guards.join(", ")}`,

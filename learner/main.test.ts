@@ -3,9 +3,19 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { manifest, World } from "../test/faults/real-learner.ts";
 
-const world = new World();
-before(() => world.prepare());
-after(() => world.remove());
+const [world, other] = [new World(), new World()];
+before(() => Promise.all([world.prepare(), other.prepare()]));
+after(() => Promise.all([world.remove(), other.remove()]));
+
+test("a statement that does not fit, before it listens", { timeout: 60_000 }, async () => {
+  const learner = other.learner(manifest().replace("maxPromptTokens: 256", "maxPromptTokens: 20"));
+  assert.equal(await learner.exit, 2);
+  assert.match(
+    learner.output,
+    /^task \S+: its statement takes a prompt of \d+ tokens, model\.maxPromptTokens is 20; raise it/m,
+  );
+  await assert.rejects(learner.listening);
+});
 
 test("lengths beyond the model's context", { timeout: 60_000 }, async () => {
   const learner = world.learner(manifest().replace("maxResponseTokens: 160", "maxResponseTokens: 800"));

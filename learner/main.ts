@@ -156,7 +156,6 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const tensorBoard = await TensorBoardFile.open(join(directory, "tensorboard"), lines);
 
   metrics.continueFrom(countsOf(store));
-  const server = await serve(it);
   const context: RunContext = { directory, spec, tasks, store, status, metrics, log, progress: { state, lines } };
   const phases = new Phases(context, signal, suspension.signal);
   const generators = startGenerators(it, { engine, device, policy, phases, progress: context.progress });
@@ -172,6 +171,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
+  // After the prompts: a task whose prompt does not fit is refused before the run has begun.
+  const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
     log.info(suspension.request, "asked to suspend");
     server.drain(suspension.signal.reason.message);

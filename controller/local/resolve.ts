@@ -79,6 +79,14 @@ function checkFiles({ spec }: TrainingRun, source: string, policy: string | unde
     if (existsSync(path)) return;
     throw new ControllerError("input", `${source}: ${field}: ${path} is missing; ${what}`);
   };
+  const folder = (volume: VolumeSource, field: string): string => {
+    const path = volume.path!;
+    const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory();
+    if (isFolder) return path;
+    const what =
+      isFolder === false ? "is a file; give the folder that it is in" : "there is no such folder; check the path";
+    throw new ControllerError("input", `${source}: ${field}: ${path}: ${what}`);
+  };
   for (const names of policy === undefined ? [] : POLICY_FILES)
     if (!names.some((name) => existsSync(join(policy!, name))))
       missing(join(policy!, names[0]!), "spec.model.policy", "name a folder in Hugging Face format");
@@ -86,33 +94,23 @@ function checkFiles({ spec }: TrainingRun, source: string, policy: string | unde
   spec.tasks.forEach((task, index) => {
     if (!task.publicData) return;
     const at = `spec.tasks[${index}]`;
+    const data = folder(task.publicData, `${at}.publicData.path`);
     // The files of an MLE-bench task have names of their own, which the learner knows.
     if (!MLE_BENCH_TASKS.includes(task.name)) {
+      missing(join(data, "train.csv"), `${at}.publicData.path`, "name a folder with train.csv and test.csv");
       missing(
-        join(folder(task.publicData), "train.csv"),
-        `${at}.publicData.path`,
-        "name a folder with train.csv and test.csv",
-      );
-      missing(
-        join(folder(task.publicData), "sample_submission.csv"),
+        join(data, "sample_submission.csv"),
         `${at}.publicData.path`,
         "programs and the grader take the form of a submission from it",
       );
     }
     if (task.description === undefined)
-      missing(join(folder(task.publicData), "description.md"), `${at}.publicData.path`, "add it, or give description");
-    const answers = folder(task.privateData!);
+      missing(join(data, "description.md"), `${at}.publicData.path`, "add it, or give description");
+    const answers = folder(task.privateData!, `${at}.privateData.path`);
     if (!ANSWERS.some((file) => existsSync(join(answers, file))))
       throw new ControllerError(
         "input",
         `${source}: ${at}.privateData.path: ${answers} has no ${ANSWERS.join(" and no ")}; nothing can be graded without the answers`,
       );
   });
-}
-
-function folder(volume: VolumeSource): string {
-  const path = volume.path!;
-  if (existsSync(path) && !statSync(path).isDirectory())
-    throw new ControllerError("input", `${path} is a file; give the folder that it is in`);
-  return path;
 }

@@ -104,7 +104,6 @@ async function serve(): Promise<number> {
   } finally {
     await server.end();
     if (engine && !engine.failure) await engine.close();
-    if (process.connected) process.disconnect();
   }
 }
 

@@ -75,7 +75,6 @@ export async function serveGenerator(values: Values, say: (line: string) => void
     process.stdout.write(`Generator at https://${host}:${server.port}, probes at port ${server.probePort}: ${what}\n`);
     const status = await ended.promise;
     await server.end();
-    if (process.connected) process.disconnect();
     return status;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -28,5 +28,8 @@ export function onSignals(onSignal: (status: number, again: boolean) => void): v
   let signals = 0;
   process.on("SIGINT", () => onSignal(130, signals++ > 0));
   process.on("SIGTERM", () => onSignal(0, signals++ > 0));
-  if (process.channel) process.once("disconnect", () => signals === 0 && onSignal(0, signals++ > 0));
+  if (!process.channel) return;
+  process.once("disconnect", () => signals === 0 && onSignal(0, signals++ > 0));
+  // A command that refuses its input ends, although its parent waits.
+  process.channel.unref();
 }

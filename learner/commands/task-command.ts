@@ -1,5 +1,5 @@
 /** `longrun task`: checks and makes task folders (`USAGE`). Exit status 2 also for a folder that no run can use. */
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
@@ -109,11 +109,23 @@ interface Found {
 function find(given: string, id: string | undefined): Found {
   const directory = taskFolder(given);
   if (!existsSync(directory)) throw new InputError(`${directory}: there is no such folder`);
-  const below = id === undefined ? directory : join(directory, id);
-  if (id !== undefined && !existsSync(join(directory, "prepared")) && existsSync(join(below, "prepared")))
-    return { folder: below, spec: undefined };
+  const below = tasksBelow(directory);
+  if (id !== undefined && below.includes(id)) return { folder: join(directory, id), spec: undefined };
+  if (below.length > 0) {
+    const what =
+      id === undefined
+        ? `${directory}: name one of its tasks with --task:`
+        : `--task ${id}: ${directory} has no such task; it has`;
+    throw new InputError(`${what} ${below.join(", ")}`);
+  }
   const named = id !== undefined && !existsSync(join(directory, "task.yaml"));
   return { folder: directory, spec: named ? parseTask(`name: ${JSON.stringify(id)}`, "--task") : undefined };
+}
+
+/** Returns the names of the task folders in a folder that is none itself. */
+function tasksBelow(directory: string): string[] {
+  if (!statSync(directory).isDirectory() || existsSync(join(directory, "prepared"))) return [];
+  return readdirSync(directory).filter((name) => existsSync(join(directory, name, "prepared")));
 }
 
 function limitsOf(values: Values): PromptLimits {

@@ -50,11 +50,15 @@ async function serve(program: string[], args: string[], env: Record<string, stri
   return { child, url, lines, exited, stderr: () => stderr };
 }
 
-/** Runs the command to its end. */
+/** Runs the command to its end, with a channel to its parent as `longrun` gives it. */
 async function fails(...args: string[]): Promise<{ status: number; stderr: string }> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { env: { ...process.env, LONGRUN_API_KEY: "" } });
+  const child = spawn(process.execPath, [COMMAND, ...args], {
+    env: { ...process.env, LONGRUN_API_KEY: "" },
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    timeout: 60_000,
+  });
   let stderr = "";
-  child.stderr.on("data", (text: Buffer) => {
+  child.stderr!.on("data", (text: Buffer) => {
     stderr += text;
   });
   const [status] = (await once(child, "close")) as [number];
@@ -383,6 +387,7 @@ describe("bad input: status 2 and one line", () => {
     [["--model", POLICY, "--host", "192.0.2.1", "--no-key", "--port", "0"], /^--host 192\.0\.2\.1: /],
     [["--model", without], /tokenizer\.json/],
     [["--model", join(folder, "none")], /none/],
+    [["--model", COMMAND], /serve-command\.ts is a file; give a model folder in Hugging Face format$/m],
     [["--model", POLICY, "--fly"], /--fly/],
   ];
   for (const [args, expected] of CASES)

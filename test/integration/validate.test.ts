@@ -42,7 +42,7 @@ const cases: [name: string, args: string[], status: number, said: RegExp][] = [
     "a folder that is not there",
     ["--set", "tasks[0].publicData.path=custom/none"],
     2,
-    /custom\/none\/train\.csv is missing/,
+    /^own\.yaml: spec\.tasks\[0\]\.publicData\.path: \S+custom\/none: there is no such folder; check the path\n$/,
   ],
   [
     "answers that do not fit the grader",

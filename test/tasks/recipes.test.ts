@@ -55,6 +55,15 @@ test("eq. 3 stands beside Discard alone: where nothing is thrown away it prefers
   assert.ok(runs >= 23, `${runs} TrainingRuns`);
 });
 
+test("the --set of a comment gives a manifest for one machine", () => {
+  for (const file of [PAPERS, ...globSync("manifests/tasks/*/*.yaml", { cwd: ROOT })]) {
+    const said = [...text(file).matchAll(/--set ((?:actors|learner)[.]\w+=\w+)/g)].map(([, set]) => set!);
+    const overrides = said.map((set) => set.replace("CORES", "2"));
+    assert.ok(overrides.includes("actors.slots=2"), file);
+    parseTrainingRun(text(file), file, overrides);
+  }
+});
+
 test("the paper's recipe has the paper's method, and the manifests of its twelve tasks have the recipe's", () => {
   const { tasks: _, ...recipe } = parsed(PAPERS);
   const { model, algorithm, prompts } = recipe;

@@ -196,10 +196,10 @@ test("longrun task: a folder above and --task, a copy without what leaks, exit s
   assert.deepEqual(JSON.parse(checked.stdout).findings, []);
   const none = longrun("check", parent);
   assert.equal(none.status, 2);
-  assert.match(
-    none.stdout,
-    /^error .* is no task folder: there is no prepared\/public; see learner\/tasks\/README\.md$/m,
-  );
+  assert.match(none.stderr, /: name one of its tasks with --task: .*leaf-classification, .*random-acts-of-pizza/);
+  const misspelt = longrun("check", parent, "--task", "leaf-clasification");
+  assert.equal(misspelt.status, 2);
+  assert.match(misspelt.stderr, /^--task leaf-clasification: \S+ has no such task; it has .*leaf-classification, /);
   const tight = longrun("prompt", join(parent, "leaf-classification"), "--max-tokens", "100");
   assert.equal(tight.status, 2);
   assert.match(tight.stderr, /^task leaf-classification: its statement takes a prompt of \d+ tokens/);

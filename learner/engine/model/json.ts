@@ -16,9 +16,16 @@ export function readJson(folder: string, name: string, code: ModelErrorCode, fal
   try {
     text = fs.readFileSync(file, "utf8");
   } catch (cause) {
-    const missing = fs.existsSync(folder) ? `${folder} has no ${name}` : `there is no folder ${folder}`;
-    const { code: system, message } = cause as NodeJS.ErrnoException;
-    const why = system === "ENOENT" ? `${missing}; give a model folder in Hugging Face format` : message;
+    const { code: system = "", message } = cause as NodeJS.ErrnoException;
+    const missing =
+      system === "ENOTDIR"
+        ? `${folder} is a file`
+        : fs.existsSync(folder)
+          ? `${folder} has no ${name}`
+          : `there is no folder ${folder}`;
+    const why = ["ENOENT", "ENOTDIR"].includes(system)
+      ? `${missing}; give a model folder in Hugging Face format`
+      : message;
     throw new ModelError(code, `cannot read ${file}: ${why}`, { cause });
   }
   try {

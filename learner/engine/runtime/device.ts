@@ -112,7 +112,7 @@ export function checkCudaFiles(device: Device, folder = onnxRuntimeFolder()): vo
   if (missing === undefined) return;
   throw new GraphError(
     "device",
-    `${deviceName(device)} cannot be used: ${folder} has no ${missing}; \`${installCommand()}\` downloads ONNX Runtime's CUDA files`,
+    `${deviceName(device)} cannot be used: ${folder} has no ${missing}; \`${installCommand()}\` downloads ONNX Runtime's CUDA files; without a GPU choose the CPU`,
   );
 }
 
