@@ -7,7 +7,6 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { writeAdapterFolder } from "../../test/fixtures/reference/write_adapter_folder.ts";
-import { mergeFolder } from "../commands/convert.ts";
 import { adapterOf } from "../engine-options.ts";
 import { loraAdaptation } from "./adaptation.ts";
 import {
@@ -22,6 +21,7 @@ import {
 import { localEngine } from "./local.ts";
 import { logProbsOf } from "./log-probs.fixture.ts";
 import { readAdapter, writeAdapter } from "./model/adapter-folder.ts";
+import { mergeFolder } from "./model/convert.ts";
 import { readConfig } from "./model/folder.ts";
 import { adapterParameters, PROJECTIONS } from "./model/lora.ts";
 import { readSafetensors } from "./model/safetensors.ts";

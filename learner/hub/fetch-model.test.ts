@@ -7,7 +7,7 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { convertFolder } from "../commands/convert.ts";
+import { convertFolder } from "../engine/model/convert.ts";
 import { fetchModel } from "./fetch-model.ts";
 import { COMMIT, type Fault, HubServer, refuse } from "./hub-server.fixture.ts";
 import type { TransferLimits } from "./limits.ts";

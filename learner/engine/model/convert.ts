@@ -1,20 +1,13 @@
 /** Writes a converted model folder, or one with an adapter merged in. Holds one tensor in memory at a time. */
-import {
-  type Adapter,
-  adapterNames,
-  adapterScale,
-  checkFinite,
-  copyOtherFiles,
-  MappedWeights,
-  ModelError,
-  readAdapter,
-  readConfig,
-  readTensor,
-  type SafetensorsDType,
-  saveWeights,
-  TRANSFORMERS_DTYPES,
-  writeConfig,
-} from "../engine/index.ts";
+import { readAdapter } from "./adapter-folder.ts";
+import { ModelError } from "./errors.ts";
+import { saveWeights } from "./files.ts";
+import { copyOtherFiles, readConfig, writeConfig } from "./folder.ts";
+import { type SafetensorsDType, TRANSFORMERS_DTYPES } from "./halves.ts";
+import { type Adapter, adapterNames, adapterScale } from "./lora.ts";
+import { MappedWeights } from "./mapped.ts";
+import { readTensor } from "./safetensors.ts";
+import { checkFinite } from "./weights.ts";
 
 export interface ConvertOptions {
   /** Absent: the dtype of the embedding. */
