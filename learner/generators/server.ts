@@ -1,8 +1,8 @@
 /** A generator's endpoints: HTTPS for the run's learner alone, and probes and metrics on a port of their own. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { createWriteStream, mkdirSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
+import { mkdtemp, open, rm } from "node:fs/promises";
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -276,28 +276,29 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 async function receive(request: IncomingMessage, folder: string, files: readonly WeightsFile[]): Promise<string> {
   const hash = createHash("sha256");
   const left = [...files];
-  let out = createWriteStream(join(folder, left[0]!.name));
+  let out = await open(join(folder, left[0]!.name), "w");
   let missing = left.shift()!.bytes;
   const next = async () => {
-    out.end();
-    await once(out, "close");
     const file = left.shift();
     if (!file) throw new GeneratorError("request", "the body is longer than its files");
-    out = createWriteStream(join(folder, file.name));
+    await out.close();
+    out = await open(join(folder, file.name), "w");
     missing = file.bytes;
   };
-  for await (let chunk of request as AsyncIterable<Buffer>) {
-    hash.update(chunk);
-    while (chunk.length > 0) {
-      while (missing === 0) await next();
-      const part = chunk.subarray(0, missing);
-      if (!out.write(part)) await once(out, "drain");
-      missing -= part.length;
-      chunk = chunk.subarray(part.length);
+  try {
+    for await (let chunk of request as AsyncIterable<Buffer>) {
+      hash.update(chunk);
+      while (chunk.length > 0) {
+        while (missing === 0) await next();
+        const part = chunk.subarray(0, missing);
+        await out.writeFile(part); // goes on where the file ends
+        missing -= part.length;
+        chunk = chunk.subarray(part.length);
+      }
     }
+  } finally {
+    await out.close();
   }
-  out.end();
-  await once(out, "close");
   if (missing > 0 || left.some(({ bytes }) => bytes > 0))
     throw new GeneratorError("request", "the body is shorter than its files");
   return hash.digest("hex");

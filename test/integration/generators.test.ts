@@ -1,12 +1,16 @@
 /** The learner with generators: `longrun serve --tls` as real processes over mutual TLS, and servers that lie. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { fitInference, startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { EngineBackend } from "../../learner/generators/engine-backend.ts";
+import { send, textOf } from "../../learner/generators/http.ts";
+import { HEADERS, PATHS } from "../../learner/generators/protocol.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
 import {
@@ -164,6 +168,23 @@ describe("a generator that cannot be trusted", () => {
     const why = () => generators.status.generators[0]?.notUsedBecause ?? "";
     while (!/takes no weights/.test(why())) await sleep(20);
     assert.match(why(), /generation needs about .* but 1\.00 MB is given; .*weights .* MB \(no setting\)/);
+  });
+
+  test("a disk that becomes full under weights that come slowly is answered, and the generator goes on", async () => {
+    const { url, child, probes } = await ofQuickstart();
+    execFileSync("prlimit", ["--pid", String(child.pid), "--fsize=1"]); // stands for the full disk
+    const { authority: ca, certificate: cert, key } = readTls(tls("learner"));
+    const headers = { [HEADERS.digest]: "0".repeat(64), [HEADERS.files]: JSON.stringify([{ name: "a", bytes: 16 }]) };
+    const body = Readable.from([Buffer.alloc(8), Buffer.alloc(8)]).map((part) => sleep(200, part));
+    const how = {
+      method: "PUT",
+      headers: { ...headers, "content-length": 16 },
+      body,
+      signal: AbortSignal.timeout(9000),
+    };
+    const answer = await send(new URL(`${PATHS.weights}1?kind=full`, url), { ca, cert, key }, how);
+    assert.match(await textOf(answer), /EFBIG: file too large/);
+    assert.equal((await fetch(`${probes}/health`)).status, 200);
   });
 
   test("none is left: rows wait, and the error says for how long and why", async () => {
