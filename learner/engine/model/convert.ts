@@ -47,7 +47,11 @@ const TOO_LARGE: Record<SafetensorsDType, number> = { F16: 65520, BF16: 2 ** 128
 function checkHeld(name: string, data: Float32Array, dtype: SafetensorsDType): void {
   const at = data.findIndex((value) => !(Math.abs(value) < TOO_LARGE[dtype]));
   if (at < 0) return;
-  const remedy = dtype === "F32" ? "the adapter does not belong to these weights" : "write another dtype (--dtype)";
+  const remedy = {
+    F32: "the adapter does not belong to these weights",
+    BF16: "write another dtype (--dtype)",
+    F16: "write another dtype (--dtype), or in a run set generation.weightSync to Adapter",
+  }[dtype];
   throw new ModelError(
     "weights",
     `${name} holds ${data[at]} at index ${at}, which ${TRANSFORMERS_DTYPES[dtype]} cannot: ${remedy}`,
