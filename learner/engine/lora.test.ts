@@ -304,6 +304,9 @@ test("commands take an adapter, and merge it", async () => {
   mergeFolder(model, path.join(model, "adapter"), whole, {});
   const bytes = (folder: string) => fs.readFileSync(path.join(folder, "model.safetensors"));
   assert.deepEqual(bytes(out), bytes(whole));
+  const inParts = path.join(scratch, "merged-in-parts");
+  mergeFolder(model, path.join(model, "adapter"), inParts, { partNumbers: 100 });
+  assert.deepEqual(bytes(inParts), bytes(whole));
   fs.writeFileSync(lines, `${JSON.stringify({ tokens: [...batch[0].prompt] })}\n`);
   const greedily = ["--model", model, "--prompts", lines, "--temperature", "0", "--max-tokens", "24", ...adapter];
   assert.deepEqual(JSON.parse((await run("generate-command.ts", greedily)).stdout).tokens, greedy[0]);
