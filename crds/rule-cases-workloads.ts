@@ -145,6 +145,18 @@ const GENERATION: RuleCase[] = [
   })),
   {
     at: "spec",
+    message: "generation.engine VLLM takes LoRA adapters of at most rank 512",
+    refused: [`model={${VOLUME}, ${LORA.replace("16", "513")}}`, `generation={${VLLM}, weightSync: Adapter}`],
+    accepted: [`model={${VOLUME}, ${LORA.replace("16", "513")}}`, `generation={${VLLM}, weightSync: Full}`],
+  },
+  ...["generation={weightSync: Full}", `model={policy: quickstart, ${LORA}}`].map((accepted) => ({
+    at: "spec",
+    message: "there is no adapter",
+    refused: ["generation={weightSync: Adapter}"],
+    accepted: ["generation={weightSync: Adapter}", accepted],
+  })),
+  {
+    at: "spec",
     message: "with top-p vLLM's log-probs",
     refused: [`model={${VOLUME}, ${LORA}, topP: 0.9}`, `generation={${VLLM}}`],
     accepted: [`model={${VOLUME}, ${LORA}, topP: 0.9}`, "generation={}"],

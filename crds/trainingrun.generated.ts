@@ -38,7 +38,7 @@ export interface TrainingRunSpec {
   learner: Learner;
   /** The processes that execute programs. */
   actors: Actors;
-  /** Pods that write programs instead of the learner. They get new weights after each update. Only on Kubernetes. Absent: the learner writes. */
+  /** Pods that write programs instead of the learner, on Kubernetes; weightSync counts for --generators too. Absent: the learner writes. */
   generation?: Generation;
   /** Programs from scratch and improvements, graded but not trained on, on the same actors. */
   evaluation: Evaluation;
@@ -828,7 +828,7 @@ export interface ActorContainer {
   env?: PodVariable[];
 }
 
-/** Pods that write programs instead of the learner. They get new weights after each update. Only on Kubernetes. Absent: the learner writes. */
+/** Pods that write programs instead of the learner, on Kubernetes; weightSync counts for --generators too. Absent: the learner writes. */
 export interface Generation {
   /** Number of generators, between min and max by waiting prompts. */
   replicas: GenerationReplicas;
@@ -836,6 +836,8 @@ export interface Generation {
   engine: 'Longrun' | 'VLLM';
   /** Image of the engine. Absent: the learner's, with engine Longrun; the sidecar always has the learner's. */
   image?: string;
+  /** What generators get; Full merges LoRA's adapter in. Absent: Adapter for LoRA, else Full. */
+  weightSync?: 'Adapter' | 'Full';
   /** When the kubelet pulls the image. Only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   /** Resources of the container; only on Kubernetes. */
@@ -846,7 +848,7 @@ export interface Generation {
   scaleDownSeconds: number;
   /** Seconds to load the model before the kubelet restarts a generator (default 1800; ours). */
   startSeconds: number;
-  /** Longest time in seconds that a drained generator finishes solutions; others start the rest again (default 60; ours). */
+  /** Most seconds that a drained generator finishes solutions; others start the rest again (default 60; ours). */
   drainSeconds: number;
   /** Additions to the pods of generators, merged by Kubernetes' strategic merge. Other fields are refused. */
   podTemplate?: GeneratorPodTemplate;

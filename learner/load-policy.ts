@@ -18,6 +18,7 @@ import { tell } from "./log.ts";
 import type { Process } from "./process.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { checkSpace } from "./space.ts";
+import { sentWeights } from "./start-generators.ts";
 
 /** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. @param restarted it has begun before */
 export async function loadPolicy(
@@ -30,7 +31,8 @@ export async function loadPolicy(
   checkInstrumenter(spec.model, maxPositions);
   new MappedWeights(policy); // refuses a folder whose weights are missing or torn
   const plan = await place(policy, spec, options, log, restarted);
-  const warning = checkSpace(plan.checkpointBytes, spec, { directory, inPod: options.stay });
+  const sentBytes = options.generators.length > 0 ? sentWeights(spec, policy, plan.device).bytes : 0;
+  const warning = checkSpace(plan.checkpointBytes, spec, { directory, inPod: options.stay, sentBytes });
   if (warning !== undefined) tell(log, warning);
   const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
   const adapter = adapterOf(spec);

@@ -48,6 +48,24 @@ test("room for two, but not for all that are kept, is a warning; checkpoints tha
   assert.equal(checkSpace(30 * GB, spec(3), pod, space({ freeBytes: 30 * GB, checkpointBytes: 90 * GB })), undefined);
 });
 
+test("the files of two versions of full weights for generators count; those that are there are replaced", () => {
+  const local = { directory: "runs/a", inPod: false };
+  const sentBytes = 12 * GB; // 3B in float32
+  assert.equal(checkSpace(25 * GB, spec(2), { ...local, sentBytes }, space()), undefined);
+  assert.match(
+    checkSpace(25 * GB, spec(2), { ...local, sentBytes: 13 * GB }, space())!,
+    /has room for 74\.0 GB beside two versions of weights for generators, 26\.0 GB: .* need 75\.0 GB; lower it to 1, or free/,
+  );
+  assert.throws(() => checkSpace(CHECKPOINT, spec(1), { ...local, sentBytes }, space({ freeBytes: 20 * GB })), {
+    message:
+      /has room for 0 bytes beside .*; free 152 GB, .* model\.adaptation\.type: LoRA and generation\.weightSync: Adapter$/,
+  });
+  assert.throws(
+    () => checkSpace(45 * GB, spec(1), { directory: "/data", inPod: true, sentBytes }, space()),
+    ({ message }: Error) => volumeWanted(message) === `${Math.ceil((1.05 * (7 + 2 * 45 + 24) * GB) / 2 ** 30)}Gi`,
+  );
+});
+
 test("the space of a folder is what its disk says", () => {
   mkdirSync(join(directory, "checkpoints/1-000001/policy"), { recursive: true });
   writeFileSync(join(directory, "checkpoints/1-000001/policy/model.safetensors"), "0".repeat(1000));

@@ -1,4 +1,4 @@
-/** Whether the disk of a run folder has room for the run's checkpoints: looked at before anything is loaded. */
+/** Whether the disk of a run folder has room for the run's checkpoints and what generators get: looked at before anything is loaded. */
 import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
@@ -11,12 +11,14 @@ export interface Space {
   totalBytes: number;
   /** bytes that a process without privileges may still write */
   freeBytes: number;
-  /** bytes of existing checkpoints, which newer ones replace */
+  /** bytes of existing checkpoints, and of weights for generators, which newer ones replace */
   checkpointBytes: number;
 }
 
 /** A new checkpoint is whole before an older one is removed. */
 const LEAST_CHECKPOINTS = 2;
+/** The same for the weights that generators get. */
+const SENT_VERSIONS = 2;
 /** For the store, the report and the file system itself, of what the volume must hold. */
 const SURPLUS = 1.05;
 
@@ -25,19 +27,22 @@ const SURPLUS = 1.05;
  *
  * @param checkpointBytes of one checkpoint, from the memory plan
  * @param inPod whether the disk is the run's volume, which the controller can enlarge
+ * @param sentBytes of a version of full weights for generators; adapters count as nothing
  * @throws StoreError `diskFull` in a pod, else ManifestError, unless two checkpoints have room; one line with the number and the remedy
  */
 export function checkSpace(
   checkpointBytes: number,
   { learner }: Pick<TrainingRunSpec, "learner">,
-  { directory, inPod }: { directory: string; inPod: boolean },
+  { directory, inPod, sentBytes = 0 }: { directory: string; inPod: boolean; sentBytes?: number },
   { totalBytes, freeBytes, checkpointBytes: held }: Space = spaceOf(directory),
 ): string | undefined {
-  const room = freeBytes + held;
+  const sent = SENT_VERSIONS * sentBytes;
+  const room = freeBytes + held - sent;
   const { keepLast } = learner.checkpoint;
   const wanted = (keepLast + 1) * checkpointBytes;
   if (room >= wanted) return undefined;
-  const each = `a checkpoint of this run takes ${size(checkpointBytes)}, and ${directory} has room for ${size(room)}`;
+  const beside = sent > 0 ? ` beside two versions of weights for generators, ${size(sent)}` : "";
+  const each = `a checkpoint of this run takes ${size(checkpointBytes)}, and ${directory} has room for ${size(Math.max(0, room))}${beside}`;
   const kept = `learner.checkpoint.keepLast ${keepLast} and the next one need ${size(wanted)}`;
   const enough = volumeRemedy(SURPLUS * (totalBytes - room + wanted));
   if (room >= LEAST_CHECKPOINTS * checkpointBytes) {
@@ -46,12 +51,13 @@ export function checkSpace(
   }
   if (inPod) throw new StoreError("diskFull", `${each}: two do not fit; ${enough} (${kept})`);
   const free = `free ${size(LEAST_CHECKPOINTS * checkpointBytes - room)}, choose a folder on another disk with --out`;
-  throw new ManifestError([`${each}: two do not fit; ${free}, or train with model.adaptation.type: LoRA`]);
+  const smaller = `model.adaptation.type: LoRA${sent > 0 ? " and generation.weightSync: Adapter" : ""}`;
+  throw new ManifestError([`${each}: two do not fit; ${free}, or train with ${smaller}`]);
 }
 
 function spaceOf(directory: string): Space {
   const { blocks, bavail, bsize } = statfsSync(directory);
-  const checkpointBytes = bytesBelow(join(directory, "checkpoints"));
+  const checkpointBytes = bytesBelow(join(directory, "checkpoints")) + bytesBelow(join(directory, "generators"));
   return { totalBytes: blocks * bsize, freeBytes: bavail * bsize, checkpointBytes };
 }
 

@@ -1,7 +1,9 @@
 import { join } from "node:path";
-import { type Device, readConfig, readEosIds } from "./engine/index.ts";
+import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import { type Device, elementCount, MappedWeights, readConfig, readEosIds } from "./engine/index.ts";
 import { readPolicies } from "./evaluation/policies.ts";
 import { Generators } from "./generators/generators.ts";
+import type { Merge } from "./generators/weights.ts";
 import { tell } from "./log.ts";
 import type { Process } from "./process.ts";
 import type { Run } from "./run.ts";
@@ -9,9 +11,28 @@ import type { Run } from "./run.ts";
 /** A run on one machine ends when rows wait and no generator could be used for so long; in a pod the learner waits. */
 const NO_GENERATOR_SECONDS = 900;
 
+/**
+ * Returns how an adapter is merged into the weights that generators get, if it is, and the bytes of a version of full weights; 0 for adapters.
+ *
+ * Merged weights are float32 for a learner on a CPU, whose log-probs theirs must be, or where the model is float32. Otherwise they are float16,
+ * as long as bfloat16 and with an eighth of its rounding, which could swallow what an adapter adds.
+ */
+export function sentWeights(
+  { model, generation }: Pick<TrainingRunSpec, "model" | "generation">,
+  policy: string,
+  device: Device,
+): { merge?: Merge; bytes: number } {
+  const isLora = model.adaptation.type === "LoRA";
+  if (isLora && generation?.weightSync !== "Full") return { bytes: 0 };
+  const { tensors } = new MappedWeights(policy);
+  const dtype = isLora && device.kind !== "cpu" && tensors[0]!.dtype !== "F32" ? "F16" : "F32";
+  const numbers = tensors.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  return { ...(isLora && { merge: { model: policy, dtype } }), bytes: numbers * (dtype === "F16" ? 2 : 4) };
+}
+
 /** Connects to the generators that the learner was given; undefined: there are none. */
 export function startGenerators(
-  { options, directory, status, log, suspension, signal }: Process,
+  { options, directory, spec, status, log, suspension, signal }: Process,
   run: Pick<Run, "engine" | "phases" | "progress"> & { device: Device; policy: string },
 ): Generators | undefined {
   const none = options.generators.length === 0 || options.replay !== undefined || readPolicies(directory) !== undefined;
@@ -21,6 +42,7 @@ export function startGenerators(
     ...{ urls: options.generators, tlsDirectory: options.generatorsTls, engine, device: device.kind, log },
     ...{ eosIds: readEosIds(policy), vocabSize: readConfig(policy).vocabSize },
     directory: join(directory, "generators"),
+    merge: sentWeights(spec, policy, device).merge,
     isCurrent: (version) => phases.isBetweenUpdates && progress.state.iteration === version,
     noGeneratorSeconds: options.stay ? Number.POSITIVE_INFINITY : NO_GENERATOR_SECONDS,
     tell: (text) => tell(log, text),

@@ -77,9 +77,15 @@ describe("pods of generators", () => {
     };
     for (const [name, value] of Object.entries(expected)) assert.equal(option(vllm!.args, name), value, name);
     assert.ok(vllm!.args!.includes("--enable-lora"));
-    const whole = podOf({ model: { ...MODEL, adaptation: { type: "Full" } }, generation: VLLM }).initContainers![0]!;
-    assert.doesNotMatch(whole.args!.join(" "), /lora/);
-    assert.ok(whole.env!.some(({ name, value }) => name === "VLLM_SERVER_DEV_MODE" && value === "1"));
+    const wholes = [
+      podOf({ model: { ...MODEL, adaptation: { type: "Full" } }, generation: VLLM }),
+      podOf({ model: MODEL, generation: { ...VLLM, weightSync: "Full" } }),
+    ].map((pod) => pod.initContainers![0]!);
+    for (const whole of wholes) {
+      assert.doesNotMatch(whole.args!.join(" "), /lora/);
+      assert.ok(whole.env!.some(({ name, value }) => name === "VLLM_SERVER_DEV_MODE" && value === "1"));
+      assert.doesNotMatch(JSON.stringify(whole.env), /VLLM_ALLOW_RUNTIME_LORA_UPDATING/);
+    }
     assert.doesNotMatch(JSON.stringify(vllm!.env), /VLLM_SERVER_DEV_MODE/);
     const variable = vllm!.env!.find(({ name }) => name === "VLLM_ALLOW_RUNTIME_LORA_UPDATING");
     assert.equal(variable?.value, "1");

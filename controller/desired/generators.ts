@@ -159,7 +159,7 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
   const most = VLLM_RANKS.find((it) => it >= (rank ?? 0))!;
   // endpoints that load adapters, or replace all weights; only the sidecar can reach them
   const [endpoints, flags] =
-    type === "LoRA"
+    type === "LoRA" && generation.weightSync !== "Full"
       ? [
           "VLLM_ALLOW_RUNTIME_LORA_UPDATING",
           ["--enable-lora", "--max-lora-rank", String(most), "--max-loras", String(VLLM_ADAPTERS)],

@@ -3,7 +3,9 @@ import fs from "node:fs";
 import { parseArgs } from "node:util";
 import {
   type Budget,
+  type ConvertOptions,
   checkLengths,
+  convertFolder,
   type Device,
   elementCount,
   fitRun,
@@ -12,6 +14,7 @@ import {
   hasWeights,
   hostMemory,
   MappedWeights,
+  mergeFolder,
   type PlanRequest,
   PROJECTIONS,
   parseDevices,
@@ -22,7 +25,6 @@ import {
   TRANSFORMERS_DTYPES,
 } from "../engine/index.ts";
 import { InputError, modelFolder, printLine, required, runCommand, wholeNumber } from "./command.ts";
-import { type ConvertOptions, convertFolder, mergeFolder } from "./convert.ts";
 
 const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
        longrun model fetch s3://BUCKET/PREFIX|oci://HOST/REPOSITORY:TAG [--out DIR] [--json]

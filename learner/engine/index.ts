@@ -31,26 +31,25 @@ export { workerCount } from "./microbatches.ts";
 // Models: folders, weights, adapters, tokenizers.
 export { readAdapter } from "./model/adapter-folder.ts";
 export type { ModelConfig } from "./model/config.ts";
+export { type ConvertOptions, convertFolder, mergeFolder } from "./model/convert.ts";
 export { ModelError } from "./model/errors.ts";
-export { hasWeights, SHARD_BYTES, saveWeights } from "./model/files.ts";
+export { hasWeights, SHARD_BYTES } from "./model/files.ts";
 export {
-  copyOtherFiles,
   createModelFolder,
   FETCH_RECORD,
   readConfig,
   readEosIds,
   readTokenizer,
-  writeConfig,
 } from "./model/folder.ts";
 export { DEFAULT_SLOTS, Generator, type Listener, type Response, type ResponsePart } from "./model/generate.ts";
 export { type SafetensorsDType, TRANSFORMERS_DTYPES } from "./model/halves.ts";
-export { type Adapter, adapterNames, adapterScale, PROJECTIONS } from "./model/lora.ts";
+export { PROJECTIONS } from "./model/lora.ts";
 export { MappedWeights, modelIdentity } from "./model/mapped.ts";
 // Random numbers that depend on a seed and a purpose alone.
 export { permutation, seedFor, uniforms } from "./model/random.ts";
-export { readHeader, readTensor } from "./model/safetensors.ts";
+export { readHeader } from "./model/safetensors.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
-export { checkFinite, elementCount, initialWeights } from "./model/weights.ts";
+export { elementCount, initialWeights } from "./model/weights.ts";
 export { type MemoryPlan, type PlanRequest, SURROUNDINGS_BYTES } from "./plan.ts";
 export { type GenerationShape, generationShape, instrumenterShape } from "./plan-generation.ts";
 export { fitInference, type InferenceRequest } from "./plan-inference.ts";

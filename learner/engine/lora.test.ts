@@ -7,7 +7,6 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { writeAdapterFolder } from "../../test/fixtures/reference/write_adapter_folder.ts";
-import { mergeFolder } from "../commands/convert.ts";
 import { adapterOf } from "../engine-options.ts";
 import { loraAdaptation } from "./adaptation.ts";
 import {
@@ -22,6 +21,7 @@ import {
 import { localEngine } from "./local.ts";
 import { logProbsOf } from "./log-probs.fixture.ts";
 import { readAdapter, writeAdapter } from "./model/adapter-folder.ts";
+import { mergeFolder } from "./model/convert.ts";
 import { readConfig } from "./model/folder.ts";
 import { adapterParameters, PROJECTIONS } from "./model/lora.ts";
 import { readSafetensors } from "./model/safetensors.ts";
@@ -304,6 +304,9 @@ test("commands take an adapter, and merge it", async () => {
   mergeFolder(model, path.join(model, "adapter"), whole, {});
   const bytes = (folder: string) => fs.readFileSync(path.join(folder, "model.safetensors"));
   assert.deepEqual(bytes(out), bytes(whole));
+  const inParts = path.join(scratch, "merged-in-parts");
+  mergeFolder(model, path.join(model, "adapter"), inParts, { partNumbers: 100 });
+  assert.deepEqual(bytes(inParts), bytes(whole));
   fs.writeFileSync(lines, `${JSON.stringify({ tokens: [...batch[0].prompt] })}\n`);
   const greedily = ["--model", model, "--prompts", lines, "--temperature", "0", "--max-tokens", "24", ...adapter];
   assert.deepEqual(JSON.parse((await run("generate-command.ts", greedily)).stdout).tokens, greedy[0]);

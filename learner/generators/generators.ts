@@ -14,7 +14,7 @@ import { Faults, type GenerationCounts } from "./faults.ts";
 import { type GeneratorState, isSame } from "./protocol.ts";
 import { type GenerateOptions, type Listener, RowQueue, type VersionedResponse } from "./queue.ts";
 import { RemoteGenerator } from "./remote.ts";
-import { type PublishedWeights, writeWeights } from "./weights.ts";
+import { type Merge, type PublishedWeights, writeWeights } from "./weights.ts";
 
 /** How often each generator is asked for its state, and how long one that failed gets nothing. */
 const STATE_SECONDS = 2;
@@ -35,6 +35,8 @@ export interface GeneratorsOptions {
   vocabSize: number;
   /** For weights until every generator has them. */
   directory: string;
+  /** LoRA: sends full weights. Absent: the adapter, or what else the engine trains. */
+  merge?: Merge | undefined;
   /** Whether the learner's weights are those of this policy version now. */
   isCurrent: (policyVersion: number) => boolean;
   /** The run ends with an error when rows wait and no generator could be used for so long. */
@@ -109,8 +111,8 @@ export class Generators {
   async publish(policyVersion: number): Promise<void> {
     const before = this.#current;
     if (before?.policyVersion === policyVersion) return;
-    const { directory, engine, log } = this.#o;
-    this.#current = await writeWeights(engine, directory, policyVersion, before);
+    const { log } = this.#o;
+    this.#current = await writeWeights(this.#o, policyVersion, before);
     const { digest, kind, files } = this.#current;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     log.info({ policyVersion, digest, kind, bytes }, "generators get new weights");

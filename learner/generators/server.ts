@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
-import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { mkdtemp, open, rm, statfs } from "node:fs/promises";
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -12,6 +12,7 @@ import type { TLSSocket } from "node:tls";
 import { Gauge } from "prom-client";
 import { limitedServer } from "../../proto/http-server.ts";
 import { readTls, TlsFolder } from "../../proto/tls-folder.ts";
+import { size } from "../engine/index.ts";
 import { registryOfProcess } from "../metrics/registry.ts";
 import type { Backend } from "./backend.ts";
 import { GeneratorError } from "./errors.ts";
@@ -225,6 +226,7 @@ export class GeneratorServer {
     const files = parseFiles(request.headers[HEADERS.files]);
     if (kind !== "adapter" && kind !== "full")
       throw new GeneratorError("request", `kind is ${kind}: it must be adapter or full`);
+    await checkRoom(this.#o.folder, files);
     const folder = await mkdtemp(join(this.#o.folder, "weights-"));
     try {
       const found = await receive(request, folder, files);
@@ -279,26 +281,35 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
+/** @throws GeneratorError `failed` with both numbers unless the folder's disk has room for the files */
+async function checkRoom(folder: string, files: readonly WeightsFile[]): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  if (bytes <= bavail * bsize) return;
+  const problem = `the weights take ${size(bytes)}, and the disk of ${folder} has room for ${size(bavail * bsize)}`;
+  throw new GeneratorError("failed", `${problem}: free space, or give --adapter-folder or TMPDIR on a larger disk`);
+}
+
 /** Writes the files of a body. @returns the SHA-256 of all. @throws GeneratorError `request` for a body of another length */
 async function receive(request: IncomingMessage, folder: string, files: readonly WeightsFile[]): Promise<string> {
   const hash = createHash("sha256");
   const left = [...files];
-  const next = async (): Promise<{ out: FileHandle; missing: number }> => {
+  let out = await open(join(folder, left[0]!.name), "w");
+  let missing = left.shift()!.bytes;
+  const next = async () => {
     const file = left.shift();
     if (!file) throw new GeneratorError("request", "the body is longer than its files");
-    return { out: await open(join(folder, file.name), "w"), missing: file.bytes };
+    await out.close();
+    out = await open(join(folder, file.name), "w");
+    missing = file.bytes;
   };
-  let { out, missing } = await next();
   try {
     for await (let chunk of request as AsyncIterable<Buffer>) {
       hash.update(chunk);
       while (chunk.length > 0) {
-        while (missing === 0) {
-          await out.close();
-          ({ out, missing } = await next());
-        }
+        while (missing === 0) await next();
         const part = chunk.subarray(0, missing);
-        await out.writeFile(part); // from where the last part ended
+        await out.writeFile(part); // goes on where the file ends
         missing -= part.length;
         chunk = chunk.subarray(part.length);
       }

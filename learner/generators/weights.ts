@@ -1,11 +1,14 @@
 /** The weights of one policy version as files, and the body that brings them to a generator. */
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { Worker } from "node:worker_threads";
 import type { Engine } from "../engine/index.ts";
+import type { MergeRequest } from "./merge-thread.ts";
 import type { WeightsFile, WeightsKind, WeightsName } from "./protocol.ts";
 
 export interface PublishedWeights extends WeightsName {
@@ -17,14 +20,27 @@ export interface PublishedWeights extends WeightsName {
 /** A generator has the configuration and the tokenizer already. */
 const IS_WEIGHTS = /\.safetensors$|\.safetensors\.index\.json$|^adapter_config\.json$/;
 
+/** Full weights with the learner's adapter merged in: what they are made of. */
+export type Merge = Pick<MergeRequest, "model" | "dtype">;
+
+export interface WriteOptions {
+  engine: Pick<Engine, "savePolicy">;
+  /** For weights until every generator has them. */
+  directory: string;
+  /** Absent: what the engine trains is sent as it is. */
+  merge?: Merge | undefined;
+  /** Ends a merge. */
+  signal: AbortSignal;
+}
+
 /**
  * Writes the learner's weights into the directory's folder for this policy version, and returns them.
  *
  * @param before the version before; undefined: none, and the directory has only what a killed learner left
+ * @throws ModelError for weights that do not fit the dtype; the reason of `signal`
  */
 export async function writeWeights(
-  engine: Pick<Engine, "savePolicy">,
-  directory: string,
+  { engine, directory, merge, signal }: WriteOptions,
   policyVersion: number,
   before: PublishedWeights | undefined,
 ): Promise<PublishedWeights> {
@@ -32,8 +48,28 @@ export async function writeWeights(
   // what a learner that was killed has left would lie on the volume until the run ends
   await rm(before ? folder : directory, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
-  await engine.savePolicy(folder);
+  if (!merge) await engine.savePolicy(folder);
+  else {
+    const adapter = join(directory, "adapter");
+    await mkdir(adapter, { recursive: true });
+    await engine.savePolicy(adapter);
+    await mergeInThread({ ...merge, adapter, out: folder }, signal);
+    await rm(adapter, { recursive: true });
+  }
   return weightsIn(folder, policyVersion);
+}
+
+/** Merging 3B takes minutes, in which leases and heartbeats must go on: it has a thread of its own. */
+async function mergeInThread(request: MergeRequest, signal: AbortSignal): Promise<void> {
+  const thread = new Worker(new URL("./merge-thread.ts", import.meta.url), { workerData: request });
+  try {
+    await once(thread, "exit", { signal }); // rejects with the thread's error
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw cause;
+  } finally {
+    await thread.terminate();
+  }
 }
 
 /** Returns the files of a folder that `Engine.savePolicy` wrote, and their digest. */

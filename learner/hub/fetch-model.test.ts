@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { convertFolder } from "../commands/convert.ts";
+import { convertFolder } from "../engine/model/convert.ts";
 import { ALL, fetchFrom, isStorage, POLICY, root, sameAs, WEIGHTS } from "./fetch.fixture.ts";
 import { COMMIT, HubServer } from "./hub-server.fixture.ts";
 

@@ -1,15 +1,19 @@
 /** The learner with generators: `longrun serve --tls` as real processes over mutual TLS, and servers that lie. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { fitInference, startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { EngineBackend } from "../../learner/generators/engine-backend.ts";
 import { GeneratorError } from "../../learner/generators/errors.ts";
+import { send, textOf } from "../../learner/generators/http.ts";
+import { HEADERS, PATHS } from "../../learner/generators/protocol.ts";
 import { GeneratorServer } from "../../learner/generators/server.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
@@ -57,6 +61,31 @@ describe("longrun serve as generators", () => {
       const { faults, movedRows, uncheckedRows } = generators.takeCounts();
       assert.deepEqual([faults, movedRows, uncheckedRows], [{ lost: 0, oldVersion: 0, logProbs: 0 }, 0, 0]);
     });
+
+  test("weightSync Full with LoRA: each version comes as full weights, whose log-probs are the adapter's", async () => {
+    const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
+    const { engine, generators, publish } = await learner(
+      servers.map(({ url }) => url),
+      "adapter",
+      { merge: { model: POLICY, dtype: "F32" } },
+    );
+    const writing = new Writing(engine, generators);
+    for (const version of [0, 1]) {
+      await publish(version);
+      const samples = await writing.samples(version);
+      assert.equal(samples.length, 12);
+      const rows = samples.map(({ promptTokens, responseTokens, behaviourLogProbs }) => {
+        return { prompt: promptTokens, response: responseTokens, behaviourLogProbs };
+      });
+      const own = await engine.evaluate(rows, { temperature: 0.8, values: false, reference: false });
+      for (const [i, { behaviourLogProbs }] of rows.entries())
+        for (const [t, logProb] of own[i]!.logProbs.entries())
+          assert.ok(Math.abs(logProb - behaviourLogProbs[t]!) < 1e-4, `${version}, ${i}, ${t}: ${logProb}`);
+      await train(engine);
+    }
+    const { faults, uncheckedRows } = generators.takeCounts();
+    assert.deepEqual([faults, uncheckedRows], [{ lost: 0, oldVersion: 0, logProbs: 0 }, 0]);
+  });
 
   test("weights that a killed learner has left are removed", async () => {
     const directory = mkdtempSync(join(folder, "weights-"));
@@ -171,6 +200,38 @@ describe("a generator that cannot be trusted", () => {
     const why = () => generators.status.generators[0]?.notUsedBecause ?? "";
     while (!/takes no weights/.test(why())) await sleep(20);
     assert.match(why(), /generation needs about .* but 1\.00 MB is given; .*weights .* MB \(no setting\)/);
+  });
+
+  test("weights that do not fit onto its disk are refused with both numbers", async () => {
+    const { url } = await lying(real(), "full-disk");
+    const large = { name: "model.safetensors", bytes: 2e8 };
+    const directory = mkdtempSync(join(folder, "large-"));
+    writeFileSync(join(directory, large.name), "");
+    truncateSync(join(directory, large.name), large.bytes);
+    const client = new GeneratorClient({ url, servername: undefined }, () => readTls(tls("learner")));
+    const weights = { kind: "full", policyVersion: 1, folder: directory, digest: "0".repeat(64) } as const;
+    const files = [large, { name: "b.safetensors", bytes: 1e15 }];
+    await assert.rejects(client.bring({ ...weights, files }, AbortSignal.timeout(9000)), {
+      code: "failed",
+      message: /^the weights take 1\.00e\+6 GB, and the disk of \S+full-disk has room for \S+ GB: free space, or give/,
+    });
+  });
+
+  test("a disk that becomes full under weights that come slowly is answered, and the generator goes on", async () => {
+    const { url, child, probes } = await ofQuickstart();
+    execFileSync("prlimit", ["--pid", String(child.pid), "--fsize=1"]); // stands for the full disk
+    const { authority: ca, certificate: cert, key } = readTls(tls("learner"));
+    const headers = { [HEADERS.digest]: "0".repeat(64), [HEADERS.files]: JSON.stringify([{ name: "a", bytes: 16 }]) };
+    const body = Readable.from([Buffer.alloc(8), Buffer.alloc(8)]).map((part) => sleep(200, part));
+    const how = {
+      method: "PUT",
+      headers: { ...headers, "content-length": 16 },
+      body,
+      signal: AbortSignal.timeout(9000),
+    };
+    const answer = await send(new URL(`${PATHS.weights}1?kind=full`, url), { ca, cert, key }, how);
+    assert.match(await textOf(answer), /EFBIG: file too large/);
+    assert.equal((await fetch(`${probes}/health`)).status, 200);
   });
 
   test("none is left: rows wait, and the error says for how long and why", async () => {

@@ -7,7 +7,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import test, { after, before } from "node:test";
-import { mergeFolder } from "../../learner/commands/convert.ts";
 import {
   type EngineOptions,
   type LogProbs,
@@ -15,6 +14,7 @@ import {
   type Sequence,
   startEngine,
 } from "../../learner/engine/engine.ts";
+import { mergeFolder } from "../../learner/engine/model/convert.ts";
 import { VOCABULARY_CHUNK } from "../../learner/engine/model/token-log-probs.ts";
 import type { Device } from "../../learner/engine/runtime/device.ts";
 import { randomSamples } from "../../learner/engine/samples.fixture.ts";

@@ -159,11 +159,11 @@ export function readTensor({ file, dtype, shape, offset }: StoredTensor): Float3
   return fromStored(dtype, bytes.buffer);
 }
 
-/** A tensor to write; its numbers are asked for when their turn comes, so that one at a time is in memory. */
+/** A tensor to write; its numbers are asked for when their turn comes, at once or part by part, so that no more are in memory. */
 export interface TensorSource {
   readonly name: string;
   readonly shape: readonly number[];
-  readonly read: () => Float32Array;
+  readonly read: () => Float32Array | Iterable<Float32Array>;
 }
 
 /** Writes float32 tensors in the map's order; the same tensors give the same bytes. */
@@ -201,9 +201,13 @@ export function writeTensors(
     writeAll(descriptor, text);
     for (const { name, shape, read } of tensors) {
       const data = read();
-      if (elementCount(shape) !== data.length)
-        throw new ModelError("weights", `${file}: ${name} is [${shape}] but has ${data.length} numbers`);
-      writeAll(descriptor, toStored(dtype, data));
+      let numbers = 0;
+      for (const part of data instanceof Float32Array ? [data] : data) {
+        writeAll(descriptor, toStored(dtype, part));
+        numbers += part.length;
+      }
+      if (elementCount(shape) !== numbers)
+        throw new ModelError("weights", `${file}: ${name} is [${shape}] but has ${numbers} numbers`);
     }
   });
 }
