@@ -2,7 +2,7 @@
  * `longrun exec`: runs one program through the instrumenter, the actors' sandbox and the grader. Each of them is a process of its own part.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../crds/mlebench.ts";
@@ -173,5 +173,10 @@ export function readTask(directory: string, given: string): Task {
   const name = basename(directory);
   if (MLE_BENCH_TASKS.includes(name) && existsSync(join(directory, "prepared")))
     return parseTask(`name: ${name}`, name);
-  throw new ControllerError("input", `--task ${given}: holds no task.yaml; make the folder with: longrun prepare TASK`);
+  const make = "longrun task init DIR --from";
+  const isFile = existsSync(directory) && !statSync(directory).isDirectory();
+  const what = isFile
+    ? `is a file; make a task folder with: ${make} ${given}`
+    : `holds no task.yaml; make the folder with: ${make} FILE.csv`;
+  throw new ControllerError("input", `--task ${given}: ${what}`);
 }

@@ -206,6 +206,11 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
       algorithm("collection: carryover"),
       'run.yaml:11: spec.algorithm.collection is "carryover"; give one of CarryOver, Discard, WaitAll (did you mean CarryOver?)',
     ],
+    [
+      "two letters in the wrong order",
+      algorithm("gamam: 1"),
+      "run.yaml:11: spec.algorithm.gamam is unknown; did you mean gamma?",
+    ],
     ["YAML 1.1 booleans", spec("  suspend: yes\n"), 'run.yaml:10: spec.suspend is "yes"; give true or false'],
     [
       "a list for an object",

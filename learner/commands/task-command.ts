@@ -67,10 +67,12 @@ function init(directory: string, values: Values): number {
   const made = initTask(directory, {
     from: required(values.from, "--from", "a .csv file"),
     target: required(values.target, "--target", "the column that programs predict"),
-    ...{ metric: metric as MetricName, id, name, testShare: Number(testShare), seed: wholeNumber(seed, "--seed", 0) },
+    ...{ metric: metric as MetricName, id, name, testShare, seed: wholeNumber(seed, "--seed", 0) },
   });
   for (const line of made) process.stdout.write(`${line}\n`);
-  return check({ folder: directory, spec: undefined }, values);
+  const status = check({ folder: directory, spec: undefined }, values);
+  if (status !== 0) process.stderr.write(`${directory}: remove the folder before you make it again\n`);
+  return status;
 }
 
 function check({ folder, spec }: Found, values: Values): number {

@@ -78,7 +78,8 @@ test("labels: the sample submission has the most frequent one, and a column of t
 });
 
 const refusals: [name: string, change: Partial<InitOptions>, message: RegExp][] = [
-  ["no table", { from: join(folder, "none.csv") }, /^--from .*none\.csv: /],
+  ["no table", { from: join(folder, "none.csv") }, /^--from .*none\.csv: there is no such file; check the path$/],
+  ["a folder for a table", { from: folder }, /^--from .*: is a folder; give a \.csv file$/],
   ["no such target", { target: "cost" }, /^--target cost: .* has no such column; it has size, price, colour, sold$/],
   ["no such id", { id: "key" }, /^--id key: /],
   ["an id that repeats", { id: "colour" }, /column colour does not tell rows apart.*--id/],
@@ -107,6 +108,13 @@ for (const [name, change, message] of refusals)
     );
     assert.equal(existsSync(directory), false);
   });
+
+test("a folder that cannot be made is refused with the reason", () => {
+  assert.throws(() => initTask(join(from, "below"), options), {
+    name: "TaskError",
+    message: /below: the folder cannot be made \(ENOTDIR: not a directory\); choose another one$/,
+  });
+});
 
 test("refused: a folder that is not empty", () => {
   assert.throws(() => initTask(folder, options), /the folder is not empty; choose another one/);

@@ -21,7 +21,8 @@ export interface InitOptions {
   /** The task's name. Absent: the folder's. */
   name?: string | undefined;
   /** Share of the rows that become the test set. */
-  testShare: number;
+  /** A number, or what was typed for one. */
+  testShare: number | string;
   /** Seed of the split: the same seed gives the same rows. */
   seed: number;
 }
@@ -53,12 +54,12 @@ export function initTask(directory: string, options: InitOptions): string[] {
       .replaceAll(/[^a-z0-9]+/g, "-")
       .replaceAll(/^-|-$/g, "");
   const { testShare, target, metric } = options;
-  if (!(testShare > 0 && testShare < 1))
+  if (!(Number(testShare) > 0 && Number(testShare) < 1))
     throw refused(`--test-share ${testShare}: give a share between 0 and 1, for example 0.3`);
 
   const table = readTable(options);
   const { header, rows, idColumn, dropped } = table;
-  const testRows = Math.round(testShare * rows.length);
+  const testRows = Math.round(Number(testShare) * rows.length);
   if (testRows < 2 || rows.length - testRows < 2)
     throw refused(
       `${options.from}: ${rows.length} rows with a ${target} are too few to split; give more, or another --test-share`,
@@ -71,8 +72,13 @@ export function initTask(directory: string, options: InitOptions): string[] {
   const publicFolder = join(directory, "prepared", "public");
   const privateFolder = join(directory, "prepared", "private");
   const existed = existsSync(directory);
-  mkdirSync(publicFolder, { recursive: true });
-  mkdirSync(privateFolder, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(publicFolder, { recursive: true });
+    mkdirSync(privateFolder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const [why] = (cause as Error).message.split(", mkdir");
+    throw refused(`${directory}: the folder cannot be made (${why}); choose another one`, cause);
+  }
   const isFeature = (_: unknown, column: number) => column !== label;
   const write = (path: string, columns: readonly string[], lines: readonly (readonly string[])[], mode?: number) =>
     writeFileSync(path, csv([columns, ...lines]), { mode });
@@ -123,7 +129,14 @@ function readTable({ from, target, id, seed }: InitOptions): Table {
   try {
     bytes = readFileSync(from);
   } catch (cause) {
-    throw refused(`--from ${from}: ${(cause as Error).message}`, cause);
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const why =
+      code === "ENOENT"
+        ? "there is no such file; check the path"
+        : code === "EISDIR"
+          ? "is a folder; give a .csv file"
+          : message;
+    throw refused(`--from ${from}: ${why}`, cause);
   }
   const frame = readFrame(bytes, { bytes: maxTableBytes, rows: maxTableRows, wholeColumns: true });
   if ("reason" in frame) throw refused(`--from ${from}: ${frame.reason.message}`);

@@ -90,7 +90,17 @@ describe("bad input ends with status 2, one line, and nothing made", { concurren
     [
       "no task folder",
       ["exec", "--task", "policy", "run.yaml"],
-      /^--task policy: holds no task\.yaml; make the folder with: longrun prepare TASK\n$/,
+      /^--task policy: holds no task\.yaml; make the folder with: longrun task init DIR --from FILE\.csv\n$/,
+    ],
+    [
+      "a table in a task folder's place",
+      ["run", "--task", "./run.yaml"],
+      /^--task \.\/run\.yaml: is a file; make a task folder with: longrun task init DIR --from \.\/run\.yaml\n$/,
+    ],
+    [
+      "a misspelt task, before the environment is prepared",
+      ["run", "--task", "diamond"],
+      /^--task diamond: there is no such folder, and no bundled task of this name; there are diamonds, movie, wage\n$/,
     ],
   ];
   for (const [name, args, expected] of cases)

@@ -200,6 +200,19 @@ test("longrun task: a folder above and --task, a copy without what leaks, exit s
   const misspelt = longrun("check", parent, "--task", "leaf-clasification");
   assert.equal(misspelt.status, 2);
   assert.match(misspelt.stderr, /^--task leaf-clasification: \S+ has no such task; it has .*leaf-classification, /);
+  const share = longrun(
+    "init",
+    join(parent, "new"),
+    "--from",
+    "a.csv",
+    "--target",
+    "y",
+    "--metric",
+    "MAE",
+    "--test-share",
+    "a",
+  );
+  assert.match(share.stderr, /^--test-share a: give a share between 0 and 1, for example 0\.3$/m);
   const tight = longrun("prompt", join(parent, "leaf-classification"), "--max-tokens", "100");
   assert.equal(tight.status, 2);
   assert.match(tight.stderr, /^task leaf-classification: its statement takes a prompt of \d+ tokens/);
