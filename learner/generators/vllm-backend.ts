@@ -136,7 +136,8 @@ export class VllmBackend implements Backend {
    * weights before: the version counts only when it is reset.
    */
   async #loadWhole(name: string, own: string): Promise<void> {
-    const remedy = "set VLLM_SERVER_DEV_MODE=1, train with model.adaptation.type LoRA and generation.weightSync Adapter, or use engine Longrun";
+    const remedy =
+      "set VLLM_SERVER_DEV_MODE=1, train with model.adaptation.type LoRA and generation.weightSync Adapter, or use engine Longrun";
     if ((await this.#weightVersion()) === undefined)
       throw new GeneratorError("request", `this vLLM cannot replace its weights: ${remedy}`);
     if (this.device === "cpu" && (await isTied(own)))
