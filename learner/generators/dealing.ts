@@ -39,6 +39,7 @@ export class Dealer {
     const dealt = new Map<RemoteGenerator, Row[]>();
     for (;;) {
       const free = usable.filter(({ room }) => room > 0);
+      if (free.length === 0) break;
       const row = queue.take(({ refusals }) => free.some(({ name }) => !refusals.has(name)));
       if (!row) break;
       const generator = free

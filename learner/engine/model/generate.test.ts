@@ -189,6 +189,10 @@ for (const name of ["qwen2", "llama"]) {
       for (let turn = 0; turn < 5; turn++) await setImmediate();
       stop.abort(new Error("newer weights"));
       await assert.rejects(aborted, /newer weights/);
+      const second = new AbortController();
+      const late = generate([prompts[0]], { signal: second.signal }, few);
+      second.abort(new Error("the second call ended, too"));
+      await assert.rejects(late, /the second call ended, too/);
       assert.deepEqual(await few.generate(other, [prompts[0]], options), expected);
     });
 

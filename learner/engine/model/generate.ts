@@ -40,6 +40,7 @@ export class Generator {
   readonly #open = new Set<Row>();
   /** those among them that have no slot yet */
   #waiting: Row[] = [];
+  /** resolves when the slots are empty; undefined while nothing is generated */
   #running: Promise<void> | undefined;
   /** the KV cache, which all slots share */
   #cache: { numbers: number; memory?: Cache } = { numbers: 0 };
@@ -61,9 +62,9 @@ export class Generator {
   ): Promise<Response[]> {
     const { seeds, signal } = options;
     this.#check(prompts, options);
-    signal?.throwIfAborted();
-    // after a call that was aborted, whose weights may be others
+    // The end of a call that was aborted: its weights may be others.
     while (this.#running && this.#open.size === 0) await this.#running;
+    signal?.throwIfAborted();
     const rows = prompts.map((prompt, i) => new Row(prompt, seeds[i]!, options, (part) => listener(i, part)));
     for (const row of rows) this.#open.add(row);
     this.#waiting.push(...[...Map.groupBy(rows, ({ key }) => key).values()].flat()); // equal prompts follow each other
