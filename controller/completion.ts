@@ -3,6 +3,7 @@
  * commands, so that Tab starts no longrun process.
  */
 import type { Command } from "commander";
+import { BUNDLED } from "./bundled.ts";
 import { PART_COMMANDS } from "./part-commands.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
@@ -11,9 +12,6 @@ export type Shell = (typeof SHELLS)[number];
 /** What a word may be: a bundled task or a task folder, a bundled policy or a model folder, a run folder, a file. */
 const KINDS = ["task", "model", "run", "file"] as const;
 type Kind = (typeof KINDS)[number];
-
-/** Names that longrun brings. Run folders are looked for when Tab is pressed, in `runs/`. */
-export const NAMES = { task: ["diamonds", "movie", "wage"], model: ["quickstart"] } as const;
 
 const VALUES: Record<string, Kind> = {
   "--task": "task",
@@ -96,8 +94,8 @@ ${VALUE_CASES}  esac
   elif [[ $word == -* || $kind == options && $before != --* ]]; then words=$options
   else
     case $kind in
-      task) words='${NAMES.task.join(" ")}' ;;
-      model) words='${NAMES.model.join(" ")}' ;;
+      task) words='${BUNDLED.tasks.join(" ")}' ;;
+      model) words='${BUNDLED.policies.join(" ")}' ;;
       run) words=$(compgen -G 'runs/*/trainingrun.yaml'); words=\${words///trainingrun.yaml/} ;;
     esac
   fi
@@ -126,8 +124,8 @@ ${VALUE_CASES}  esac
   elif [[ $PREFIX == -* || $kind == options && $words[CURRENT-1] != --* ]]; then compadd -- \${=options}
   else
     case $kind in
-      task) compadd -- ${NAMES.task.join(" ")}; _files -/ ;;
-      model) compadd -- ${NAMES.model.join(" ")}; _files -/ ;;
+      task) compadd -- ${BUNDLED.tasks.join(" ")}; _files -/ ;;
+      model) compadd -- ${BUNDLED.policies.join(" ")}; _files -/ ;;
       run) runs=(runs/*/trainingrun.yaml(N:h)); compadd -- $runs; (( $#runs )) || _files -/ ;;
       *) _files ;;
     esac
@@ -143,8 +141,8 @@ function __longrun_is; set -l typed (commandline -opc); test "$typed[2]" = $argv
 function __longrun_value; string match -q -- '--*' (commandline -opc)[-1]; end
 function __longrun_first; test (count (commandline -opc)) = 2; end
 function __longrun_run; for file in runs/*/trainingrun.yaml; path dirname $file; end; end
-function __longrun_task; printf '%s\n' ${NAMES.task.join(" ")}; __fish_complete_directories (commandline -ct) ''; end
-function __longrun_model; printf '%s\n' ${NAMES.model.join(" ")}; __fish_complete_directories (commandline -ct) ''; end
+function __longrun_task; printf '%s\n' ${BUNDLED.tasks.join(" ")}; __fish_complete_directories (commandline -ct) ''; end
+function __longrun_model; printf '%s\n' ${BUNDLED.policies.join(" ")}; __fish_complete_directories (commandline -ct) ''; end
 complete -c longrun -n __fish_use_subcommand -f -a help -d 'show the options of a command, with examples'
 complete -c longrun -n '__longrun_is help; and __longrun_first' -f -a '${names(commands)}'
 ${commands.map(fishCommand).join("")}`;

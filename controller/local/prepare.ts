@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import type { Actors, Task } from "../../crds/trainingrun.ts";
-import { NAMES } from "../completion.ts";
+import { BUNDLED } from "../bundled.ts";
 import { ControllerError } from "../errors.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
@@ -68,10 +68,10 @@ const isTaskName = (task: string): boolean => !/[/.]/.test(task) && !existsSync(
 /** Returns the folder of `--task`: the given one, or the prepared one of a bundled task. */
 export async function taskFolder(task: string, python: string | undefined, steps: Steps): Promise<string> {
   if (!isTaskName(task)) return task;
-  if (!NAMES.task.some((name) => name === task))
+  if (!BUNDLED.tasks.some((name) => name === task))
     throw new ControllerError(
       "input",
-      `--task ${task}: there is no such folder, and no bundled task of this name; there are ${NAMES.task.join(", ")}`,
+      `--task ${task}: there is no such folder, and no bundled task of this name; there are ${BUNDLED.tasks.join(", ")}`,
     );
   const environment = await preparePython(python, undefined, steps);
   return prepareBundledTask(task, environment.python, steps);

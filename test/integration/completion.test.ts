@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { parse } from "yaml";
+import { BUNDLED } from "../../controller/bundled.ts";
 import { describe as describeCommands } from "../../controller/cli.ts";
-import { completionScript, NAMES, SHELLS, type Shell } from "../../controller/completion.ts";
+import { completionScript, SHELLS, type Shell } from "../../controller/completion.ts";
 import { PARTS } from "../../controller/parts.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -103,9 +104,9 @@ describe("longrun completion", { concurrency: 2 }, () => {
 
 test("the names that Tab offers are the bundled tasks and policies", () => {
   const registry = parse(readFileSync(join(ROOT, "learner/tasks/registry.yaml"), "utf8")) as { tasks?: object };
-  assert.deepEqual([...NAMES.task], Object.keys(registry.tasks ?? registry).sort());
+  assert.deepEqual([...BUNDLED.tasks], Object.keys(registry.tasks ?? registry).sort());
   assert.deepEqual(
-    [...NAMES.model],
+    [...BUNDLED.policies],
     globSync("*/policy", { cwd: join(ROOT, "manifests") }).map((path) => path.split("/")[0]),
   );
 });
