@@ -8,28 +8,25 @@ import { join } from "node:path";
 export const SANDBOX_FOLDERS = "longrun-sandbox-";
 
 /**
- * Creates a folder that only its user can read, in the system's temporary folder. Its name is `prefix`, then this machine and PID namespace,
- * then this process's number and start time. Removes folders of this prefix whose process was here, was this user's, and is gone.
+ * Creates a folder that only its user can read, in the system's temporary folder, and removes the folders that killed processes have left. Its
+ * name is `prefix`, then this machine and PID namespace, then this process's number and start time.
  */
 export function makeTemporaryFolder(prefix: string): string {
-  const parent = tmpdir();
+  removeLeftFolders(prefix);
   const place = placeOfProcesses();
-  if (place === undefined) return mkdtempSync(join(parent, `${prefix}${process.pid}-`));
-  removeFolders(parent, `${prefix}${place}-`);
-  return mkdtempSync(join(parent, `${prefix}${place}-${process.pid}-${startTicks(process.pid)}-`)); // mode 0700
+  const owner = place === undefined ? process.pid : `${place}-${process.pid}-${startTicks(process.pid)}`;
+  return mkdtempSync(join(tmpdir(), `${prefix}${owner}-`)); // mode 0700
 }
 
-/** Removes folders of this prefix whose process was here, was this user's, and is gone. */
+/** Removes the folders of this prefix whose process ran on this machine and in this PID namespace for this user, and has ended. */
 export function removeLeftFolders(prefix: string): void {
   const place = placeOfProcesses();
-  if (place !== undefined) removeFolders(tmpdir(), `${prefix}${place}-`);
-}
-
-function removeFolders(parent: string, prefix: string): void {
-  for (const name of namesIn(parent)) {
-    const [, pid, ticks] = (name.startsWith(prefix) && /^(\d+)-(\d+)-/.exec(name.slice(prefix.length))) || [];
+  if (place === undefined) return;
+  const start = `${prefix}${place}-`;
+  for (const name of namesIn(tmpdir())) {
+    const [, pid, ticks] = (name.startsWith(start) && /^(\d+)-(\d+)-/.exec(name.slice(start.length))) || [];
     if (pid === undefined || startTicks(Number(pid)) === ticks) continue;
-    const path = join(parent, name);
+    const path = join(tmpdir(), name);
     try {
       if (lstatSync(path).uid === process.getuid?.()) rmSync(path, { recursive: true, force: true, maxRetries: 3 });
     } catch {
