@@ -1,4 +1,4 @@
-/** A real Prometheus on the node, which evaluates the chart's alert rules, and who looks at the run each second meanwhile. */
+/** Runs a real Prometheus on the node, which evaluates the chart's alert rules, and looks at the run once a second meanwhile. */
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,14 +12,14 @@ import { type Facts, type Firing, judge, LAG_SECONDS, LEFT_OUT } from "./alerts.
 import { type ClusterApi, isOver, NAMESPACE, type Pod, SYSTEM } from "./cluster-api.ts";
 import type { Trouble } from "./trouble.ts";
 
-/** The kubelet renews its Lease every 10 s. What the API server says of pods is old when it does not. */
+/** The kubelet renews its Lease every 10 s. Without that the pods' status on the API server is out of date. */
 const KUBELET_SECONDS = 20;
-/** How long the controller believes in a watch that says nothing: `silenceSeconds` of controller/kube/reflector.ts. */
+/** How long the controller trusts a silent watch: `silenceSeconds` of controller/kube/reflector.ts. */
 const SILENCE_SECONDS = 90;
 
-/** A trouble that came. */
+/** A trouble that struck. */
 interface Noted {
-  /** With what it hit, once it has ended. */
+  /** The trouble's name; after its end also what it hit. */
   name: string;
   endMs?: number;
 }
@@ -135,7 +135,7 @@ export class Alerts {
         const due = !suspend && ["Pending", "Running", "Evaluating"].includes(run.status?.phase ?? "");
         Object.assign(facts, this.#pods(pods, due, actors.max, atMs));
       }
-    } catch {} // it is not known now
+    } catch {} // the API server does not answer: these facts stay unknown
     if (this.#facts.length === 0 || atMs > this.#facts.at(-1)!.atMs) this.#facts.push(facts);
   }
 

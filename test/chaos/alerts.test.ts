@@ -12,7 +12,7 @@ const ALL_WELL: Omit<Facts, "atMs"> = {
   sinceIterationSeconds: 5,
 };
 
-/** Facts of each second: [seconds, what is otherwise then]. */
+/** Returns the facts of each second: for every part, `count` seconds of a healthy run with `change` applied. */
 function facts(...parts: [count: number, change: Partial<Facts>][]): Facts[] {
   const changes = parts.flatMap(([count, change]) => Array.from({ length: count }, () => change));
   return changes.map((change, second) => ({ ...ALL_WELL, ...change, atMs: second * 1000 }));

@@ -1,24 +1,24 @@
 /**
- * Judges the alerts of a run, which the chart's rules gave with divided durations (`alert-rules.ts`): each is compared with what was seen of the
- * cluster each second meanwhile (`alert-watch.ts`), never with metrics.
+ * Judges the alerts of a run. The chart's rules fired them with divided durations (`alert-rules.ts`). Each alert is compared with facts about
+ * the cluster that were observed once a second (`alert-watch.ts`), never with metrics.
  */
 import { FACTOR } from "./alert-rules.ts";
 
-/** How long the controller may take to learn what has changed: WRITE_SECONDS of truth.ts. */
+/** How long the controller may take to notice a change: WRITE_SECONDS of truth.ts. */
 export const LAG_SECONDS = 45;
-/** The same for what a part measures when it is scraped, and for who leads: a Lease is valid for 15 s after its renewal. */
+/** How long a change of what a part measures at a scrape, or of the leader, may take: a Lease is valid for 15 s after its renewal. */
 const SOON_SECONDS = 25;
 const NO_PROGRESS_SECONDS = 3600 / FACTOR;
 
-/** What was so at a time; undefined where it could not be seen. */
+/** Facts about the cluster at one time; undefined where they could not be observed. */
 export interface Facts {
   atMs: number;
-  /** Troubles that last, or whose effects may, each with what it hit. */
+  /** Troubles that are under way, or whose effects may last, each with what it hit. */
   troubles: string[];
-  /** Pod that holds the Lease; empty: nobody does. */
+  /** The pod that holds the Lease; empty: no pod does. */
   leader?: string;
   learner?: {
-    /** Pod; empty: there is none. */
+    /** The pod's name; empty: there is none. */
     name: string;
     ready: boolean;
     /** Whether the run should have one. */
@@ -34,12 +34,12 @@ export interface Facts {
 }
 
 interface Judged {
-  /** Whether it is so; undefined: cannot be told. */
+  /** Returns whether the alert's condition held; undefined: the facts do not say. */
   so(facts: Facts): boolean | undefined;
-  /** Whose metrics the alert is about: times at which it could not be scraped do not count. */
+  /** The part whose metrics the alert uses. Times at which it could not be scraped do not count. */
   by: "leader" | "learner";
   lagSeconds: number;
-  /** Troubles under which it may be so although the facts say that it is not, and the other way round. */
+  /** Troubles under which the condition may hold although the facts deny it (`so`), or may fail although they confirm it (`not`). */
   hides?: { so?: RegExp; not?: RegExp };
 }
 
@@ -85,14 +85,17 @@ const JUDGED: Record<string, Judged> = {
   },
 };
 
-/** Alerts whose truth is not seen, with the troubles that explain them. */
+/** Alerts whose condition the facts do not show, with the troubles that explain them. */
 const EXPLAINED: Record<string, RegExp> = {
   LongrunReconcileErrors: /^(API server|etcd|old reads|network cut (controller|node) - API|watches)/,
   LongrunExecutionsLost: /(actor|sandbox|learner|node|child|image)/,
 };
-/** About what the model of a run with batches of four learns: chance, which no trouble decides. */
+/** Not judged: with batches of four samples chance decides these, not a trouble. */
 export const LEFT_OUT = [
-  ...["LongrunMarkersForged", "LongrunValidFractionCollapsed", "LongrunPolicyDiverged", "LongrunEntropyCollapsed"],
+  "LongrunMarkersForged",
+  "LongrunValidFractionCollapsed",
+  "LongrunPolicyDiverged",
+  "LongrunEntropyCollapsed",
 ];
 
 export interface Firing {
@@ -122,7 +125,10 @@ export function judge(
     const when = `${alert} fired from ${time(fromMs)} to ${time(toMs)}`;
     if (judged) {
       const not = stretches(waited, judged, isScraped).find((it) => it.so === false && it.seconds > judged.lagSeconds);
-      if (not) findings.push(`false alert: ${when}, and it was not so for ${not.seconds} s from ${time(not.fromMs)}`);
+      if (not)
+        findings.push(
+          `false alert: ${when}, but its condition did not hold for ${not.seconds} s from ${time(not.fromMs)}`,
+        );
     } else if (!LEFT_OUT.includes(alert)) {
       const explains = EXPLAINED[alert];
       const troubles = waited.flatMap((it) => it.troubles);
@@ -138,7 +144,9 @@ export function judge(
       const toMs = fromMs + seconds * 1000;
       const fired = firings.some((it) => it.alert === alert && it.fromMs <= toMs && it.toMs >= fromMs);
       if (!fired)
-        findings.push(`missing alert: ${alert} did not fire, and it was so for ${seconds} s from ${time(fromMs)}`);
+        findings.push(
+          `missing alert: ${alert} did not fire, although its condition held for ${seconds} s from ${time(fromMs)}`,
+        );
     }
   return { findings, due };
 }
@@ -149,7 +157,7 @@ interface Stretch {
   seconds: number;
 }
 
-/** Returns the times during which it was so, or was not so, of one pod that could be scraped. */
+/** Returns the periods during which the condition held, or did not hold, each for one pod that could be scraped. */
 function stretches(
   facts: readonly Facts[],
   { so, by, hides }: Judged,

@@ -70,5 +70,5 @@ export class ClusterApi {
 export const RUNS = `/apis/longrun.dev/v1alpha1/namespaces/${NAMESPACE}/trainingruns`;
 export const pathOf = (kind: ChildKind) => `${CHILDREN[kind]}/namespaces/${NAMESPACE}/${kind}`;
 export const podPath = ({ metadata }: Pod) => `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`;
-export const isOver = ({ status }: Pod) => ["Succeeded", "Failed"].includes(status?.phase ?? "");
+export { isOver } from "../../controller/actor-state.ts";
 export type { Deployment, Pod, Service };

@@ -1,16 +1,14 @@
 /** The troubles of a run on a real node. Each ends what it causes; a trouble that meets another one's effects has hit nothing. */
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { NodePart, TestCluster } from "../cluster/node.ts";
-import { ADDRESSES, NODE_NAME } from "../cluster/node-config.ts";
-import { CHART, type Helm } from "../e2e/helm.ts";
+import type { NodePart } from "../cluster/node.ts";
+import { NODE_NAME } from "../cluster/node-config.ts";
+import { CHART } from "../e2e/helm.ts";
 import { TARGETS } from "../e2e/images.ts";
 import { findInCgroup } from "../e2e/machine.ts";
-import type { ApiProxy, ApiRequest, Fault } from "../faults/api-proxy.ts";
+import type { ApiRequest, Fault } from "../faults/api-proxy.ts";
 import {
   CHILDREN,
   type ChildKind,
-  type ClusterApi,
   type Deployment,
   isOver,
   type Pod,
@@ -18,30 +16,11 @@ import {
   podPath,
   type Service,
 } from "./cluster-api.ts";
+import { CUTS, cut } from "./network-cuts.ts";
+import { between, mend, type Place, type Strike } from "./node-place.ts";
 import type { Random, Trouble } from "./trouble.ts";
 
-/** What troubles strike. */
-export interface Place {
-  cluster: TestCluster;
-  api: ClusterApi;
-  /** Between the controllers and the API server. */
-  proxy: ApiProxy;
-  /** The controllers' release. */
-  helm: Helm;
-  /** The run. */
-  run: string;
-  /** Its volume, as the node sees it. */
-  volume: string;
-  /** Whether the run has generators. */
-  generates: boolean;
-}
-
-type Strike = (place: Place, random: Random) => Promise<string | undefined>;
-
 const NODE = `/api/v1/nodes/${NODE_NAME}`;
-/** How long it is tried to end a trouble whose end needs an API server that answers. */
-const MEND_SECONDS = 120;
-
 /** Images by component. Generators have the learner's. */
 const IMAGES = { learner: "learner", actor: "actor", controller: "controller", generator: "learner" } as const;
 type Component = keyof typeof IMAGES;
@@ -115,23 +94,6 @@ export function nodeTroubles(place: Place, say: (line: string) => void): Trouble
     trouble("DNS fails", 2, "coredns", restartPart("coredns", 2, 30)),
   ];
 }
-
-/** Tries until it works: for what ends a trouble. */
-async function mend(what: () => Promise<unknown>): Promise<void> {
-  for (const endMs = Date.now() + MEND_SECONDS * 1000; ; await sleep(500)) {
-    try {
-      return void (await what());
-    } catch (error) {
-      if (Date.now() > endMs) throw error;
-    }
-  }
-}
-
-const between = async (random: Random, least: number, most: number): Promise<string> => {
-  const seconds = random.between(least, most);
-  await sleep(seconds * 1000);
-  return `${seconds.toFixed(1)} s`;
-};
 
 /** Returns a pod that is there and not over, if there is one. */
 async function somePod({ api, run }: Place, random: Random, component: string): Promise<Pod | undefined> {
@@ -331,12 +293,12 @@ async function fill({ cluster, volume }: Place, random: Random): Promise<string>
   }
 }
 
-/** New controllers, every second time with other images for learners and actors, and the CRD once more. */
+/** Upgrades the chart: new controllers, often with other images for learners and actors, and the CRD again. */
 async function upgrade({ helm }: Place, random: Random): Promise<string> {
   const values = `images.tag=${random.pick(["0.2.0", "next"])},controller.logLevel=${random.pick(["info", "debug"])}`;
   const run = () => helm("upgrade", "longrun", CHART, "--reset-then-reuse-values", "--set", values, "--hide-notes");
   let failed = 0;
-  // An upgrade that the API server's absence cuts in two is rolled back, as a person does it, and done again.
+  // If the API server goes away in the middle, the release is rolled back, as a person would do it, and upgraded again.
   await mend(() =>
     run().catch(async () => {
       failed++;
@@ -372,50 +334,4 @@ async function missingImage(place: Place, random: Random): Promise<string | unde
   } finally {
     for (const name of names) await mend(() => ctr("tag", "--force", keptName(image), name));
   }
-}
-
-/** Ends of the network's cuts, by the pods' components; `API` and `DNS` are addresses. */
-const CUTS: Record<string, readonly [one: string, other: string]> = {
-  "learner - actor": ["actor", "learner"],
-  "learner - generator": ["learner", "generator"],
-  "controller - learner": ["controller", "learner"],
-  "controller - API server": ["controller", "API"],
-  "actor - DNS": ["actor", "DNS"],
-  "node - API server": ["node", "API"],
-};
-
-/** Drops every packet between two parts for a while, in the node's network namespace. */
-function cut([one, other]: readonly [string, string]): Strike {
-  return async ({ api, run, cluster }, random) => {
-    const addresses = async (part: string): Promise<string[]> => {
-      if (part === "API") return [ADDRESSES.machine];
-      if (part === "DNS" || part === "node") return [ADDRESSES.node];
-      return (await api.pods(run, part)).flatMap(({ status }) => (status?.podIP ? [status.podIP] : []));
-    };
-    const [from, to] = [await addresses(one), await addresses(other)];
-    if (from.length === 0 || to.length === 0) return undefined;
-    const pairs = from.flatMap((a) =>
-      to.flatMap(
-        (b) =>
-          [
-            [a, b],
-            [b, a],
-          ] as const,
-      ),
-    );
-    const rules = pairs.flatMap(([a, b]) =>
-      ["INPUT", "OUTPUT", "FORWARD"].map((chain) => [chain, "-s", a, "-d", b, "-j", "DROP"]),
-    );
-    const iptables = (action: string, rule: string[]) => cluster.inNode("iptables", ["-w", "10", action, ...rule]);
-    const made: string[][] = [];
-    try {
-      for (const rule of rules) {
-        await iptables("-I", rule);
-        made.push(rule);
-      }
-      return `${from.length} and ${to.length} addresses for ${await between(random, 1, 45)}`;
-    } finally {
-      for (const rule of made) await mend(() => iptables("-D", rule));
-    }
-  };
 }

@@ -200,7 +200,7 @@ export class NodeWorld implements World {
   }
 }
 
-/** Every second run has generators. */
+/** Returns whether the run of this seed has generators: every second run does. */
 const generates = (seed: number) => seed % 2 === 1;
 
 /** A run of some seconds an iteration, with critic and decay, so that all of the learner's state is used. */
