@@ -143,12 +143,6 @@ export const TASK_CASES: RuleCase[] = [
   },
   {
     at: "spec.tasks[].grader",
-    message: "no prediction could be valid",
-    refused: [grader(`${GRADER}, bounds: {least: 1, most: 0.5}`)],
-    accepted: [grader(`${GRADER}, bounds: {least: 1, most: 1}`), grader(`${GRADER}, bounds: {most: 0}`)],
-  },
-  {
-    at: "spec.tasks[].grader",
     message: "rewardRange.best must be better",
     refused: [
       grader("metric: R2, idColumn: id, targetColumns: [y], direction: Higher, rewardRange: {worst: 1, best: 0}"),
