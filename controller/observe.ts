@@ -123,7 +123,7 @@ export function observe(
     resultsPod: newest(results ? podsOfJob(results) : []),
     actors: observeActors(run, [...jobs, ...orphans], link, podsOfJob, cache, nowMs),
     generators: { deployment: generators, pods: generatorPods, secret: child(SECRET, `${GENERATORS}-tls`) },
-    // A pod that the kubelet refused stays, perhaps from the same second as the one that runs.
+    // A pod that the kubelet refused is not removed, and may have been created in the same second as the pod that runs.
     learnerPod: newest(present.filter((pod) => !isOver(pod))) ?? newest(present),
     leavingPod: newest(learnerPods.filter((pod) => pod.metadata.deletionTimestamp)),
     link,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ControllerError, describeFileError } from "./errors.ts";
 
-/** Returns the text of a file that the user named. @throws ControllerError `input`, which begins with `what` */
+/** Returns the text of a file that the user named. @throws ControllerError `input`; its message begins with `what` */
 export function readInput(path: string, what = ""): string {
   try {
     return readFileSync(path, "utf8");

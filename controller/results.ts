@@ -85,7 +85,7 @@ export function resultsStatus(look: Look): ResultsStatus | undefined {
 
 const timeOf = (atMs: number): string => new Date(atMs).toISOString().replace(".000Z", "Z");
 
-/** Returns the failure of a finished run's last copy, whose end `status.results` does not say: the run is about to be deleted. */
+/** Returns why the last copy of a finished run failed, if `status.results` does not say so yet: the run is about to be deleted. */
 export function untoldFailure({ observed }: Look): string | undefined {
   const { run, results: job } = observed;
   const mark = markNow(observed);

@@ -12,7 +12,7 @@ export interface ManifestObject {
 }
 
 export interface ManifestFile {
-  /** TrainingRuns, at least one, and objects that may be meant as one; none is checked yet. */
+  /** At least one TrainingRun or object that may be meant as one. None is checked yet. */
   runs: ManifestObject[];
   /** Kind and name of each other object, such as `Secret hub`. */
   skipped: string[];
@@ -47,7 +47,7 @@ export function skippedText({ skipped }: ManifestFile, source: string): string |
   return `${source}: skipped ${objects}: ${skipped.join(", ")}`;
 }
 
-/** Returns every object of a file, the items of lists too. Documents without content are left out, but are counted. */
+/** Returns every object of a file, with the items of lists. Empty documents are left out, but count in the documents' numbers. */
 export function readObjects(text: string, source: string): ManifestObject[] {
   const lines = new LineCounter();
   const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
@@ -87,7 +87,7 @@ function isEmpty({ contents, errors }: Document): boolean {
   return errors.length === 0 && (contents === null || (isScalar(contents) && contents.value === null));
 }
 
-/** An object of longrun's group or without a kind counts, so that its misspelt kind is refused instead of skipped. */
+/** Returns true also for other objects of longrun's group and for objects without a kind, so that a misspelt kind is refused, not skipped. */
 function isRun({ contents }: ManifestObject): boolean {
   const kind = contents.get("kind");
   return (

@@ -14,7 +14,7 @@ const CODES: Record<string, FailureKind> = {
   ...kindOf("resource", "ENOMEM EMFILE ENFILE ERR_WORKER_OUT_OF_MEMORY ERR_MEMORY_ALLOCATION_FAILED"),
   // Disks and mounts.
   ...kindOf("infrastructure", "EIO EROFS ESTALE EREMOTEIO ENODEV ENXIO EUCLEAN readOnly fenced busy"),
-  // A mounted manifest that somebody has emptied: the controller writes it again.
+  // Somebody has emptied the mounted manifest; the controller writes it again.
   ...kindOf("infrastructure", "emptied"),
   // Networks.
   ...kindOf("infrastructure", "ECONNREFUSED ECONNRESET ECONNABORTED ETIMEDOUT EPIPE ENOTCONN"),

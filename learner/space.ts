@@ -1,4 +1,4 @@
-/** Whether the disk of a run folder has room for the run's checkpoints and what generators get: looked at before anything is loaded. */
+/** Whether the disk of a run folder has room for the run's checkpoints and what generators get: checked before anything is loaded. */
 import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
@@ -17,7 +17,7 @@ export interface Space {
 
 /** A new checkpoint is whole before an older one is removed. */
 const LEAST_CHECKPOINTS = 2;
-/** The same for the weights that generators get. */
+/** Versions of the weights for generators that are on the disk at once. */
 const SENT_VERSIONS = 2;
 /** For the store, the report and the file system itself, of what the volume must hold. */
 const SURPLUS = 1.05;
@@ -27,7 +27,7 @@ const SURPLUS = 1.05;
  *
  * @param checkpointBytes of one checkpoint, from the memory plan
  * @param inPod whether the disk is the run's volume, which the controller can enlarge
- * @param sentBytes of a version of full weights for generators; adapters count as nothing
+ * @param sentBytes bytes of one version of full weights for generators; 0 for adapters
  * @throws StoreError `diskFull` in a pod, else ManifestError, unless two checkpoints have room; one line with the number and the remedy
  */
 export function checkSpace(

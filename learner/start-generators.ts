@@ -12,10 +12,11 @@ import type { Run } from "./run.ts";
 const NO_GENERATOR_SECONDS = 900;
 
 /**
- * Returns how an adapter is merged into the weights that generators get, if it is, and the bytes of a version of full weights; 0 for adapters.
+ * Returns how the adapter is merged into the weights for generators (absent: it is not), and the bytes of one version of full weights (0: only
+ * the adapter is sent).
  *
- * Merged weights are float32 for a learner on a CPU, whose log-probs theirs must be, or where the model is float32. Otherwise they are float16,
- * as long as bfloat16 and with an eighth of its rounding, which could swallow what an adapter adds.
+ * Merged weights are float32 if the learner computes on a CPU, because the log-probs must be equal, or if the model is float32. Otherwise they
+ * are float16: as long as bfloat16, with an eighth of its rounding error, which could hide what the adapter adds.
  */
 export function sentWeights(
   { model, generation }: Pick<TrainingRunSpec, "model" | "generation">,

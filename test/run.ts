@@ -2,7 +2,7 @@
  * `npm test`: runs every test file, each in a process of its own.
  *
  *     node test/run.ts [FILE …]      only these
- *     node test/run.ts --twice       files of which a test failed run once more, alone: what fails twice has failed
+ *     node test/run.ts --twice       runs each file with a failed test once more, one at a time; only a second failure counts
  *
  * Three run at once; with a fourth, on two cores, tests would miss their deadlines. The files below `test/` start whole learners and API
  * servers and wait a lot: short files follow each of them and use the cores meanwhile.

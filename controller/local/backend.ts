@@ -122,7 +122,7 @@ export class Backend {
     } finally {
       clearTimeout(this.#starting);
       await this.#actors.stop();
-      removeLeftFolders(SANDBOX_FOLDERS); // of actors that had to be killed
+      removeLeftFolders(SANDBOX_FOLDERS); // actors that had to be killed left theirs
       await this.#learner.stop(this.#o.run.spec.learner.stopGraceSeconds);
       await this.#watch?.close(0);
     }

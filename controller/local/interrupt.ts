@@ -6,7 +6,7 @@ const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 export interface Interruption {
   /** The first signal aborts it. Its reason is a ControllerError `interrupted`. */
   signal: AbortSignal;
-  /** Removes the listeners. After a first signal they stay: a second one while the process ends must not take its exit status. */
+  /** Removes the listeners. After a first signal they stay: a second one must not change the exit status of a process that is ending. */
   dispose(): void;
 }
 

@@ -50,6 +50,7 @@ export interface Prepared {
   taskFolders: string[];
 }
 
+/** Prefix of the folders with a command's certificates and with the data that its actors see. */
 const RUN_FOLDERS = "longrun-run-";
 /** A run certificate outlives any run. */
 const CERTIFICATE_SECONDS = 366 * 24 * 3600;
@@ -115,7 +116,7 @@ export async function prepare({ options, steps, atEnd }: LocalCommand, run: Trai
   const temporary = makeTemporaryFolder(RUN_FOLDERS);
   atEnd(() => {
     rmSync(temporary, { recursive: true, force: true });
-    removeLeftFolders(RUN_FOLDERS); // one whose actor had not ended when this command began
+    removeLeftFolders(RUN_FOLDERS); // a killed command's actor may have used its folder when this command began
   });
   const python = await preparePython(options.python, run.spec.actors.packages, steps);
   const taskFolders: string[] = [];
@@ -146,7 +147,7 @@ export async function startBackend(
   atEnd(() => releaseRunFolder(directory));
   const tls = await writeRunCertificates(join(temporary, "tls"), {
     validSeconds: CERTIFICATE_SECONDS,
-    pastSeconds: CERTIFICATE_SECONDS, // the clock may have been ahead, and be set right during the run
+    pastSeconds: CERTIFICATE_SECONDS, // the clock may be ahead now, and be corrected during the run
     hosts: ["localhost", "127.0.0.1", "::1", listen.host],
   });
   const publicFolder = join(temporary, "public");

@@ -44,7 +44,7 @@ export class NewMetrics {
     });
   }
 
-  /** Reads the file from its beginning again: a learner that starts cuts off the lines of iterations that it trains again. */
+  /** Reads the file from its beginning again, because a learner that starts removes the lines of iterations that it trains again. */
   startOver(): void {
     this.#read = 0;
   }

@@ -65,7 +65,7 @@ export function holdRunFolder(directory: string): void {
   }
 }
 
-/** A lock that cannot be removed, as on a disk that became read-only, holds nothing once this process has ended. */
+/** Removes the lock. @throws if it cannot be removed, as on a read-only disk; it holds nothing once this process has ended */
 export function releaseRunFolder(directory: string): void {
   rmSync(join(directory, LOCK), { force: true });
 }

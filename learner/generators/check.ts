@@ -27,7 +27,7 @@ export class LogProbCheck {
     this.#o = options;
   }
 
-  /** Whether rows of a generator can be used: one that was never compared waits until the learner can compare again. */
+  /** Returns whether a generator may get rows. One whose log-probs were never compared waits until the learner has its weights again. */
   canTrust({ proven }: RemoteGenerator, { policyVersion }: WeightsName): boolean {
     return proven || this.#o.isCurrent(policyVersion);
   }

@@ -53,7 +53,7 @@ export class Dealer {
     for (const [generator, rows] of dealt) void this.#send(generator, weights, rows);
   }
 
-  /** Ends the calls of rows that every generator has refused; one that cannot be reached now may take them later. */
+  /** Ends the calls with a row that every reachable generator has refused. */
   #failRefused(): void {
     const all = [...this.#o.generators()].filter(
       ({ problem, isGone, state }) => problem === "" && !isGone && !state?.draining,

@@ -35,7 +35,7 @@ export interface GeneratorsOptions {
   vocabSize: number;
   /** For weights until every generator has them. */
   directory: string;
-  /** LoRA: sends full weights. Absent: the adapter, or what else the engine trains. */
+  /** For LoRA: sends full weights with the adapter merged in. Absent: sends what the engine trains. */
   merge?: Merge | undefined;
   /** Whether the learner's weights are those of this policy version now. */
   isCurrent: (policyVersion: number) => boolean;

@@ -8,7 +8,7 @@ export interface MergeRequest {
   /** A folder of PEFT. */
   adapter: string;
   out: string;
-  /** of the merged weights */
+  /** The dtype of the merged weights. */
   dtype: SafetensorsDType;
 }
 

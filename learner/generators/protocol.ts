@@ -180,7 +180,7 @@ export function parseError(answer: unknown): GeneratorError {
   return new GeneratorError(known ?? "failed", typeof message === "string" ? message : "it did not say why it failed");
 }
 
-/** @param code of the error: `request` for what a learner sent */
+/** @param code the error's code: `request` for text from a learner, `failed` for text from a generator */
 export function parseJson(text: string, what: string, code: "request" | "failed" = "request"): unknown {
   try {
     return JSON.parse(text);

@@ -37,7 +37,7 @@ export class RemoteGenerator {
   /** Its name does not lead to it any more. */
   isGone = false;
   #polls = 0;
-  /** It took no weights when it was last asked to: bringing them again is no progress. */
+  /** Whether it refused weights and has taken none since: sending them again is no progress. */
   hasRefused = false;
   #refusedUntil = 0;
   #bringing: { weights: PublishedWeights; stop: AbortController } | undefined;

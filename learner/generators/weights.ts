@@ -20,7 +20,7 @@ export interface PublishedWeights extends WeightsName {
 /** A generator has the configuration and the tokenizer already. */
 const IS_WEIGHTS = /\.safetensors$|\.safetensors\.index\.json$|^adapter_config\.json$/;
 
-/** Full weights with the learner's adapter merged in: what they are made of. */
+/** The model and the dtype of full weights with the learner's adapter merged in. */
 export type Merge = Pick<MergeRequest, "model" | "dtype">;
 
 export interface WriteOptions {

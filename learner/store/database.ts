@@ -60,7 +60,7 @@ export class Database {
   readonly path: string;
   #sqlite: DatabaseSync;
   #statements = new Map<string, StatementSync>();
-  /** Rows since the newest write, by statement and parameters. */
+  /** Rows that were read since the newest write, by statement and parameters. */
   #known = new Map<string, unknown>();
   /** The number that this process wrote to the file when it opened it. */
   #fence = 0;
@@ -161,7 +161,7 @@ export class Database {
     return row && ({ ...row } as T);
   }
 
-  /** Like `get`, for a row that is there and is asked for more often than it changes: a writer reads it again after its own writes only. */
+  /** Like `get`, for a row that exists and is read more often than it changes: a writer reads it again only after a write of its own. */
   known<T>(sql: string, parameters: Parameters = {}): T {
     if (this.#readOnly || this.#writing) return this.get<T>(sql, parameters)!;
     const key = sql + JSON.stringify(parameters);

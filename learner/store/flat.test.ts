@@ -1,4 +1,4 @@
-/** What the learner asks of its store in each iteration takes as long after many samples as after few. */
+/** The statements of an iteration take as long after many samples as after few. */
 import assert from "node:assert/strict";
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { newResult, newSample } from "./store.fixture.ts";
 import { Store } from "./store.ts";
 import { finishAll, newStore, taken } from "./store-tests.fixture.ts";
 
-/** These are not called in each iteration, and may read every sample. */
+/** Methods that an iteration does not call; they may read every sample. */
 const ONCE = [
   // when a learner starts, continues or ends
   ...["beginLineage", "continueLineage", "originOf", "discardOtherTasks", "taskNames", "nextSequence", "iterationRows"],
@@ -18,7 +18,7 @@ const ONCE = [
   ...["allSamples", "samplesOf", "samplesFor", "newestFailed"],
 ];
 
-/** Steps of a plan that go through a whole table or index, where it stays small or ends early. */
+/** Scans that a query plan may have, because the table stays small or the scan ends early. */
 const SHORT: Record<string, RegExp> = {
   "a handful of rows": /^SCAN (tallies|writer|CONSTANT ROW)$/,
   "parameters, and what was computed from submissions": /^SCAN (json_each VIRTUAL TABLE|ranked|kept|\(subquery)/,
@@ -30,7 +30,7 @@ const SHORT: Record<string, RegExp> = {
 /** SQLite skips this check of a foreign key while no foreign key is violated. */
 const SKIPPED = { sql: /^INSERT +INTO samples/, step: /^SCAN batches$/ };
 
-/** Calls everything else: an iteration of a run whose attempts fail in every way. */
+/** Runs one iteration that calls every other method. Its attempts fail in every way. */
 function iterate(store: Store, iteration: number): void {
   const { leases } = store;
   const name = (id: string) => `${iteration}-${id}`;
@@ -125,7 +125,7 @@ test("no statement of an iteration goes through all samples", async () => {
 
 type Methods = Record<string, (...given: unknown[]) => unknown>;
 
-/** Whether a step goes through a table or an index that grows, or through all samples of a purpose or a state. */
+/** Returns whether a step scans a table or an index that grows, or all samples of a purpose or a state. */
 const isLong = (step: string): boolean =>
   step.startsWith("SCAN ")
     ? !Object.values(SHORT).some((short) => short.test(step))
@@ -134,7 +134,7 @@ const isLong = (step: string): boolean =>
 test("an iteration takes as long after 16,000 samples as after 1000", async () => {
   const { store, path } = await newStore({ maxAttempts: 9 });
   let iteration = 0;
-  /** The shortest of some iterations, milliseconds: other work on the machine stretches the others. */
+  /** Returns the shortest of 15 iterations in milliseconds, because other work on the machine slows some. */
   const shortest = () => {
     const taken = Array.from({ length: 15 }, () => {
       const start = performance.now();

@@ -165,7 +165,7 @@ test("a checkpoint deletes the submissions of its samples, except the best ones"
   const kept = () => ids.filter((id) => store.submission(id) !== undefined);
   assert.deepEqual(kept(), ids);
   store.commitCheckpoint({ iteration: 1, digest: "d1", path: "c1" });
-  // a is best where lower scores are, d where higher ones are: the first of equals. d has trained nothing yet, too.
+  // a is the best if lower scores are better, d if higher scores are: each the first of equals. No iteration has trained on d yet.
   assert.deepEqual(kept(), ["a", "d"]);
 });
 

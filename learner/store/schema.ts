@@ -12,7 +12,7 @@
 /** Raised with every change of the tables; a store of a later version is refused. */
 export const SCHEMA_VERSION = 6;
 
-/** Keeps statements of each iteration from reading every sample. A part of the tables and of an upgrade. */
+/** With these no statement of an iteration reads every sample. Part of `SCHEMA` and of the upgrade to version 6. */
 const INDEXES = `
 CREATE INDEX samples_by_state ON samples (purpose, state, used, iteration);
 CREATE INDEX samples_ungraded ON samples (sequence) WHERE ungraded AND state IN ('finished', 'notExecuted');
@@ -20,7 +20,7 @@ CREATE INDEX attempts_lost ON attempts (actor) WHERE state IN ('expired', 'faile
 CREATE INDEX checkpoints_kept ON checkpoints (iteration, lineage) WHERE superseded_by IS NULL AND NOT deleted;
 
 CREATE TABLE tallies (
-  -- How many samples are in each state. The triggers below keep it.
+  -- How many samples are in each state. The triggers below update it.
   purpose TEXT NOT NULL,
   state TEXT NOT NULL,
   used TEXT NOT NULL,                          -- '': samples.used is NULL

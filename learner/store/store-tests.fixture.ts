@@ -44,7 +44,7 @@ export function taken(store: Store, actor = "actor-0") {
   return lease;
 }
 
-/** What each version of the schema added, taken away again. */
+/** SQL that removes what each version of the schema added. */
 const DOWNGRADES: Record<number, string> = {
   6: `DROP TRIGGER samples_added; DROP TRIGGER samples_changed; DROP TABLE tallies;
       DROP INDEX samples_ungraded; DROP INDEX attempts_lost; DROP INDEX checkpoints_kept; DROP INDEX samples_by_state;
@@ -56,7 +56,7 @@ const DOWNGRADES: Record<number, string> = {
       ALTER TABLE attempts DROP COLUMN sandbox_broke;`,
 };
 
-/** Makes the file one that an earlier longrun has left. */
+/** Turns the file into one of an earlier schema version. */
 export function downgrade(path: string, version: number): void {
   const old = new DatabaseSync(path);
   for (let from = SCHEMA_VERSION; from > version; from--) old.exec(DOWNGRADES[from]!);

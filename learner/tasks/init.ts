@@ -20,8 +20,7 @@ export interface InitOptions {
   id?: string | undefined;
   /** The task's name. Absent: the folder's. */
   name?: string | undefined;
-  /** Share of the rows that become the test set. */
-  /** A number, or what was typed for one. */
+  /** Share of the rows that become the test set: a number, or the text that a person typed for it. */
   testShare: number | string;
   /** Seed of the split: the same seed gives the same rows. */
   seed: number;

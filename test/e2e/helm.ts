@@ -10,6 +10,7 @@ export const CHART = fileURLToPath(new URL("../../charts/longrun", import.meta.u
 /** Runs `helm ARGUMENTS` and returns what it prints. @throws Error with what it says on failure */
 export type Helm = (...args: string[]) => Promise<string>;
 
+/** Returns Helm for a namespace of the cluster. */
 export async function helmOf(
   { kubeconfig }: TestCluster,
   namespace: string,

@@ -57,7 +57,7 @@ export async function startPrometheus(targets: ScrapeTarget[], rules: string[]):
   });
 }
 
-/** @param inNode the process in whose network namespace it runs, and the address there that this machine reaches */
+/** Starts a Prometheus. @param inNode a process whose network namespace it joins, and that namespace's address for this machine */
 export async function startConfigured(config: object, inNode?: { pid: number; host: string }): Promise<Prometheus> {
   const folder = await mkdtemp(join(tmpdir(), "longrun-prometheus-"));
   const [port] = await freePorts(1);

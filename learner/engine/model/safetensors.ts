@@ -159,7 +159,7 @@ export function readTensor({ file, dtype, shape, offset }: StoredTensor): Float3
   return fromStored(dtype, bytes.buffer);
 }
 
-/** A tensor to write; its numbers are asked for when their turn comes, at once or part by part, so that no more are in memory. */
+/** A tensor to write. `read` is called when its turn comes, and returns all numbers or yields them in parts, to hold few in memory. */
 export interface TensorSource {
   readonly name: string;
   readonly shape: readonly number[];
