@@ -5,10 +5,11 @@ import { printBest } from "./best.ts";
 const FACTS = JSON.stringify({ score: 2, metric: "MAE", iteration: 1, durationSeconds: 0.5 });
 
 /** Returns what `longrun best` prints for a run folder that has a best program in each of `folders`. */
-async function printed(folders: string[], tasks: string[], task?: string): Promise<string> {
+async function printed(folders: string[], tasks: string[], task?: string, lines?: string): Promise<string> {
   const chunks: string[] = [];
   const screen = { write: (text: string) => void chunks.push(text) };
   const read = async (path: string) => {
+    if (path === "metrics.jsonl") return lines;
     const [folder, file] = [path.slice(0, path.lastIndexOf("/")), path.slice(path.lastIndexOf("/") + 1)];
     if (!folders.includes(folder)) return undefined;
     return file === "score.json" ? FACTS : `print("${folder}")\n`;
@@ -18,13 +19,23 @@ async function printed(folders: string[], tasks: string[], task?: string): Promi
 }
 
 test("the best program of a task, wherever the run keeps it", async () => {
-  const head = "# MAE 2 · written after 1 iteration · ran 0.50 s\n";
+  const head = "# MAE 2 · written by the policy of iteration 1 · ran 0.50 s\n";
   assert.equal(await printed(["best"], ["wage"]), `${head}print("best")\n`);
   assert.equal(await printed(["best"], ["wage"], "wage"), `${head}print("best")\n`);
   assert.equal(await printed(["best/wage", "best/movie"], ["wage"]), `${head}print("best/wage")\n`);
   const two = ["best/movie", "best/wage"];
   assert.equal(await printed(two, ["movie", "wage"], "wage"), `${head}print("best/wage")\n`);
   assert.equal(await printed(two, ["movie"], "wage"), `${head}print("best/wage")\n`, "a task that was removed");
+});
+
+test("the iteration is that of the row with the program's score", async () => {
+  const rows = [
+    { iteration: 1, bestScore: 3, tasks: { wage: { bestScore: 2 } } },
+    { iteration: 2, bestScore: 2, tasks: { wage: { bestScore: 5 } } },
+  ];
+  const lines = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+  assert.match(await printed(["best"], ["wage"], undefined, lines), /^# MAE 2 · iteration 2 · ran/);
+  assert.match(await printed(["best/wage"], ["movie", "wage"], "wage", lines), /^# MAE 2 · iteration 1 · ran/);
 });
 
 test("the command needs the name of a task that the run has", async () => {

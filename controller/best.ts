@@ -1,13 +1,14 @@
 /** The best program of a run, from its folder, wherever that is: what `longrun best` and `kubectl longrun best` print. */
 import { ControllerError } from "./errors.ts";
 import { harmless } from "./harmless.ts";
+import { iterationOf, linesOf } from "./local/metrics-lines.ts";
 import type { Screen } from "./local/terminal.ts";
 
 /** `score.json`, as far as it is shown. */
 interface BestFacts {
   score: number;
   metric: string;
-  /** Iterations behind the policy that wrote the program, which is trained on in a later one. */
+  /** Version of the policy that wrote the program. */
   iteration: number;
   durationSeconds: number;
   family?: string;
@@ -39,8 +40,11 @@ export async function printBest(
 ): Promise<void> {
   for (const folder of foldersOf(name, tasks, task)) {
     const [score, program] = [await read(`${folder}/score.json`), await read(`${folder}/program.py`)];
-    if (score !== undefined && program !== undefined)
-      return show(JSON.parse(score) as BestFacts, program, json, screen);
+    if (score === undefined || program === undefined) continue;
+    const facts = JSON.parse(score) as BestFacts;
+    const lines = linesOf((await read("metrics.jsonl")) ?? "").map(({ line }) => line);
+    const ofTask = tasks.length > 1 ? task : undefined;
+    return show(facts, iterationOf(facts.score, lines, ofTask), program, json, screen);
   }
   if (task !== undefined && !tasks.includes(task))
     throw new ControllerError("input", `--task ${task}: ${name} has no such task; it has ${tasks.join(", ")}`);
@@ -59,12 +63,14 @@ function foldersOf(name: string, tasks: readonly string[], task: string | undefi
   return several || (task !== undefined && task !== tasks[0]) ? [own] : ["best", own];
 }
 
-function show(facts: BestFacts, program: string, json: boolean, screen: Screen): void {
+/** @param iteration the program's, as the rows of `longrun run` count; undefined: an evaluation ran the program */
+function show(facts: BestFacts, iteration: number | undefined, program: string, json: boolean, screen: Screen): void {
   if (json) return void screen.write(`${JSON.stringify({ ...facts, program })}\n`);
-  const { metric, iteration, durationSeconds, family, guards = [] } = facts;
+  const { metric, iteration: version, durationSeconds, family, guards = [] } = facts;
+  const policy = version === 0 ? "starting policy" : `policy of iteration ${version}`;
   const words = [
     `${metric} ${facts.score}`,
-    `written after ${iteration} iteration${iteration === 1 ? "" : "s"}`,
+    iteration === undefined ? `written by the ${policy}` : `iteration ${iteration}`,
     `ran ${durationSeconds.toFixed(2)} s`,
     family,
     guards.length > 0 && `flagged: ${guards.join(", ")}`,

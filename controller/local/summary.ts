@@ -1,7 +1,7 @@
 /** Reads a finished run folder for the last lines of `longrun run`. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { readMetrics } from "./metrics-lines.ts";
+import { iterationOf, readMetrics } from "./metrics-lines.ts";
 import { comparison, type EvaluationFigures, type IterationLine, runNotes, type Terminal } from "./terminal.ts";
 
 const SUMMARY = "summary.json";
@@ -79,10 +79,9 @@ export function showEnd(terminal: Terminal, directory: string): void {
 /** The head of a table with the task's name over its first column. */
 const titled = (task: string, head: string): string => `${task}${head.slice(Math.min(task.length, head.search(/\S/)))}`;
 
-/** A program is trained on in a later iteration than it was written in, where it was carried over: the row counts. */
 function bestFacts({ metric, score }: Best, lines: readonly IterationLine[], task: string | undefined): string {
-  const row = lines.find((line) => (task === undefined ? line : line.tasks?.[task])?.bestScore === score);
-  return `${metric} ${score}${row ? `, iteration ${row.iteration}` : ""}`;
+  const iteration = iterationOf(score, lines, task);
+  return `${metric} ${score}${iteration === undefined ? "" : `, iteration ${iteration}`}`;
 }
 
 /** Returns why no program was valid: the commonest errors with one program each. */

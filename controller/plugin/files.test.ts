@@ -123,6 +123,6 @@ describe("what comes out of a cluster", () => {
         },
       };
       await showBest(cluster, "quick", { ...OPTIONS, json: false }, screen);
-      assert.equal(out, `# MAE 281.3 · written after 2 iterations · ran 0.40 s · ridge␛[2J\n${program}`);
+      assert.equal(out, `# MAE 281.3 · written by the policy of iteration 2 · ran 0.40 s · ridge␛[2J\n${program}`);
     });
 });

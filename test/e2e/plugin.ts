@@ -78,7 +78,10 @@ export async function lookAtRunning(plugin: Plugin, run: string): Promise<void> 
 export async function lookAtFinished(plugin: Plugin, kubectl: Kubectl, run: string): Promise<void> {
   const best = await plugin.run("best", run);
   say(best.split("\n")[0]!);
-  assert.match(best, /^# MAE [\d.]+ · written after \d+ iterations? · ran [\d.]+ s · .*\n[\s\S]*import /);
+  assert.match(
+    best,
+    /^# MAE [\d.]+ · (iteration \d+|written by the (starting policy|policy of iteration \d+)) · ran [\d.]+ s · .*\n[\s\S]*import /,
+  );
 
   const report = (await plugin.run("report", run)).trim();
   assert.match(readFileSync(report, "utf8"), /done, 2 iterations/);
