@@ -6,8 +6,8 @@
  * Without a target it builds those that the tests need; learner-cuda and sandbox-paper, gigabytes each, only by name.
  *
  * buildah reads the Dockerfile. Base images of Docker Hub are replaced by equal ones: Debian by debootstrap, Node from the npm package that
- * the lock file pins. Everything is kept in longrun's cache folder, about 4 GB. The first build takes 5 to 10 minutes; a build after a
- * change of sources takes a fraction of that.
+ * the lock file pins. Everything is kept in longrun's cache folder, 4 to 15 GB: layers of earlier sources go when there are more than
+ * MAX_LAYERS. The first build takes 5 to 10 minutes; a build after a change of sources takes a fraction of that.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -35,6 +35,8 @@ const NAMED_ALONE = {
   "learner-cuda": "registry.example.com/ml/longrun/learner-cuda:0.2.0",
   "sandbox-paper": "registry.example.com/ml/longrun/sandbox-paper:0.2.0",
 };
+/** A set of images has about 50 layers, and a build after a change of sources adds about 10. */
+const MAX_LAYERS = 150;
 /** Programs; Debian's packages have the same names. */
 export const PROGRAMS = ["buildah", "debootstrap"];
 
@@ -45,6 +47,7 @@ export async function buildImages(log: Log = () => {}, targets: Record<string, s
   const builder = new Builder(log);
   await builder.prepareBases();
   for (const [target, name] of Object.entries(targets)) await builder.build(target, local(name));
+  await builder.removeOldLayers();
   return Promise.all([PAUSE_IMAGE, ...Object.values(targets)].map((name) => builder.archive(name)));
 }
 
@@ -145,6 +148,13 @@ export class Builder {
   #build(args: string[], architecture: Architecture): Promise<string> {
     const how = ["--isolation", "chroot", "--timestamp", "0", "--platform", `linux/${architecture}`];
     return this.#run(...running(architecture, ["buildah", "build", ...how, ...args]));
+  }
+
+  /** Removes every layer that no named image needs once there are more than MAX_LAYERS. Steps of earlier stages then run again. */
+  async removeOldLayers(): Promise<void> {
+    if (readdirSync(join(this.#folder, "storage", "overlay-layers")).length <= MAX_LAYERS) return;
+    this.#log("removing layers of earlier images");
+    await this.buildah(["rmi", "--prune"]);
   }
 
   /** Returns a docker archive, made again if the image has changed. */

@@ -7,8 +7,8 @@
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, globSync, readFileSync } from "node:fs";
-import { copyFile, cp, link, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
+import { copyFile, cp, link, mkdir, mkdtemp, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -36,6 +36,8 @@ const WANTED = {
 const COPY_BYTES = "1e6";
 /** Enough for 250 MB over a slow line. */
 const DOWNLOAD_MILLISECONDS = 900_000;
+/** Builds that are kept, 300 MB each: those used last. Other checkouts of other sources may still use theirs. */
+const KEPT_BUILDS = 4;
 
 /**
  * Returns the requirement of each wheel, `name==version --hash=…`: those of the image (learner/cuda), and the headers that only a compiler
@@ -81,7 +83,10 @@ export function missingRehearsal(): string | undefined {
  */
 export async function ensureRehearsal(log: (line: string) => void = () => {}): Promise<string> {
   const folder = rehearsalFolder();
-  if (existsSync(folder)) return folder;
+  if (existsSync(folder)) {
+    await utimes(folder, new Date(), new Date()); // for removeOldBuilds
+    return folder;
+  }
   if (process.platform !== "linux" || process.arch !== "x64")
     throw new Error("CUDA can be rehearsed on Linux on x86-64 alone: the provider is built for that");
   await run("cc", ["--version"]).catch(() => {
@@ -103,7 +108,15 @@ export async function ensureRehearsal(log: (line: string) => void = () => {}): P
     await rm(work, { recursive: true, force: true });
     if (!existsSync(folder)) throw error; // otherwise another process was faster
   }
+  await removeOldBuilds(cached());
   return folder;
+}
+
+/** Removes the builds in `folder` except the KEPT_BUILDS that were used last. Other files stay. */
+export async function removeOldBuilds(folder: string): Promise<void> {
+  const builds = globSync(join(folder, "[0-9a-f]".repeat(16)));
+  const newestFirst = builds.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  for (const build of newestFirst.slice(KEPT_BUILDS)) await rm(build, { recursive: true, force: true });
 }
 
 async function compile(folder: string, includes: string[]): Promise<void> {
