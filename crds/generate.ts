@@ -182,6 +182,10 @@ export function generateReference(schema: Schema): string {
 const BRIEF =
   /^(conditions|display|images|notification|engineSeconds|checkpoint)$|\.podTemplate\.spec\.((securityContext|containers\[\])\.|(?!securityContext|containers))/;
 
+/** Fields of a pod that are exactly Kubernetes' own: one row names them all. */
+const AS_IN_KUBERNETES =
+  /^learner\.podTemplate\.spec\.(nodeSelector|affinity|tolerations|topologySpreadConstraints|priorityClassName|schedulerName|schedulingGates|runtimeClassName|imagePullSecrets|hostAliases|dnsPolicy|dnsConfig|hostUsers)$/;
+
 /** The source of a default that is longrun's own. */
 const OURS = / \((?:default [^;]*; )?ours\)/;
 
@@ -196,7 +200,10 @@ function tableOf(root: Schema): string {
       rows.push(
         `| ${asLearner.map(([name]) => `\`${path}${name}\``).join(" ")} | | | As in \`learner.podTemplate\`. |`,
       );
-    for (const [name, property] of all.filter((entry) => !asLearner.includes(entry))) {
+    const asInKubernetes = all.filter(([name]) => AS_IN_KUBERNETES.test(`${path}${name}`));
+    if (asInKubernetes.length > 0)
+      rows.push(`| ${asInKubernetes.map(([name]) => `\`${path}${name}\``).join(" ")} | | | As in Kubernetes. |`);
+    for (const [name, property] of all.filter((it) => !asLearner.includes(it) && !asInKubernetes.includes(it))) {
       const field = `${path}${name}`;
       const { default: byDefault } = property;
       const value = byDefault === undefined || typeof byDefault === "object" ? "" : `\`${JSON.stringify(byDefault)}\``;
