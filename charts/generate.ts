@@ -90,11 +90,14 @@ export function describeSchema(schema: ValueSchema, values: Value[]): ValueSchem
   return described;
 }
 
+/** Returns a row for each value; values with the same default and meaning share one. */
 export function valuesTable(values: Value[]): string {
-  const rows = values.map(({ path, byDefault, meaning }) => {
+  const cells = values.map(({ path, byDefault, meaning }) => {
     const shown = JSON.stringify(byDefault).replaceAll("|", "\\|");
-    return `| \`${path}\` | \`${shown}\` | ${meaning.replaceAll("|", "\\|")} |`;
+    return { path: `\`${path}\``, rest: `\`${shown}\` | ${meaning.replaceAll("|", "\\|")} |` };
   });
+  const groups = Map.groupBy(cells, ({ rest }) => rest);
+  const rows = [...groups].map(([rest, group]) => `| ${group.map(({ path }) => path).join(" ")} | ${rest}`);
   return ["| value | default | meaning |", "| --- | --- | --- |", ...rows].join("\n");
 }
 

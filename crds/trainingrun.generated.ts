@@ -290,7 +290,7 @@ export interface Prompts {
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
   dataSnippetRows: number;
-  /** Python packages that Paper prompts name, for your own actors.sandboxImage; unchecked. Absent: those of actors.packages (paper, Appendix C.1). */
+  /** Python packages that Paper prompts name, for your own actors.sandboxImage; unchecked. Absent: the list of actors.packages (paper, Appendix C.1). */
   packages?: string[];
   /** Bytes of the terminal output's end in an improve prompt (default 1024; ours). */
   outputTailBytes: number;
@@ -346,7 +346,7 @@ export interface Algorithm {
   adamEpsilon: number;
   /** AdamW's decoupled weight decay (default 0.01; verl v0.2). */
   weightDecay: number;
-  /** Mean over a sample's tokens, then over samples; or mean over all tokens of the batch; or sum over tokens / model.maxResponseTokens, then mean over samples (Dr. GRPO) (default SeqMeanTokenMean; ours: what one sequence per micro-batch amounted to in the paper's run, and DeepSeekMath's GRPO). */
+  /** Mean over a sample's tokens, then over samples; or mean over all tokens of the batch; or sum over tokens / model.maxResponseTokens, then mean over samples (Dr. GRPO) (default SeqMeanTokenMean; ours: as DeepSeekMath's GRPO, and the paper's run with one sequence per micro-batch). */
   aggregation: 'SeqMeanTokenMean' | 'TokenMean' | 'SeqMeanTokenSumNorm';
   /** Cannot change. Baseline of advantages: a learned critic (PPO), the batch mean, the prompt group's mean and deviation (GRPO), or the mean of the group's other samples (RLOO) (default Critic; paper, Table 3). */
   baseline: 'Critic' | 'BatchMean' | 'GRPO' | 'RLOO';
