@@ -2,7 +2,7 @@ import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Protocol } from "../metrics/summary.ts";
 
 /**
- * Returns how many programs of each kind are requested; README.md, "What is asked", explains the protocols. Without `evaluation.improve`,
+ * Returns how many programs of each kind are requested; README.md explains the protocols. Without `evaluation.improve`,
  * improvements are requested if the run trains with improve prompts.
  */
 export function armsOf({ evaluation, prompts }: Pick<TrainingRunSpec, "evaluation" | "prompts">) {

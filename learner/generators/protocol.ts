@@ -1,4 +1,4 @@
-/** The protocol between learner and generator: JSON and lines of JSON over HTTPS, and files. README.md has a table of it. */
+/** The protocol between learner and generator: JSON and lines of JSON over HTTPS, and files. */
 import { GeneratorError } from "./errors.ts";
 
 export const PATHS = {
@@ -19,7 +19,7 @@ export const HEADERS = {
 /** Log-probs of certain tokens may be this much above 0. */
 const ROUNDING = 0.01;
 
-/** Limits of a request. README.md says them too. */
+/** Limits of a request. */
 export const LIMITS = {
   rows: 4096,
   bodyBytes: 256 * 1024 * 1024,
