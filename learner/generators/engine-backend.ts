@@ -6,6 +6,7 @@ import {
   type InferenceRequest,
   type ModelConfig,
   type ModelError,
+  type ResponsePart,
   type RunningEngine,
   readAdapter,
   startEngine,
@@ -79,26 +80,27 @@ export class EngineBackend implements Backend {
     const calls = Map.groupBy(rows, ({ temperature, topP, maxTokens, stopTokens }) =>
       JSON.stringify([temperature, topP, maxTokens, stopTokens]),
     );
-    const generate = (call: readonly RowRequest[]) => {
+    const ending = new AbortController();
+    const either = AbortSignal.any([signal, ending.signal]);
+    const generate = async (call: readonly RowRequest[]) => {
       const { temperature, topP, maxTokens: maxNewTokens, stopTokens: eosIds } = call[0]!;
-      return engine.generate(
-        call.map(({ prompt }) => Int32Array.from(prompt)),
-        { seeds: call.map(({ seed }) => seed), temperature, topP, maxNewTokens, eosIds, signal },
-        (index, { response, logProbs, finished }) =>
-          onRow({
-            id: call[index]!.id,
-            tokens: Array.from(response),
-            logProbs: Array.from(logProbs),
-            finish: finished ? "stop" : "length",
-          }),
-      );
+      const tell = (index: number, { response, logProbs, finished }: ResponsePart) => {
+        if (either.aborted) return;
+        const tokens = Array.from(response);
+        onRow({ id: call[index]!.id, tokens, logProbs: Array.from(logProbs), finish: finished ? "stop" : "length" });
+      };
+      const prompts = call.map(({ prompt }) => Int32Array.from(prompt));
+      const seeds = call.map(({ seed }) => seed);
+      try {
+        await engine.generate(prompts, { seeds, temperature, topP, maxNewTokens, eosIds, signal: either }, tell);
+      } catch (cause) {
+        ending.abort(cause); // the request has failed: the learner sends the rows that are left elsewhere
+      }
     };
-    try {
-      await Promise.all([...calls.values()].map(generate));
-    } catch (cause) {
-      const { code, message } = cause as ModelError;
-      throw code === "generation" ? new GeneratorError("request", message, { cause }) : cause;
-    }
+    await Promise.all([...calls.values()].map(generate));
+    if (!either.aborted) return;
+    const cause = either.reason as ModelError;
+    throw cause.code === "generation" ? new GeneratorError("request", cause.message, { cause }) : cause;
   }
 
   async close(): Promise<void> {
