@@ -24,6 +24,8 @@ export interface EngineBackendOptions {
   slots: number;
   /** Most tokens of a prompt and its response. */
   positions: number;
+  /** Called once if the engine has failed: the backend can never be used again. */
+  onFailure?: (failure: Error) => void;
   /** Called before the engine is started. @throws if it does not fit into memory with such weights */
   checkFit: (weights: Omit<InferenceRequest["models"][number], "folder">) => void;
 }
@@ -110,6 +112,7 @@ export class EngineBackend implements Backend {
   #start(adapter: AdapterOptions | undefined): Promise<RunningEngine> {
     const { model, threads, device, slots, positions } = this.#o;
     // a reference would be a second copy of full weights
-    return startEngine({ model, threads, device, slots, positions, adapter, critic: false, reference: false });
+    const options = { model, threads, device, slots, positions, adapter, critic: false, reference: false };
+    return startEngine(options, this.#o.onFailure);
   }
 }

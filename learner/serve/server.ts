@@ -28,8 +28,6 @@ export interface ServerOptions {
   readonly limits?: Partial<typeof LIMITS>;
   /** Called with one line about each fault of the server; the line contains no client data. */
   readonly onFault: (line: string) => void;
-  /** Called once when the engine has failed and no request can be served any more. */
-  readonly onFailure: (failure: Error) => void;
 }
 
 export class ApiServer {
@@ -95,8 +93,6 @@ export class ApiServer {
     if (cause instanceof RequestError) return cause;
     const { message } = cause as Error;
     this.#options.onFault(`a request failed: ${message}`);
-    const failure = this.#engine?.failure;
-    if (failure && !this.#ending) this.#options.onFailure(failure);
     return new RequestError(500, `the engine failed: ${message}`, { cause });
   }
 
