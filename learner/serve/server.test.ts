@@ -248,6 +248,46 @@ test("no part of a request stays in memory, whether its client hangs up or not",
   assert.ok(grown < 1_000_000, `${grown} bytes more after 1,000 requests`);
 });
 
+test("a choice whose row ends as its client hangs up counts as abandoned", async () => {
+  const asked = Promise.withResolvers<AbortSignal>();
+  // the engine has ended the row before it hears of the abort
+  const generate: Generating["generate"] = async (_prompts, { signal }, listener) => {
+    asked.resolve(signal!);
+    await new Promise((resolve) => signal!.addEventListener("abort", resolve));
+    listener?.(0, { response: Int32Array.of(5), logProbs: Float32Array.of(-1), finished: true, ended: true });
+    return [];
+  };
+  const { url, metric } = await started({}, { generate, failure: undefined });
+  const gone = new AbortController();
+  const headers = { "content-type": "application/json" };
+  const post = { method: "POST", headers, body: JSON.stringify({ prompt: "hi" }), signal: gone.signal };
+  const answer = fetch(`${url}/v1/completions`, post).catch(() => {});
+  await asked.promise;
+  gone.abort();
+  await answer;
+  await until(async () => (await metric('longrun_serve_choices{state="running"}')) === 0);
+  assert.equal(await metric('longrun_serve_choices_total{end="abandoned"}'), 1);
+  assert.doesNotMatch(await (await fetch(`${url}/metrics`)).text(), /end="(null|undefined)"/);
+});
+
+test("without a seed equal prompts of one request get choices of their own; with one, the same", async () => {
+  const seeds: number[] = [];
+  class Seeing extends FakeEngine {
+    override generate: Generating["generate"] = async (_prompts, how, listener) => {
+      seeds.push(...how.seeds);
+      const logProbs = Float32Array.of(-1);
+      listener?.(0, { response: Int32Array.of(LETTERS[0]!), logProbs, finished: true, ended: true });
+      return [];
+    };
+  }
+  const { post } = await started({}, new Seeing());
+  await (await post({ prompt: ["a", "a"], n: 2 })).json();
+  assert.equal(new Set(seeds).size, 4);
+  await (await post({ prompt: ["a", "a"], n: 2, seed: 5 })).json();
+  assert.deepEqual(seeds.slice(4, 6), seeds.slice(6));
+  assert.equal(new Set(seeds).size, 6);
+});
+
 test("a client that does not read its stream is disconnected", async () => {
   const engine = new FakeEngine();
   const { server, metric } = await started({ limits: { unreadBytes: 100_000 } }, engine);
@@ -324,6 +364,9 @@ test("models", async () => {
   assert.deepEqual(await (await fetch(`${url}/v1/models/tiny`)).json(), shown);
   const { status, code } = await errorOf(await fetch(`${url}/v1/models/other`));
   assert.deepEqual([status, code], [404, "model_not_found"]);
+  const named = await started({ model: { ...model, name: "owner/name:1 x" } });
+  for (const path of ["owner/name:1 x", "owner%2Fname%3A1%20x"])
+    assert.equal((await fetch(`${named.url}/v1/models/${path}`)).status, 200, path);
 });
 
 test("what is no request of the API", async () => {

@@ -117,8 +117,9 @@ export class ApiServer {
     const shown = { id: model.name, object: "model", created: model.createdSeconds, owned_by: "longrun" };
     const listed = { ...shown, max_model_len: model.maxPositions };
     if (path === "/v1/models" && isGet(request)) return sendJson(response, 200, { object: "list", data: [listed] });
-    if (path === `/v1/models/${encodeURIComponent(model.name)}` && isGet(request))
-      return sendJson(response, 200, listed);
+    // some clients leave the slash of a name as it is
+    const isNamed = [encodeURI, encodeURIComponent].some((encode) => path === `/v1/models/${encode(model.name)}`);
+    if (isNamed && isGet(request)) return sendJson(response, 200, listed);
     if (path.startsWith("/v1/models/"))
       throw new RequestError(404, `there is no such model here; this server has ${model.name}`, {
         code: "model_not_found",
