@@ -86,16 +86,18 @@ async function serve(): Promise<number> {
   checkFit({ folder: weights.model, lora }, device, slots, context);
 
   const end = Promise.withResolvers<number>();
+  end.promise.catch(() => {}); // an engine that fails before it serves says so itself
   let engine: RunningEngine | undefined;
   onSignals((status, again) => {
     if (again || !engine) process.exit(status);
     say(`ending: running requests have ${LIMITS.drainSeconds} seconds; the same signal again ends at once`);
     end.resolve(status);
   });
-  const server = await listening({ ...listen, slots, maxWaiting, model, onFault: say, onFailure: end.reject });
+  const server = await listening({ ...listen, slots, maxWaiting, model, onFault: say });
   try {
     const adapter = lora ? { ...lora, seed: 0, folder: weights.adapter } : FROZEN;
-    engine = await startEngine({ model: weights.model, threads, device, slots, positions: context, adapter });
+    const options = { model: weights.model, threads, device, slots, positions: context, adapter };
+    engine = await startEngine(options, end.reject);
     // the first token takes the longest, and shows that there is memory for it
     await engine.generate([new Int32Array(2)], { seeds: [0], temperature: 1, topP: 1, maxNewTokens: 1 });
     server.serve(engine);

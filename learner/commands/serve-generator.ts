@@ -39,7 +39,11 @@ interface Values {
   context?: string | undefined;
 }
 
-/** Serves until a signal comes. @returns the exit status. @throws InputError, ChannelError `tlsFile`, GeneratorError for vLLM */
+/**
+ * Serves until a signal comes. @returns the exit status
+ *
+ * @throws InputError, ChannelError `tlsFile`, GeneratorError for vLLM; EngineError if the engine fails, so that a supervisor starts it again
+ */
 export async function serveGenerator(values: Values, say: (line: string) => void): Promise<number> {
   for (const option of ["adapter", "run"] as const)
     if (values[option] !== undefined)
@@ -62,7 +66,8 @@ export async function serveGenerator(values: Values, say: (line: string) => void
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(join(parent, "longrun-generator-"));
   try {
-    const { backend, what } = values.vllm === undefined ? await ownEngine(values) : await vllm(values, values.vllm);
+    const { backend, what } =
+      values.vllm === undefined ? await ownEngine(values, ended.reject) : await vllm(values, values.vllm);
     const host = values.host ?? "0.0.0.0";
     const how = { backend, host, port, probePort, drainSeconds, folder, tlsDirectory: values.tls, onFault: say };
     const server = await GeneratorServer.listen(how).catch((cause: NodeJS.ErrnoException) => {
@@ -73,15 +78,16 @@ export async function serveGenerator(values: Values, say: (line: string) => void
     });
     isReady = true;
     process.stdout.write(`Generator at https://${host}:${server.port}, probes at port ${server.probePort}: ${what}\n`);
-    const status = await ended.promise;
-    await server.end();
-    return status;
+    return await ended.promise.finally(() => server.end());
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function ownEngine(values: Values): Promise<{ backend: Backend; what: string }> {
+async function ownEngine(
+  values: Values,
+  onFailure: (failure: Error) => void,
+): Promise<{ backend: Backend; what: string }> {
   const model = modelFolder(required(values.model, "--model", "the model folder that the run trains, or --vllm URL"));
   const slots = wholeNumber(values.slots, "--slots", 1);
   const config = readConfig(model);
@@ -89,7 +95,7 @@ async function ownEngine(values: Values): Promise<{ backend: Backend; what: stri
   const device = await chooseDevice(values.device);
   const threads = wholeNumber(values.threads, "--threads", 0);
   const backend = new EngineBackend({
-    ...{ model, config, threads, device, slots, positions },
+    ...{ model, config, threads, device, slots, positions, onFailure },
     checkFit: (weights) => checkFit({ folder: model, ...weights }, device, slots, positions),
   });
   checkFit({ folder: model }, device, slots, positions);

@@ -238,11 +238,11 @@ export interface RunningEngine extends Engine {
 /**
  * Starts the engine's thread and its workers, and reads the model.
  *
- * @throws ModelError (by its `code`) when the folder cannot be used
+ * @param onFailure called once if the engine can never be used again. @throws ModelError (by its `code`) when the folder cannot be used
  */
-export async function startEngine(options: EngineOptions): Promise<RunningEngine> {
+export async function startEngine(o: EngineOptions, onFailure?: (cause: EngineError) => void): Promise<RunningEngine> {
   const file = new URL("./engine-thread.ts", import.meta.url);
-  const thread = new WorkerThread<Engine>(file, options, "the engine's thread");
+  const thread = new WorkerThread<Engine>(file, o, "the engine's thread", onFailure);
   const { calls } = thread;
   try {
     await calls.digest(); // the model has been read, or the reason why not is known here

@@ -6,6 +6,7 @@ import {
   type InferenceRequest,
   type ModelConfig,
   type ModelError,
+  type ResponsePart,
   type RunningEngine,
   readAdapter,
   startEngine,
@@ -23,6 +24,8 @@ export interface EngineBackendOptions {
   slots: number;
   /** Most tokens of a prompt and its response. */
   positions: number;
+  /** Called once if the engine has failed: the backend can never be used again. */
+  onFailure?: (failure: Error) => void;
   /** Called before the engine is started. @throws if it does not fit into memory with such weights */
   checkFit: (weights: Omit<InferenceRequest["models"][number], "folder">) => void;
 }
@@ -79,26 +82,27 @@ export class EngineBackend implements Backend {
     const calls = Map.groupBy(rows, ({ temperature, topP, maxTokens, stopTokens }) =>
       JSON.stringify([temperature, topP, maxTokens, stopTokens]),
     );
-    const generate = (call: readonly RowRequest[]) => {
+    const ending = new AbortController();
+    const either = AbortSignal.any([signal, ending.signal]);
+    const generate = async (call: readonly RowRequest[]) => {
       const { temperature, topP, maxTokens: maxNewTokens, stopTokens: eosIds } = call[0]!;
-      return engine.generate(
-        call.map(({ prompt }) => Int32Array.from(prompt)),
-        { seeds: call.map(({ seed }) => seed), temperature, topP, maxNewTokens, eosIds, signal },
-        (index, { response, logProbs, finished }) =>
-          onRow({
-            id: call[index]!.id,
-            tokens: Array.from(response),
-            logProbs: Array.from(logProbs),
-            finish: finished ? "stop" : "length",
-          }),
-      );
+      const tell = (index: number, { response, logProbs, finished }: ResponsePart) => {
+        if (either.aborted) return;
+        const tokens = Array.from(response);
+        onRow({ id: call[index]!.id, tokens, logProbs: Array.from(logProbs), finish: finished ? "stop" : "length" });
+      };
+      const prompts = call.map(({ prompt }) => Int32Array.from(prompt));
+      const seeds = call.map(({ seed }) => seed);
+      try {
+        await engine.generate(prompts, { seeds, temperature, topP, maxNewTokens, eosIds, signal: either }, tell);
+      } catch (cause) {
+        ending.abort(cause); // the request has failed: the learner sends the rows that are left elsewhere
+      }
     };
-    try {
-      await Promise.all([...calls.values()].map(generate));
-    } catch (cause) {
-      const { code, message } = cause as ModelError;
-      throw code === "generation" ? new GeneratorError("request", message, { cause }) : cause;
-    }
+    await Promise.all([...calls.values()].map(generate));
+    if (!either.aborted) return;
+    const cause = either.reason as ModelError;
+    throw cause.code === "generation" ? new GeneratorError("request", cause.message, { cause }) : cause;
   }
 
   async close(): Promise<void> {
@@ -108,6 +112,7 @@ export class EngineBackend implements Backend {
   #start(adapter: AdapterOptions | undefined): Promise<RunningEngine> {
     const { model, threads, device, slots, positions } = this.#o;
     // a reference would be a second copy of full weights
-    return startEngine({ model, threads, device, slots, positions, adapter, critic: false, reference: false });
+    const options = { model, threads, device, slots, positions, adapter, critic: false, reference: false };
+    return startEngine(options, this.#o.onFailure);
   }
 }

@@ -17,7 +17,7 @@ export interface Load {
  * Generates and writes the answer.
  *
  * @param since when the request arrived, by performance.now()
- * @throws the error that ended a choice, once all have ended; nothing if the client has hung up
+ * @throws the error that ended a choice first; nothing if the client has hung up
  */
 export async function answer(
   engine: Generating,

@@ -1,4 +1,5 @@
 /** Generates one choice of an answer: a row of the engine, whose tokens become text. */
+import { randomInt } from "node:crypto";
 import { type ResponsePart, type RunningEngine, seedFor } from "../engine/index.ts";
 import type { ServedModel } from "./model.ts";
 import type { GenerationRequest } from "./request.ts";
@@ -44,6 +45,7 @@ export async function generateChoice(
   const prompt = request.prompts[Math.floor(index / n)]!;
   const text = new TokenText(model.tokenizer, stop);
   const stopped = new AbortController();
+  let hasEnded = false;
   const take = ({ response, logProbs: drawn, finished, ended }: ResponsePart): void => {
     if (text.stopped || signal.aborted) return; // the engine has not stopped the row yet
     const tokens: ChoiceToken[] = [];
@@ -59,6 +61,7 @@ export async function generateChoice(
     }
     added += text.add(unread);
     if (ended) added += text.end();
+    hasEnded = ended || text.stopped;
     if (text.stopped && !ended) stopped.abort();
     tell({ text: added, count, tokens, finishReason: text.stopped || finished ? "stop" : ended ? "length" : null });
   };
@@ -66,7 +69,7 @@ export async function generateChoice(
     await engine.generate(
       [prompt],
       {
-        ...{ seeds: [seedFor(seed, "choice", index % n)], temperature, topP },
+        ...{ seeds: [seed === undefined ? randomInt(2 ** 47) : seedFor(seed, "choice", index % n)], temperature, topP },
         maxNewTokens: maxTokens ?? model.maxPositions - prompt.length,
         // a stop word ends the row at once
         streams: stream || stop.length > 0,
@@ -77,4 +80,5 @@ export async function generateChoice(
   } catch (cause) {
     if (!stopped.signal.aborted) throw cause;
   }
+  if (!hasEnded) signal.throwIfAborted();
 }

@@ -1,5 +1,4 @@
 /** Parses the JSON of `/v1/completions` and `/v1/chat/completions` into a request that the engine can serve, or refuses it. */
-import { randomInt } from "node:crypto";
 import { type Fields, RequestError, refusedField } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 import type { ServedModel } from "./model.ts";
@@ -18,7 +17,8 @@ export interface GenerationRequest {
   readonly maxTokens: number | undefined;
   readonly temperature: number;
   readonly topP: number;
-  readonly seed: number;
+  /** undefined: each choice is drawn at random. */
+  readonly seed: number | undefined;
   readonly stop: readonly string[];
   readonly logProbs: boolean;
   readonly stream: boolean;
@@ -96,7 +96,7 @@ export function parseRequest(endpoint: Endpoint, body: unknown, model: ServedMod
     ...{ endpoint, prompts, n, maxTokens, stream, stop: stopWords(fields.stop) },
     temperature: number("temperature", 1, temperatures, isTemperature),
     topP: number("top_p", 1, "a number above 0, at most 1", (value) => value > 0 && value <= 1),
-    seed: number("seed", randomInt(2 ** 47), "a whole number", Number.isSafeInteger),
+    seed: number("seed", undefined, "a whole number", Number.isSafeInteger),
     logProbs: chat ? flag("logprobs") : number("logprobs", undefined, drawn, wholeFrom(0, 1)) !== undefined,
     includeUsage: includesUsage(fields.stream_options, stream),
   };

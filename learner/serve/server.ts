@@ -28,8 +28,6 @@ export interface ServerOptions {
   readonly limits?: Partial<typeof LIMITS>;
   /** Called with one line about each fault of the server; the line contains no client data. */
   readonly onFault: (line: string) => void;
-  /** Called once when the engine has failed and no request can be served any more. */
-  readonly onFailure: (failure: Error) => void;
 }
 
 export class ApiServer {
@@ -95,8 +93,6 @@ export class ApiServer {
     if (cause instanceof RequestError) return cause;
     const { message } = cause as Error;
     this.#options.onFault(`a request failed: ${message}`);
-    const failure = this.#engine?.failure;
-    if (failure && !this.#ending) this.#options.onFailure(failure);
     return new RequestError(500, `the engine failed: ${message}`, { cause });
   }
 
@@ -121,8 +117,9 @@ export class ApiServer {
     const shown = { id: model.name, object: "model", created: model.createdSeconds, owned_by: "longrun" };
     const listed = { ...shown, max_model_len: model.maxPositions };
     if (path === "/v1/models" && isGet(request)) return sendJson(response, 200, { object: "list", data: [listed] });
-    if (path === `/v1/models/${encodeURIComponent(model.name)}` && isGet(request))
-      return sendJson(response, 200, listed);
+    // some clients leave the slash of a name as it is
+    const isNamed = [encodeURI, encodeURIComponent].some((encode) => path === `/v1/models/${encode(model.name)}`);
+    if (isNamed && isGet(request)) return sendJson(response, 200, listed);
     if (path.startsWith("/v1/models/"))
       throw new RequestError(404, `there is no such model here; this server has ${model.name}`, {
         code: "model_not_found",

@@ -46,9 +46,12 @@ after(async () => {
 });
 
 /** Starts `longrun serve --tls` and waits until it listens. */
-export async function serve(...args: string[]) {
+export const serve = (...args: string[]) => serveBy([], ...args);
+
+/** @param nodeOptions options of Node.js */
+async function serveBy(nodeOptions: string[], ...args: string[]) {
   const common = ["--host", "127.0.0.1", "--port", "0", "--probe-port", "0", "--slots", "4"];
-  const child = spawn(process.execPath, [COMMAND, "--tls", tls("generator"), ...common, ...args]);
+  const child = spawn(process.execPath, [...nodeOptions, COMMAND, "--tls", tls("generator"), ...common, ...args]);
   children.push(child);
   let said = "";
   child.stderr.on("data", (text: Buffer) => {
@@ -62,7 +65,8 @@ export async function serve(...args: string[]) {
   const [, url, probes] = /^Generator at (https:\S+), probes at port (\d+): /.exec(line) ?? assert.fail(line);
   return { child, url: new URL(url!), probes: `http://127.0.0.1:${probes}`, exited, said: () => said };
 }
-export const ofQuickstart = () => serve("--model", POLICY, "--threads", "1", "--device", "cpu", "--context", "512");
+export const ofQuickstart = (nodeOptions: string[] = []) =>
+  serveBy(nodeOptions, "--model", POLICY, "--threads", "1", "--device", "cpu", "--context", "512");
 
 /** A generator of this process, whose backend may lie. */
 export async function lying(backend: Backend, name: string) {

@@ -17,6 +17,7 @@ import { HEADERS, PATHS } from "../../learner/generators/protocol.ts";
 import { GeneratorServer } from "../../learner/generators/server.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
+import { threadsDieWith } from "./dying-thread.fixture.ts";
 import {
   alone,
   backendThat,
@@ -130,6 +131,16 @@ describe("longrun serve as generators", () => {
     assert.equal(samples.length, 24);
     assert.deepEqual(await servers[0]!.exited, [0, null], servers[0]!.said());
     assert.equal(generators.takeCounts().faults.lost, 0);
+  });
+
+  test("an engine that dies ends it with status 1 and the reason, though no row was asked of it", async () => {
+    const dead = join(folder, "dead");
+    const { url, exited, said } = await ofQuickstart(threadsDieWith(dead));
+    const { publish } = await learner([url], "adapter");
+    await publish(0);
+    writeFileSync(dead, "");
+    assert.deepEqual(await Promise.race([exited, sleep(20_000)]), [1, null], said());
+    assert.match(said(), /^(the engine's thread|worker 1 of the engine) .*ended \(3\)$/m);
   });
 
   test("who is not the learner of the run is refused; probes need no certificate", async () => {

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import OpenAI from "openai";
 import { PROJECTIONS, readTokenizer, seedFor, startEngine } from "../../learner/engine/index.ts";
+import { threadsDieWith } from "./dying-thread.fixture.ts";
 
 const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const COMMAND = path("learner/commands/serve-command.ts");
@@ -287,6 +288,14 @@ test("SIGTERM ends it with 0 after running requests, Ctrl-C with 130", async () 
   const other = await serve([COMMAND], ["--model", POLICY]);
   other.child.kill("SIGINT");
   assert.deepEqual(await other.exited, [130, null]);
+});
+
+test("an engine that dies ends it with status 1 and the reason, though nothing was asked of it", async () => {
+  const dead = join(folder, "dead");
+  const server = await serve([...threadsDieWith(dead), COMMAND], ["--model", POLICY]);
+  writeFileSync(dead, "");
+  assert.deepEqual(await Promise.race([server.exited, sleep(20_000)]), [1, null], server.stderr());
+  assert.match(server.stderr(), /^(the engine's thread|worker 1 of the engine) .*ended \(3\)$/m);
 });
 
 describe("--adapter and --run", () => {

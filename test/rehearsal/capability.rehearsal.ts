@@ -22,13 +22,17 @@ let folder: string;
 before(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), "longrun-capability-"));
   for (const dtype of ["F32", "F16", "BF16"] as const) writeModel(path.join(folder, dtype), CONFIG, dtype);
+  writeModel(path.join(folder, "F16 and BF16"), CONFIG, "F16", "BF16");
+  writeModel(path.join(folder, "F16 and F32"), CONFIG, "F16", "F32");
 });
 after(() => rm(folder, { recursive: true }));
 
 const CASES: [name: string, files: string, options: Partial<EngineOptions>, narrow: boolean][] = [
   ["LoRA beside float16 files", "F16", { adapter: ADAPTER }, true],
   ["LoRA beside bfloat16 files", "BF16", { adapter: ADAPTER }, true],
+  ["LoRA beside files of float16 and bfloat16", "F16 and BF16", { adapter: ADAPTER }, false],
   ["LoRA beside float32 files", "F32", { adapter: ADAPTER }, false],
+  ["LoRA beside files of float16 and float32", "F16 and F32", { adapter: ADAPTER }, false],
   ["every weight", "F32", {}, true],
 ];
 

@@ -1,6 +1,6 @@
 /** Models that are small enough for the stand-in's arithmetic. */
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { configJson, type ModelConfig } from "../../learner/engine/model/config.ts";
 import { saveWeights } from "../../learner/engine/model/files.ts";
@@ -12,8 +12,10 @@ export const QWEN2: ModelConfig = {
   ...{ layers: 2, hiddenSize: 32, intermediateSize: 48, heads: 4, keyValueHeads: 2, headSize: 8 },
   ...{ vocabSize: 97, maxPositions: 256, initializerRange: 0.2 },
 };
-/** Every weight is random, including biases and norms. */
-export function writeModel(folder: string, config: ModelConfig, dtype: "F32" | "BF16" | "F16"): void {
+type Stored = "F32" | "BF16" | "F16";
+
+/** Every weight is random, including biases and norms. @param dtypes of the weights, in turn; each has a file */
+export function writeModel(folder: string, config: ModelConfig, ...dtypes: Stored[]): void {
   const next = uniforms(1, "weights");
   const random = (around: number) => () => around + 2 * config.initializerRange * (next() - 0.5);
   const tensors = parameters(config).map(({ name, shape, kind }) => {
@@ -22,7 +24,15 @@ export function writeModel(folder: string, config: ModelConfig, dtype: "F32" | "
   });
   mkdirSync(folder);
   writeFileSync(path.join(folder, "config.json"), JSON.stringify(configJson(config, { eos_token_id: 0 })));
-  saveWeights(folder, tensors, { dtype });
+  if (dtypes.length === 1) return void saveWeights(folder, tensors, { dtype: dtypes[0]! });
+  const files: Record<string, string> = {};
+  for (const [turn, dtype] of dtypes.entries()) {
+    const own = tensors.filter((_, at) => at % dtypes.length === turn);
+    saveWeights(folder, own, { dtype });
+    renameSync(path.join(folder, "model.safetensors"), path.join(folder, `${dtype}.safetensors`));
+    for (const { name } of own) files[name] = `${dtype}.safetensors`;
+  }
+  writeFileSync(path.join(folder, "model.safetensors.index.json"), JSON.stringify({ weight_map: files }));
 }
 
 /** Checks that each number of the second is near the first one's, by name. */

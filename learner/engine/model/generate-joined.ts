@@ -81,13 +81,16 @@ export type JoinedAdapter = Awaited<ReturnType<typeof joinedAdapter>>;
 /** Joined matrices on a device. They stay where they are when the adapter changes. @throws GraphError `device` where there is no memory left */
 export async function joinedAdapter(onDevice: OnDevice, config: ModelConfig, lora: LoraConfig, dtype: DType) {
   const graph = joinGraph(config, lora, dtype);
-  const session = await onDevice.createSession(graph, { threads: 1 });
   const shapes = Array.from({ length: config.layers }, (_, layer) =>
     graph.outputs.map(({ name, value }) => ({ name: inLayer(name, layer), shape: value.shape as number[] })),
   ).flat();
   const { offsets, size } = layoutOf(shapes);
   const { bytes } = DTYPES[dtype];
   const buffer = onDevice.runtime.reserve(Math.ceil((bytes * size) / DTYPES.float32.bytes));
+  const session = await onDevice.createSession(graph, { threads: 1 }).catch((cause) => {
+    buffer.release();
+    throw cause;
+  });
   const feeds: Record<string, DeviceTensor> = {};
   for (const { name, shape } of shapes) feeds[name] = buffer.viewOfBytes(bytes * offsets.get(name)!, dtype, shape);
   return {

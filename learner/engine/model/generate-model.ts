@@ -86,7 +86,8 @@ export class GenerationModel {
   #options({ base }: { base?: MappedWeights }) {
     const cache = this.cacheType;
     const dtypes = new Set(base?.tensors.map(({ dtype }) => dtype));
-    const isNarrow = [...dtypes].every((dtype) => dtype === "BF16" || dtype === SAFETENSORS_DTYPES[cache]);
+    const isHalf = [...dtypes].every((dtype) => dtype === "BF16" || dtype === SAFETENSORS_DTYPES[cache]);
+    const isNarrow = isHalf && dtypes.size <= 1;
     const joins = this.onGpu && this.#onDevice!.joins === true && dtypes.size === 1;
     const castAtOnce = this.onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS;
     return { cache, compute: isNarrow ? cache : "float32", joins, castAtOnce } as const;

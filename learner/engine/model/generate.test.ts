@@ -430,7 +430,8 @@ describe("requests that cannot be served", () => {
     await assert.rejects(generator.generate(missing, [prompt], request), /layers.1.mlp.up_proj.weight is missing/);
   });
 
-  it("returns nothing for no prompts", async () => {
+  it("returns nothing for no prompts, and generates the next call's", async () => {
     assert.deepEqual(await generator.generate(weights, [], { ...request, seeds: [] }), []);
+    assert.equal((await generator.generate(weights, [prompt], request)).length, 1);
   });
 });

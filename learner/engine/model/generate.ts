@@ -62,6 +62,7 @@ export class Generator {
   ): Promise<Response[]> {
     const { seeds, signal } = options;
     this.#check(prompts, options);
+    if (prompts.length === 0) return [];
     // The end of a call that was aborted: its weights may be others.
     while (this.#running && this.#open.size === 0) await this.#running;
     signal?.throwIfAborted();
