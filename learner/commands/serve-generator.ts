@@ -61,13 +61,15 @@ export async function serveGenerator(values: Values, say: (line: string) => void
     say(`draining: running rows have ${drainSeconds} seconds; the same signal again ends at once`);
     ended.resolve(status);
   });
-  // beside vLLM's adapters, so that a folder can be moved there
-  const parent = values["adapter-folder"] ?? tmpdir();
-  mkdirSync(parent, { recursive: true });
-  const folder = mkdtempSync(join(parent, "longrun-generator-"));
+  const folder =
+    values.vllm === undefined
+      ? mkdtempSync(join(tmpdir(), "longrun-generator-"))
+      : folderOf(values.vllm, values["adapter-folder"]);
   try {
     const { backend, what } =
-      values.vllm === undefined ? await ownEngine(values, ended.reject) : await vllm(values, values.vllm);
+      values.vllm === undefined
+        ? await ownEngine(values, ended.reject)
+        : await vllm(values, values.vllm, folder, say);
     const host = values.host ?? "0.0.0.0";
     const how = { backend, host, port, probePort, drainSeconds, folder, tlsDirectory: values.tls, onFault: say };
     const server = await GeneratorServer.listen(how).catch((cause: NodeJS.ErrnoException) => {
@@ -102,13 +104,26 @@ async function ownEngine(
   return { backend, what: `${slots} slots of ${positions} tokens on ${deviceName(device)}` };
 }
 
-async function vllm(values: Values, url: string): Promise<{ backend: Backend; what: string }> {
+/** Returns an empty folder for this vLLM's adapters, and for weights on their way: what a killed sidecar of this vLLM has left is removed. */
+function folderOf(url: string, adapterFolder: string | undefined): string {
   if (URL.parse(url)?.protocol !== "http:")
     throw new InputError(`--vllm is ${url}; give a URL such as http://127.0.0.1:8000`);
-  const adapterFolder = required(values["adapter-folder"], "--adapter-folder", "a folder that vLLM reads, too");
+  const parent = required(adapterFolder, "--adapter-folder", "a folder that vLLM reads, too");
+  const folder = join(parent, `longrun-${new URL(url).host.replace(/[^\w.-]/g, "-")}`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+async function vllm(
+  values: Values,
+  url: string,
+  adapterFolder: string,
+  onFault: (line: string) => void,
+): Promise<{ backend: Backend; what: string }> {
   const modelName = required(values["model-name"], "--model-name", "what vLLM's --served-model-name says");
   const slots = wholeNumber(values.slots, "--slots", 1);
   const device = values.device === "cpu" ? "cpu" : "cuda";
-  const backend = await VllmBackend.connect({ url, adapterFolder, modelName, slots, device });
+  const backend = await VllmBackend.connect({ url, adapterFolder, modelName, slots, device, onFault });
   return { backend, what: `${slots} slots of vLLM at ${url}` };
 }

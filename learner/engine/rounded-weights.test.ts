@@ -64,8 +64,10 @@ async function withWorker<T>(swaps: boolean, use: (memory: DeviceMemory, sum: Gr
   }
 }
 
-/** Steps on eight micro-batches each, as the pool takes them. */
-async function train(count: number, { steps, learningRate }: { steps: number; learningRate: number }) {
+type How = { steps: number; learningRate: number; stepped?: (range: Range, state: readonly Float32Array[]) => void };
+
+/** Steps on eight micro-batches each, as the pool takes them. @param stepped called after each worker's part of a step */
+async function train(count: number, { steps, learningRate, stepped = () => {} }: How) {
   const shapes = trainedShapes(model, "policy");
   const weights = new Parameters(shapes);
   weights.data.forEach((_, i) => {
@@ -99,8 +101,10 @@ async function train(count: number, { steps, learningRate }: { steps: number; le
     }
     if (count > 1) await exchange.gradient("policy", weights.data.length, calls, all, undefined);
     const scalars = adamwScalars(step, { ...ADAM, learningRate, scale: 1 });
-    for (const [i, worker] of workers.entries())
+    for (const [i, worker] of workers.entries()) {
       await worker.adamw(ranges[i]!, scalars, { gradient: undefined, moments });
+      stepped(ranges[i]!, [weights.data, moments.first, moments.second]);
+    }
     if (count > 1) await exchange.weights("policy", all);
   }
   for (const session of sessions) await session.release();
@@ -122,6 +126,28 @@ for (const count of [2, 4, 8])
         1e-5 * worst(one.moments.first, new Float32Array(one.start.length)),
     );
   });
+
+test("each worker steps its own part of the weights and moments, which are in host memory once", async () => {
+  const parts: Range[] = [];
+  let before: Float32Array[] | undefined;
+  const stepped = (range: Range, state: readonly Float32Array[]) => {
+    const changed = (numbers: Float32Array, i: number) =>
+      [...numbers.keys()].filter((at) => numbers[at] !== before![i]![at]);
+    for (const [i, numbers] of state.entries()) {
+      const here = before ? changed(numbers, i) : [];
+      assert.ok(here.every((at) => at >= range.from && at < range.to));
+      assert.ok(!before || here.length > 0.9 * (range.to - range.from), `${here.length} of ${JSON.stringify(range)}`);
+    }
+    before = state.map((numbers) => numbers.slice());
+    parts.push(range);
+  };
+  await train(4, { steps: 2, learningRate: 0.01, stepped });
+  const ends = parts.slice(0, 4).map(({ to }) => to);
+  assert.deepEqual(
+    parts.slice(0, 4).map(({ from }) => from),
+    [0, ...ends.slice(0, -1)],
+  );
+});
 
 test("updates that bfloat16 would lose add up: graphs read other weights in the end", async () => {
   const rounded = (data: Float32Array) => fromStored("BF16", toStored("BF16", data).buffer as ArrayBuffer);

@@ -22,6 +22,10 @@ export interface VllmOptions {
   slots: number;
   /** The device on which vLLM computes. */
   device: Backend["device"];
+  /** Default `ANSWER_SECONDS`. */
+  answerSeconds?: number;
+  /** is told one line about each fault that ends no request */
+  onFault: (line: string) => void;
 }
 
 /** Prefix of the names of adapters and of full weights. */
@@ -32,7 +36,7 @@ const LOADING = `${PREFIX}loading`;
 const LEAST_LOG_PROB = -9999;
 /** Any token that no model is certain of. */
 const ONLY_TOKEN = 7;
-/** Seconds that vLLM may take to load an adapter or to say which models it has. */
+/** Seconds that vLLM may take to load or unload an adapter, or to say which models it has. */
 const ANSWER_SECONDS = 120;
 /** Seconds that vLLM may take to read full weights. */
 const RELOAD_SECONDS = 900;
@@ -58,8 +62,9 @@ export class VllmBackend implements Backend {
   readonly slots: number;
   readonly failure = undefined;
   readonly #o: VllmOptions;
-  /** The newest last. */
-  #adapters: LoadedAdapter[] = [];
+  #newest: LoadedAdapter | undefined;
+  /** Adapters that vLLM has, or may have, beside the newest. */
+  #older: LoadedAdapter[] = [];
   /** Name of the full weights that vLLM has in place of its base model's; undefined: none, or adapters. */
   #whole: string | undefined;
   readonly #running = new Set<Promise<void>>();
@@ -73,8 +78,7 @@ export class VllmBackend implements Backend {
   /** @throws GeneratorError `failed` unless vLLM answers and has the model */
   static async connect(options: VllmOptions): Promise<VllmBackend> {
     const backend = new VllmBackend(options);
-    const { data = [] } = JSON.parse(await backend.#call("/v1/models")) as { data?: { id: string }[] };
-    const names = data.map(({ id }) => id);
+    const names = await backend.#models();
     // adapters of a sidecar that ended before
     for (const name of names.filter((id) => id.startsWith(PREFIX)))
       await backend.#call("/v1/unload_lora_adapter", { lora_name: name });
@@ -89,9 +93,8 @@ export class VllmBackend implements Backend {
   async #checkLogProbs(): Promise<void> {
     const sampling = { seed: 1, temperature: 1, topP: 1, maxTokens: 1, stopTokens: [] };
     const row = { id: "", prompt: [1, 2, 3], ...sampling };
-    const signal = AbortSignal.timeout(ANSWER_SECONDS * 1000);
     const only = { allowed_token_ids: [ONLY_TOKEN] };
-    const [logProb] = rowOf(row, await this.#complete(this.#o.modelName, row, signal, only)).logProbs;
+    const [logProb] = rowOf(row, await this.#complete(this.#o.modelName, row, undefined, only)).logProbs;
     if (logProb! > -0.01) return;
     const found = `the only token that is allowed has log-prob ${logProb}, not 0`;
     throw new GeneratorError("failed", `${found}: start vLLM with --logprobs-mode processed_logprobs`);
@@ -100,9 +103,7 @@ export class VllmBackend implements Backend {
   /** Returns whether vLLM still has the newest weights; a vLLM that was restarted has lost them. */
   async hasWeights(): Promise<boolean> {
     if (this.#whole !== undefined) return (await this.#weightVersion()) === this.#whole;
-    const { data = [] } = JSON.parse(await this.#call("/v1/models")) as { data?: { id: string }[] };
-    const newest = this.#adapters.at(-1)?.name;
-    return data.some(({ id }) => id === newest);
+    return this.#newest !== undefined && (await this.#models()).includes(this.#newest.name);
   }
 
   async load(folder: string, { policyVersion, digest, kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
@@ -120,15 +121,23 @@ export class VllmBackend implements Backend {
 
   /** Each version has a name of its own: vLLM's prefix cache goes by the name, and would mix two versions under one. */
   async #loadAdapter(name: string, own: string): Promise<void> {
-    if ((await this.#weightVersion())?.startsWith(PREFIX))
-      throw new GeneratorError("request", "vLLM has full weights in place of its base model's: start it again");
-    const isThere = this.#adapters.at(-1)?.name === name && (await this.hasWeights());
-    if (isThere) return;
-    await this.#call("/v1/load_lora_adapter", { lora_name: name, lora_path: own });
-    this.#adapters = this.#adapters.filter((each) => each.name !== name);
-    const replaced = this.#adapters.at(-1);
-    this.#adapters.push({ name, folder: own, rows: 0 });
-    if (replaced) await this.#unloadIfUnused(replaced);
+    const known = [this.#newest, ...this.#older].find((each) => each?.name === name);
+    const adapter = known ?? { name, folder: own, rows: 0 };
+    try {
+      if ((await this.#weightVersion())?.startsWith(PREFIX))
+        throw new GeneratorError("request", "vLLM has full weights in place of its base model's: start it again");
+      // vLLM has it if it is loaded again, or if it answered too late before
+      if (!(await this.#models()).includes(name))
+        await this.#call("/v1/load_lora_adapter", { lora_name: name, lora_path: own });
+      if (this.#newest && this.#newest !== adapter) this.#older.push(this.#newest);
+      this.#older = this.#older.filter((each) => each !== adapter);
+      this.#newest = adapter;
+    } catch (cause) {
+      if (!known) this.#older.push(adapter);
+      throw cause;
+    } finally {
+      await this.#unloadUnused();
+    }
   }
 
   /**
@@ -149,7 +158,7 @@ export class VllmBackend implements Backend {
     this.#whole = undefined;
     await this.#call("/update_weight_version", { new_version: LOADING });
     const reload = { method: "reload_weights", kwargs: { weights_path: own } };
-    await this.#call("/collective_rpc", reload, AbortSignal.timeout(RELOAD_SECONDS * 1000));
+    await this.#call("/collective_rpc", reload, { seconds: RELOAD_SECONDS });
     const { success } = JSON.parse(await this.#call("/reset_prefix_cache?reset_running_requests=true", {}));
     if (success !== true) throw new GeneratorError("failed", "vLLM did not reset its prefix cache");
     await this.#call("/update_weight_version", { new_version: name });
@@ -169,14 +178,14 @@ export class VllmBackend implements Backend {
   }
 
   async #adapted(rows: readonly RowRequest[], signal: AbortSignal, onRow: (row: Row) => void): Promise<void> {
-    const adapter = this.#adapters.at(-1);
+    const adapter = this.#newest;
     if (!adapter) throw new Error("rows came before weights");
     adapter.rows += rows.length;
     try {
       await this.#write(adapter.name, rows, signal, onRow);
     } finally {
       adapter.rows -= rows.length;
-      await this.#unloadIfUnused(adapter);
+      void this.#unloadUnused();
     }
   }
 
@@ -201,22 +210,39 @@ export class VllmBackend implements Backend {
 
   async close(): Promise<void> {}
 
-  async #complete(model: string, row: RowRequest, signal: AbortSignal, more: object = {}): Promise<Completion> {
+  async #complete(model: string, row: RowRequest, signal?: AbortSignal, more: object = {}): Promise<Completion> {
     const { prompt, seed, temperature, topP, maxTokens, stopTokens } = row;
     // vLLM's log-probs are then those of the tokens that top-p leaves, which the learner's are not
     if (topP !== 1) throw new GeneratorError("request", `topP is ${topP}: with vLLM model.topP must be 1`);
     const sampling = { seed, temperature, top_p: 1, max_tokens: maxTokens, stop_token_ids: stopTokens };
     const output = { logprobs: 0, return_token_ids: true, skip_special_tokens: false };
     return JSON.parse(
-      await this.#call("/v1/completions", { model, prompt, ...sampling, ...output, ...more }, signal),
+      await this.#call("/v1/completions", { model, prompt, ...sampling, ...output, ...more }, { signal }),
     ) as Completion;
   }
 
-  async #unloadIfUnused(adapter: LoadedAdapter): Promise<void> {
-    if (adapter.rows > 0 || adapter === this.#adapters.at(-1) || !this.#adapters.includes(adapter)) return;
-    this.#adapters = this.#adapters.filter((each) => each !== adapter);
-    await this.#call("/v1/unload_lora_adapter", { lora_name: adapter.name });
-    await rm(adapter.folder, { recursive: true, force: true });
+  /** Unloads older adapters that generate no row. An adapter that vLLM does not unload now is unloaded at the next occasion. */
+  async #unloadUnused(): Promise<void> {
+    const unused = this.#older.filter(({ rows }) => rows === 0);
+    this.#older = this.#older.filter((each) => !unused.includes(each));
+    for (const adapter of unused)
+      await this.#unload(adapter).catch((cause: Error) => {
+        this.#older.push(adapter);
+        this.#o.onFault(`adapter ${adapter.name} is still loaded: ${cause.message}`);
+      });
+  }
+
+  async #unload({ name, folder }: LoadedAdapter): Promise<void> {
+    const path = "/v1/unload_lora_adapter";
+    const { status, text } = await this.#ask(path, { lora_name: name });
+    if (status !== 200 && status !== 404) throw refusal(status, path, text); // 404: it has no such adapter
+    await rm(folder, { recursive: true, force: true });
+  }
+
+  /** Returns the names of the base model and of the adapters that vLLM has. */
+  async #models(): Promise<string[]> {
+    const { data = [] } = JSON.parse(await this.#call("/v1/models")) as { data?: { id: string }[] };
+    return data.map(({ id }) => id);
   }
 
   /** Returns "default", or what was said last; undefined: this vLLM has no such endpoint. */
@@ -227,21 +253,27 @@ export class VllmBackend implements Backend {
     throw refusal(status, "/weight_info", text);
   }
 
-  /** Returns the body of the answer. @param signal of a request that may take as long as a row does */
-  async #call(path: string, body?: object, signal?: AbortSignal): Promise<string> {
-    const { status, text } = await this.#ask(path, body, signal);
+  /** Returns the body of the answer. */
+  async #call(path: string, body?: object, limit?: Limit): Promise<string> {
+    const { status, text } = await this.#ask(path, body, limit);
     if (status === 200) return text;
     throw refusal(status, path, text);
   }
 
-  async #ask(path: string, body?: object, signal = AbortSignal.timeout(ANSWER_SECONDS * 1000)) {
-    const { url } = this.#o;
-    return callJson(new URL(path, url), { body, signal }).catch((cause: Error) => {
-      signal.throwIfAborted();
-      throw new GeneratorError("failed", `vLLM at ${url} does not answer: ${cause.message}`, { cause });
+  async #ask(path: string, body?: object, limit: Limit = {}) {
+    const { url, answerSeconds = ANSWER_SECONDS } = this.#o;
+    const { signal, seconds = answerSeconds } = limit;
+    const end = signal ?? AbortSignal.timeout(seconds * 1000);
+    return callJson(new URL(path, url), { body, signal: end }).catch((cause: Error) => {
+      signal?.throwIfAborted();
+      const problem = end.aborted ? `it took more than ${seconds} s for ${path}` : cause.message;
+      throw new GeneratorError("failed", `vLLM at ${url} does not answer: ${problem}`, { cause });
     });
   }
 }
+
+/** Ends a request: a signal, of a row that may take long, or a number of seconds. */
+type Limit = { signal?: AbortSignal | undefined; seconds?: number };
 
 /** Whether the output layer is the embedding. On a CPU vLLM has a packed copy of it, which `reload_weights` leaves as it was. */
 async function isTied(folder: string): Promise<boolean> {

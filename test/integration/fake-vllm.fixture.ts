@@ -5,7 +5,14 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { FROZEN, type RunningEngine, readAdapter, readConfig, startEngine } from "../../learner/engine/index.ts";
+import {
+  type AdapterOptions,
+  FROZEN,
+  type RunningEngine,
+  readAdapter,
+  readConfig,
+  startEngine,
+} from "../../learner/engine/index.ts";
 
 interface Completion {
   model: string;
@@ -20,9 +27,12 @@ interface Completion {
   allowed_token_ids?: number[];
 }
 
+type Adapter = { options: AdapterOptions; engine?: Promise<RunningEngine> };
+
 export class FakeVllm {
   readonly #model: string;
-  readonly #adapters = new Map<string, RunningEngine>();
+  /** Each has an engine from its first row on. */
+  readonly #adapters = new Map<string, Adapter>();
   #base: Promise<RunningEngine> | undefined;
   #weightVersion = "default";
   #running = 0;
@@ -34,6 +44,10 @@ export class FakeVllm {
   resets = true;
   /** What a client must not do to weights and cache. */
   readonly misuse: string[] = [];
+  /** A path that it answers with status 500. */
+  failing = "";
+  /** A path whose requests it serves and never answers. */
+  silent = "";
   /** Behaves like vLLM's default `--logprobs-mode raw_logprobs`. */
   rawLogProbs = false;
   readonly #server = createServer((request, response) => void this.#respond(request, response));
@@ -51,7 +65,7 @@ export class FakeVllm {
 
   /** Has only the base model, as after a restart. */
   async forget(): Promise<void> {
-    for (const engine of this.#adapters.values()) await engine.close();
+    for (const { engine } of this.#adapters.values()) await (await engine)?.close();
     this.#adapters.clear();
     await (await this.#base)?.close();
     this.#base = undefined;
@@ -72,10 +86,12 @@ export class FakeVllm {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const path = request.url!;
-    const answer = (status: number, body: object | string) =>
-      response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
+    const answer = (status: number, body: object | string) => {
+      if (path !== this.silent) response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
+    };
     const refuse = (code: number, message: string, type: string) =>
       answer(code, { error: { message, type, param: null, code } });
+    if (path === this.failing) return void refuse(500, "it fails", "InternalServerError");
     if (path === "/v1/models")
       return void answer(200, {
         object: "list",
@@ -105,25 +121,22 @@ export class FakeVllm {
         return void refuse(400, `The lora adapter '${name}' has already been loaded.`, "InvalidUserInput");
       const folder = body.lora_path as string;
       const { lora } = readAdapter(folder, readConfig(this.#model));
-      const engine = await startEngine({
-        model: this.#model,
-        threads: 1,
-        slots: 4,
-        positions: 512,
-        adapter: { ...lora, seed: 0, folder },
-      });
-      this.#adapters.set(name, engine);
+      this.#adapters.set(name, { options: { ...lora, seed: 0, folder } });
       return void answer(200, `Success: LoRA adapter '${name}' added successfully.`);
     }
     if (path === "/v1/unload_lora_adapter") {
-      const engine = this.#adapters.get(name);
+      const adapter = this.#adapters.get(name);
+      if (!adapter) return void refuse(404, `The lora adapter '${name}' cannot be found.`, "NotFoundError");
       this.#adapters.delete(name);
-      await engine?.close();
+      await (await adapter.engine)?.close();
       return void answer(200, `Success: LoRA adapter '${name}' removed successfully.`);
     }
     const asked = body as unknown as Completion;
-    const engine = asked.model === "policy" ? await this.#baseModel() : this.#adapters.get(asked.model);
-    if (!engine) return void refuse(404, `The model \`${asked.model}\` does not exist.`, "NotFoundError");
+    const adapter = this.#adapters.get(asked.model);
+    if (!adapter && asked.model !== "policy")
+      return void refuse(404, `The model \`${asked.model}\` does not exist.`, "NotFoundError");
+    if (adapter) adapter.engine ??= this.#start(adapter.options);
+    const engine = await (adapter?.engine ?? this.#baseModel());
     const { seed, temperature, top_p: topP, max_tokens: maxNewTokens, stop_token_ids: eosIds } = asked;
     const how = { seeds: [seed], temperature, topP, maxNewTokens, eosIds };
     if (this.cacheIsStale) this.misuse.push("a row may have keys and values of the weights before");
@@ -151,8 +164,11 @@ export class FakeVllm {
   }
 
   async #baseModel(): Promise<RunningEngine> {
-    const adapter = this.devMode ? undefined : FROZEN;
-    this.#base ??= startEngine({ model: this.#model, threads: 1, slots: 4, positions: 512, adapter });
+    this.#base ??= this.#start(this.devMode ? undefined : FROZEN);
     return this.#base;
+  }
+
+  #start(adapter: AdapterOptions | undefined): Promise<RunningEngine> {
+    return startEngine({ model: this.#model, threads: 1, slots: 4, positions: 512, adapter });
   }
 }

@@ -3,23 +3,32 @@
  * (learner/generators/README.md says how to start it).
  */
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
+import { VllmBackend, type VllmOptions } from "../../learner/generators/vllm-backend.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
 import { FakeVllm } from "./fake-vllm.fixture.ts";
-import { alone, folder, learner, POLICY, serve, tls, train, Writing, written } from "./generators.fixture.ts";
+import { alone, folder, LORA, learner, POLICY, serve, tls, train, Writing, written } from "./generators.fixture.ts";
 
 const fake = new FakeVllm(POLICY);
 after(() => fake.close());
 
 async function sidecar(vllm: string, device = "cpu") {
-  const adapters = mkdtempSync(join(folder, "adapters-"));
-  const how = ["--vllm", vllm, "--adapter-folder", adapters, "--model-name", "policy", "--device", device];
-  return { adapters, ...(await serve(...how)) };
+  const parent = mkdtempSync(join(folder, "adapters-"));
+  const adapters = join(parent, `longrun-${new URL(vllm).host.replace(":", "-")}`);
+  const left = join(adapters, "longrun-7-0123456789ab"); // by a sidecar that was killed
+  mkdirSync(left, { recursive: true });
+  const other = join(parent, "longrun-127.0.0.1-1"); // of the sidecar of another vLLM
+  mkdirSync(other);
+  const how = ["--vllm", vllm, "--adapter-folder", parent, "--model-name", "policy", "--device", device];
+  const served = await serve(...how);
+  assert.deepEqual([existsSync(left), existsSync(other)], [false, true]);
+  return { adapters, ...served };
 }
 
 test("every version is an adapter of its own name, the one before is unloaded, and rows are token ids with their log-probs", async () => {
@@ -80,11 +89,7 @@ test("full weights replace the base model's when no row runs, and count when the
   const second = written(await writing.samples(1));
   assert.deepEqual([first, second], await alone("full"));
   assert.deepEqual(vllm.misuse, []);
-  assert.deepEqual(
-    readdirSync(adapters).filter((name) => !/^longrun-generator-/.test(name)),
-    [],
-    "files are removed",
-  );
+  assert.deepEqual(readdirSync(adapters), [], "files are removed");
 
   await vllm.forget();
   assert.equal(written(await writing.samples(1, 4)).length, 16, "vLLM was started again: it gets the weights again");
@@ -119,6 +124,87 @@ test("a vLLM whose log-probs ignore the temperature is refused at the start", as
   vllm.rawLogProbs = true;
   const url = await vllm.listen();
   await assert.rejects(sidecar(url), /status 1: .*start vLLM with --logprobs-mode processed_logprobs/s);
+});
+
+describe("a vLLM that fails to load or unload an adapter", () => {
+  const LOAD = "/v1/load_lora_adapter";
+  const UNLOAD = "/v1/unload_lora_adapter";
+  const row = { id: "a", prompt: [1, 2, 3], seed: 1, temperature: 1, topP: 1, maxTokens: 40, stopTokens: [] };
+  const forever = new AbortController().signal;
+
+  async function backendOf() {
+    const vllm = new FakeVllm(POLICY);
+    after(() => vllm.close());
+    const url = await vllm.listen();
+    const [adapterFolder, saved] = ["adapters-", "saved-"].map((name) => mkdtempSync(join(folder, name)));
+    const engine = await startEngine({ model: POLICY, threads: 1, adapter: LORA });
+    await engine.savePolicy(saved!);
+    await engine.close();
+    const faults: string[] = [];
+    const options: VllmOptions = {
+      ...{ url, adapterFolder: adapterFolder!, modelName: "policy", slots: 4, device: "cpu" },
+      onFault: (line) => void faults.push(line),
+    };
+    const backend = await VllmBackend.connect(options);
+    const load = async (policyVersion: number) => {
+      const brought = join(mkdtempSync(join(folder, "brought-")), "weights");
+      cpSync(saved!, brought, { recursive: true });
+      await backend.load(brought, { policyVersion, digest: String(policyVersion).repeat(64), kind: "adapter" });
+    };
+    return { vllm, url, backend, options, faults, load, files: () => readdirSync(adapterFolder!).sort() };
+  }
+
+  for (const [what, change, message] of [
+    ["answers 500", { failing: LOAD }, /^vLLM answered 500 to \/v1\/load_lora_adapter: .*it fails/],
+    ["does not answer", { silent: LOAD }, /^vLLM at URL does not answer: it took more than 3 s for \/v1\/load_lora/],
+  ] as const)
+    test(`a load that ${what} leaves neither files nor an adapter, the reason is said, and the next one succeeds`, async () => {
+      const { vllm, url, backend, options, load, files } = await backendOf();
+      await load(0);
+      Object.assign(vllm, change);
+      if ("silent" in change) options.answerSeconds = 3;
+      await assert.rejects(load(1), (cause: Error) => {
+        assert.match(cause.message.replace(url, "URL"), message);
+        return true;
+      });
+      assert.deepEqual([vllm.loaded, files()], [["longrun-0-000000000000"], ["longrun-0-000000000000"]]);
+      Object.assign(vllm, { failing: "", silent: "" });
+      await load(1);
+      assert.deepEqual([vllm.loaded, files()], [["longrun-1-111111111111"], ["longrun-1-111111111111"]]);
+      assert.equal(await backend.hasWeights(), true);
+    });
+
+  test("an unload that fails fails neither the new weights nor a row, and is tried again", async () => {
+    const { vllm, backend, faults, load, files } = await backendOf();
+    await load(0);
+    vllm.failing = UNLOAD;
+    const rows: string[] = [];
+    const writing = backend.generate([row], forever, ({ id }) => void rows.push(id));
+    await load(1);
+    await writing;
+    await backend.generate([{ ...row, id: "b" }], forever, ({ id }) => void rows.push(id));
+    assert.deepEqual([rows, await backend.hasWeights()], [["a", "b"], true]);
+    assert.match(
+      faults.join("\n"),
+      /^adapter longrun-0-000000000000 is still loaded: vLLM answered 500 to \/v1\/unload/,
+    );
+    assert.equal(files().length, 2, "vLLM may read the files again while it has the adapter");
+    vllm.failing = "";
+    await load(2);
+    assert.deepEqual([vllm.loaded, files()], [["longrun-2-222222222222"], ["longrun-2-222222222222"]]);
+  });
+
+  test("a version that vLLM still has is used again", async () => {
+    const { vllm, backend, load } = await backendOf();
+    await load(0);
+    const writing = backend.generate([{ ...row, maxTokens: 400 }], forever, () => {});
+    await load(1);
+    await load(0);
+    await writing;
+    assert.equal(await backend.hasWeights(), true);
+    await backend.generate([row], forever, () => {});
+    assert.deepEqual(vllm.loaded, ["longrun-0-000000000000"]);
+  });
 });
 
 for (const [kind, variable] of [
