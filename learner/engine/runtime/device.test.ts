@@ -18,7 +18,7 @@ import { probeDevice } from "./runtime.ts";
 
 const cuda = (id: number) => ({ kind: "cuda", id }) as const;
 
-test("devices by name", () => {
+test("a device's name gives the device; an unknown name is refused with the valid names", () => {
   const good: [text: string, first: string, all: string][] = [
     ["cpu", "cpu", "cpu"],
     ["CPU", "cpu", "cpu"],
@@ -56,7 +56,7 @@ const machine = (count: number, broken: readonly number[] = []) => {
   return { probe, probed };
 };
 
-test("auto and cuda take all GPUs that are there; auto leaves out those that do not work, as cuda does once a run has begun", async () => {
+test("auto and cuda take all GPUs; auto skips broken GPUs, and so does cuda once a run has begun", async () => {
   const gpu = { gpu: true };
   for (const wish of ["auto", "cuda"] as const) {
     const { probe, probed } = machine(3);
@@ -145,7 +145,7 @@ const FAULTS: [message: string, says: RegExp][] = [
   ["BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size 12", /memory is full/],
   ["libcudnn.so.9: undefined symbol: cudnnFoo", /does not fit this build/],
 ];
-test("different faults of a GPU get different messages", () => {
+test("each fault of a GPU has a message of its own", () => {
   for (const [message, says] of FAULTS) {
     const line = cudaFault(cuda(0), `/onnxruntime_src/a.cc:1 Fail(): ${message}\n more`) ?? "";
     assert.match(line, says);
