@@ -116,7 +116,7 @@ for (const level of ["namespaces", "landlock"])
       assert.equal(hello.isolationLevel, level);
       assert.match(hello.versions.numpy, /^2\./);
       assert.equal(hello.packages.numpy, hello.versions.numpy);
-      assert.ok(hello.packages["scikit-learn"], "also what is not imported");
+      assert.ok(hello.packages["scikit-learn"], "packages that were not imported are listed as well");
       await learner.next("ready");
       const first = learner.lease("e1", {
         task: "small",

@@ -31,7 +31,11 @@ const PAPER =
 test("the Paper set has the packages that the paper's prompt names", () => {
   assert.equal(PACKAGES.Paper.join(" "), PAPER);
   for (const [name, version] of Object.entries(versions.Basic["3.11"]))
-    assert.equal({ scipy: version, ...versions.Paper["3.11"] }[name], version, "what works in one works in the other");
+    assert.equal(
+      { scipy: version, ...versions.Paper["3.11"] }[name],
+      version,
+      "the Basic set and the Paper set have the same versions",
+    );
 });
 
 for (const set of SETS)

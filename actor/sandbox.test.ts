@@ -177,7 +177,7 @@ describe("messages of a zygote", () => {
       return { duration: result.durationSeconds, since: (performance.now() - before) / 1000 };
     };
     const none = await durationOf(0);
-    assert.ok(none.duration < 0.1, `${none.duration}: start and end came together`);
+    assert.ok(none.duration < 0.1, `${none.duration}: start and end arrive together`);
     const counted = await durationOf(0.3);
     assert.equal(counted.duration, 0.3);
     const lie = await durationOf(1000);

@@ -203,7 +203,7 @@ test("a bfloat16 graph reads copies of the newest matrices, and micro-batches ad
   for (const { name, shape } of shapes) {
     const matrix = isMultiplied(name);
     const weight = matrix ? g.input(HALF_PREFIX + name, "bfloat16", shape) : g.input(name, "float32", shape);
-    // what a graph says of its gradients: those of matrices are of this micro-batch alone
+    // a graph marks its gradients; matrix gradients are of this micro-batch alone
     if (matrix) g.output(HALF_GRADIENT_PREFIX + name, weight);
     else g.output(GRADIENT_PREFIX + name, add(g.input(SUM_PREFIX + name, "float32", shape), weight));
     if (matrix) g.output(`seen ${name}`, cast(weight, "float32"));

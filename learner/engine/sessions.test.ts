@@ -96,7 +96,7 @@ test("Auto checkpoints the micro-batches that would need more than the available
   // 4 bytes x some 100 values x 16 wide x tokens
   assert.deepEqual(await chosen({ activationBytes: 250_000 }, [4, 32, 5, 30]), [0, 1, 0, 1]);
   assert.deepEqual(await chosen({ activationBytes: 1 }, [4, 32]), [0, 0]);
-  assert.deepEqual(await chosen({}, [4, 32]), [0, 0], "half of what is free");
+  assert.deepEqual(await chosen({}, [4, 32]), [0, 0], "half of the free memory");
   assert.deepEqual(await chosen({ activationBytes: 1, activationCheckpointing: "Never" }, [4, 32]), [0, 0]);
 });
 
@@ -124,7 +124,7 @@ test("a bfloat16 graph has bfloat16 products; norms, logits and sums over layers
         const others = exact.flatMap(({ outputs: [y] }) => (y!.shape.at(-1) === 1 ? [] : [String(y!.shape)]));
         const ofLogits = [`response,${CONFIG.vocabSize}`, `response,${CONFIG.hiddenSize}`];
         const ofWeight = name === "full" ? [`${CONFIG.vocabSize},${CONFIG.hiddenSize}`] : [];
-        // where the output layer is the embedding, its gradient is there as a product and added to the sum
+        // if the output layer is the embedding, its gradient is a product that is added to the sum
         assert.deepEqual(new Set(others), new Set([...ofLogits, ...ofWeight]), name);
         for (const { type, outputs } of graph.nodes)
           if (/LayerNormalization|Sigmoid|QuickGelu|RotaryEmbedding/.test(type))

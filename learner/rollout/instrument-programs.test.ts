@@ -12,7 +12,7 @@ const FOLDER = new URL("../../test/fixtures/instrument/", import.meta.url);
 const placed = /^(\s*)>>> ([a-z ]+?)(?: = (\w+))?$/;
 
 for (const file of readdirSync(FOLDER).sort())
-  describe(`Syntax: ${file}`, () => {
+  describe(`Syntax instruments the programs of ${file}`, () => {
     const [, ...sections] = `\n${readFileSync(new URL(file, FOLDER), "utf8")}`.split("\n==== ");
     for (const section of sections) {
       const [name, ...lines] = section.replace(/\n$/, "").split("\n");

@@ -333,7 +333,7 @@ model = train_model(X, y)
 `,
 };
 
-test("markers go where a milestone is complete", async (t) => {
+test("a marker follows each completed milestone", async (t) => {
   for (const [name, marked] of Object.entries(cases))
     await t.test(name, () => {
       const { program, expected, markers } = cut(marked);
@@ -348,7 +348,7 @@ test("markers go where a milestone is complete", async (t) => {
 const small = ["import pandas as pd", 'df = pd.read_csv("input/train.csv")', "if True:", "\tm = Ridge()"];
 const smallMarked = [small[0], shown("imported packages"), small[1], shown("loaded data"), small[2], small[3]];
 
-test("line ends, byte order mark and final line break stay as they are", async (t) => {
+test("line ends, the byte order mark and the final line break are kept", async (t) => {
   const markedEnd = `\t${shown("defined model")}`;
   for (const lineBreak of ["\n", "\r\n", "\r"])
     for (const mark of ["", "\uFEFF"])
@@ -359,14 +359,14 @@ test("line ends, byte order mark and final line break stay as they are", async (
         });
 });
 
-test("mixed line ends: an inserted line ends as the line before it", () => {
+test("an inserted line ends as the line before it, also with mixed line ends", () => {
   assert.equal(
     instrument('import a\r\ndf = pd.read_csv("t")\nx = 1\r\n').program,
     `import a\r\n${shown("imported packages")}\r\ndf = pd.read_csv("t")\n${shown("loaded data")}\nx = 1\r\n`,
   );
 });
 
-test("programs that are left as they are", async (t) => {
+test("some programs are left as they are", async (t) => {
   const left: Record<string, string> = {
     empty: "",
     "a comment": "# nothing",
@@ -385,7 +385,9 @@ test("programs that are left as they are", async (t) => {
     await t.test(name, () =>
       assert.deepEqual(instrument(program), { program, markers: [], instrumenter: "None", verificationFailures: 0 }),
     );
-  await t.test("instrumenter None", () => assert.equal(instrument("import os\n", "None").program, "import os\n"));
+  await t.test("the instrumenter None leaves every program", () =>
+    assert.equal(instrument("import os\n", "None").program, "import os\n"),
+  );
 });
 
 test("markers reach the builtin print where the program binds the name", async (t) => {
@@ -400,7 +402,7 @@ test("markers reach the builtin print where the program binds the name", async (
     await t.test(binding, () =>
       assert.ok(instrument(`import os\n${binding}\n`).program.includes(safe.split("\n")[1]!)),
     );
-  await t.test("calls alone", () =>
+  await t.test("a call of print is no binding", () =>
     assert.equal(
       instrument('import os\nprint ("a")\n').program,
       `import os\n${shown("imported packages")}\nprint ("a")\n`,
@@ -416,7 +418,7 @@ test("only an instrumented program gets the nonce", () => {
   assert.equal(withNonce(instrument(forging), nonce), forging);
 });
 
-test("verification", async (t) => {
+test("verification accepts inserted markers alone", async (t) => {
   const original = 'import os\nx = """\n"""\nif x:\n    y = 1\nelse:\n    y = 2';
   const good = shown("imported packages");
   const table: [string, string, Marker[] | undefined][] = [
@@ -443,7 +445,7 @@ test("verification", async (t) => {
   ];
   for (const [name, instrumented, expected] of table)
     await t.test(name, () => assert.deepEqual(verifyInstrumented(original, instrumented), expected));
-  await t.test("the original holds the placeholder", () => assert.equal(verifyInstrumented(good, good), undefined));
+  await t.test("the original has the placeholder", () => assert.equal(verifyInstrumented(good, good), undefined));
 });
 
 test("a program takes less than 5 ms of processor time", () => {

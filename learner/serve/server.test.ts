@@ -98,7 +98,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   assert.fail("it did not happen in 10 seconds");
 }
 
-test("a completion, whole", async () => {
+test("a completion has text, log-probs, the reason of its end and the usage", async () => {
   const { post } = await started();
   const { id, created, ...rest } = (await (await post({ max_tokens: 3, logprobs: 1 })).json()) as Record<
     string,
@@ -125,7 +125,7 @@ test("a completion, whole", async () => {
   });
 });
 
-test("several prompts and n: choices prompt by prompt", async () => {
+test("several prompts with n choices are answered prompt by prompt", async () => {
   const { post, metric } = await started();
   const answer = (await (await post({ prompt: ["a", "b"], n: 2, max_tokens: 1 })).json()) as {
     choices: { index: number; text: string }[];
@@ -139,7 +139,7 @@ test("several prompts and n: choices prompt by prompt", async () => {
   assert.equal(await metric('longrun_serve_choices_total{end="length"}'), 4);
 });
 
-test("a stream: a chunk a token, then the usage, then [DONE]", async () => {
+test("a stream has a chunk for each token, then the usage, then [DONE]", async () => {
   const { post } = await started();
   const text = await (await post({ max_tokens: 3, stream: true, stream_options: { include_usage: true } })).text();
   const events = text.split("\n\n").filter(Boolean);
@@ -161,7 +161,7 @@ test("a stream: a chunk a token, then the usage, then [DONE]", async () => {
   assert.deepEqual(chunks[0].usage, null);
 });
 
-test("a stop word ends the row in the engine, and is in neither text nor stream", async () => {
+test("a stop word ends the row in the engine and appears neither in a text nor in a stream", async () => {
   const engine = new FakeEngine(1, 5);
   const { post, metric } = await started({}, engine);
   const { choices, usage } = (await (await post({ max_tokens: 500, stop: [" as"] })).json()) as {
@@ -208,7 +208,7 @@ function askWithoutReading(port: number, stream: boolean) {
   return socket;
 }
 
-test("no part of a request stays in memory, whether its client hangs up or not", async () => {
+test("no part of a request stays in memory, also if its client hangs up", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const engine = new FakeEngine(1);
@@ -271,7 +271,7 @@ test("a client that does not read its whole answer is disconnected", async () =>
   socket.destroy();
 });
 
-test("429 with Retry-After where as many choices wait as may", async () => {
+test("a request gets 429 with Retry-After if too many choices wait", async () => {
   const engine = new FakeEngine(5);
   const { post, url } = await started({ slots: 2, maxWaiting: 1 }, engine);
   const gone = new AbortController();
@@ -297,12 +297,12 @@ describe("keys", async () => {
     ["wrong", "Bearer secres", 401],
     ["longer", "Bearer secrets", 401],
     ["empty", "Bearer ", 401],
-    ["of another scheme", "Basic secret", 401],
+    ["in another scheme", "Basic secret", 401],
     ["right", "Bearer secret", 200],
     ["right, in lower case", "bearer secret", 200],
   ];
   for (const [name, authorization, status] of CASES)
-    test(name, async () => {
+    test(`a key that is ${name} gets ${status}`, async () => {
       const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
       const response = await post({ max_tokens: 1 }, headers);
       assert.equal(response.status, status);
@@ -312,13 +312,13 @@ describe("keys", async () => {
       assert.deepEqual([type, code], ["invalid_request_error", "invalid_api_key"]);
       assert.doesNotMatch(message, /secre/);
     });
-  test("health and metrics need none", async () => {
+  test("health and metrics need no key", async () => {
     assert.equal((await fetch(`${url}/health`)).status, 200);
     assert.equal((await fetch(`${url}/metrics`)).status, 200);
   });
 });
 
-test("models", async () => {
+test("the API lists its one model", async () => {
   const { url } = await started();
   const shown = { id: "tiny", object: "model", created: 7, owned_by: "longrun", max_model_len: 1000 };
   assert.deepEqual(await (await fetch(`${url}/v1/models`)).json(), { object: "list", data: [shown] });
@@ -327,7 +327,7 @@ test("models", async () => {
   assert.deepEqual([status, code], [404, "model_not_found"]);
 });
 
-test("what is no request of the API", async () => {
+test("a request to another path, or with another method, type or model, is refused", async () => {
   const { url, post, faults } = await started();
   assert.equal((await errorOf(await fetch(`${url}/v1/embeddings`))).status, 404);
   const wrongMethod = await fetch(`${url}/v1/completions`);
@@ -343,7 +343,7 @@ test("what is no request of the API", async () => {
   assert.deepEqual(faults, []);
 });
 
-test("413 for a body over the limit, also where its length was not said", async () => {
+test("a body over the limit gets 413, also if its length is unknown", async () => {
   const { url, post } = await started({ limits: { bodyBytes: 1000 } });
   const { status, message } = await errorOf(await post({ prompt: "x".repeat(2000) }));
   assert.equal(status, 413);
@@ -360,7 +360,7 @@ test("413 for a body over the limit, also where its length was not said", async 
   assert.equal((await post({ max_tokens: 1 })).status, 200);
 });
 
-test("a page elsewhere cannot use a server without a key by a name of its own", async () => {
+test("a web page cannot reach a server without a key through a host name of its own", async () => {
   const { server } = await started();
   const ask = (host: string) =>
     new Promise<number>((resolve) => {
@@ -372,7 +372,7 @@ test("a page elsewhere cannot use a server without a key by a name of its own", 
   assert.deepEqual(await Promise.all(["evil.example", "localhost:1", "127.0.0.1"].map(ask)), [403, 200, 200]);
 });
 
-test("503 while the model is loaded", async () => {
+test("requests get 503 while the model loads", async () => {
   const { server, url, post } = await started({}, null);
   const health = await fetch(`${url}/health`);
   assert.deepEqual([health.status, await health.json()], [503, { status: "loading" }]);
@@ -382,7 +382,7 @@ test("503 while the model is loaded", async () => {
   assert.equal((await fetch(`${url}/health`)).status, 200);
 });
 
-test("the end: running requests finish, new ones are refused, and those that take too long are cut off", async () => {
+test("a server that ends finishes running requests, refuses new ones and cuts off slow ones", async () => {
   const engine = new FakeEngine(20);
   const { server, post, url } = await started({ limits: { drainSeconds: 1 } }, engine);
   const kept = new http.Agent({ keepAlive: true, maxSockets: 1 });
@@ -411,7 +411,7 @@ test("the end: running requests finish, new ones are refused, and those that tak
   servers.splice(servers.indexOf(server), 1);
 });
 
-test("the end does not wait for connections that clients keep open", async () => {
+test("a server that ends does not wait for connections that clients keep open", async () => {
   const engine = new FakeEngine(20);
   const { server, post } = await started({ limits: { drainSeconds: 60 } }, engine);
   const asked = post({ max_tokens: 20, stream: true });
@@ -425,7 +425,7 @@ test("the end does not wait for connections that clients keep open", async () =>
   servers.splice(servers.indexOf(server), 1);
 });
 
-test("a failing engine: 500, an event in a stream, one line without the prompt, and the owner is told", async () => {
+test("a failing engine gives 500, an event in a stream and one logged line without the prompt", async () => {
   const engine = new FakeEngine(2);
   const { url, post, faults, failures } = await started({}, engine);
   const stream = await post({ prompt: "my own words", max_tokens: 500, stream: true });

@@ -427,7 +427,7 @@ const step = fc
 
 after(closeActors);
 
-test("whatever actors send, the server lives, and the honest actor's work is its own", {
+test("the server survives any messages of hostile actors and keeps the honest actor's work", {
   timeout: (SECONDS + 120) * 1000,
 }, async () => {
   const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40, size: "max" }), async (steps) => {

@@ -59,7 +59,7 @@ test("a value in a GPU's arena writes over its input or takes the place of a dea
     k.input("w", "float32", ["rows", "more"]),
   );
   k.output("c", transpose(reshape(transpose(z, [1, 0]), [256, "more"]), [1, 0]));
-  // z, and beside it what was transposed for it, whose place the transpose of z has
+  // z, and beside it the transposed input, whose place the transpose of z takes
   assert.equal(arenaBytes(k, { rows: 4, more: 4 }), 8 * KB);
   assert.throws(() => arenaBytes(g, {}), { code: "shape" });
 });

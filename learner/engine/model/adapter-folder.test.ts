@@ -1,4 +1,4 @@
-/** Adapters whose weights cannot be used; those of other kinds are in ../lora.test.ts. */
+/** Tests adapters whose weights cannot be used; ../lora.test.ts has adapters of other kinds. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";

@@ -62,7 +62,7 @@ describe("a model folder", () => {
     const { dtype, torch_dtype, extra } = json(folder, "config.json");
     assert.deepEqual([dtype, torch_dtype, extra], ["float32", undefined, 1]);
     assert.ok(fs.existsSync(path.join(folder, "LICENSE")));
-    // Its weights are not those that were fetched.
+    // Its weights differ from the fetched weights.
     for (const name of ["pytorch_model.bin", "fetched.json"]) assert.ok(!fs.existsSync(path.join(folder, name)), name);
     writeModelFolder(folder, folder, config, weights); // in place
     assert.deepEqual(readModelFolder(folder).weights, weights);

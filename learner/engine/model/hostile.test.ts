@@ -62,7 +62,7 @@ function edit(folder: string, change: (header: Header) => unknown, file = WEIGHT
   fs.writeFileSync(path.join(folder, file), Buffer.concat([prefix, text, bytes.subarray(8 + length)]));
 }
 
-/** Lets the file be another length; what is new is zeros. */
+/** Changes the length of the file; new bytes are zeros. */
 function cut(folder: string, bytes: number): void {
   const file = path.join(folder, WEIGHTS);
   fs.truncateSync(file, fs.statSync(file).size + bytes);

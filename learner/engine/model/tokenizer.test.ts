@@ -157,7 +157,7 @@ describe("a tokenizer", () => {
   });
 });
 
-/** Folders with a tokenizer; of the real ones those that have been fetched. */
+/** Folders with a tokenizer; real tokenizers only if they have been fetched. */
 const folders: [name: string, folder: string | undefined][] = [
   ["words", path.join(FIXTURES, "words")],
   ["qwen2", path.join(FIXTURES, "qwen2")],

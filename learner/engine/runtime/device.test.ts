@@ -152,7 +152,7 @@ test("each fault of a GPU has a message of its own", () => {
     assert.doesNotMatch(line, /\n/);
   }
   assert.equal(cudaFault(cuda(0), "the graph has a cycle"), undefined);
-  // what ONNX Runtime 1.30 says, and the dynamic linker beside it
+  // the messages of ONNX Runtime 1.30 and of the dynamic linker
   const unloaded = "OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library";
   const linker = () => "libcudnn.so.9: cannot open shared object file";
   assert.match(cudaFault(cuda(0), unloaded, linker)!, /libcudnn\.so\.9 is not found; install CUDA 13 and cuDNN 9/);

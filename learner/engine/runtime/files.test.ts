@@ -40,7 +40,7 @@ test("a part of a file is on the device once for all sessions, as a whole and in
     );
   const [first, second] = [await session(whole), await session(piece)];
   assert.equal(files.bytes, 12);
-  fs.writeFileSync(file, new Uint8Array(20)); // what is on the device is what was read
+  fs.writeFileSync(file, new Uint8Array(20)); // the device keeps the bytes that were read
   assert.deepEqual([...(await first.run({ x: tensor(Float32Array.of(10)) })).y!.data], [11, 12, 13, 14, 15, 16]);
   assert.deepEqual([...(await second.run({ x: tensor(Float32Array.of(1, 10), [1, 2]) })).y!.data], [65]);
 
