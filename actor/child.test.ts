@@ -1,6 +1,6 @@
 /**
- * A child is made before its program is known, for the same task and scratch directory as the last program's. Each program must have its
- * own.
+ * The sandbox makes a child before it knows the program, for the task and the scratch directory of the last program. Each program must get
+ * its own task and scratch directory.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";

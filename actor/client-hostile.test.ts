@@ -82,10 +82,10 @@ describe("messages that make no sense", () => {
       { ack: { attempt, reason: "digest" } },
       { revoke: { attempt, reason: LONG } },
     ],
-    "a second welcome, and nothing at all": [{ welcome: { heartbeatSeconds: 1e-9, idleSeconds: 1e-9 } }, {}],
+    "with a second Welcome or with nothing": [{ welcome: { heartbeatSeconds: 1e-9, idleSeconds: 1e-9 } }, {}],
   };
   for (const [name, sent] of Object.entries(cases))
-    test(`${name}: the actor runs the next lease`, async () => {
+    test(`the actor runs the next lease after messages ${name}`, async () => {
       const { learner, client, executed, lines } = await setUp();
       await learner.next("ready");
       for (const message of sent) learner.send(message);

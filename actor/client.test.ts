@@ -81,7 +81,7 @@ describe("one execution", () => {
     assert.equal(learner.count("hello"), 1);
   });
 
-  test("hello, ready, lease, heartbeat, result in chunks, ready, ack", async () => {
+  test("an execution goes from Hello to the acknowledgement, and its submission is sent in chunks", async () => {
     const { learner, client, started } = await setUp({ pythonDigest: "abc", versions: { numpy: "2" } });
     const hello = await learner.next("hello");
     assert.deepEqual(
@@ -152,7 +152,7 @@ describe("one execution", () => {
     assert.equal(client.held, 0);
   });
 
-  test("submissions are sent one after the other; a submission that the learner has no room for is sent again later", async () => {
+  test("the actor sends one submission after the other, and later again those that the learner has no room for", async () => {
     const { learner, client, started } = await setUp({ random: () => 0 });
     await learner.next("ready");
     const [first, second] = [
@@ -266,7 +266,7 @@ describe("commands of the learner", () => {
     assert.equal(learner.count("result"), 0);
   });
 
-  test("a draining actor finishes its programs, hands them in, sends Drained and ends; it asks for no more leases", async () => {
+  test("a draining actor asks for no leases, finishes its programs, hands them in, sends Drained and ends", async () => {
     const { learner, ended, started } = await setUp();
     await learner.next("ready");
     const attempt = learner.lease("e1");
@@ -321,7 +321,7 @@ describe("commands of the learner", () => {
       await assert.rejects(ended, { code, message: /go away/ });
     });
 
-  test("an actor for one execution drains with its first lease and ends when that is handed in", async () => {
+  test("an actor for one execution drains with its first lease and ends when the result is handed in", async () => {
     const { learner, ended, started } = await setUp({ maxExecutions: 1 });
     assert.equal((await learner.next("ready")).freeSlots, 1, "of two slots");
     const attempt = learner.lease("e1");
@@ -397,7 +397,7 @@ describe("an actor that is asked to stop", () => {
     assert.deepEqual([attempt.execution, outcome, disrupted], ["e2", messages.Outcome.LOST, true]);
   });
 
-  test("a new learner is told of the stop as well", async () => {
+  test("an actor that stops tells the next learner of it as well", async () => {
     const { learner, client, started } = await setUp({ finishSeconds: 60 });
     await learner.next("ready");
     learner.lease("e1");
@@ -410,7 +410,7 @@ describe("an actor that is asked to stop", () => {
     assert.equal((await learner.next("ready", 3)).draining, true);
   });
 
-  test("a second signal gives back at once, and does not wait for a learner that is gone", async () => {
+  test("a second signal gives programs back at once and does not wait for a learner that is gone", async () => {
     const { learner, client, ended, started } = await setUp();
     await learner.next("ready");
     learner.lease("e1");

@@ -45,7 +45,7 @@ while True:
     }
   });
 
-  test("a container too small for programs says so", async (context) => {
+  test("a sandbox in a container that is too small for programs is refused with the setting to raise", async (context) => {
     const small = memoryGroup(80 << 20);
     if (!small) return context.skip("no control group can be made");
     const sidecar = new Sidecar({ environment, warm: [], controlGroup: small });
@@ -119,7 +119,7 @@ print(${expression})`;
     ["v1 all of them", { "cpu/cpu.cfs_quota_us": "-1\n" }, "3:cpu:/x\n", "cgroup.cpus()", "None"],
   ];
   for (const [name, files, membership, expression, expected] of cases)
-    test(name, () => {
+    test(`the sandbox reads the limits of its control group: ${name}`, () => {
       const { stdout, stderr } = cgroup(files, membership, expression);
       assert.equal(stdout.trim(), expected, stderr);
     });

@@ -52,7 +52,7 @@ const parent = (path: string, enabled = "memory pids", max?: string) => ({
 });
 
 describe("version 2", () => {
-  test("below the root of the hierarchy: limits, kills and processes go to its files", () => {
+  test("a group below the root of the hierarchy gets its limits, processes and kills through its files", () => {
     const { place, read, groupsIn } = hierarchy(parent(""), "0::/\n", V2);
     const group = ControlGroup.make(place)!;
     const [name] = groupsIn("");
@@ -95,13 +95,14 @@ describe("version 2", () => {
       "0::/\n",
     ],
     ["no control groups at all", {}, "0::/\n"],
-    ["a membership that is none", {}, "nonsense\n"],
+    ["a membership that cannot be read", {}, "nonsense\n"],
   ];
   for (const [name, files, membership] of without)
-    test(`${name}: none`, () => assert.equal(ControlGroup.make(hierarchy(files, membership, V2).place), undefined));
+    test(`no group is made on a machine with ${name}`, () =>
+      assert.equal(ControlGroup.make(hierarchy(files, membership, V2).place), undefined));
 });
 
-test("version 1: memory and pids are apart", () => {
+test("version 1 has one group for memory and one for pids", () => {
   const files = { "memory/a/cgroup.procs": "", "pids/cgroup.procs": "" };
   const made = {
     "memory.limit_in_bytes": "9",

@@ -23,9 +23,10 @@ describe("parseExecArguments", () => {
     [[...REQUIRED, "--cpus", "a"], /--cpus: "a"/],
   ];
   for (const [args, message] of cases)
-    test(args.join(" "), () => assert.throws(() => parseExecArguments(args), { code: "arguments", message }));
+    test(`the command line is refused: ${args.join(" ")}`, () =>
+      assert.throws(() => parseExecArguments(args), { code: "arguments", message }));
 
-  test("defaults", () => {
+  test("options that are left out have their defaults", () => {
     const parsed = parseExecArguments(REQUIRED);
     assert.deepEqual(
       [parsed.limits, parsed.seed, parsed.nonce, parsed.level, parsed.cpus],
@@ -42,7 +43,8 @@ describe("parseCpus", () => {
     ["0,2-4", [0, 2, 3, 4]],
     ["3,3", [3]],
   ];
-  for (const [text, expected] of cases) test(`${text}`, () => assert.deepEqual(parseCpus(text), expected));
+  for (const [text, expected] of cases)
+    test(`--cpus ${text} names [${expected}]`, () => assert.deepEqual(parseCpus(text), expected));
 });
 
 test("shareCpus gives each slot its own processors if there are enough", () => {

@@ -74,7 +74,7 @@ describe("judge", () => {
     ["a broken sandbox", undefined, undefined, "lost", /it broke/],
   ];
   for (const [name, ended, reason, outcome, detail] of cases)
-    test(`${name}: ${outcome}`, () => {
+    test(`${name} has the outcome ${outcome}`, () => {
       const judged = judge(ended, reason, 5, "it broke");
       assert.equal(judged.outcome, outcome);
       assert.match(judged.detail, detail);

@@ -130,7 +130,7 @@ print(connection.recv(4))`;
     assert.equal((await run(next, "pass")).outcome, "completed");
   });
 
-  test("of killed actors lose their directories", async () => {
+  test("lose their directories when their actor is killed", async () => {
     await start(["joblib"]);
     const own = readdirSync(tmpdir()).find(
       (name) => name.startsWith("longrun-sandbox-") && name.includes(`-${process.pid}-`),

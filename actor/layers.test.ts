@@ -32,7 +32,8 @@ describe("what is missing", () => {
     ["a pod without a memory limit", { ...pod, memoryBytes: undefined }, ["namespaces", "controlGroup"]],
     ["no isolation: the level says it", { ...laptop, level: "none" }, []],
   ];
-  for (const [name, info, missing] of cases) test(name, () => assert.deepEqual(layersOf(info).missing, missing));
+  for (const [name, info, missing] of cases)
+    test(`${name} lacks [${missing}]`, () => assert.deepEqual(layersOf(info).missing, missing));
 });
 
 test("one line names the layers that are applied, those that are missing, and what that means", () => {

@@ -13,14 +13,14 @@ const FUZZ_SECONDS = Number(process.env.LONGRUN_FUZZ_SECONDS ?? 3);
 const attempt = { execution: "e", number: 1, fence: "7" };
 const lease: Lease = { attempt, task: "t", program: Buffer.from("pass"), markerNonce: "a".repeat(32), seed: 1 };
 
-test("a lease that makes sense", () => {
+test("a valid lease becomes a request, with the default limits", () => {
   const { attempt: _, markerNonce: nonce, ...rest } = lease;
   assert.deepEqual(requestOf(lease), { ...rest, nonce, limits: DEFAULT_LIMITS });
-  assert.deepEqual(requestOf({ attempt, task: "t" }).program, new Uint8Array(), "an empty program is one");
+  assert.deepEqual(requestOf({ attempt, task: "t" }).program, new Uint8Array(), "a program may be empty");
   assert.deepEqual(requestOf({ ...lease, limits: { ...LARGEST_LIMITS } }).limits, LARGEST_LIMITS);
 });
 
-describe("a lease that makes none is refused by field and value", () => {
+describe("an invalid lease is refused with its field and value", () => {
   const limited = (limits: Record<string, number>) => ({ limits });
   const cases: [change: object, message: RegExp][] = [
     [{ task: "" }, /^lease: task is "", must be/],
@@ -56,7 +56,7 @@ describe("a lease that makes none is refused by field and value", () => {
     });
 });
 
-test("the largest limits are those that a TrainingRun can have", () => {
+test("the largest limits of a lease equal the largest limits of a TrainingRun", () => {
   const file = new URL("../crds/longrun.dev_trainingruns.yaml", import.meta.url);
   const schema = JSON.stringify(parse(readFileSync(file, "utf8")));
   for (const [name, largest] of Object.entries(LARGEST_LIMITS)) {
@@ -84,7 +84,7 @@ test("an attempt that a learner would not accept is refused", () => {
   for (const none of [undefined, null, {}]) assert.equal(parseAttempt(none), undefined);
 });
 
-test("any lease: an ActorError of one short line, or a request within the largest limits", () => {
+test("any lease gives an ActorError of one short line or a request within the largest limits", () => {
   const number = fc.oneof(fc.double(), fc.integer(), fc.constantFrom(0, 2 ** 31, 2 ** 53, 2 ** 64, 1e308));
   const names = Object.keys(DEFAULT_LIMITS) as (keyof Limits)[];
   const limits = fc.record(Object.fromEntries(names.map((name) => [name, number])), { requiredKeys: [] });

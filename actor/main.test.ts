@@ -116,7 +116,7 @@ for (const level of ["namespaces", "landlock"])
       assert.equal(hello.isolationLevel, level);
       assert.match(hello.versions.numpy, /^2\./);
       assert.equal(hello.packages.numpy, hello.versions.numpy);
-      assert.ok(hello.packages["scikit-learn"], "also what is not imported");
+      assert.ok(hello.packages["scikit-learn"], "packages that were not imported are listed as well");
       await learner.next("ready");
       const first = learner.lease("e1", {
         task: "small",
@@ -180,7 +180,7 @@ for (const level of ["namespaces", "landlock"])
     });
   });
 
-test("leases that make no sense are lost by field and value, no sandbox is touched, and the next one runs", async (context) => {
+test("invalid leases are lost with field and value and touch no sandbox; the next lease runs", async (context) => {
   const { learner, actor, log } = await startActor();
   const hello = await Promise.race([learner.next("hello", 1, () => true, 60), exitOf(actor).then(() => undefined)]);
   if (!hello) return context.skip(log());
@@ -228,7 +228,7 @@ setInterval(() => { shift = shift === 0 ? 86_400_000 : shift > 0 ? -86_400_000 :
   assert.equal(learner.count("result"), 1);
 });
 
-test("an actor that is asked to stop gives back what is not finished in time, and ends", async () => {
+test("an actor that is asked to stop gives back the programs that do not finish in time, and ends", async () => {
   const env = { LONGRUN_FINISH_SECONDS: "1" };
   const { learner, actor, log } = await startActor(["--isolation", "landlock"], { env });
   await learner.next("ready", 1, () => true, 60);
@@ -264,7 +264,7 @@ describe("a disk that is full or read-only, at landlock", () => {
     return { ...started, lost };
   }
 
-  test("the program is not to blame; the slot takes no lease until there is room again", async (context) => {
+  test("a full disk is not the program's fault, and the slot takes no lease until there is room again", async (context) => {
     if (!mounted()) return context.skip("needs root, to mount a small disk");
     try {
       const { learner, actor, lost, log } = await harmed(fill, []);
@@ -303,7 +303,7 @@ describe("a disk that is full or read-only, at landlock", () => {
 });
 
 describe("an actor's start and end", () => {
-  test("it exits when its parent's channel closes", async () => {
+  test("an actor exits when its parent's channel closes", async () => {
     const { learner, actor } = await startActor();
     await learner.next("hello", 1, () => true, 60);
     const processes = descendants(actor.pid!);
@@ -320,7 +320,7 @@ describe("an actor's start and end", () => {
     ["a task folder without tasks", ["--task-dir", actorTls], /prepared\/public/],
   ];
   for (const [name, args, message] of cases)
-    test(`bad input: ${name}: one line, exit status 2`, async () => {
+    test(`bad input ends the actor with one line and exit status 2: ${name}`, async () => {
       const { actor, log } = await startActor(args);
       assert.equal(await exitOf(actor), 2);
       const lines = log().trim().split("\n");
@@ -329,7 +329,7 @@ describe("an actor's start and end", () => {
       assert.deepEqual(processesOf(`scratch-${actors - 1}`), []);
     });
 
-  test("without isolation every line says so", async () => {
+  test("every line of an actor without isolation says so", async () => {
     const { learner, actor, log } = await startActor(["--isolation", "none", "--allow-no-isolation"]);
     await learner.next("hello", 1, () => true, 60);
     actor.kill("SIGTERM");

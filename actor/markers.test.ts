@@ -73,12 +73,12 @@ describe("MarkerParser", () => {
     ["several in one line", `${N}${N}:loaded data\n`, [["loaded data", ""]], 0, 0, "loaded data\n"],
   ];
   for (const [name, text, seen, forged, imitated, output] of cases)
-    test(name, () => {
+    test(`the parser reads a text: ${name}`, () => {
       assert.deepEqual(parse(text), { seen, forged, imitated, output });
       assert.deepEqual(parse(text, N, 1), { seen, forged, imitated, output }, "in chunks of one byte");
     });
 
-  test("all seven", () => {
+  test("the parser finds all seven markers", () => {
     const { seen } = parse(MARKERS.map((marker) => `${N}:${marker}\n`).join(""));
     assert.deepEqual(
       seen.map(([name]) => name),
@@ -90,14 +90,14 @@ describe("MarkerParser", () => {
     assert.deepEqual(parse(":loaded data\n", "").seen, []);
   });
 
-  test("a long line is passed on, not held, and hides no nonce at a seam", () => {
+  test("the parser passes a long line on without holding it, and finds a nonce across two parts of it", () => {
     const { output, seen } = parse(`${"x".repeat(8190)}${N}:loaded data${"y".repeat(9000)}\n`, N, 100);
     assert.ok(!output.includes(N));
     assert.equal(output.length, 8190 + "loaded data".length + 9000 + 1);
     assert.deepEqual(seen, []);
   });
 
-  test("a nonce in a long line is gone wherever the bytes are cut", () => {
+  test("a nonce in a long line is removed wherever the bytes are cut", () => {
     const before = "x".repeat(9000);
     for (const between of ["", ":", "y"])
       for (let chunkBytes = 8950; chunkBytes < 9100; chunkBytes++) {
@@ -110,11 +110,11 @@ describe("MarkerParser", () => {
       }
   });
 
-  test("values are bounded", () => {
+  test("a marker's value is cut to 256 characters", () => {
     assert.equal(parse(`${N}:training loss ${"9".repeat(1000)}\n`).seen[0]![1]!.length, 256);
   });
 
-  test("however the bytes are cut, the result is the same and the nonce is gone", () => {
+  test("the result is the same and the nonce is removed however the bytes are cut", () => {
     const piece = fc.oneof(fc.string(), fc.constantFrom(N, `${N}:`, ":", "\n", "loaded data", " ", ...MARKERS, OTHER));
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 30 }), fc.integer({ min: 1, max: 40 }), (pieces, chunkBytes) => {
@@ -130,7 +130,7 @@ describe("MarkerParser", () => {
   const plain = (text: Buffer, nonce: string, chunkBytes: number) =>
     parse(text, nonce, chunkBytes, PlainParser as never);
 
-  test("it finds what regular expressions find in each line", () => {
+  test("the parser finds in each line what regular expressions find there", () => {
     const noise = fc.oneof(
       fc.string(),
       fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString("latin1")),
@@ -180,7 +180,7 @@ describe("MarkerParser", () => {
     );
   });
 
-  test("and no marker in a line that is too long to hold", () => {
+  test("the parser finds no marker in a line that is too long to hold", () => {
     for (let length = 8190; length <= 8195; length++)
       for (const end of ["", "\n", "\r\n", "\nloaded data"])
         for (const bytes of [100, 4096, 8192, 8193, 100_000])
@@ -200,7 +200,7 @@ const NAMES = MARKERS.join("|");
 const FOREIGN = new RegExp(`\\b[0-9a-fA-F]{32}:(?:${NAMES})`);
 const IMITATION = new RegExp(`^\\W*(?:${NAMES})\\b`, "i");
 
-describe("4 MiB of output, whatever it is, take little of the processor", () => {
+describe("the time that output takes", () => {
   const shapes: [name: string, line: string | Buffer][] = [
     ["line feeds", "\n"],
     ["short lines", "p\n"],
@@ -220,7 +220,7 @@ describe("4 MiB of output, whatever it is, take little of the processor", () => 
     ["no text", Buffer.from([0xff, 0x0a, 0xc3, 0x0a])],
   ];
   for (const [name, line] of shapes)
-    test(name, () => {
+    test(`4 MiB of ${name} take little processor time`, () => {
       const chunk = Buffer.alloc(1 << 16, line as string);
       const parser = new MarkerParser(N, () => {});
       const before = process.threadCpuUsage();
@@ -230,7 +230,7 @@ describe("4 MiB of output, whatever it is, take little of the processor", () => 
       assert.ok(user + system < 250_000, `${(user + system) / 1000} ms`);
     });
 
-  test("a long line byte by byte", () => {
+  test("a long line that arrives byte by byte takes little processor time", () => {
     const parser = new MarkerParser(N, () => {});
     const byte = Buffer.from("a");
     const before = process.threadCpuUsage();

@@ -30,7 +30,7 @@ async function scrape(metrics: ActorMetrics): Promise<Map<string, number>> {
   );
 }
 
-test("actor metrics: slots, stream, seconds, outcomes", async () => {
+test("actor metrics show slots, the stream, seconds and outcomes", async () => {
   const metrics = metricsOf(() => state);
   metrics.executed({ ...lostResult(""), outcome: "completed", durationSeconds: 1.5, cpuSeconds: 1 });
   metrics.executed({ ...lostResult(""), outcome: "timedOut", durationSeconds: 10, cpuSeconds: 2 });
@@ -60,13 +60,13 @@ test("actor metrics: slots, stream, seconds, outcomes", async () => {
   for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);
 });
 
-test("actor metrics: before there is a client it is not connected", async () => {
+test("actor metrics say that an actor without a client is not connected", async () => {
   const values = await scrape(metricsOf(() => undefined));
   assert.equal(values.get("connected"), 0);
   assert.equal(values.get('slots{state="free"}'), 3);
 });
 
-test("actor metrics: served at /metrics, and nothing else", async () => {
+test("the metrics' server answers at /metrics alone", async () => {
   const server = await serveMetrics("127.0.0.1:0", metricsOf(() => state).registry);
   const get = (path: string, method = "GET") => fetch(`http://127.0.0.1:${server.port}${path}`, { method });
   try {
@@ -90,7 +90,7 @@ test("actor metrics: served at /metrics, and nothing else", async () => {
 });
 
 for (const listen of ["9400", "127.0.0.1:", "127.0.0.1:99999", ""])
-  test(`actor metrics: refuses to listen on '${listen}'`, async () => {
+  test(`the metrics' server refuses to listen on '${listen}'`, async () => {
     const refused = serveMetrics(listen, metricsOf(() => state).registry);
     await assert.rejects(refused, { code: "arguments", message: `--metrics-listen is ${listen}, must be HOST:PORT` });
   });

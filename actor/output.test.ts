@@ -13,14 +13,14 @@ const cases: [name: string, kept: number, chunks: string[], expected: string][] 
   ["a large chunk after small ones", 2, ["a", "bcdefgh"], "ab\n[... 4 bytes left out ...]\ngh"],
 ];
 for (const [name, kept, chunks, expected] of cases)
-  test(name, () => {
+  test(`the capture keeps the first and the last part: ${name}`, () => {
     const capture = new OutputCapture(kept);
     for (const chunk of chunks) capture.push(Buffer.from(chunk));
     assert.equal(capture.bytes().toString(), expected);
     assert.equal(capture.totalBytes, chunks.join("").length);
   });
 
-test("first and last part of whatever comes", () => {
+test("the capture keeps the first and the last part of any chunks", () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 20 })), fc.integer({ min: 1, max: 50 }), (chunks, kept) => {
       const capture = new OutputCapture(kept);
@@ -36,7 +36,7 @@ test("first and last part of whatever comes", () => {
   );
 });
 
-test("a byte at a time takes little of the processor", () => {
+test("output that comes byte by byte takes little processor time", () => {
   const capture = new OutputCapture(16 << 10);
   const byte = Buffer.from("a");
   const before = process.threadCpuUsage();

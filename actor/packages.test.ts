@@ -28,10 +28,14 @@ const SETS = Object.keys(LOCKS) as PackageSet[];
 const PAPER =
   "statsmodels pandas timm bayesian-optimization scikit-learn xgboost numpy torch torchvision lightgbm torch-geometric";
 
-test("the paper's prompt names these", () => {
+test("the Paper set has the packages that the paper's prompt names", () => {
   assert.equal(PACKAGES.Paper.join(" "), PAPER);
   for (const [name, version] of Object.entries(versions.Basic["3.11"]))
-    assert.equal({ scipy: version, ...versions.Paper["3.11"] }[name], version, "what works in one works in the other");
+    assert.equal(
+      { scipy: version, ...versions.Paper["3.11"] }[name],
+      version,
+      "the Basic set and the Paper set have the same versions",
+    );
 });
 
 for (const set of SETS)
@@ -39,7 +43,7 @@ for (const set of SETS)
     const { file, stage, image, copied } = LOCKS[set];
     const requirements = text(`sandbox/${file}`);
 
-    test("the same packages for every Python, each pinned as lock.py pins it", () => {
+    test("every Python gets the same packages, pinned as lock.py pins them", () => {
       for (const [python, packages] of Object.entries(versions[set])) {
         assert.deepEqual(Object.keys(packages), PACKAGES[set]);
         for (const [name, version] of Object.entries(packages)) {
@@ -50,7 +54,7 @@ for (const set of SETS)
       }
     });
 
-    test("the image has what is locked, and nothing takes a package out of it again", () => {
+    test("the image installs the locked packages and removes none of them later", () => {
       const programs = stages.get(stage)!;
       assert.ok(programs.includes(`\nCOPY actor/sandbox/${file} /tmp/requirements.txt\n`));
       assert.match(
@@ -67,7 +71,7 @@ for (const set of SETS)
 
     const absent =
       set === "Paper" && !process.env.PAPER_PYTHON && "PAPER_PYTHON names no environment with torch (5 GB)";
-    test("an environment has these versions, and they can be imported", { skip: absent }, async () => {
+    test("an environment has the locked versions, and programs can import them", { skip: absent }, async () => {
       const environment = set === "Paper" ? process.env.PAPER_PYTHON! : (await ensurePythonEnvironment()).directory;
       const names = JSON.stringify(PACKAGES[set]);
       const out = execFileSync(pythonOf(environment), ["-I", "-B", "-c", PROGRAM, names]).toString();

@@ -140,7 +140,7 @@ describe("the actor of a pod", () => {
     ["no time", ["--restart-seconds", "0"], /--restart-seconds is 0/],
   ];
   for (const [name, args, message] of cases)
-    test(`bad input: ${name}: one line, exit status 2`, async () => {
+    test(`bad input ends the actor with one line and exit status 2: ${name}`, async () => {
       const { actor, log } = await startActor(folder, args);
       assert.equal(await exitOf(actor), 2);
       assert.match(log(), message);

@@ -26,7 +26,7 @@ const sound = {
   missing: [],
 };
 
-describe("a Python that will not do: one line with a remedy, nothing half made", () => {
+describe("a Python that cannot be used is refused in one line with a remedy", () => {
   const cases: [name: string, python: string, code: string, message: RegExp, packages?: "Paper"][] = [
     ["absent", join(folder, "none"), "pythonMissing", /cannot run ".*none" \(not found\); install Python >= 3\.10/],
     [
@@ -56,10 +56,10 @@ describe("a Python that will not do: one line with a remedy, nothing half made",
       "Paper",
     ],
     ["PyPy", fakePython("pypy", { ...sound, implementation: "pypy" }), "pythonMissing", /CPython is needed/],
-    ["breaking at once", fakePython("broken", "exit 3"), "pythonMissing", /cannot run/],
+    ["broken", fakePython("broken", "exit 3"), "pythonMissing", /cannot run/],
   ];
   for (const [name, python, code, message, packages] of cases)
-    test(name, async () => {
+    test(`a Python that is ${name} is refused`, async () => {
       const made = ensurePythonEnvironment({ python, packages, cacheRoot: join(folder, `cache-${code}-${name}`) });
       await assert.rejects(made, (error: Error & { code: string }) => {
         assert.equal(error.code, code);
@@ -80,7 +80,7 @@ describe("a Python that will not do: one line with a remedy, nothing half made",
     assert.deepEqual(readdirSync(join(cache, "python")), []);
   });
 
-  test("a folder that cannot be written is named", async () => {
+  test("the error of a cache folder that cannot be written names the folder", async () => {
     writeFileSync(join(folder, "file"), "");
     const python = fakePython("sound", sound);
     await assert.rejects(ensurePythonEnvironment({ python, cacheRoot: join(folder, "file") }), {
@@ -88,7 +88,7 @@ describe("a Python that will not do: one line with a remedy, nothing half made",
     });
   });
 
-  test("a lock of a living process is waited for, that of a dead one is not", async () => {
+  test("a process waits for the lock of a living process and takes the lock of a dead one", async () => {
     const python = fakePython("locked", { ...sound, executable: join(folder, "locked") });
     const cache = join(folder, "cache-lock");
     mkdirSync(join(cache, "python"), { recursive: true });
@@ -118,7 +118,7 @@ async function ensureDigest(python: string): Promise<string> {
   return /([0-9a-f]{16}) \(/.exec(line)![1]!;
 }
 
-describe("explainFailure", () => {
+describe("a failure of pip gets a code and a remedy", () => {
   const cases: [printed: string, code: string, message: RegExp][] = [
     ["OSError: [Errno 28] No space left on device", "diskFull", /disk is full.*LONGRUN_CACHE/],
     ["Max retries exceeded with url: /simple/numpy/", "pythonPackages", /cannot be reached.*PIP_INDEX_URL/],
@@ -138,7 +138,7 @@ describe("explainFailure", () => {
     ["noise\nERROR: something else\nnoise", "pythonPackages", /pip failed: ERROR: something else/],
   ];
   for (const [printed, code, message] of cases)
-    test(printed.slice(0, 50), () => {
+    test(`pip printed: ${printed.slice(0, 50)}`, () => {
       const error = explainFailure("pythonPackages", "Basic", "/cache", printed);
       assert.equal(error.code, code);
       assert.match(error.message, message);
@@ -146,7 +146,7 @@ describe("explainFailure", () => {
     });
 });
 
-test("cacheRoot", () => {
+test("the cache is in LONGRUN_CACHE, else in XDG_CACHE_HOME, else in ~/.cache", () => {
   assert.equal(cacheRoot({ LONGRUN_CACHE: "/a", XDG_CACHE_HOME: "/b" }), "/a");
   assert.equal(cacheRoot({ XDG_CACHE_HOME: "/b" }), "/b/longrun");
   assert.match(cacheRoot({}), /\.cache\/longrun$/);

@@ -171,7 +171,7 @@ describe("frames of a zygote that was taken over", () => {
     ["a connection that breaks in a frame", (connection) => connection.end(X.subarray(0, 9)), /its connection ended/],
   ];
   for (const [name, lie, detail] of broken)
-    test(`${name}: the sandbox is given up in time and the execution is lost`, async () => {
+    test(`the sandbox is given up in time and the execution is lost after ${name}`, async () => {
       const { result, seconds, alive, liar } = await lied(lie);
       const ended = /killed program/.test(String(detail)) ? ["timedOut", "outputLimit"] : ["lost"];
       assert.ok(ended.includes(result.outcome), `${result.outcome} ${result.detail}`);
@@ -201,7 +201,7 @@ describe("frames of a zygote that was taken over", () => {
     assert.deepEqual([result.outcome, alive], ["completed", false]);
   });
 
-  test("frames between two programs, and before the first", async () => {
+  test("a zygote that sends frames between two programs or before the first breaks its sandbox", async () => {
     const liar = new Liar(frame("H", HELLO), (connection) => {
       connection.write(Buffer.concat([S, X, E, F]));
       setTimeout(() => connection.write(S), 20);
@@ -291,7 +291,7 @@ describe("a hello", () => {
       }
   });
 
-  test("byte by byte costs no more than its bytes", async () => {
+  test("that arrives byte by byte takes no more memory than its bytes", async () => {
     const hello = frame("H", { ...HELLO, packages: { filler: "x".repeat(3000) } });
     const liar = new Liar(
       async (connection) => {

@@ -57,8 +57,8 @@ async function answered(answer: Buffer[], after?: number) {
   return { sandbox, result };
 }
 
-describe("what a zygote may say", () => {
-  test("an execution from start to end", async () => {
+describe("messages of a zygote", () => {
+  test("an execution that follows the protocol has the result and the CPU time that the zygote reports", async () => {
     const { result } = await answered(whole, 100); // no processor can work for 0.1 s in less time
     assert.deepEqual([result.outcome, result.cpuSeconds, result.sandboxBroke], ["completed", 0.1, false]);
   });
@@ -111,7 +111,7 @@ describe("what a zygote may say", () => {
     ["markers without a nonce", "loaded data\n"],
     ["forged markers", `${"f".repeat(32)}:loaded data\n`],
   ] as const)
-    test(`4 MiB of ${name}, and no turn of the event loop is long`, async () => {
+    test(`4 MiB of ${name} make no turn of the event loop long`, async () => {
       const megabyte = frame("O", Buffer.alloc(1 << 20, line));
       let longest = 0;
       let watching = true;
@@ -167,7 +167,7 @@ describe("what a zygote may say", () => {
     }
   });
 
-  test("a duration is what the zygote counted, where we heard of the start late, and no more than since the request", async () => {
+  test("a duration is the zygote's count, and at most the time since the request", async () => {
     const durationOf = async (seconds: number) => {
       const before = performance.now();
       const { result } = await answered(
@@ -177,14 +177,14 @@ describe("what a zygote may say", () => {
       return { duration: result.durationSeconds, since: (performance.now() - before) / 1000 };
     };
     const none = await durationOf(0);
-    assert.ok(none.duration < 0.1, `${none.duration}: start and end came together`);
+    assert.ok(none.duration < 0.1, `${none.duration}: start and end arrive together`);
     const counted = await durationOf(0.3);
     assert.equal(counted.duration, 0.3);
     const lie = await durationOf(1000);
     assert.ok(lie.duration >= 0.39 && lie.duration <= lie.since, `${lie.duration} of ${lie.since}`);
   });
 
-  test("a report that is none, a reason that there is not, names that are keys of objects", async () => {
+  test("an invalid report and an unknown reason change nothing of an execution's result", async () => {
     const hostile = {
       ...END,
       status: 1,
@@ -218,7 +218,7 @@ describe("what a zygote may say", () => {
 });
 
 describe("blame for a failure", () => {
-  test("a sandbox that ends during a program is to blame; a sandbox that was stopped, or ended before the start, is not", async (t) => {
+  test("a sandbox that ends during a program is to blame; one that was stopped or never started it is not", async (t) => {
     const { socket, server } = await zygote(frame("H", HELLO), [frame("S")]);
     t.after(() => server.close());
     const start = () => Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });

@@ -101,13 +101,13 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
         assert.equal(ask("everywhere", name, 0x11), ALLOW, name);
     });
 
-    test("another architecture ends the program", () => {
+    test("a system call of another architecture ends the program", () => {
       for (const other of [0x40000003, 0xc00000f3, 0x40000028])
         assert.equal(answer(filters.everywhere!, other, numbers.read!), KILL);
       if (machine === "x86_64") assert.equal(answer(filters.everywhere!, architecture, 0x40000000 | 1), ENOSYS);
     });
 
-    test("threads and processes: no namespaces, no descriptors apart", () => {
+    test("threads share their descriptors, and processes get no namespaces", () => {
       const [THREAD, FILES, USER, VFORK] = [0x10000, 0x400, 0x10000000, 0x4000];
       assert.equal(ask("everywhere", "clone", THREAD | FILES), ALLOW);
       assert.equal(ask("everywhere", "clone", THREAD), EPERM);
@@ -125,7 +125,7 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
       }
     });
 
-    test("signals: alone, to itself only", () => {
+    test("a program that must stay alone sends signals to itself only", () => {
       for (const name of ["kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"]) {
         assert.equal(ask("alone", name, OWN_PID, 9), ALLOW, name);
         for (const pid of [OWN_PID + 1, 0, 1, -1, -OWN_PID]) assert.equal(ask("alone", name, pid, 9), EPERM, name);
@@ -134,7 +134,7 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
       assert.equal(ask("alone", "tkill", OWN_PID, 9), EPERM);
     });
 
-    test("sockets: pairs of streams, no descriptors, no urgent bytes, nothing of who is there", () => {
+    test("a lone program gets pairs of streams, which pass no descriptors, urgent bytes or peer identities", () => {
       assert.equal(ask("alone", "socketpair", 1, 1), ALLOW);
       assert.equal(ask("alone", "socketpair", 1, 0o2000001), ALLOW, "SOCK_CLOEXEC");
       assert.equal(ask("alone", "socketpair", 1, 2), EPERM);
@@ -147,7 +147,7 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
       for (const option of [17, 59, 77]) assert.equal(ask("alone", "getsockopt", 3, 1, option), 92);
     });
 
-    test("requests: the few on the list; with a GPU all but those that do harm", () => {
+    test("ioctl takes the requests on a short list; with a GPU it takes all but the harmful ones", () => {
       for (const request of [0x541b, 0x5401, 0x5413]) assert.equal(ask("everywhere", "ioctl", 3, request), ALLOW);
       for (const request of [0x5412, 0x40086602, 0x9409, 0x5460])
         assert.equal(ask("everywhere", "ioctl", 3, request), 25);
@@ -166,7 +166,7 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
       assert.equal(ask("alone", "prlimit64", 1, 7), EPERM);
     });
 
-    test("alone: no truncation without writing, no space without bytes, nothing of a file changes but its bytes", () => {
+    test("a lone program changes nothing of a file but its bytes: no truncation, space, mode or owner", () => {
       assert.equal(ask("alone", "openat", -100, 0, 0o1000), EPERM);
       assert.equal(ask("alone", "openat", -100, 0, 0o1001), ALLOW);
       assert.equal(ask("alone", "openat2", -100), ENOSYS);
@@ -189,7 +189,7 @@ const RENAMED: Record<string, string> = { fstatat: "newfstatat" };
 const NO_CALLS = /_time64$|64$|^(syscalls|arch_specific_syscall|sync_file_range2)$/;
 
 for (const [machine, { path, pattern }] of Object.entries(HEADERS))
-  test(`numbers of ${machine} are those of the C headers`, (context) => {
+  test(`the system call numbers of ${machine} equal those of the C headers`, (context) => {
     if (!existsSync(path)) return context.skip(`${path} is not installed (linux-libc-dev)`);
     const { numbers } = told.machines[machine]!;
     const found = [...readFileSync(path, "utf8").matchAll(pattern)];

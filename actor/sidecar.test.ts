@@ -23,7 +23,7 @@ describe("a zygote that listens", () => {
   const connected = (level: IsolationLevel = "landlock") =>
     Sandbox.start({ socket: sidecar.socket, inputs, level, startSeconds: 20 });
 
-  test("the socket is for its user and the shared group alone", (context) => {
+  test("the socket can be used by its user and the shared group alone", (context) => {
     const { mode, uid, gid } = statSync(sidecar.socket);
     assert.equal(mode & 0o7777, 0o660);
     if (!sidecar.contained) return context.skip("needs root and namespaces for another user");
@@ -59,7 +59,7 @@ describe("a zygote that listens", () => {
     await assert.rejects(masked, /no level works here \(landlock: the kernel has no Landlock/);
   });
 
-  test("programs see nothing of the container's environment; outputs and submissions of a size pass whole", async () => {
+  test("programs see nothing of the container's environment; large outputs and submissions pass whole", async () => {
     const sandbox = await connected();
     const program = `
 import os, sys
@@ -116,7 +116,7 @@ with open("submission.csv", "w") as file:
     assert.deepEqual(descendants(sidecar.pid), []);
   });
 
-  test("orphans are reaped, and die with the connection", async () => {
+  test("the zygote reaps orphans and kills them when the connection ends", async () => {
     const sandbox = await connected("none");
     const orphans = (seconds: number) => `
 import os, time
@@ -137,7 +137,7 @@ os.wait()
     assert.deepEqual(descendants(sidecar.pid), []);
   });
 
-  test("bytes that are no frame end the connection and nothing else", async () => {
+  test("invalid frames end the connection and nothing else", async () => {
     for (const nonsense of ["garbage that is no frame at all", "C\0\0\0\x02{}", ""]) {
       const madeAt = () => statSync(sidecar.socket, { bigint: true, throwIfNoEntry: false })?.ctimeNs;
       const before = madeAt();
@@ -190,11 +190,11 @@ describe("a supervisor at a hostile socket", () => {
       frame('{"level":"none","landlockAbi":7,"residentBytes":1}'),
       /was to apply landlock/,
     ],
-    ["amounts that are none", frame('{"level":"landlock","landlockAbi":-1,"residentBytes":1}'), /not an amount/],
+    ["negative amounts", frame('{"level":"landlock","landlockAbi":-1,"residentBytes":1}'), /not an amount/],
     ["an error", frame('{"error":"no"}'), /^ActorError: no$/],
   ];
   for (const [name, bytes, error] of cases)
-    test(name, async () => {
+    test(`the supervisor refuses ${name}`, async () => {
       const socket = join(folder, "hostile.sock");
       const server = createServer((connection) => connection.on("error", () => {}).write(bytes)).listen(socket);
       await once(server, "listening");
@@ -205,7 +205,7 @@ describe("a supervisor at a hostile socket", () => {
       }
     });
 
-  test("a link, or a file, in the socket's place is not followed", async () => {
+  test("the supervisor follows no link and no file in the socket's place", async () => {
     const path = join(folder, "not-a-socket");
     writeFileSync(path, "");
     const start = Sandbox.start({ socket: path, inputs, level: "landlock", startSeconds: 0.05 });

@@ -58,7 +58,7 @@ describe("slots", () => {
       assert.equal(await slots.use("t", async () => "next"), "next");
     });
 
-  test("each use has a sandbox of its own; one more waits for the first that is free", async () => {
+  test("each execution has a sandbox of its own, and one more waits for the first free sandbox", async () => {
     const { slots } = await setUp(2);
     const ends = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const order: number[] = [];
@@ -77,7 +77,7 @@ describe("slots", () => {
     await Promise.all(uses);
   });
 
-  test("a sandbox that breaks in use is not usable until it is back; whoever waits gets the new one", async () => {
+  test("a sandbox that breaks in use is replaced, and the waiting execution gets the new one", async () => {
     const { slots, started, changes } = await setUp(1, { refuse: 1 });
     const work = slots.use("t", async () => started[0]![0]!.break());
     const waiting = slots.use("t", async (sandbox) => sandbox as unknown as Fake);
@@ -118,7 +118,7 @@ describe("slots", () => {
     await slots.use("t", async () => {}); // and a lease that gave up takes no slot
   });
 
-  test("a task that came later is found by a new start; one that there is not is refused", async () => {
+  test("a slot that starts again finds a newer task and refuses an unknown one", async () => {
     const { slots, started, inputs } = await setUp(1);
     inputs.later = "/later";
     assert.equal(await slots.use("later", async (_, slot) => slot), 0);

@@ -57,7 +57,7 @@ for (const level of ["namespaces", "landlock"] as const)
       return Sandbox.start({ ...place, ...options }).catch((error: Error) => error.message);
     }
 
-    test("has what it was to import, as far as it is installed and leaves no threads", async (context) => {
+    test("has imported the requested packages that are installed and leave no threads", async (context) => {
       const lines: string[] = [];
       const onLog = (line: string) => lines.push(line);
       const warm = ["tiny", "threads", "tiny.part", "tiny.none", "nothing", "writes"];
@@ -119,7 +119,7 @@ print(numpy.random.rand(), sorted(os.environ.items()))`;
   assert.match(cold![1]!, /'JOBLIB_MULTIPROCESSING', '0'/); // one process: read when joblib is imported, here or in the zygote
 });
 
-test("a sandbox that listens begins anew without a module that leaves threads", async () => {
+test("a listening sandbox starts again without a module that leaves threads", async () => {
   const sidecar = new Sidecar({ environment, warm: ["tiny", "threads"] });
   try {
     await sidecar.listening();

@@ -1,4 +1,4 @@
-/** When a checkpoint is written, and when the store has it. */
+/** Tests when a checkpoint is written and when the store records it. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ async function heldRun() {
   return { directory, checkpoints, writes, iterate, stored, told };
 }
 
-test("a run goes on while a checkpoint is written; the store has it when it is whole, and the next one waits for it", async () => {
+test("a run goes on while a checkpoint is written, and the store has the checkpoint once it is complete", async () => {
   const { directory, checkpoints, writes, iterate, stored } = await heldRun();
   await iterate(1);
   assert.deepEqual(stored(), [], "it is still being written");
@@ -68,7 +68,7 @@ test("a run goes on while a checkpoint is written; the store has it when it is w
   );
 });
 
-test("a checkpoint that cannot be written ends the run before another iteration is in the store, which keeps the one before", async () => {
+test("a checkpoint that cannot be written ends the run, and the store keeps the iteration before it", async () => {
   const { checkpoints, writes, iterate, stored, told } = await heldRun();
   await iterate(1);
   writes[0]!.resolve({ digest: "one" });

@@ -24,7 +24,7 @@ function engineWith(weights: string): Engine & { weights: string } {
 
 const STATE = { iteration: 3, elapsedSeconds: 12, base: "a model" };
 
-test("a checkpoint is loaded as it was saved; none of another name is left behind", async () => {
+test("a checkpoint is loaded as it was saved, and no temporary folder stays", async () => {
   const run = scratchFolder();
   const saved = await saveCheckpoint(run, engineWith("third"), 2, STATE);
   assert.deepEqual([saved.path, saved.digest], ["checkpoints/2-000003", "third"]);
@@ -56,7 +56,7 @@ for (const [name, harm, reason] of BROKEN)
     assert.match(reasons.join(), reason);
   });
 
-test("all checkpoint folders go but the ones to keep, partial ones too", async () => {
+test("all checkpoint folders but the ones to keep are deleted, also partial ones", async () => {
   const run = scratchFolder();
   for (const name of ["1-000001", "1-000002", "2-000002", "2-000003.partial"])
     mkdirSync(join(run, "checkpoints", name), { recursive: true });
@@ -64,7 +64,7 @@ test("all checkpoint folders go but the ones to keep, partial ones too", async (
   assert.deepEqual(readdirSync(join(run, "checkpoints")).sort(), ["1-000001", "2-000002"]);
 });
 
-test("adapters are refused beside another model than the one that they were trained with", async () => {
+test("a checkpoint of adapters is refused if the model is another than in training", async () => {
   const run = scratchFolder();
   const { path } = await saveCheckpoint(run, engineWith("third"), 1, STATE);
   const folder = join(run, path);

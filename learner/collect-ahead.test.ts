@@ -49,12 +49,12 @@ async function heldRun(algorithm: Partial<Algorithm>, path = newStorePath(), gen
   } as unknown as Run;
   return {
     ...{ store, engine, writers, run, phases, launched, stop: (cause: Error) => stopping.abort(cause) },
-    /** Ends the first `count` responses of those under way. */
+    /** Ends the first `count` responses under way. */
     end: async (count: number) => {
       for (const end of engine.rows.splice(0, count)) end();
       await turns();
     },
-    /** Actors take what is queued, and finish it. */
+    /** Leases and finishes the queued executions. */
     execute: async () => {
       const leases = store.leases.takeAll(new Array(99).fill("actor-0"));
       for (const lease of leases) store.leases.accept("actor-0", lease, newResult());
@@ -71,29 +71,29 @@ async function heldRun(algorithm: Partial<Algorithm>, path = newStorePath(), gen
 
 const ids = (samples: { id: string }[]) => samples.map(({ id }) => Number(id.slice(1)));
 
-test("an execution can be leased as soon as its own response has ended, and the batch is complete before the rest is", async () => {
+test("an execution can be leased once its own response has ended, and a batch is complete before other responses end", async () => {
   const { run, engine, phases, launched, end, execute } = await heldRun({});
   let done = false;
   const collecting = collect(run, 1).finally(() => {
     done = true;
   });
   await turns();
-  assert.equal(engine.rows.length, 6, "m B are begun");
+  assert.equal(engine.rows.length, 6, "m B rows are under way");
   await end(1);
   assert.deepEqual(await execute(), [1]);
   await end(3);
   assert.deepEqual(await execute(), [2, 3, 4]);
-  assert.equal(engine.rows.length, 2, "the batch is complete: what was begun goes on, and nothing else begins");
+  assert.equal(engine.rows.length, 2, "the batch is complete: rows under way go on, and no others begin");
   assert.equal(done, false);
   await end(2);
   const { batch } = await collecting;
   assert.deepEqual(ids(batch), [1, 2, 3, 4]);
-  assert.deepEqual(run.store.counts().queued, 2, "they train later");
+  assert.deepEqual(run.store.counts().queued, 2, "the surplus trains later");
   assert.deepEqual(phases, ["generate"]);
   assert.deepEqual(launched, [6]);
 });
 
-test("the batch is the one that was dispatched first, in its order, whichever response ended first", async () => {
+test("a batch has the samples that were dispatched first, in their order, whichever response ended first", async () => {
   const { run, engine, execute } = await heldRun({ collection: "WaitAll" });
   const collecting = collect(run, 1);
   await turns();
@@ -105,7 +105,7 @@ test("the batch is the one that was dispatched first, in its order, whichever re
   assert.deepEqual(ids((await collecting).batch), [1, 2, 3, 4]);
 });
 
-test("goes ahead up to (maxStaleness + 1) B while programs run, and says why it waits then", async () => {
+test("generation goes ahead up to (maxStaleness + 1) B while programs run; then the phase says why it waits", async () => {
   const { run, engine, phases, end, lease } = await heldRun({ maxStaleness: 2 });
   const collecting = collect(run, 1);
   await turns();
@@ -131,7 +131,7 @@ test("goes ahead up to (maxStaleness + 1) B while programs run, and says why it 
   ]);
 });
 
-test("no more goes ahead at a time than programs run: few actors, few solutions", async () => {
+test("generation goes ahead by no more solutions than programs run", async () => {
   const { run, engine, end, execute, lease } = await heldRun({ oversampling: 1 });
   const collecting = collect(run, 1);
   await turns();
@@ -151,7 +151,7 @@ for (const [name, algorithm] of [
   ["Discard", { collection: "Discard" }],
   ["Drop", { stalenessPolicy: "Drop" }],
 ] as const)
-  test(`${name} does not go ahead`, async () => {
+  test(`${name} does not generate ahead`, async () => {
     const { run, engine, phases, end, lease } = await heldRun(algorithm);
     const collecting = collect(run, 1);
     await turns();
@@ -164,7 +164,7 @@ for (const [name, algorithm] of [
     await collecting;
   });
 
-test("Discard: a batch that is complete early waits until all m B are launched, as Algorithm 1 samples them", async () => {
+test("Discard waits with a complete batch until all m B are launched, as in Algorithm 1", async () => {
   const { run, engine, end, execute, store } = await heldRun({ collection: "Discard" });
   const collecting = collect(run, 1);
   await turns();
@@ -176,7 +176,7 @@ test("Discard: a batch that is complete early waits until all m B are launched, 
   assert.deepEqual([ids(batch), surplusIds, store.counts().discarded], [[1, 2, 3, 4], [], 2]);
 });
 
-test("what is in flight is kept up: a batch begins what it uses, less what has ended beyond it, unless executions wait", async () => {
+test("a batch begins as many samples as it uses, less the finished surplus, and at most m B if executions wait", async () => {
   const { run, engine, end, execute, lease, store } = await heldRun({});
   const used = (samples: { id: string }[], iteration: number) =>
     store.commitIteration({ iteration, sampleIds: samples.map(({ id }) => id), metrics: {} });
@@ -202,7 +202,7 @@ test("what is in flight is kept up: a batch begins what it uses, less what has e
   await fourth;
 });
 
-test("a group of which members are still generated is neither complete nor broken", async () => {
+test("a group whose members are still generated is neither complete nor broken", async () => {
   const pairs = { baseline: "GRPO", groupSize: 2, oversampling: 1 } as const;
   const { run, engine, end, execute } = await heldRun({ ...pairs, maxStaleness: 0 });
   let done = false;
@@ -224,7 +224,7 @@ test("a group of which members are still generated is neither complete nor broke
   assert.deepEqual([ids(batch), brokenIds], [[1, 2, 3, 4], []]);
 });
 
-test("an error of the engine in the background ends collection, while it waits for programs too", async () => {
+test("an error of the engine in the background ends collection, also while collection waits for programs", async () => {
   const { run, engine, end } = await heldRun({});
   const collecting = collect(run, 1);
   await turns();
@@ -234,7 +234,7 @@ test("an error of the engine in the background ends collection, while it waits f
   await failed;
 });
 
-test("an error after the batch is complete ends collection, too", async () => {
+test("an error after the batch is complete ends collection", async () => {
   const { run, engine, end, execute } = await heldRun({});
   const collecting = collect(run, 1);
   await turns();
@@ -245,7 +245,7 @@ test("an error after the batch is complete ends collection, too", async () => {
   await failed;
 });
 
-test("stopped in the middle: what was begun is stored, the rest is not begun, and the run that resumes doubles nothing", async () => {
+test("a run that is stopped stores the responses under way, begins no others, and repeats none when it resumes", async () => {
   const path = newStorePath();
   const first = await heldRun({}, path);
   const collecting = collect(first.run, 1);
@@ -254,7 +254,7 @@ test("stopped in the middle: what was begun is stored, the rest is not begun, an
   const stopped = assert.rejects(collecting, /SIGTERM/);
   first.stop(new Error("SIGTERM"));
   await turns();
-  assert.equal(first.engine.rows.length, 4, "they go on");
+  assert.equal(first.engine.rows.length, 4, "rows under way go on");
   await first.end(4);
   await stopped;
   assert.equal(first.store.counts().queued, 6);
@@ -269,7 +269,7 @@ test("stopped in the middle: what was begun is stored, the rest is not begun, an
   second.store.close();
 });
 
-test("killed in the middle: numbers are not used twice, and a group is what was stored of it", async () => {
+test("a run that was killed uses no sample number twice, and a group keeps its stored members", async () => {
   const path = newStorePath();
   const groups = { baseline: "GRPO", groupSize: 3, batchSize: 6, oversampling: 1, maxStaleness: 0 } as const;
   const first = await heldRun(groups, path);
@@ -291,7 +291,7 @@ test("killed in the middle: numbers are not used twice, and a group is what was 
   second.store.close();
 });
 
-test("how long no program has run says nothing while solutions are generated", async () => {
+test("the time without a running program does not count while solutions are generated", async () => {
   const { run, end, execute, store } = await heldRun({ maxStaleness: 0, oversampling: 1 });
   const impatient = { ...run, waiting: { idleSeconds: 0.05 } } as Run;
   const collecting = collect(impatient, 1);
@@ -307,7 +307,7 @@ test("how long no program has run says nothing while solutions are generated", a
   await assert.rejects(next, { code: "stalled" });
 });
 
-test("generators write on when the batch is complete, with a batch that waits for them; a row is of the version that wrote it", async () => {
+test("generators continue while the learner trains, and each row has the version that wrote it", async () => {
   const { run, engine, writers, launched, end, execute, store } = await heldRun({ maxStaleness: 4 }, undefined, 3);
   const first = collect(run, 1);
   await turns();
@@ -316,7 +316,7 @@ test("generators write on when the batch is complete, with a batch that waits fo
   await execute();
   const { batch } = await first;
   assert.deepEqual(ids(batch), [1, 2, 3, 4]);
-  assert.equal(engine.rows.length, 7, "3 go on, and 4 were begun in the place of those that ended");
+  assert.equal(engine.rows.length, 7, "3 go on, and 4 replace the rows that ended");
   assert.deepEqual(launched, [4]);
   await end(1); // while the learner trains
   assert.equal(store.counts().queued, 1);
@@ -333,10 +333,10 @@ test("generators write on when the batch is complete, with a batch that waits fo
     next.map(({ iteration }) => iteration),
     [0, 1, 1, 1],
   );
-  assert.deepEqual(launched, [4, 7], "what was written while it trained is counted, too");
+  assert.deepEqual(launched, [4, 7], "rows that ended while the learner trained count as well");
 });
 
-test("generators: no more is open than maxStaleness allows, and the last iteration waits for all that was begun", async () => {
+test("generators open no more rows than maxStaleness allows, and the last iteration waits for all of them", async () => {
   const { run, engine, end, execute } = await heldRun({ maxStaleness: 0 }, undefined, 8);
   run.spec.stopping.iterations = 1;
   let done = false;

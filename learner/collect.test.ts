@@ -5,7 +5,7 @@ import { twoIterations } from "./collect.fixture.ts";
 // The first two of the six samples in flight are the slowest.
 const SLOW_FIRST = { speeds: [5, 6, 1, 2, 3, 4], together: 5 };
 
-test("CarryOver: what is not in the batch stays in flight and trains next, topped up to m B", async () => {
+test("CarryOver keeps samples beyond the batch in flight, trains on them next and launches up to m B in all", async () => {
   const { batches, launches, iterations } = await twoIterations({ collection: "CarryOver" }, SLOW_FIRST);
   assert.deepEqual(batches[0], ["s1", "s3", "s4", "s5"]);
   assert.deepEqual(batches[1]!.slice(0, 2), ["s2", "s6"]);
@@ -13,7 +13,7 @@ test("CarryOver: what is not in the batch stays in flight and trains next, toppe
   assert.deepEqual(iterations[0]!.surplusIds, []);
 });
 
-test("Discard: nothing of an iteration trains later, finished or not", async () => {
+test("Discard trains on no sample of an earlier iteration, finished or not", async () => {
   const { batches, launches, counts, iterations } = await twoIterations({ collection: "Discard" }, SLOW_FIRST);
   assert.deepEqual(batches[0], ["s1", "s3", "s4", "s5"]);
   assert.deepEqual(iterations[0]!.surplusIds, ["s6"], "finished beyond B");
@@ -23,7 +23,7 @@ test("Discard: nothing of an iteration trains later, finished or not", async () 
   assert.equal(counts.queued + counts.running, 0);
 });
 
-test("WaitAll: B are launched, and all of them are waited for", async () => {
+test("WaitAll launches B samples and waits for all of them", async () => {
   const { batches, launches } = await twoIterations({ collection: "WaitAll" }, { speeds: [4, 3, 2, 1], together: 1 });
   assert.deepEqual(launches, [4, 4]);
   assert.deepEqual(batches, [
@@ -32,7 +32,7 @@ test("WaitAll: B are launched, and all of them are waited for", async () => {
   ]);
 });
 
-test("WaitAll: what a restart finds beyond a batch is waited for, too", async () => {
+test("WaitAll also waits for the samples beyond a batch that a restart finds", async () => {
   const slow = { speeds: [6, 5, 4, 3, 2, 1], together: 1, before: 6 };
   const { batches, launches } = await twoIterations({ collection: "WaitAll" }, slow);
   assert.deepEqual(batches[0], ["s1", "s2", "s3", "s4"], "though s3 to s6 end first");
@@ -40,15 +40,15 @@ test("WaitAll: what a restart finds beyond a batch is waited for, too", async ()
   assert.deepEqual(launches, [2]);
 });
 
-test("stalenessPolicy Wait: never more in flight than can be trained on within maxStaleness", async () => {
+test("stalenessPolicy Wait has no more samples in flight than later batches can use within maxStaleness", async () => {
   const slow = { speeds: [6, 5, 4, 3, 2, 1], together: 6 };
   const bound = await twoIterations({ oversampling: 3, maxStaleness: 1, stalenessPolicy: "Wait" }, slow);
-  assert.deepEqual(bound.launches, [8, 4], "(maxStaleness + 1) B, then what was used");
+  assert.deepEqual(bound.launches, [8, 4], "(maxStaleness + 1) B, then as many as the batch used");
   const free = await twoIterations({ oversampling: 3, maxStaleness: 1, stalenessPolicy: "Drop" }, slow);
   assert.deepEqual(free.launches, [12, 4]);
 });
 
-test("stalenessPolicy Wait: old executions are waited for before more are left over than later batches can take", async () => {
+test("stalenessPolicy Wait waits for old executions before more are left than later batches can take", async () => {
   // 8 samples are in flight, and the first batch takes 4. The other 4 are slower than later ones and would be in the third batch, two
   // iterations old.
   const slow = { speeds: [1, 1, 1, 1, 9, 9, 9, 9, 2, 2, 2, 2], together: 2 };
@@ -57,10 +57,10 @@ test("stalenessPolicy Wait: old executions are waited for before more are left o
   assert.deepEqual(batches[1], ["s5", "s6", "s7", "s8"]);
   assert.deepEqual([iterations[0]!.staleWaited, iterations[1]!.staleWaited], [0, 4]);
   const free = await twoIterations({ ...options, stalenessPolicy: "Drop" }, slow);
-  assert.deepEqual(free.batches[1], ["s9", "s10", "s11", "s12"], "Drop waits for nobody");
+  assert.deepEqual(free.batches[1], ["s9", "s10", "s11", "s12"], "Drop does not wait");
 });
 
-test("stalenessPolicy Wait: versions between the oldest and the newest are held to the bound, too", async () => {
+test("stalenessPolicy Wait also holds versions between the oldest and the newest to the bound", async () => {
   // With maxStaleness 2, samples of the first version may train in iteration 3, but at most 4 of its 12 may be left by then.
   const slow = { speeds: [...new Array(12).fill(9), 1, 1, 1, 1], together: 4 };
   const { batches, iterations } = await twoIterations(
@@ -71,7 +71,7 @@ test("stalenessPolicy Wait: versions between the oldest and the newest are held 
   assert.ok(iterations[1]!.staleWaited > 0);
 });
 
-test("stalenessPolicy Wait: an execution is waited for before it would be too old; Drop leaves it out", async () => {
+test("stalenessPolicy Wait waits for an execution before it is too old; Drop leaves the execution out", async () => {
   // s1 ends last; by iteration 2 it is one version old.
   const slow = { speeds: [99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], together: 4 };
   const waited = await twoIterations({ collection: "CarryOver", maxStaleness: 0, stalenessPolicy: "Wait" }, slow);
@@ -83,7 +83,7 @@ test("stalenessPolicy Wait: an execution is waited for before it would be too ol
 
 const PAIRS = { baseline: "GRPO", groupSize: 2 } as const;
 
-test("groups: a batch is of whole groups, the oldest of those of which none is under way", async () => {
+test("a batch of groups has whole groups, the oldest that have no member under way", async () => {
   const slow = { speeds: [99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], together: 5 };
   const { batches, launches } = await twoIterations({ ...PAIRS, oversampling: 2 }, slow);
   assert.deepEqual(batches[0], ["s3", "s4", "s5", "s6"], "s2 has finished, its group has not");
@@ -91,7 +91,7 @@ test("groups: a batch is of whole groups, the oldest of those of which none is u
   assert.deepEqual(batches[1], ["s7", "s8", "s9", "s10"]);
 });
 
-test("groups: a lost member is missing, and the batch that much smaller", async () => {
+test("a batch of groups is smaller by its lost members", async () => {
   const { batches, iterations } = await twoIterations(
     { ...PAIRS, batchSize: 6, groupSize: 3, oversampling: 1 },
     { speeds: [1], together: 6, lost: ["s2"] },
@@ -100,7 +100,7 @@ test("groups: a lost member is missing, and the batch that much smaller", async 
   assert.deepEqual(iterations[0]!.brokenIds, []);
 });
 
-test("groups: one that has lost all but one member is left out, and another takes its place", async () => {
+test("another group replaces a group that has lost all but one member", async () => {
   const lost = { speeds: [1], together: 4, lost: ["s2", "s5", "s6"] };
   const { batches, launches, iterations, counts } = await twoIterations({ ...PAIRS, oversampling: 1 }, lost);
   assert.deepEqual(batches[0], ["s3", "s4", "s7", "s8"]);
@@ -109,7 +109,7 @@ test("groups: one that has lost all but one member is left out, and another take
   assert.deepEqual([counts.dropped, counts.lost], [1, 3]);
 });
 
-test("groups: past maxStaleness they are dropped whole", async () => {
+test("groups that are older than maxStaleness are dropped whole", async () => {
   const slow = { speeds: [9, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12], together: 5 };
   const dropped = await twoIterations({ ...PAIRS, maxStaleness: 0, stalenessPolicy: "Drop" }, slow);
   assert.deepEqual(
@@ -119,7 +119,7 @@ test("groups: past maxStaleness they are dropped whole", async () => {
   assert.deepEqual(dropped.iterations[1]!.staleIds, ["s1", "s2"]);
 });
 
-test("groups: Discard throws away what is finished of groups that are not complete", async () => {
+test("Discard throws away the finished members of incomplete groups", async () => {
   const slow = { speeds: [99, 1, 2, 3, 4, 5], together: 5 };
   const { batches, iterations, counts } = await twoIterations({ ...PAIRS, collection: "Discard" }, slow);
   assert.deepEqual(batches[0], ["s3", "s4", "s5", "s6"]);
@@ -127,7 +127,7 @@ test("groups: Discard throws away what is finished of groups that are not comple
   assert.equal(counts.queued + counts.running, 0);
 });
 
-test("groups: WaitAll waits for every member", async () => {
+test("WaitAll waits for every member of every group", async () => {
   const { batches } = await twoIterations({ ...PAIRS, collection: "WaitAll" }, { speeds: [4, 3, 2, 1], together: 1 });
   assert.deepEqual(batches[0], ["s1", "s2", "s3", "s4"]);
 });

@@ -21,15 +21,15 @@ const CASES: [iteration: number | undefined, name: string | RegExp][] = [
   [5, /does not have the checkpoint of iteration 5: there are 1-000003, .*change spec\.initFrom/],
 ];
 for (const [iteration, expected] of CASES)
-  test(`findCheckpoint: iteration ${iteration ?? "newest"}`, () => {
+  test(`findCheckpoint finds iteration ${iteration ?? "newest"}`, () => {
     if (typeof expected === "string") assert.equal(findCheckpoint(run, iteration), expected);
     else assert.throws(() => findCheckpoint(run, iteration), { message: expected });
   });
 
-test("findCheckpoint: a run that has none yet", () =>
+test("findCheckpoint refuses a run without a checkpoint", () =>
   assert.throws(() => findCheckpoint(join(folder, "fresh")), /does not have a checkpoint: there is none/));
 
-test("copyCheckpoint replaces what an earlier try left", async () => {
+test("copyCheckpoint replaces the files of an earlier try", async () => {
   const target = join(folder, "init");
   await copyCheckpoint(run, target, 3);
   mkdirSync(`${target}.partial`);

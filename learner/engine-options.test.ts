@@ -25,14 +25,14 @@ spec: {tasks: [{name: diamonds}], model: {policy: quickstart, instrumenter: ${in
   return rows.find(({ what }) => what === "cache")!.detail;
 }
 
-test("a learner with generators plans no slots, unless its frozen copy inserts markers into as many programs at once", async () => {
+test("a learner with generators plans slots for instrumented programs alone", async () => {
   const generators = [new URL("https://generators.test:8443")];
   assert.match(await cacheOf("Syntax", []), /of 16 x/);
   assert.match(await cacheOf("Syntax", generators), /of 1 x/);
   assert.match(await cacheOf("StaticPolicy", generators), /of 16 x/);
 });
 
-test("a run that began on more GPUs than work now says so; one that does not fit any more ends with the numbers, to be started again", async () => {
+test("a run that restarts with fewer working GPUs says so, and ends with the numbers if it no longer fits", async () => {
   const text = `apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
 metadata: {name: quick}

@@ -8,7 +8,7 @@ import { StatusBoard } from "./server/status.ts";
 
 const sum = (seconds: EngineSeconds) => Object.values(seconds).reduce((total, value) => total + value, 0);
 
-test("every second counts for one use", () => {
+test("every second of the engine counts for one use", () => {
   let nowMs = 5000;
   const time = new EngineTime(() => nowMs);
   const passes = (seconds: number) => {
@@ -33,7 +33,7 @@ test("every second counts for one use", () => {
   assert.deepEqual([time.seconds.idleActors, sum(time.seconds)], [2, 2], "the use goes on, the count begins anew");
 });
 
-test("the seconds of an iteration's phases are those of the engine's uses, and their sum is the iteration's", async () => {
+test("the phases' seconds agree with the engine's seconds, and their sum is the iteration's time", async () => {
   const never = new AbortController().signal;
   const progress = { state: { iteration: 0, elapsedSeconds: 0 }, lines: [] };
   const phases = new Phases({ status: new StatusBoard(), progress }, never, never);
@@ -66,5 +66,5 @@ test("the seconds of an iteration's phases are those of the engine's uses, and t
   isNear(seconds.execute, engineSeconds.idleActors + engineSeconds.idleStaleness + engineSeconds.idlePrograms);
   isNear(seconds.evaluate! + seconds.train!, engineSeconds.updating);
   for (const [use, value] of Object.entries(engineSeconds)) assert.ok(value > 0.004, `${use} ${value}`);
-  assert.ok(engineSeconds.idleOther > seconds.checkpoint! + 0.004, "what no phase has is idleOther");
+  assert.ok(engineSeconds.idleOther > seconds.checkpoint! + 0.004, "time outside of phases is idleOther");
 });

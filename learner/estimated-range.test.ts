@@ -35,7 +35,7 @@ function start(run: string): string {
 }
 const rangeIn = (text: string) => parseResolved(text, "trainingrun.yaml").spec.tasks[0]!.grader!.rewardRange;
 
-test("a run that begins gets a range, with a comment, and keeps both when its learner starts again", () => {
+test("a new run gets a range with a comment, and keeps both when its learner starts again", () => {
   const run = join(home, "new");
   const text = start(run);
   assert.deepEqual(rangeIn(text), { worst: 100, best: 0 });
@@ -43,7 +43,7 @@ test("a run that begins gets a range, with a comment, and keeps both when its le
   assert.equal(start(run), text);
 });
 
-test("a run that an earlier version began has rewards without a range, and goes on so", async () => {
+test("a run that an earlier version began goes on without a range", async () => {
   const run = join(home, "old");
   mkdirSync(run);
   const store = openStore(join(run, "store.sqlite"), {});

@@ -97,7 +97,7 @@ const CASES: [name: string, error: unknown, training: FailureKind, firstStart?: 
       "infrastructure",
       "input",
     ],
-    // what the user gave
+    // the user's input
     ["the manifest", new ManifestError(["model.policy is x"]), "input"],
     ["a manifest that somebody has emptied", emptied(), "infrastructure"],
     ["the task", new TaskError("folder", "there is no such task"), "input"],
@@ -105,7 +105,7 @@ const CASES: [name: string, error: unknown, training: FailureKind, firstStart?: 
     ["a prompt", new RolloutError("prompt", "too long"), "input"],
     ["an address", new ServerError("listen", "taken", because(system("EADDRINUSE"))), "fault", "input", "input"],
     ["a model that does not fit", new EngineError("memory", "needs 9 GB"), "fault", "input", "input"],
-    // everything else
+    // other failures
     ["a bug", new TypeError("undefined is not a function"), "fault"],
     ["a damaged store", new StoreError("io", "malformed", because(sqlite(11))), "fault"],
     ["a store's conflict", new StoreError("conflict", "two"), "fault"],
@@ -121,7 +121,7 @@ for (const [name, error, training, firstStart = training, restart = training] of
     assert.deepEqual(kinds, [training, firstStart, restart]);
   });
 
-test("exit statuses: one for each kind where a kubelet restarts; 1, 2 and 73 for longrun run", () => {
+test("each kind of failure has an exit status for a kubelet, and 1, 2 or 73 for longrun run", () => {
   const statuses = (stay: boolean, stage: "firstStart" | "training") =>
     [
       new TypeError("a bug"),
@@ -136,13 +136,13 @@ test("exit statuses: one for each kind where a kubelet restarts; 1, 2 and 73 for
   assert.deepEqual(statuses(false, "training"), [1, 1, 1, 73, 1]);
 });
 
-test("a cause that is its own does not hang", () => {
+test("an error that is its own cause is classified without an endless loop", () => {
   const error = new Error("round");
   error.cause = error;
   assert.equal(failureKind(error, "training"), "fault");
 });
 
-test("what the system really throws: a full device, a heap that is too small, a store without room", async (t) => {
+test("errors that the system throws are classified: a full device, a full heap, a full store", async (t) => {
   try {
     writeFileSync("/dev/full", "x");
   } catch (error) {

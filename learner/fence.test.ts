@@ -10,7 +10,7 @@ const folder = scratchFolder();
 const file = join(folder, "fence.json");
 const fenced = (message: RegExp) => ({ name: "StoreError", code: "fenced", message });
 
-test("whoever takes it last has it; the numbers grow", () => {
+test("the learner that takes the token last holds it, and its number grows", () => {
   const first = Fence.take(folder, "pod-1/7", new Date("2030-01-01T00:00:00Z"));
   first.check();
   const second = Fence.take(folder, "pod-2/7", new Date("2030-01-01T00:01:00Z"));
@@ -22,7 +22,7 @@ test("whoever takes it last has it; the numbers grow", () => {
   assert.equal(JSON.parse(readFileSync(file, "utf8")).number, 2);
 });
 
-test("a file that is damaged or gone is held by nobody, and can be taken", () => {
+test("a token whose file is damaged or missing has no holder and can be taken", () => {
   const holder = Fence.take(folder, "a");
   writeFileSync(file, '{"number":');
   assert.throws(() => holder.check(), fenced(/is gone or damaged: stop this learner/));
@@ -47,7 +47,7 @@ test("a learner that fails to take the token, or was killed while it took it, le
   assert.deepEqual(readdirSync(own), ["fence.json"]);
 });
 
-test("two that took the same number: the later file counts", () => {
+test("the later file counts if two learners took the same number", () => {
   rmSync(file, { force: true });
   const first = Fence.take(folder, "a");
   rmSync(file);
@@ -68,6 +68,6 @@ test("a store writes nothing once the token is lost, although its own file was n
   store.close();
 });
 
-test("a folder that cannot be written is named", () => {
+test("the error of a folder that cannot be written names the folder", () => {
   assert.throws(() => Fence.take(join(folder, "nowhere"), "a"), { name: "StoreError", code: "io", message: /nowhere/ });
 });

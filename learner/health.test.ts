@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Health } from "./health.ts";
 
-test("ready once the weights are loaded and the server listens; alive as long as the worker is", () => {
+test("a learner is ready once weights are loaded and the server listens, and alive while its worker lives", () => {
   const engine: { failure: Error | undefined } = { failure: undefined };
   const health = new Health(() => "TRAINING");
   assert.deepEqual(health.live(), { ok: true, message: "TRAINING" }, "loading takes as long as it takes");

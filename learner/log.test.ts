@@ -23,7 +23,7 @@ const cases: [level: string, messages: string[]][] = [
 ];
 
 for (const [level, messages] of cases) {
-  test(`log: LOG_LEVEL '${level}' writes ${messages.length} JSON lines to stderr, none lost at exit`, () => {
+  test(`the log with LOG_LEVEL '${level}' writes ${messages.length} JSON lines to stderr before the exit`, () => {
     const { stdout, stderr } = logged(level);
     assert.equal(stdout, "");
     const lines = stderr
@@ -38,7 +38,7 @@ for (const [level, messages] of cases) {
   });
 }
 
-test("log: an unknown level is refused in one line that names the levels", () => {
+test("an unknown LOG_LEVEL is refused in one line that names the levels", () => {
   const { status, stderr } = logged("loud");
   assert.equal(status, 1);
   assert.match(stderr, /LOG_LEVEL: loud is not a level; use one of trace, debug, info, warn, error, fatal, silent/);

@@ -7,7 +7,7 @@ const [world, other] = [new World(), new World()];
 before(() => Promise.all([world.prepare(), other.prepare()]));
 after(() => Promise.all([world.remove(), other.remove()]));
 
-test("a statement that does not fit, before it listens", { timeout: 60_000 }, async () => {
+test("a learner refuses a task statement that does not fit before it listens", { timeout: 60_000 }, async () => {
   const learner = other.learner(manifest().replace("maxPromptTokens: 256", "maxPromptTokens: 20"));
   assert.equal(await learner.exit, 2);
   assert.match(
@@ -17,7 +17,7 @@ test("a statement that does not fit, before it listens", { timeout: 60_000 }, as
   await assert.rejects(learner.listening);
 });
 
-test("lengths beyond the model's context", { timeout: 60_000 }, async () => {
+test("a learner refuses lengths beyond the model's context", { timeout: 60_000 }, async () => {
   const learner = world.learner(manifest().replace("maxResponseTokens: 160", "maxResponseTokens: 800"));
   assert.equal(await learner.exit, 2);
   assert.equal(

@@ -18,7 +18,7 @@ const give = (spec: string): string => {
   return newer;
 };
 
-test("a run folder's own manifest, a newer one in its place, and what cannot change", () => {
+test("a newer manifest replaces the run folder's, and fields that must not change are refused", () => {
   const run = join(folder, "data/run");
   assert.throws(() => readManifest(run), /trainingrun\.yaml is missing; --run names the folder of a run/);
   assert.throws(
@@ -51,7 +51,7 @@ test("a run folder's own manifest, a newer one in its place, and what cannot cha
   assert.deepEqual(names, ["movie", "wage"], "a run whose learner starts was suspended: its tasks may have changed");
 });
 
-test("a range that the run estimated stays, although the newer manifest has none", () => {
+test("a range that the run estimated stays if a newer manifest has none", () => {
   const run = join(folder, "data/estimated");
   const own = (change = ""): string => {
     const grader = `{ metric: RMSE, idColumn: id, targetColumns: [y], direction: Lower${change} }`;
@@ -73,7 +73,7 @@ test("a range that the run estimated stays, although the newer manifest has none
   assert.throws(() => readManifest(run, own(", rewardRange: { worst: 9, best: 0 }")), /cannot change/);
 });
 
-test("a run folder of an earlier version, which has fields and values that were removed since", () => {
+test("a run folder of an earlier version is read although some of its fields and values were removed", () => {
   const run = join(folder, "data/earlier");
   writeManifest(run, readManifest(run, give("")));
   const path = join(run, "trainingrun.yaml");

@@ -5,7 +5,7 @@ import { recordedBatches } from "./replay.ts";
 import { newResult, newSample, scratchFolder } from "./store/store.fixture.ts";
 import { openStore } from "./store/store.ts";
 
-test("a replay gives each iteration its batch in order, and how long the runs went that it threw away", async () => {
+test("a replay gives each iteration its batch in order and the durations of abandoned programs", async () => {
   const path = join(scratchFolder(), "store.sqlite");
   let clock = 0; // Unix milliseconds
   const store = openStore(path, { now: () => clock });
@@ -34,7 +34,7 @@ test("a replay gives each iteration its batch in order, and how long the runs we
   assert.throws(() => recorded.batch(3), /iteration 3 is not recorded; lower stopping.iterations/);
 });
 
-test("a sample that was lost weighs nothing in a replay of a run that throws none away, as when it trained", async () => {
+test("a lost sample weighs nothing in a replay of a run that discards no samples, as in training", async () => {
   const path = join(scratchFolder(), "store.sqlite");
   let clock = 0;
   const store = openStore(path, { maxAttempts: 1, now: () => clock });

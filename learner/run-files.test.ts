@@ -39,7 +39,7 @@ const updated = async () => {
   return (await readSummary(directory))?.commonErrors;
 };
 
-test("the commonest errors stand in summary.json until a program is valid", async () => {
+test("summary.json has the commonest errors until a program is valid", async () => {
   finish("a", "KeyError: 'x'\n", { valid: false });
   finish("b", "KeyError: 'y'\n", { valid: false });
   assert.deepEqual(await updated(), [
@@ -50,7 +50,7 @@ test("the commonest errors stand in summary.json until a program is valid", asyn
   assert.equal(await updated(), undefined);
 });
 
-test("of several tasks each has its best program, in a folder of its own; one that was removed keeps it", async () => {
+test("each of several tasks has its best program in its own folder, also after the task is removed", async () => {
   const program = (task: string) => existsSync(join(directory, "best", task, "program.py"));
   assert.ok(program("."));
   const two = filesOf("diamonds", "wage");

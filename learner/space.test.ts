@@ -16,7 +16,7 @@ const space = (change: Partial<Space> = {}): Space => ({
 });
 const CHECKPOINT = 74 * GB; // 3B, every weight, with a critic
 
-test("a disk that cannot hold two checkpoints is refused with the number, in a pod with the size of the volume", () => {
+test("a disk without room for two checkpoints is refused with the missing size, or a pod's volume size", () => {
   assert.throws(
     () => checkSpace(CHECKPOINT, spec(3), { directory: "/data", inPod: true }, space()),
     (error: Error) => {
@@ -37,7 +37,7 @@ test("a disk that cannot hold two checkpoints is refused with the number, in a p
   });
 });
 
-test("room for two, but not for all that are kept, is a warning; checkpoints that are there are replaced", () => {
+test("a disk without room for all kept checkpoints is a warning, and existing checkpoints count as room", () => {
   const pod = { directory: "/data", inPod: true };
   const warning = checkSpace(30 * GB, spec(3), pod, space());
   assert.match(
@@ -48,7 +48,7 @@ test("room for two, but not for all that are kept, is a warning; checkpoints tha
   assert.equal(checkSpace(30 * GB, spec(3), pod, space({ freeBytes: 30 * GB, checkpointBytes: 90 * GB })), undefined);
 });
 
-test("the files of two versions of full weights for generators count; those that are there are replaced", () => {
+test("the files of two versions of full weights for generators count, and existing ones count as room", () => {
   const local = { directory: "runs/a", inPod: false };
   const sentBytes = 12 * GB; // 3B in float32
   assert.equal(checkSpace(25 * GB, spec(2), { ...local, sentBytes }, space()), undefined);
@@ -66,7 +66,7 @@ test("the files of two versions of full weights for generators count; those that
   );
 });
 
-test("the space of a folder is what its disk says", () => {
+test("the space of a folder is its disk's free space", () => {
   mkdirSync(join(directory, "checkpoints/1-000001/policy"), { recursive: true });
   writeFileSync(join(directory, "checkpoints/1-000001/policy/model.safetensors"), "0".repeat(1000));
   assert.equal(checkSpace(1, spec(3), { directory, inPod: false }), undefined);

@@ -26,7 +26,7 @@ for (const [type, weightSync, policy, device, dtype, bytes] of [
   ["Full", undefined, HALF, GPU, undefined, 4 * NUMBERS],
   ["Full", "Full", FLOAT, CPU, undefined, 4 * NUMBERS],
 ] as const)
-  test(`adaptation ${type}, weightSync ${weightSync}, ${policy === HALF ? "bfloat16" : "float32"}, ${device.kind}: ${dtype ?? "not merged"}, ${bytes} bytes`, () => {
+  test(`generators get ${bytes} bytes, merged to ${dtype}: ${[type, weightSync, policy === HALF ? "BF16" : "F32", device.kind]}`, () => {
     const spec = { model: { adaptation: { type } }, generation: { weightSync } } as unknown as TrainingRunSpec;
     const found = sentWeights(spec, policy, device);
     assert.deepEqual(found, { ...(dtype && { merge: { model: policy, dtype } }), bytes });

@@ -22,7 +22,7 @@ const cases: [string, Parameters<typeof reasonToStop>, RegExp | undefined][] = [
   ["too early to tell", [rows(1), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }], undefined],
 ];
 for (const [name, [progress, stopping], expected] of cases) {
-  test(`stopping: ${name}`, () => {
+  test(`a run stops at its limits: ${name}`, () => {
     const reason = reasonToStop(progress, stopping);
     if (expected === undefined) assert.equal(reason, undefined);
     else assert.match(reason ?? "", expected);

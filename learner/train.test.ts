@@ -7,7 +7,7 @@ import { newSample } from "./store/store.fixture.ts";
 import type { Grade, Sample } from "./store/types.ts";
 import { train } from "./train.ts";
 
-/** Every valid sample has the same reward: what tells them apart is the score. */
+/** Every valid sample has the same reward and a score of its own. */
 const ALGORITHM = {
   ...{ batchSize: 4, miniBatchSize: 4, microBatchSize: 4, ppoEpochs: 1, oversampling: 1, collection: "CarryOver" },
   ...{ baseline: "BatchMean", validScoreWeight: 1, whitening: "Auto", importanceCap: 2, gamma: 1 },
@@ -110,7 +110,7 @@ for (const [direction, better, worse] of [
   ["Lower", 1, 0],
   ["Higher", 0, 1],
 ] as const)
-  test(`of equal rewards the better score has the larger advantage where ${direction.toLowerCase()} is better`, async () => {
+  test(`the better of two scores with equal rewards has the larger advantage if ${direction.toLowerCase()} is better`, async () => {
     const { advantages, reason } = await trainOn([valid(30), valid(10), valid(20), INVALID], { direction });
     assert.ok(advantages[better]! > advantages[2]! && advantages[2]! > advantages[worse]!, `${advantages}`);
     assert.equal(reason, "all 5 iterations are done");
@@ -126,11 +126,11 @@ test("valid solutions of a batch become previous solutions of the iteration; a r
   assert.deepEqual((await trainOn(grades, { replayed: true })).kept, []);
 });
 
-test("samples of the version that is trained are on policy; older ones, and newer ones that a restart has left, are not", async () => {
+test("samples of the trained version are on policy; older ones, and ones from before a restart, are not", async () => {
   const grades = [valid(30), valid(10), valid(20), INVALID];
   const deviation = async (versions: number[]) => (await trainOn(grades, { versions })).updated.importanceMaxDeviation;
   assert.equal(typeof (await deviation([4, 3, 6, 2])), "number", "the first is on policy");
-  assert.equal(await deviation([3, 3, 5, 2]), null, "none is");
+  assert.equal(await deviation([3, 3, 5, 2]), null, "no sample is on policy");
   const lineages = [2, 3, 2, 2];
   const left = async (options = {}) =>
     (await trainOn(grades, { lineages, versions: [4, 3, 4, 4], ...options })).updated;
@@ -144,7 +144,7 @@ test("samples of the version that is trained are on policy; older ones, and newe
   assert.equal(typeof (await left({ replayed: true })).importanceMaxDeviation, "number", "a replay has their lineage");
 });
 
-test("a run whose samples other weights wrote ends; a replay, which its own algorithm may have led elsewhere, goes on", async () => {
+test("a run ends if other weights wrote its samples, but a replay goes on", async () => {
   const grades = [valid(30), valid(10), valid(20), INVALID];
   const isDeviation = { code: "deviation", message: /the rollout engine samples from other weights/ };
   await assert.rejects(trainOn(grades, { behaviour: -0.7 }), isDeviation);
@@ -153,7 +153,7 @@ test("a run whose samples other weights wrote ends; a replay, which its own algo
   assert.equal((await trainOn(grades, { behaviour: -0.7, replayed: true })).updated.importanceDeviates, false);
 });
 
-test("the update is told what was cut", async () => {
+test("the update gets the truncated samples", async () => {
   const grades = [valid(30), valid(10), valid(20), INVALID];
   const { advantages } = await trainOn(grades, { cut: 1, algorithm: { truncated: "Mask" } });
   assert.deepEqual(
@@ -162,7 +162,7 @@ test("the update is told what was cut", async () => {
   );
 });
 
-test("the policy that an iteration starts from is evaluated first, where that is due; the last one is not", async () => {
+test("a due evaluation of the policy comes before the iteration begins", async () => {
   const order = async (everyIterations?: number) =>
     (await trainOn([valid(30), INVALID, valid(20), INVALID], { evaluation: { everyIterations } })).order;
   assert.deepEqual(await order(), ["begin"]);

@@ -22,7 +22,7 @@ const said = ({ findings }: ReturnType<typeof check>) =>
 
 const answers = { "prepared/private/answers.csv": "id,y\n0,100\n1,300\n" };
 
-test("a range is estimated where none is given, and no reward is clamped", () => {
+test("task check estimates a missing range, which clamps no reward", () => {
   const found = check("estimated", { ...answers, ...task(undefined) });
   const { worst, best, floor, from, tried } = found.reward!;
   assert.deepEqual([worst, best, floor], [100, 0, -9]);
@@ -38,7 +38,7 @@ test("a range is estimated where none is given, and no reward is clamped", () =>
   assert.doesNotMatch(said(found), /rewardFloor/);
 });
 
-test("a range that does not fit the scores: how many rewards are clamped, and a range that does", () => {
+test("task check counts the rewards that a range clamps and names a range that fits", () => {
   const found = check("clamped", { ...answers, ...task({ worst: 10, best: 0 }) });
   assert.match(
     said(found),
@@ -66,7 +66,7 @@ const copies: [name: string, columns: Record<string, (row: number) => unknown>, 
   ["ids", { a: (row) => `i${row}` }, undefined],
 ];
 for (const [name, columns, expected] of copies)
-  test(`a feature that gives the label away: ${name}`, () => {
+  test(`task check finds a feature that gives the label away: ${name}`, () => {
     const train = table({ id: (row) => 100 + row, y: noise, ...columns });
     const found = said(
       check(name.replaceAll(" ", "-"), {

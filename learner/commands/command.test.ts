@@ -104,7 +104,7 @@ describe("longrun logprobs", () => {
 describe("--device", () => {
   for (const [device, message] of [
     ["gpu", /^the device is gpu; give auto, cpu, cuda, cuda:N or several GPUs, such as cuda:0,1\n$/],
-    ["cuda:999", /^cuda:999 cannot be used: [^\n]+\n$/], // nobody has as many
+    ["cuda:999", /^cuda:999 cannot be used: [^\n]+\n$/], // no machine has as many
   ] as [string, RegExp][]) {
     it(`${device} is refused in one line`, () => {
       const { status, lines, stderr } = longrun(
@@ -141,7 +141,7 @@ describe("longrun generate", () => {
     assert.notDeepEqual(answers[0].tokens, answers[1].tokens);
   });
 
-  it("without --max-tokens writes what is left of a line's own context, whatever other lines have", () => {
+  it("without --max-tokens fills the rest of each line's own context", () => {
     const short = { tokens: [5, 6, 7] };
     const long = { tokens: Array.from({ length: 502 }, (_, i) => i % 90) };
     const ask = (...lines: unknown[]) => {
@@ -173,7 +173,7 @@ describe("longrun generate", () => {
   }
 });
 
-describe("a damaged folder is refused in one line by", () => {
+describe("commands refuse a damaged folder in one line:", () => {
   const STORED = new MappedWeights(LLAMA).tensors[3];
   for (const [damage, at, bytes, message] of [
     ["a weight that is NaN", STORED.offset, Float32Array.of(Number.NaN), `${STORED.name} holds NaN at index 0; the we`],
@@ -201,7 +201,7 @@ describe("a damaged folder is refused in one line by", () => {
 });
 
 describe("longrun model", () => {
-  it("says what a folder holds", () => {
+  it("describes a folder", () => {
     const { status, lines, stderr } = longrun("model", "info", fixture("saved/qwen3"), "--check", "--json");
     assert.equal(status, 0, stderr);
     const { architecture, parameters, bytes, dtypes, eosIds, files } = JSON.parse(lines[0]);
@@ -224,7 +224,7 @@ describe("longrun model", () => {
     );
   });
 
-  it("needs config.json alone, and plans without weights", () => {
+  it("needs config.json alone and plans without weights", () => {
     const there = ["--gpus", "2", "--memory-bytes", "24GB", "--compute", "BFloat16"];
     const { status, lines, stderr } = longrun("model", "info", QWEN, "--plan", "lora", ...there, "--json");
     assert.equal(status, 0, stderr);
@@ -254,7 +254,7 @@ describe("longrun model", () => {
     assert.deepEqual(row.split(/ {2,}/).slice(1, -1), numbers);
   });
 
-  it("plans for a GPU that is not here, and asks none", () => {
+  it("plans for a GPU of another machine without asking a GPU", () => {
     const there = ["--device", "cuda:7", "--memory-bytes", "80e9", "--batch", "16"];
     const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "lora", ...there, "--json");
     assert.equal(status, 0, stderr);
@@ -266,7 +266,7 @@ describe("longrun model", () => {
     assert.equal(fs.existsSync(ASKED), false);
   });
 
-  it("says what it is that does not fit", () => {
+  it("names the part that does not fit", () => {
     const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "full", "--memory-bytes", "0.5 GB");
     assert.equal(status, 2);
     assert.match(lines[0], /^architecture +qwen2, /);
@@ -274,7 +274,7 @@ describe("longrun model", () => {
     assert.match(stderr, /^the run needs about .* of memory, but 500 MB is given; the largest parts, [^\n]+\n$/);
   });
 
-  it("converts into shards, and leaves nothing of what it could not", () => {
+  it("converts into shards and leaves no part of a failed conversion", () => {
     const out = path.join(root, "converted");
     const done = longrun("model", "convert", LLAMA, "--out", out, "--dtype", "bfloat16", "--shard-size", "20KB");
     assert.equal(done.status, 0, done.stderr);
@@ -302,7 +302,7 @@ describe("longrun model", () => {
     assert.equal(whole.status, 0, whole.stderr);
   });
 
-  it("refuses what it cannot do in one line", () => {
+  it("refuses impossible requests in one line", () => {
     for (const [args, message] of [
       [
         ["info", path.join(root, "none")],

@@ -31,7 +31,7 @@ function fetchCommand(args: string[], env: NodeJS.ProcessEnv = {}) {
   });
 }
 
-test("prints the folder, or one object; exit status 2 for what a person must mend", async () => {
+test("the command prints the folder or one object, and exits 2 for errors that a person must mend", async () => {
   await using server = await HubServer.of(POLICY);
   const env = { HF_ENDPOINT: server.endpoint };
   const folder = path.join(root, "cache/models/acme/model", COMMIT);
@@ -50,7 +50,7 @@ test("prints the folder, or one object; exit status 2 for what a person must men
   );
 });
 
-test("killed while it fetches: the same command goes on from there", async () => {
+test("a fetch that was killed goes on where it ended", async () => {
   await using server = await HubServer.of(POLICY);
   let isSlow = true;
   server.faults.push((request, response, body) => {
@@ -80,7 +80,7 @@ test("killed while it fetches: the same command goes on from there", async () =>
   assert.ok(fetched.equals(server.files.get("model.safetensors")!));
 });
 
-/** A proxy that tunnels to the server, whatever host is asked for; or refuses with a status. */
+/** A proxy that tunnels every request to the server, or refuses it with a status. */
 async function startProxy(target: string, status: number) {
   const asked: { host: string; authorization: string | undefined }[] = [];
   const proxy = createServer();
@@ -100,7 +100,7 @@ async function startProxy(target: string, status: number) {
   return { asked, port, [Symbol.dispose]: () => void proxy.close().closeAllConnections() };
 }
 
-test("goes through the proxy of the environment, with its name and password; NO_PROXY goes past it", async () => {
+test("a fetch uses the environment's proxy with its name and password, except for hosts in NO_PROXY", async () => {
   await using server = await HubServer.of(POLICY);
   using proxy = await startProxy(server.endpoint, 200);
   const address = `http://me:secret@127.0.0.1:${proxy.port}`;
@@ -121,7 +121,7 @@ test("goes through the proxy of the environment, with its name and password; NO_
   assert.deepEqual(proxy.asked, []);
 });
 
-test("a proxy that wants another password is named without its password", async () => {
+test("the error of a proxy that wants another password names the proxy without the password", async () => {
   using proxy = await startProxy("", 407);
   const env = { HF_ENDPOINT: "http://hub.test", HTTP_PROXY: `http://me:secret@127.0.0.1:${proxy.port}` };
   assert.deepEqual(await fetchCommand(["acme/model", "--out", path.join(root, "refused")], env), {

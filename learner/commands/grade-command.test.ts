@@ -25,7 +25,7 @@ writeFileSync(
   "name: own\ngrader: { metric: MAE, idColumn: Id, targetColumns: [Cover_Type], direction: Lower }\n",
 );
 
-test("one submission", () => {
+test("the command grades one submission", () => {
   const given = ["--task", task, "--answers", at("answers.csv"), "--submission", at("submission.csv")];
   const plain = grade(...given);
   assert.deepEqual([plain.status, plain.stderr], [0, ""]);
@@ -38,7 +38,7 @@ test("one submission", () => {
   assert.equal(own.stdout, "score 0.3333333333333333\n");
 });
 
-test("a batch: a line for each, in their order, paths relative to the file", () => {
+test("a batch has a line for each submission, in order, with paths relative to the batch's file", () => {
   const lines = ["submission.csv", "Half.CSV", "submission.txt", "none.csv", "own"]
     .map((submission) => JSON.stringify({ task, answers: "answers.csv", submission }))
     .concat("", JSON.stringify({ task, answers: "none.csv", submission: "submission.csv" }));
@@ -57,7 +57,7 @@ test("a batch: a line for each, in their order, paths relative to the file", () 
   );
 });
 
-test("bad input is one line that says what to give", () => {
+test("bad input is refused in one line that says what to give", () => {
   writeFileSync(at("no-json.jsonl"), '{"task":"leaf-classification"}\n');
   writeFileSync(at("no-task.jsonl"), JSON.stringify({ task: "gold", answers: "a", submission: "b" }));
   const answers = ["--answers", at("answers.csv")];
@@ -91,7 +91,7 @@ test("bad input is one line that says what to give", () => {
   }
 });
 
-test("the reward of an execution in a task folder", () => {
+test("the command computes the reward of an execution in a task folder", () => {
   const directory = writeTaskFolder(at("folder"));
   const submission = at("execution.csv");
   writeFileSync(submission, "id,y\n0,1\n1,4\n");

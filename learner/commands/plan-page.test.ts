@@ -8,7 +8,7 @@ import { ratios, SIZES, section } from "./plan-page.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const page = readFileSync(join(ROOT, "learner/engine/plans.md"), "utf8");
 
-test("the page is its head and a section for each size; the smallest is made here", () => {
+test("the page has its head and a section for each size, and the smallest section is made anew", () => {
   const head = readFileSync(join(ROOT, "learner/engine/plans.head.md"), "utf8");
   assert.ok(page.startsWith(head) && page.slice(head.length).startsWith(section(SIZES[0]!)));
   const sizes = [...page.matchAll(/^## Qwen2\.5-(.+)$/gm)].map(([, size]) => size);
@@ -17,7 +17,7 @@ test("the page is its head and a section for each size; the smallest is made her
 
 // The whole page takes a minute: plan-page.ts --check.
 for (const size of SIZES)
-  test(`Qwen2.5-${size}: the page has the plans of one GPU of 80 GB`, () => {
+  test(`the page has the plans of Qwen2.5-${size} for one GPU of 80 GB`, () => {
     const lines = page.split(`## Qwen2.5-${size}\n`)[1]!.split("\n## ")[0]!.split("\n");
     const budget: Budget = { host: undefined, gpu: { bytes: 80e9, source: "given" } };
     const request = {
@@ -35,7 +35,7 @@ for (const size of SIZES)
     }
   });
 
-test("what is planned is 1.0 to 1.65 times the peak of the rehearsal, which the page has", () => {
+test("plans are 1.0 to 1.65 times the rehearsals' peaks that the page shows", () => {
   const found = SIZES.flatMap((size) => {
     const text = page.split(`## Qwen2.5-${size}\n`)[1]!.split("\n## ")[0]!;
     const table = ratios(size, text);

@@ -30,7 +30,7 @@ ${Target.toString()}
 serveCalls(parentPort, () => new Target());`;
 const file = new URL(`data:text/javascript,${encodeURIComponent(THREAD)}`);
 
-test("methods are called in another thread, on shared memory where it is passed, and throw what they threw there", async () => {
+test("another thread runs the methods, shares memory with the caller and passes errors back", async () => {
   const failures: EngineError[] = [];
   const thread = new WorkerThread<Target>(file, undefined, "the thread", (failure) => failures.push(failure));
   const shared = new Float32Array(new SharedArrayBuffer(8));
@@ -43,10 +43,10 @@ test("methods are called in another thread, on shared memory where it is passed,
   await thread.calls.close();
   while (!thread.failure) await new Promise((resolve) => setTimeout(resolve, 5));
   await assert.rejects(thread.calls.add(1, 2), { code: "worker", message: "the thread has ended (0)" });
-  assert.deepEqual(failures, [], "it ended because it was asked to");
+  assert.deepEqual(failures, [], "a thread that was asked to end is no failure");
 });
 
-test("what a method tells a function comes in order, before what it returns", async () => {
+test("a method's calls of a function arrive in order and before its result", async () => {
   const thread = new WorkerThread<Target>(file, undefined, "the thread");
   const told: number[] = [];
   const counted = await thread.calls.count(4, (i) => told.push(i));
@@ -54,7 +54,7 @@ test("what a method tells a function comes in order, before what it returns", as
   await thread.calls.close();
 });
 
-test("a thread that ends by itself fails what was asked of it, and says so to who started it", async () => {
+test("a thread that ends by itself fails its pending calls and tells its owner", async () => {
   const { promise: failed, resolve } = Promise.withResolvers<EngineError>();
   const thread = new WorkerThread<Target>(file, undefined, "the thread", resolve);
   const calls = [thread.calls.die(), thread.calls.add(1, 2)];
@@ -64,7 +64,7 @@ test("a thread that ends by itself fails what was asked of it, and says so to wh
   assert.equal(thread.failure?.message, message);
 });
 
-test("an engine whose worker dies says why, though nothing was asked of it", async () => {
+test("an engine whose worker dies tells its owner why, although no call is pending", async () => {
   const program = `
     const { parentPort } = await import("node:worker_threads");
     const { WorkerThread } = await import(${JSON.stringify(new URL("./calls.ts", import.meta.url).href)});

@@ -37,7 +37,7 @@ after(() => fs.rmSync(folder, { recursive: true }));
 const batch = () => randomSamples(CONFIG.vocabSize, 6);
 const values = () => batch().map((sample) => ({ ...sample, oldValues: sample.advantages, returns: sample.advantages }));
 
-test("a checkpoint is of the weights that were there when it was asked for: others generate meanwhile, and a step waits", async () => {
+test("a checkpoint has the weights of the time of its request; meanwhile generation goes on and steps wait", async () => {
   const directory = path.join(folder, "snapshot");
   const engine = await startEngine({ model, threads: 1 });
   const prompts = batch().map(({ prompt }) => prompt);
@@ -61,11 +61,11 @@ test("a checkpoint is of the weights that were there when it was asked for: othe
   const again = engine.save(path.join(folder, "again"));
   await engine.load(directory);
   assert.equal(await engine.digest(), before);
-  assert.notEqual((await again).digest, before, "a checkpoint is read when the one before is written");
+  assert.notEqual((await again).digest, before, "a checkpoint is read after the previous one is written");
   await engine.close();
 });
 
-test("beside a bfloat16 folder a checkpoint has float32 weights: what is loaded is what was saved, bit for bit", async () => {
+test("a checkpoint of a bfloat16 run restores the float32 weights bit for bit", async () => {
   const directory = path.join(folder, "rounded");
   const digests: string[] = [];
   const trainer = new Trainer({ model, threads: 1 });
@@ -90,7 +90,7 @@ test("beside a bfloat16 folder a checkpoint has float32 weights: what is loaded 
   assert.equal(new Set(digests).size, 1, digests.join("\n"));
 });
 
-test("a checkpoint for which the disk has no room is refused with both numbers, and nothing is written", async (t) => {
+test("a checkpoint that does not fit on the disk is refused with both sizes, and no file is written", async (t) => {
   const directory = path.join(folder, "full");
   const trainer = new Trainer({ model, threads: 1 });
   await trainer.pretrain(batch(), PRETRAIN);

@@ -43,7 +43,7 @@ function workersOf(count: number) {
 const prompts = (count: number, from = 0) => Array.from({ length: count }, (_, i) => Int32Array.of(from + i));
 const seeds = (count: number, from = 0) => Array.from({ length: count }, (_, i) => from + i);
 
-test("a worker whose rows end gets what waits, and the others do not", async () => {
+test("a worker whose rows end gets the waiting rows", async () => {
   const { workers, given, end } = workersOf(2);
   const dealing = new Dealing(workers, 4); // and one row ahead
   const all = dealing.generate("policy", prompts(20), { ...OPTIONS, seeds: seeds(20) });
@@ -63,7 +63,7 @@ test("a worker whose rows end gets what waits, and the others do not", async () 
   );
 });
 
-test("a later call goes to the worker with the fewest rows; each call is answered with its own, and told of them by its indices", async () => {
+test("a later call goes to the worker with the fewest rows, and each call gets its own responses and indices", async () => {
   const { workers, given, end } = workersOf(2);
   const dealing = new Dealing(workers, 8);
   const first = dealing.generate("policy", prompts(6), { ...OPTIONS, seeds: seeds(6) });
@@ -104,7 +104,7 @@ test("a worker that fails ends the other rows of its call and the rows that wait
   assert.equal((await waiting).length, 2);
 });
 
-test("a signal ends rows that wait and rows that are generated; no prompts are an empty answer", async () => {
+test("a signal ends waiting and running rows, and a call without prompts gets an empty answer", async () => {
   const { workers, given } = workersOf(2);
   const dealing = new Dealing(workers, 2);
   const controller = new AbortController();
@@ -120,7 +120,7 @@ test("a signal ends rows that wait and rows that are generated; no prompts are a
   assert.deepEqual(await dealing.generate("policy", [], { ...OPTIONS, seeds: [] }), []);
 });
 
-test("a single worker has all rows at once, as nobody else could take them", async () => {
+test("a single worker gets all rows at once", async () => {
   const { workers, given } = workersOf(1);
   const controller = new AbortController();
   const options = { ...OPTIONS, seeds: seeds(9), signal: controller.signal };

@@ -112,7 +112,7 @@ function withoutNorms(results: { gradientNorm: number }[]): object[] {
   });
 }
 
-test("steps, evaluations, generation, weights and moments are the same bits as with everything here", async () => {
+test("steps, evaluation, generation, weights and moments on a device have the same bits as in host memory", async () => {
   const here = await withTrainer(false, everything);
   const there = await withTrainer(true, everything);
   assert.deepEqual(withoutNorms(there.told), withoutNorms(here.told));
@@ -124,7 +124,7 @@ test("steps, evaluations, generation, weights and moments are the same bits as w
   assert.equal(there.pretrained.loss, here.pretrained.loss);
 });
 
-test("adapters beside a frozen model of half precision, which is on the device once, give the same bits, too", async () => {
+test("adapters beside a frozen bfloat16 model on the device have the same bits as in host memory", async () => {
   const work = async (trainer: Trainer) => {
     const batch = randomSamples(CONFIG.vocabSize, 6, 98);
     const many = batch.map((sample, i) => ({ ...sample, prompt: batch[i - (i % 3)]!.prompt })); // three share one
@@ -140,7 +140,7 @@ test("adapters beside a frozen model of half precision, which is on the device o
   assert.ok(there.before.generated.some(({ response }) => response.length === 20));
 });
 
-test("with gradients that are clipped, and layers that are recomputed, weights differ by no more than rounding", async () => {
+test("weights differ by rounding alone where gradients are clipped and layers are recomputed", async () => {
   const after = (resident: boolean) =>
     withTrainer(
       resident,
@@ -164,7 +164,7 @@ for (const [where, memory] of [
   ["in shared memory", new HostMemory()],
   ["on a device", new DeviceMemory({ threads: 1 })],
 ] as const)
-  test(`a step on another model's gradient is refused, ${where}`, async () => {
+  test(`a step with another model's gradient is refused ${where}`, async () => {
     const sum = new GradientSum(memory);
     const [a, b] = [1, 40].map((size) => {
       const shapes = [{ name: "w", shape: [size] }];
@@ -185,7 +185,7 @@ for (const [where, memory] of [
     if (memory instanceof DeviceMemory) await memory.release();
   });
 
-test("a bfloat16 graph reads copies of the newest matrices, and its gradients are added to the sum of micro-batches", async () => {
+test("a bfloat16 graph reads copies of the newest matrices, and micro-batches add up its gradients", async () => {
   const memory = new DeviceMemory({ threads: 1, compute: "bfloat16" });
   const shapes = [
     { name: "model.norm.weight", shape: [3] },
@@ -203,7 +203,7 @@ test("a bfloat16 graph reads copies of the newest matrices, and its gradients ar
   for (const { name, shape } of shapes) {
     const matrix = isMultiplied(name);
     const weight = matrix ? g.input(HALF_PREFIX + name, "bfloat16", shape) : g.input(name, "float32", shape);
-    // what a graph says of its gradients: those of matrices are of this micro-batch alone
+    // a graph marks its gradients; matrix gradients are of this micro-batch alone
     if (matrix) g.output(HALF_GRADIENT_PREFIX + name, weight);
     else g.output(GRADIENT_PREFIX + name, add(g.input(SUM_PREFIX + name, "float32", shape), weight));
     if (matrix) g.output(`seen ${name}`, cast(weight, "float32"));
@@ -238,7 +238,7 @@ test("a bfloat16 graph reads copies of the newest matrices, and its gradients ar
   await memory.release();
 });
 
-test("checkpoints of one are read by the other, which goes on with the same bits", async () => {
+test("an engine with weights on the device and one without read each other's checkpoints and go on alike", async () => {
   const directories = { here: path.join(folder, "here"), there: path.join(folder, "there") };
   const goOn = async (trainer: Engine) => {
     await train(trainer, { steps: 2, seed: 20 });
@@ -274,7 +274,7 @@ test("checkpoints of one are read by the other, which goes on with the same bits
   assert.equal(new Set(ends).size, 1, ends.join("\n"));
 });
 
-test("a checkpoint without moments or critic takes them away there, too", async () => {
+test("a checkpoint without moments and critic removes them from the device", async () => {
   const directory = path.join(folder, "fresh");
   const ends: string[] = [];
   for (const resident of [false, true]) {
@@ -291,7 +291,7 @@ test("a checkpoint without moments or critic takes them away there, too", async 
   assert.equal(ends[0], ends[1]);
 });
 
-test("a gradient that is not finite changes nothing there, and says so", async () => {
+test("a gradient that is not finite skips the step and changes nothing on the device", async () => {
   await withTrainer(true, async (trainer) => {
     const batch = randomSamples(CONFIG.vocabSize, 4);
     await trainer.updatePolicy(batch, POLICY);

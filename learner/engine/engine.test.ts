@@ -95,7 +95,7 @@ async function gradientOf(
   return (kind === "critic" ? trainer.critic! : trainer.policy).gradient!.data.slice();
 }
 
-test("no division into micro-batches, nor rows, nor among workers, changes a gradient", async () => {
+test("no division into micro-batches, rows or workers changes a gradient", async () => {
   const apart = new Trainer({ model, threads: 1, microBatchTokens: 1e6, rowTokens: 0 });
   const trainers = [
     ...[1e6, 40, 90].map((microBatchTokens) => new Trainer({ model, threads: 1, microBatchTokens })),
@@ -126,7 +126,7 @@ test("no division into micro-batches, nor rows, nor among workers, changes a gra
   for (const trainer of [apart, ...trainers]) await trainer.close();
 });
 
-test("workers follow every step, and the same number of them gives the same bits", async () => {
+test("several workers give the losses of one worker, and the same number of workers gives the same bits", async () => {
   const train = async (trainer: Trainer) => {
     const batch = samples(11);
     const steps = [];
@@ -197,7 +197,7 @@ for (const rowTokens of [512, 4096])
     );
   });
 
-test("pretraining learns, the reference stays, log-probs of the two part", async () => {
+test("pretraining lowers the loss and changes the policy's log-probs, but not the reference's", async () => {
   await withTrainer(async (trainer) => {
     const batch = samples(6);
     const first = await trainer.pretrain(batch, PRETRAIN);
@@ -211,7 +211,7 @@ test("pretraining learns, the reference stays, log-probs of the two part", async
   });
 });
 
-test("policy steps raise what has a positive advantage and lower the rest; metrics are of the proximal policy", async () => {
+test("policy steps raise tokens of positive advantage and lower the others; metrics compare with the proximal policy", async () => {
   await withTrainer(async (trainer) => {
     const batch = samples(6);
     const start = await trainer.evaluate(batch, { temperature: 0.8, values: false });
@@ -261,7 +261,7 @@ test("the critic starts at the value it is given, learns returns, and is kept wh
   });
 });
 
-test("a clip of 0 is no clip, of gradients and of values", async () => {
+test("a clip of 0 clips neither gradients nor values", async () => {
   const after = (step: { gradientClip: number; valueClip: number }) =>
     withTrainer(async (trainer) => {
       await trainer.updateCritic(samples(4), { ...VALUE, ...step });
@@ -272,7 +272,7 @@ test("a clip of 0 is no clip, of gradients and of values", async () => {
   assert.notDeepEqual(open, await after({ gradientClip: 1e9, valueClip: 0.5 }));
 });
 
-test("a gradient that is not finite changes nothing and says so", async () => {
+test("a gradient that is not finite skips the step and changes nothing", async () => {
   await withTrainer(async (trainer) => {
     const batch = samples(4);
     await trainer.updatePolicy(batch, POLICY);
@@ -286,7 +286,7 @@ test("a gradient that is not finite changes nothing and says so", async () => {
   });
 });
 
-test("a checkpoint continues bit for bit, in the worker too", async () => {
+test("a run continues from a checkpoint bit for bit, in the engine's worker too", async () => {
   const batch = samples(10);
   const train = async (engine: Engine) => {
     const policy = await engine.updatePolicy(batch, POLICY);
@@ -313,7 +313,7 @@ test("a checkpoint continues bit for bit, in the worker too", async () => {
   });
 });
 
-test("an engine for an algorithm without a critic leaves a checkpoint's aside", async () => {
+test("an engine without a critic ignores the critic of a checkpoint", async () => {
   const directory = path.join(folder, "with-critic");
   await withTrainer(async (trainer) => {
     await trainer.updateCritic(samples(3), VALUE);
@@ -331,7 +331,7 @@ test("an engine for an algorithm without a critic leaves a checkpoint's aside", 
   );
 });
 
-test("a restart finds a checkpoint without moments or critic", async () => {
+test("an engine loads a checkpoint without moments and critic", async () => {
   const directory = path.join(folder, "fresh");
   await withTrainer(async (trainer) => {
     const { digest } = await trainer.save(directory);
@@ -360,7 +360,7 @@ test("generation through the worker agrees with the training forward", async () 
   await assert.rejects(engine.digest(), { code: "worker" });
 });
 
-test("each response is told when it ends, by every worker, and is the same in any number of slots", async () => {
+test("every worker reports each response when it ends, and the number of slots changes no response", async () => {
   const prompts = samples(9).map(({ prompt }) => prompt);
   const options = { seeds: [...prompts.keys()], temperature: 1, topP: 1, maxNewTokens: 20 };
   const found = [];
@@ -374,7 +374,7 @@ test("each response is told when it ends, by every worker, and is the same in an
   assert.deepEqual(found[1], found[0]);
 });
 
-test("calls that generate overlap, and what changes weights waits for them and is waited for", async () => {
+test("calls that generate overlap; a step waits for earlier calls, and later calls wait for the step", async () => {
   const engine = await startEngine({ model, threads: 2, slots: 12 });
   const prompts = samples(8).map(({ prompt }) => prompt);
   const options = { seeds: [...prompts.keys()], temperature: 1, topP: 1, eosIds: [] };
@@ -391,20 +391,20 @@ test("calls that generate overlap, and what changes weights waits for them and i
   const later = named("later", engine.generate(prompts, { ...options, maxNewTokens: 40 }));
   assert.deepEqual(await long, alone);
   assert.deepEqual((await short)[0]!.response, alone[0]!.response.slice(0, 2));
-  assert.notDeepEqual(await later, alone, "it has the trained weights");
+  assert.notDeepEqual(await later, alone, "the later call reads the trained weights");
   await trained;
   assert.deepEqual(order, ["short", "long", "trained", "later"]);
   await engine.close();
 });
 
-test("a call whose signal is aborted ends in all threads, and its slots are free", async () => {
+test("a call whose signal is aborted ends in all threads and frees its slots", async () => {
   const engine = await startEngine({ model, threads: 2, slots: 2 });
   const { prompt } = samples(1)[0]!;
   const options = { seeds: [1], temperature: 1, topP: 1, maxNewTokens: 50, eosIds: [] };
   const reason = new Error("nobody waits for it");
   const stop = new AbortController();
   const unwanted = engine.generate([prompt, prompt], { ...options, seeds: [1, 2], signal: stop.signal }, () =>
-    assert.fail("no response was to end"),
+    assert.fail("a response ended"),
   );
   stop.abort(reason);
   await assert.rejects(unwanted, reason);
@@ -414,7 +414,7 @@ test("a call whose signal is aborted ends in all threads, and its slots are free
   await engine.close();
 });
 
-test("the reference generates with the model folder's weights, whatever is trained or loaded", async () => {
+test("the reference generates with the model folder's weights after training and after a load", async () => {
   await withTrainer(async (trainer) => {
     const prompts = samples(4).map(({ prompt }) => prompt);
     const options = { seeds: [0, 0, 0, 0], temperature: 0, topP: 1, maxNewTokens: 12 };
@@ -433,7 +433,7 @@ test("the reference generates with the model folder's weights, whatever is train
   });
 });
 
-test("without a reference the policy works, and what needs the reference is refused", async () => {
+test("an engine without a reference serves the policy and refuses calls that need the reference", async () => {
   await withTrainer(
     async (trainer) => {
       const options = { temperature: 1, values: false };
@@ -453,7 +453,7 @@ test("without a reference the policy works, and what needs the reference is refu
   );
 });
 
-test("a model that cannot be served is refused with the reason", async () => {
+test("an engine refuses a missing model folder and invalid sequences with the reason", async () => {
   await assert.rejects(startEngine({ model: path.join(folder, "nowhere"), threads: 1 }), {
     code: "config",
     message: /nowhere\/config\.json/,

@@ -43,7 +43,7 @@ const host = (bytes: number): Budget => ({ host: { bytes, source: "free on this 
 const bytesOf = ({ rows }: { rows: { what: string; hostBytes: number }[] }, what: string) =>
   rows.find((row) => row.what === what)!.hostBytes;
 
-test("weights, gradients and moments are float32, of policy and critic; the reference is a second policy", () => {
+test("the plan counts float32 weights, gradients and moments of policy and critic, and the reference's weights", () => {
   const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
   const head = SMALL.hiddenSize + 1;
   const plan = new Planner(small()).plan(512);
@@ -61,7 +61,7 @@ test("weights, gradients and moments are float32, of policy and critic; the refe
   assert.equal(plan.gpuBytes, 0);
 });
 
-test("programs that the frozen policy instruments have the room that keys and values of solutions have, or more is planned", () => {
+test("the plan has a KV cache that is large enough for instrumented programs", () => {
   const instrumenter = { promptTokens: 2048, responseTokens: 2048 };
   const cache = (change: Partial<PlanRequest>) => bytesOf(new Planner(small(change)).plan(512), "cache");
   for (const [change, rows] of [
@@ -97,7 +97,7 @@ test("programs that the frozen policy instruments have the room that keys and va
   assert.deepEqual(asked(limits), { promptTokens: 700, responseTokens: 900 });
 });
 
-test("on a GPU what is trained is there: weights, one gradient and moments; here are copies for checkpoints", () => {
+test("a GPU holds weights, one gradient and moments; the host holds copies for checkpoints", () => {
   const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
   const head = SMALL.hiddenSize + 1;
   const plan = new Planner(small({ device: { kind: "cuda", id: 0 } })).plan(512);
@@ -120,7 +120,7 @@ test("on a GPU what is trained is there: weights, one gradient and moments; here
   assert.ok(block > 4 * 8 * BLOCK_NUMBERS && block < 16 * 8 * BLOCK_NUMBERS, `${block}: some float64 of a block`);
 });
 
-test("keys and values are on the GPU alone, in bfloat16: slots times the longest sequence, whatever prompts are shared", () => {
+test("a GPU holds the KV cache in bfloat16: slots times the longest sequence, with or without shared prompts", () => {
   const cacheOf = (change: Partial<PlanRequest>) =>
     new Planner(small({ device: { kind: "cuda", id: 0 }, ...change }))
       .plan(512)
@@ -132,7 +132,7 @@ test("keys and values are on the GPU alone, in bfloat16: slots times the longest
   assert.equal(bytesOf(new Planner(small()).plan(512), "cache"), 2 * gpuBytes, "float32 on a CPU");
 });
 
-test("each session has an arena of its own on a GPU, of regions that are larger than what is in use; here it has its nodes", () => {
+test("each session on a GPU has an arena of its own, which is larger than the activations on a CPU", () => {
   const run = new Planner(small());
   const lengths = { sequences: 1, promptTokens: 1024, responseTokens: 1024 };
   const held = (kind: "cpu" | "cuda") =>
@@ -155,7 +155,7 @@ test("LoRA counts the model once and trains the adapters", () => {
   assert.ok(bytesOf(plan, "optimiser") < bytesOf(new Planner(small()).plan(512), "optimiser") / 3);
 });
 
-test("dims are those of feeds that are not made, and a plan takes no longer for longer sequences", () => {
+test("the plan computes the dims of feeds without making them, so long sequences take no longer", () => {
   const { graphs, blocks, model: adapted } = new Planner(small());
   const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % SMALL.vocabSize);
   for (const [sequences, promptTokens, responseTokens] of [
@@ -176,7 +176,7 @@ test("dims are those of feeds that are not made, and a plan takes no longer for 
   assert.ok(bytesOf(plan, "activations") > 4e12);
 });
 
-test("what a layer holds of scores is a block of them: activations do not grow with the square of a length", () => {
+test("a layer holds one block of attention scores, so activations do not grow with the square of a length", () => {
   const step = (length: number) => {
     const run = new Planner(small({ maxPromptTokens: length / 2, maxResponseTokens: length / 2 }));
     return run.pass("cpu", 0, { sequences: 1, promptTokens: length / 2, responseTokens: length / 2 }).activations;
@@ -184,7 +184,7 @@ test("what a layer holds of scores is a block of them: activations do not grow w
   assert.ok(step(16_384) < 4.5 * step(4096), `${step(4096)} and ${step(16_384)}`);
 });
 
-test("activations and logits grow with what goes through together, keys and values with rows and lengths", () => {
+test("activations and logits grow with the tokens of a pass; the KV cache grows with rows and lengths", () => {
   const one = new Planner(small()).plan(2048);
   const four = new Planner(small()).plan(4 * 2048);
   const grown = bytesOf(four, "activations") / bytesOf(one, "activations");
@@ -208,7 +208,7 @@ test("a pass has 512 tokens a thread, or as many as fit", () => {
   assert.ok(tight.hostBytes < room.hostBytes);
 });
 
-test("threads run one pass together where a pass each does not fit", () => {
+test("threads share one pass where one pass for each thread does not fit", () => {
   const apart = fitRun(small(), 4, host(64 * GB), "Never");
   assert.equal(apart.ranks, 4);
   const together = fitRun(small(), 4, host(apart.hostBytes - 1), "Never");
@@ -226,7 +226,7 @@ test("layers are recomputed where a single sequence does not fit otherwise", () 
   assert.deepEqual(fitRun(small(), 1, host(64 * GB), "Always"), recomputed);
 });
 
-describe("what does not fit is refused in one line with the largest parts and the settings of each", () => {
+describe("a run that does not fit is refused in one line with the largest parts and the settings of each", () => {
   const gpu = { ...host(64 * GB), gpu: { bytes: 1 * GB, source: "free on cuda:0" } };
   const onGpu = { device: { kind: "cuda", id: 0 } } as const;
   const lengths = "model.maxPromptTokens, model.maxResponseTokens";
@@ -289,7 +289,7 @@ describe("what does not fit is refused in one line with the largest parts and th
       };
       assert.throws(() => fitRun(request, 1, budget, "Never"), refusal);
     });
-  test("the largest part is first, four parts at most, checkpointing only where it is off", () => {
+  test("a refusal names the largest part first, at most four parts, and checkpointing only where it is off", () => {
     assert.throws(
       () => fitRun(small({ generationBatchSize: 512 }), 1, host(1 * GB)),
       ({ message }: Error) => {
@@ -302,7 +302,7 @@ describe("what does not fit is refused in one line with the largest parts and th
 
 const gpus = (count: number) => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }) as const);
 
-test("offloaded: a GPU has rounded weights and a gradient; float32 weights and moments are here, whatever the number of GPUs", () => {
+test("an offloaded run has rounded weights and a gradient on each GPU, and float32 weights and moments on the host", () => {
   const count = (kept: (name: string) => boolean) =>
     parameters(SMALL).reduce((total, { name, shape }) => total + (kept(name) ? elementCount(shape) : 0), 0);
   const [all, matrices] = [count(() => true), count(isMultiplied)];
@@ -339,14 +339,14 @@ for (const [count, gigabytes] of [
     assert.match(planTable(plan, budget).join("\n"), said);
   });
 
-test("7B with LoRA on 4 x 24 GB is refused: its rehearsed peak with graphs in turn and layers recomputed is above 24 GB", () => {
+test("a run of 7B with LoRA on 4 x 24 GB is refused, because its rehearsed peak is above 24 GB", () => {
   const devices = gpus(4);
   const request = { ...PAPER, model: model("7b", "BF16"), device: devices[0]!, devices, adapter: LORA };
   const budget = { host: undefined, gpu: { bytes: 24 * GB, source: "given" } };
   assert.throws(() => fitRun({ ...request, compute: "bfloat16" }, 0, budget), /it fits with/);
 });
 
-test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA they do", () => {
+test("two fully trained 3B models do not fit on a GPU of 80 GB, but two LoRA adapters do", () => {
   const gpu = { host: { bytes: 500 * GB, source: "given" }, gpu: { bytes: 79 * GB, source: "free on cuda:0" } };
   const request = {
     ...{ ...PAPER, model: model("3b"), device: { kind: "cuda", id: 0 } as const },
@@ -365,7 +365,7 @@ test("two fully trained models of 3B do not fit on a GPU of 80 GB, with LoRA the
 
 const DEVICES = (count: number) => Array.from({ length: count }, (_, id) => ({ kind: "cuda", id }) as const);
 
-test("on several GPUs each has the weights and a gradient, a part of the moments, and a part of the slots; here is one sum", () => {
+test("each of several GPUs has the weights, a gradient, and a part of the moments and of the slots", () => {
   const onGpus = (count: number, change: Partial<PlanRequest> = {}) => {
     const [device] = DEVICES(1);
     const plan = new Planner(small({ device: device!, devices: DEVICES(count), ...change })).plan(2048);
@@ -390,7 +390,7 @@ test("on several GPUs each has the weights and a gradient, a part of the moments
   );
 });
 
-test("a refusal names what would make the run fit, the fewest GPUs among it", () => {
+test("a refusal names changes that make the run fit, such as the smallest sufficient number of GPUs", () => {
   const [device] = DEVICES(1);
   const request = small({ device: device!, maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 512 });
   const needs = (change: Partial<PlanRequest>) =>
@@ -433,7 +433,7 @@ test("a refusal names what would make the run fit, the fewest GPUs among it", ()
   );
 });
 
-test("there is what the container may use, or what is free", () => {
+test("the available memory is the container's limit or the free memory, whichever is less", () => {
   const machine = { limitBytes: 0, freeBytes: 5 * GB, nvidiaSmi: () => "81000\n" };
   assert.deepEqual(hostMemory(machine), { bytes: 5 * GB, source: "free on this machine" });
   assert.equal(hostMemory({ ...machine, limitBytes: 2 * GB }).source, "the container's limit");
@@ -452,14 +452,14 @@ test("there is what the container may use, or what is free", () => {
   assert.equal(leastGpuMemory(DEVICES(4), each), undefined, "of one it is not known");
 });
 
-describe("a prompt and a response are refused that the model's context does not hold", () => {
+describe("lengths that exceed the model's context are refused", () => {
   for (const [maxPromptTokens, maxResponseTokens, positions, remedy] of [
     [600, 500, 1000, "model.maxResponseTokens to 400 or less, or model.maxPromptTokens to 500 or less"],
     [985, 500, 1000, "model.maxPromptTokens to 500 or less"], // 15 tokens are fewer than a manifest may give
     [100, 1024, 1024, "model.maxResponseTokens to 924 or less"],
     [1024, 1024, 1024, "both lower, to 1024 together or less"],
   ] as const) {
-    test(`${maxPromptTokens} + ${maxResponseTokens} of ${positions}`, () => {
+    test(`a prompt of ${maxPromptTokens} and a response of ${maxResponseTokens} exceed ${positions} positions`, () => {
       const message =
         `model.maxPromptTokens and model.maxResponseTokens are ${maxPromptTokens} + ${maxResponseTokens} tokens, but ` +
         `model.policy has ${positions} positions (max_position_embeddings): set ${remedy}`;
@@ -470,7 +470,7 @@ describe("a prompt and a response are refused that the model's context does not 
   }
 });
 
-test("manifests of the bundled policy ask for no more than it takes", () => {
+test("the manifests' lengths fit into the bundled policy's context", () => {
   const root = path.join(import.meta.dirname, "../..");
   const { maxPositions } = readConfig(path.join(root, "manifests/quickstart/policy"));
   const runs = fs

@@ -72,7 +72,7 @@ const worst = (actual: ArrayLike<number>, expected: ArrayLike<number>): number =
   return Array.from(expected).reduce((most, value, i) => Math.max(most, Math.abs(value - actual[i])), 0);
 };
 
-test("an engine with a new adapter is its base; A is uniform within 1/sqrt(in), and another for another seed", async () => {
+test("an engine with a new adapter computes what its base computes; A is uniform within 1/sqrt(in) and seeded", async () => {
   const { model, options, batch } = open("all");
   const [lora, full, other] = [
     new Trainer(options),
@@ -152,7 +152,7 @@ test("no division into micro-batches changes a gradient of adapters", async () =
   }
 });
 
-test("log-probs and greedy tokens with an adapter, and of the merged folder, are peft's", async () => {
+test("log-probs and greedy tokens equal peft's, with an adapter and after a merge", async () => {
   for (const name of CASES) {
     const { model, adapter, batch, tensors, greedy, options } = open(name);
     const sequences = batch.map(({ prompt, response }) => Int32Array.of(...prompt, ...response));
@@ -183,7 +183,7 @@ test("log-probs and greedy tokens with an adapter, and of the merged folder, are
   }
 });
 
-test("the reference has no adapter, is not computed where it is not asked for, and trains nothing without targets", async () => {
+test("the reference has no adapter and is computed on request alone; an adapter without targets changes nothing", async () => {
   const { model, adapter, batch } = open("all");
   const options = { model, threads: 1, adapter: { ...adapter.lora, seed: 0, folder: path.join(model, "adapter") } };
   const [adapted, frozen] = [localEngine(options), localEngine({ model, threads: 1, adapter: FROZEN })];
@@ -202,7 +202,7 @@ test("the reference has no adapter, is not computed where it is not asked for, a
   assert.throws(() => localEngine(wrong), { code: "checkpoint", message: /has rank 3, alpha 7.*the run has rank 4/ });
 });
 
-test("a checkpoint of adapters is small and continues bit for bit, in the worker too", async () => {
+test("a run continues from a small checkpoint of its adapters bit for bit, in the engine's worker too", async () => {
   const { options, batch, step, valueStep } = open("all");
   const train = async (engine: Engine) => [
     await engine.updatePolicy(batch, { ...step, microBatchSize: 2 }),
@@ -236,7 +236,7 @@ test("a checkpoint of adapters is small and continues bit for bit, in the worker
   });
 });
 
-test("an adapter that is written here gives peft the same log-probs", async () => {
+test("peft computes the same log-probs with an adapter that the engine wrote", async () => {
   const { model, batch } = open("all");
   const config = readConfig(model);
   const folder = path.join(scratch, "written");
@@ -250,7 +250,7 @@ test("an adapter that is written here gives peft the same log-probs", async () =
   for (const [i, logProbs] of evaluated.entries()) assert.ok(worst(logProbs, kept.logProbs[i]) <= 1e-4);
 });
 
-test("what a manifest asks for", () => {
+test("a manifest's adaptation gives rank, alpha, targets and seed of the adapter", () => {
   const asked = (adaptation: Parameters<typeof adapterOf>[0]["model"]["adaptation"]) =>
     adapterOf({ model: { adaptation }, seed: 3 });
   assert.equal(asked({ type: "Full" }), undefined);
@@ -259,7 +259,7 @@ test("what a manifest asks for", () => {
   assert.deepEqual(some, { rank: 8, alpha: 16, targets: ["q_proj", "v_proj"], seed: 3 });
 });
 
-test("adapters that would mean something else are refused by field", () => {
+test("adapters with unsupported fields are refused by field", () => {
   const { model, adapter } = open("some");
   const config = readConfig(model);
   const folder = path.join(scratch, "adapter");
@@ -287,7 +287,7 @@ test("adapters that would mean something else are refused by field", () => {
   }
 });
 
-test("commands take an adapter, and merge it", async () => {
+test("commands take an adapter and merge it", async () => {
   const { model, batch, tensors, greedy } = open("all");
   const run = (file: string, args: string[]) =>
     promisify(execFile)(process.execPath, [path.join(import.meta.dirname, "../commands", file), ...args]);

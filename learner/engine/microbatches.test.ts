@@ -67,14 +67,14 @@ const CASES: [name: string, lengths: [number, number][], sequences: number, toke
 ];
 
 for (const [name, lengths, count, tokens, groups] of CASES) {
-  test(name, () => {
+  test(`sequences are grouped into micro-batches: ${name}`, () => {
     const found = microBatches(sequences(lengths), { ...APART, sequences: count, tokens });
     assert.deepEqual(flat(found), groups);
     assert.ok(found.flat().every(({ length }) => length === 1));
   });
 }
 
-test("the weights of tokens add up to the mean", () => {
+test("the tokens' weights add up to the aggregation's mean", () => {
   const batch = sequences([
     [1, 2],
     [1, 8],
@@ -88,7 +88,7 @@ test("the weights of tokens add up to the mean", () => {
   assert.throws(() => tokenScale(batch, sumNorm), { code: "step", message: /needs maxResponseTokens/ });
 });
 
-test("for workers the groups are cut alike, whether there is little or much", () => {
+test("groups for several workers have equal sizes", () => {
   const cut = (count: number, workers: number) =>
     microBatches(sequences(Array.from({ length: count }, () => [6, 5])), {
       ...APART,
@@ -101,7 +101,7 @@ test("for workers the groups are cut alike, whether there is little or much", ()
   assert.deepEqual(cut(1, 4), [1]);
 });
 
-test("each next group goes to the worker that has the least to do", () => {
+test("each group goes to the worker that has the least to do", () => {
   assert.deepEqual(balanced([9, 5, 4, 3], 2), [
     [0, 3],
     [1, 2],
@@ -110,7 +110,7 @@ test("each next group goes to the worker that has the least to do", () => {
   assert.deepEqual(balanced([], 2), [[], []]);
 });
 
-test("prompts are divided evenly, equal ones side by side", () => {
+test("workers get equal numbers of prompts, and equal prompts stay together", () => {
   const prompts = [1, 2, 1, 3, 2, 1, 4].map((token) => Int32Array.of(token));
   assert.deepEqual(dealtPrompts(prompts, [0, 0]), [
     [0, 2, 5, 1],
@@ -132,11 +132,11 @@ const SHARED = [
 ];
 const PLENTY = { sequences: 100, tokens: 1000, rowTokens: 1000, attentionLength: 1e9 };
 
-test("sequences of one prompt are a row, longest responses first", () => {
+test("responses to one prompt make a row, longest first", () => {
   assert.deepEqual(microBatches(SHARED, PLENTY), [[[1, 3, 0, 2], [4]]]);
 });
 
-test("a row has no more tokens than rowTokens, and no more sequences than go together", () => {
+test("a row has at most rowTokens tokens and at most the sequences of a micro-batch", () => {
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, rowTokens: 9 + 35 }), [[[1, 3, 0], [4], [2]]]);
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, rowTokens: 9 + 39 }), [[[1, 3, 0], [4], [2]]]);
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, rowTokens: 9 + 40 }), [[[1, 3, 0, 2], [4]]]);
@@ -148,7 +148,7 @@ test("a row has no more tokens than rowTokens, and no more sequences than go tog
   assert.deepEqual(microBatches(SHARED, { ...PLENTY, tokens: 20 }), [[[1, 3, 0, 2]], [[4]]]);
 });
 
-test("a row goes into a pass only if all of its sequences do", () => {
+test("a row goes into a pass only if all of its sequences fit into it", () => {
   const rows = [3, 1, 2].flatMap((count, prompt) =>
     Array.from({ length: count }, () => ({ prompt: new Int32Array(10).fill(prompt), response: new Int32Array(5) })),
   );
@@ -156,7 +156,7 @@ test("a row goes into a pass only if all of its sequences do", () => {
   assert.deepEqual(passes, [[[0, 1, 2]], [[4, 5], [3]]]);
 });
 
-test("a prompt is shared where that saves more than attention over the others' responses costs", () => {
+test("responses share a prompt where that saves more than attention over the other responses costs", () => {
   const of = (prompt: number, response: number) =>
     sequences([
       [prompt, response],

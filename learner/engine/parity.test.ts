@@ -89,7 +89,7 @@ async function withCritic(trainer: Trainer, tensors: ReturnType<typeof readSafet
 }
 
 for (const name of CASES) {
-  test(`${name}: loss, gradients and steps of policy and critic are PyTorch's`, async () => {
+  test(`${name} has PyTorch's losses, gradients and steps of policy and critic`, async () => {
     const { batch, tensors, trainer, step, valueStep, results } = open(name);
     const evaluated = await trainer.evaluate(batch, { temperature: step.temperature, values: false });
     assertClose(concat(evaluated.map((e) => e.logProbs)), tensors.get("logProbs")!.data, "logProbs");
@@ -122,7 +122,7 @@ for (const name of CASES) {
 }
 
 for (const name of CASES) {
-  test(`${name}: AdamW makes PyTorch's weights of PyTorch's gradients`, async () => {
+  test(`${name} with PyTorch's gradients has PyTorch's weights after AdamW`, async () => {
     const { tensors, trainer, step, valueStep, results } = open(name);
     const check = (role: "policy" | "critic", weights: Parameters, { adam, learningRate, gradientClip }: Step) => {
       const gradient = new Parameters(weights.shapes);
@@ -149,7 +149,7 @@ for (const name of CASES) {
     await trainer.close();
   });
 
-  test(`${name}: the losses of 20 steps are PyTorch's`, async () => {
+  test(`${name} has PyTorch's losses in 20 steps`, async () => {
     const { batch, tensors, trainer, step, valueStep } = open(name);
     await withCritic(trainer, tensors);
     const reference = readJson<{ batches: number[][]; policyLosses: number[]; valueLosses: number[] }>(
@@ -178,7 +178,7 @@ for (const name of CASES) {
   });
 }
 
-test("AdamW is PyTorch's over ten steps, with gradients of all sizes, clipped and not", () => {
+test("AdamW equals PyTorch's over ten steps, with gradients of all sizes, with and without a clip", () => {
   interface OptimiserStep {
     gradient: number[];
     norm: number;

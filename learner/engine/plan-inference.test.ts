@@ -23,7 +23,7 @@ const REQUEST: InferenceRequest = {
 const CUDA = { kind: "cuda", id: 0 } as const;
 const of = (request: InferenceRequest, what: string) => inferencePlan(request).rows.find((row) => row.what === what)!;
 
-test("3B that only generates is its files and one cache: it fits where training does not", () => {
+test("a 3B model that only generates needs its files and one KV cache, and fits where training does not", () => {
   const plan = fitInference(REQUEST, host(24 * GB), NAMED);
   assert.deepEqual(
     plan.rows.map(({ what }) => what),
@@ -40,7 +40,7 @@ test("3B that only generates is its files and one cache: it fits where training 
   assert.ok(there.hostBytes < GB);
 });
 
-test("slots are divided among GPUs, an adapter and a second model count, and so do longer programs", () => {
+test("the plan divides slots among GPUs and counts an adapter, a second model and longer programs", () => {
   const several = { ...REQUEST, device: CUDA, devices: [CUDA, { ...CUDA, id: 1 }] };
   assert.equal(2 * of(several, "cache").gpuBytes, of({ ...REQUEST, device: CUDA }, "cache").gpuBytes);
   const lora = { rank: 16, alpha: 16, targets: PROJECTIONS };
@@ -52,7 +52,7 @@ test("slots are divided among GPUs, an adapter and a second model count, and so 
   assert.equal(of(longer, "cache").hostBytes, 2 * of(REQUEST, "cache").hostBytes);
 });
 
-test("weights that can be replaced are one float32 copy, on a GPU also one there and bfloat16 matrices", () => {
+test("replaceable weights need one float32 copy; on a GPU also a copy there and bfloat16 matrices", () => {
   const whole: InferenceRequest = { ...REQUEST, models: [{ folder, whole: true }] };
   const { hostBytes } = of(whole, "weights");
   assert.ok(hostBytes >= 2 * of(REQUEST, "weights").hostBytes && hostBytes < 1.001 * 2 * bytes, `${hostBytes}`);
@@ -62,7 +62,7 @@ test("weights that can be replaced are one float32 copy, on a GPU also one there
   assert.ok(matrices > 0.8 * (hostBytes / 2) && matrices < hostBytes / 2, `${matrices}`);
 });
 
-test("what does not fit is refused in one line, with the slots that fit; workers share a CPU's memory where that helps", () => {
+test("a plan that does not fit is refused in one line with the slots that fit; workers share one pass if that helps", () => {
   assert.throws(
     () => fitInference(REQUEST, host(10 * GB), NAMED),
     ({ code, message }: Error & { code: string }) => {

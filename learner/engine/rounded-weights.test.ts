@@ -116,7 +116,7 @@ async function train(count: number, { steps, learningRate, stepped = () => {} }:
 const worst = (a: Float32Array, b: Float32Array) => a.reduce((most, x, i) => Math.max(most, Math.abs(x - b[i]!)), 0);
 
 for (const count of [2, 4, 8])
-  test(`float32 weights and moments of ${count} workers are those of one to 1e-6`, async () => {
+  test(`float32 weights and moments of ${count} workers equal one worker's to 1e-6`, async () => {
     const how = { steps: 5, learningRate: 0.01 };
     const [one, several] = [await train(1, how), await train(count, how)];
     assert.ok(worst(one.weights.data, one.start) > 0.01);
@@ -149,7 +149,7 @@ test("each worker steps its own part of the weights and moments, which are in ho
   );
 });
 
-test("updates that bfloat16 would lose add up: graphs read other weights in the end", async () => {
+test("updates that are smaller than bfloat16's rounding add up, until the graphs read other weights", async () => {
   const rounded = (data: Float32Array) => fromStored("BF16", toStored("BF16", data).buffer as ArrayBuffer);
   const few = await train(2, { steps: 2, learningRate: 4e-5 });
   const many = await train(2, { steps: 100, learningRate: 4e-5 });

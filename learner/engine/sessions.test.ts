@@ -80,7 +80,7 @@ test("checkpointing changes no bit of a gradient, with every weight trained and 
   }
 });
 
-test("Auto checkpoints the micro-batches that would need more memory than there is to use", async () => {
+test("Auto checkpoints the micro-batches that would need more than the available memory", async () => {
   const model = fullAdaptation(models.F32);
   const feeds = (length: number) => ({
     ...decoderFeeds([{ prompt: new Int32Array(length), responses: [new Int32Array(length)] }], CONFIG),
@@ -96,7 +96,7 @@ test("Auto checkpoints the micro-batches that would need more memory than there 
   // 4 bytes x some 100 values x 16 wide x tokens
   assert.deepEqual(await chosen({ activationBytes: 250_000 }, [4, 32, 5, 30]), [0, 1, 0, 1]);
   assert.deepEqual(await chosen({ activationBytes: 1 }, [4, 32]), [0, 0]);
-  assert.deepEqual(await chosen({}, [4, 32]), [0, 0], "half of what is free");
+  assert.deepEqual(await chosen({}, [4, 32]), [0, 0], "half of the free memory");
   assert.deepEqual(await chosen({ activationBytes: 1, activationCheckpointing: "Never" }, [4, 32]), [0, 0]);
 });
 
@@ -110,7 +110,7 @@ function productDtypes(graph: Graph): Set<string> {
   return new Set(products.flatMap(({ inputs }) => inputs.map((name) => dtypes.get(name)!)));
 }
 
-test("bfloat16: the layers' products are bfloat16; norms, logits and what is added up over layers are float32", () => {
+test("a bfloat16 graph has bfloat16 products; norms, logits and sums over layers are float32", () => {
   for (const [name, model] of [
     ["full", fullAdaptation(models.F32)],
     ["LoRA", loraAdaptation(models.BF16, LORA, 1)],
@@ -124,7 +124,7 @@ test("bfloat16: the layers' products are bfloat16; norms, logits and what is add
         const others = exact.flatMap(({ outputs: [y] }) => (y!.shape.at(-1) === 1 ? [] : [String(y!.shape)]));
         const ofLogits = [`response,${CONFIG.vocabSize}`, `response,${CONFIG.hiddenSize}`];
         const ofWeight = name === "full" ? [`${CONFIG.vocabSize},${CONFIG.hiddenSize}`] : [];
-        // where the output layer is the embedding, its gradient is there as a product and added to the sum
+        // if the output layer is the embedding, its gradient is a product that is added to the sum
         assert.deepEqual(new Set(others), new Set([...ofLogits, ...ofWeight]), name);
         for (const { type, outputs } of graph.nodes)
           if (/LayerNormalization|Sigmoid|QuickGelu|RotaryEmbedding/.test(type))
@@ -143,7 +143,7 @@ test("bfloat16: the layers' products are bfloat16; norms, logits and what is add
   assert.deepEqual(productDtypes(valueStepGraph(fullAdaptation(models.F32))), new Set(["float32"]));
 });
 
-test("bfloat16: weights that are stored so are multiplied as they are", () => {
+test("a bfloat16 graph multiplies stored bfloat16 weights without a cast", () => {
   const graph = policyStepGraph(loraAdaptation(models.BF16, LORA, 1), { compute: "bfloat16" });
   const products = liveNodes(graph).flatMap(({ type, inputs }) => (PRODUCTS.has(type) ? inputs : []));
   for (const { name, kind } of parameters(CONFIG)) {
@@ -157,7 +157,7 @@ test("bfloat16: weights that are stored so are multiplied as they are", () => {
 /** Numbers of which nothing is known but their scale. */
 const noise = (count: number, scale: number, seed: number) => draw(count, [-scale, scale], seed);
 
-test("bfloat16: log-probs and gradients are those of float32 but for rounding, also beside large biases, by rounding on a CPU", async () => {
+test("a bfloat16 graph has float32's log-probs and gradients up to rounding, also beside large biases", async () => {
   // wide and deep enough that roundings add up as in a real model; Qwen's keys have biases of a hundred times the rest
   const config: ModelConfig = {
     ...{ ...CONFIG, vocabSize: 256, hiddenSize: 128, intermediateSize: 320, layers: 4, headSize: 32 },
@@ -234,7 +234,7 @@ function lossFeeds(config: ModelConfig, proximalLogProbs: Float32Array) {
   };
 }
 
-test("bfloat16: what an adapter adds is not lost where it is less than a rounding of the layer's output", async () => {
+test("a bfloat16 graph keeps an adapter's part that is smaller than a rounding of the layer's output", async () => {
   const rows = 4000;
   const g = new Graph("small", { compute: "bfloat16" });
   const x = g.input("x", "float32", [rows, 8]);

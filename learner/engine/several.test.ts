@@ -119,7 +119,7 @@ function assertNear(several: Trained, one: Trained): void {
 
 for (const [name, options] of Object.entries({ "every weight": {}, LoRA: { adapter: LORA } }))
   for (const workers of [2, 3, 4, 8])
-    test(`${name}, ${workers} workers: losses, weights and moments are those of one worker to 1e-6`, async () => {
+    test(`${workers} workers have one worker's losses, weights and moments to 1e-6: ${name}`, async () => {
       const one = await withWorkers(1, train, options);
       assertNear(await withWorkers(workers, train, options), one);
     });
@@ -139,7 +139,7 @@ test("a worker without a micro-batch takes its part of the step", async () => {
   assertNear(await withWorkers(4, few), await withWorkers(1, few));
 });
 
-test("log-probs, values and responses are those of one worker, before and after steps", async () => {
+test("several workers have one worker's log-probs, values and responses, before and after steps", async () => {
   const look = async (trainer: Trainer) => {
     const batch = randomSamples(CONFIG.vocabSize, 9, 50);
     const prompts = batch.map(({ prompt }) => prompt);
@@ -168,7 +168,7 @@ test("log-probs, values and responses are those of one worker, before and after 
 });
 
 for (const [name, options] of Object.entries({ "every weight": {}, LoRA: { adapter: LORA } }))
-  test(`${name}: checkpoints are the same files whatever the number of workers, and a run goes on with another`, async () => {
+  test(`any number of workers writes the same checkpoint files, from which any number goes on: ${name}`, async () => {
     const saved = async (workers: number) => {
       const directory = fs.mkdtempSync(path.join(folder, "checkpoint-"));
       const { digest } = await withWorkers(

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { HostMemory } from "./model-memory.ts";
 import { GradientSum, Trainable } from "./trainable.ts";
 
-test("a smaller model's gradient is summed in memory for the largest: what a smaller sum returned would stay in a GPU's arena beside the next", async () => {
+test("all models' gradients are summed in one buffer of the largest model's size", async () => {
   const memory = new HostMemory();
   const held: number[] = [];
   const hold = memory.hold.bind(memory);

@@ -48,7 +48,7 @@ test("gradients of all workers are added, and each worker takes a part of the st
   assert.equal(model.steps, 1);
 });
 
-test("a gradient that has overflown in one worker changes nothing", async () => {
+test("a gradient that overflows in one worker changes nothing", async () => {
   for (const value of [Number.POSITIVE_INFINITY, Number.NaN]) {
     const overflown = shared(0);
     overflown[9] = value;
@@ -60,7 +60,7 @@ test("a gradient that has overflown in one worker changes nothing", async () => 
   }
 });
 
-test("a step that fails is not counted: the next one is the same step again", async () => {
+test("a failed step does not count, and the next step has its number", async () => {
   const { workers } = workersWith([shared(1), shared(1)], () => {
     throw new Error("full");
   });

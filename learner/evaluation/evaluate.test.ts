@@ -138,7 +138,7 @@ function finish(store: Store, lease: { execution: string; number: number; fence:
 
 const folder = () => mkdtempSync(join(scratch, "run-"));
 
-test("N from scratch, N improvements that go round the valid ones; numbers, programs and the page are written", async () => {
+test("an evaluation has N solutions from scratch and N improvements of valid ones, and writes its results", async () => {
   const directory = folder();
   const { run, launched, summary, close } = await runOf(directory);
   await evaluatePolicy(run, "before");
@@ -163,7 +163,7 @@ test("N from scratch, N improvements that go round the valid ones; numbers, prog
   assert.deepEqual([score.id, score.score], ["s6", 4]);
   assert.equal(readFileSync(join(directory, "programs/before-scratch/submission.csv"), "utf8"), "8");
   await evaluatePolicy(run, "before");
-  assert.equal(launched.length, 8, "what was evaluated is not evaluated again");
+  assert.equal(launched.length, 8, "no program is evaluated twice");
   close();
 });
 
@@ -172,7 +172,7 @@ const protocols: [name: string, evaluation: object, kinds: string[]][] = [
   ["from scratch alone", { improve: false }, ["scratch", "scratch", "scratch", "scratch"]],
 ];
 for (const [name, evaluation, kinds] of protocols)
-  test(`protocol ${name}`, async () => {
+  test(`an evaluation follows the protocol ${name}`, async () => {
     const { run, launched, close } = await runOf(folder(), { evaluation });
     await evaluatePolicy(run, "before");
     assert.deepEqual(
@@ -182,7 +182,7 @@ for (const [name, evaluation, kinds] of protocols)
     close();
   });
 
-test("nothing valid: nothing to improve, and no program", async () => {
+test("an evaluation without a valid program has no improvements and no best program", async () => {
   const directory = folder();
   const { run, launched, summary, close } = await runOf(directory, { scores: () => undefined });
   await evaluatePolicy(run, "before");
@@ -193,7 +193,7 @@ test("nothing valid: nothing to improve, and no program", async () => {
 });
 
 for (const interruptAfter of [0, 2, 4, 6])
-  test(`interrupted after ${interruptAfter} results, it goes on where it was`, async () => {
+  test(`an evaluation that was interrupted after ${interruptAfter} results goes on from there`, async () => {
     const directory = folder();
     const first = await runOf(directory, { interruptAfter });
     await assert.rejects(evaluatePolicy(first.run, "before"), /interrupted/);
@@ -210,7 +210,7 @@ for (const interruptAfter of [0, 2, 4, 6])
     second.close();
   });
 
-test("after training: another iteration is another policy, and the change is measured", async () => {
+test("the evaluation after training measures the change since the evaluation before", async () => {
   const { run, launched, summary, close } = await runOf(folder(), { evaluation: { improve: false } });
   const change = () => summary.evaluation.change;
   await evaluatePolicy(run, "before");
@@ -228,7 +228,7 @@ test("after training: another iteration is another policy, and the change is mea
   close();
 });
 
-test("everyIterations is off by default, and leaves the first and the last policy to before and after", () => {
+test("everyIterations is off by default and skips the first and the last policy", () => {
   const due = (everyIterations: number | undefined) =>
     [0, 1, 2, 3, 4, 5, 6].filter((iteration) =>
       isEvaluationDue({ spec: { evaluation: { everyIterations } }, progress: { state: { iteration } } } as never),
@@ -238,7 +238,7 @@ test("everyIterations is off by default, and leaves the first and the last polic
   assert.deepEqual(due(3), [3, 6]);
 });
 
-test("between iterations: each policy once, after a restart with other weights again; terminal, page, no program", async () => {
+test("each policy is evaluated once between iterations, and again after a restart with other weights", async () => {
   const directory = folder();
   const evaluation = { samples: 2, improve: false };
   const first = await runOf(directory, { evaluation });
@@ -272,7 +272,7 @@ test("between iterations: each policy once, after a restart with other weights a
   second.close();
 });
 
-test("rewardSplit Half: what is reported is the other half's score, what is chosen by is not", async () => {
+test("rewardSplit Half chooses programs by one half and reports the other half's score", async () => {
   const directory = folder();
   const { run, summary, close } = await runOf(directory, { rewardSplit: "Half" });
   await evaluatePolicy(run, "before");
@@ -283,7 +283,7 @@ test("rewardSplit Half: what is reported is the other half's score, what is chos
   close();
 });
 
-test("longrun evaluate: the model's own weights first, then the checkpoint's; what is known is left alone", async () => {
+test("longrun evaluate evaluates the model's own weights, then the checkpoint's, and repeats no known result", async () => {
   const directory = folder();
   const { run, launched, summary, close } = await runOf(directory, { evaluation: { improve: false } });
   const checkpoint = join(directory, "1-000007");
@@ -299,7 +299,7 @@ test("longrun evaluate: the model's own weights first, then the checkpoint's; wh
   close();
 });
 
-test("several tasks: each has its own numbers, programs and improvements; one that came later is evaluated alone", async () => {
+test("each of several tasks has its own results, and a task that came later is evaluated alone", async () => {
   const directory = folder();
   const first = await runOf(directory, { evaluation: { improve: false }, scores: (index) => 10 - index });
   await evaluatePolicy(first.run, "before");
@@ -325,7 +325,7 @@ test("several tasks: each has its own numbers, programs and improvements; one th
   close();
 });
 
-test("a task that was removed while it was evaluated, and comes back later: all of its programs are of the new policy", async () => {
+test("a task that was removed during its evaluation and comes back is evaluated with the new policy alone", async () => {
   const directory = folder();
   const evaluation = { improve: false };
   const tasks = ["diamonds", "wage"];

@@ -23,7 +23,7 @@ for (const [name, adapter] of [
   ["every weight", undefined],
   ["LoRA", { rank: 2, alpha: 2, targets: PROJECTIONS, seed: 1 }],
 ] as [string, AdapterOptions | undefined][])
-  test(`a policy is read from its files, and says what the engine that trained it says: ${name}`, async () => {
+  test(`a policy that is read from its files has the log-probs of the engine that trained it: ${name}`, async () => {
     const training = await startEngine({ model: MODEL, threads: 1, adapter, critic: false });
     const before = await said(training);
     for (let i = 0; i < 5; i++)

@@ -14,7 +14,7 @@ const failed = (change: Partial<EvaluatedProgram> = {}): EvaluatedProgram => ({
 });
 const AT = { iteration: 0, lost: 0, seed: 0 };
 
-test("figures: means, the best by direction", () => {
+test("figures have means and the best score by direction", () => {
   const programs = [valid(3), valid(1), failed({ durationSeconds: undefined })];
   const scale = { direction: "Lower", rewardRange: { worst: 2, best: 0 } } as const;
   const { intervals, ...figures } = summarize(programs, scale, { ...AT, iteration: 7, lost: 2 });
@@ -30,7 +30,7 @@ test("figures: means, the best by direction", () => {
   assert.equal(intervals.medalFraction, null);
 });
 
-test("figures: nothing valid, nothing at all", () => {
+test("figures of an evaluation without valid or without any programs have no scores", () => {
   for (const programs of [[failed()], []]) {
     const { bestScore, meanScore, validFraction, samples, intervals } = summarize(programs, { direction: "Lower" }, AT);
     assert.deepEqual([bestScore, meanScore, validFraction, samples], [null, null, 0, programs.length]);
@@ -38,7 +38,7 @@ test("figures: nothing valid, nothing at all", () => {
   }
 });
 
-test("figures: by kind of prompt where there are improvements, and the better of the two", () => {
+test("figures of an evaluation with improvements are by kind of prompt, with the better of the two", () => {
   const programs = [valid(5, { id: "a" }), failed(), valid(2, { kind: "improve", previous: "a" })];
   const { kinds, bestScore, samples } = summarize(programs, { direction: "Lower" }, AT);
   assert.deepEqual([samples, bestScore], [3, 2]);
@@ -47,7 +47,7 @@ test("figures: by kind of prompt where there are improvements, and the better of
   assert.equal(summarize([valid(1)], { direction: "Lower" }, AT).kinds, undefined);
 });
 
-test("figures: improvements of one program are drawn with it", () => {
+test("figures draw a program's improvements together with it", () => {
   const family = (id: string, score: number) => [
     valid(score, { id }),
     ...Array.from({ length: 9 }, () => valid(score, { kind: "improve", previous: id })),
@@ -58,7 +58,7 @@ test("figures: improvements of one program are drawn with it", () => {
   assert.deepEqual(kinds?.improve.intervals.meanScore, [0, 1]);
 });
 
-test("figures: medals by the leaderboard, above the median strictly", () => {
+test("figures count medals by the leaderboard, and programs strictly above the median", () => {
   const { leaderboard } = mleBenchTask("spooky-author-identification")!;
   const { gold, silver, bronze, median } = leaderboard;
   const programs = [valid(gold), valid(silver), valid(bronze), valid(median), valid(median - 1e-5), failed()];
@@ -69,7 +69,7 @@ test("figures: medals by the leaderboard, above the median strictly", () => {
   assert.deepEqual([none.bestMedal, none.medalFraction, none.medals?.bronze], [null, 0, 0]);
 });
 
-test("figures, rewardSplit Half: the best is chosen on one half and reported on the other", () => {
+test("figures with rewardSplit Half choose the best program by one half and report the other", () => {
   const chosen = valid(1, { reported: 4 });
   const lucky = valid(2, { reported: 0.5 });
   assert.equal(bestProgram([lucky, chosen], "Lower"), chosen);
@@ -79,7 +79,7 @@ test("figures, rewardSplit Half: the best is chosen on one half and reported on 
   assert.deepEqual([undefinedThere.bestScore, undefinedThere.validFraction], [null, 1]);
 });
 
-test("change: after minus before, with its interval", () => {
+test("the change is the difference of after and before, with its interval", () => {
   const before = [valid(10), valid(11), failed(), valid(12)];
   const after = [valid(5), valid(6), valid(5), valid(6)];
   const { meanScore, validFraction, bestScore, intervals } = changeOf(before, after, { direction: "Lower" }, 0);
@@ -89,7 +89,7 @@ test("change: after minus before, with its interval", () => {
   assert.equal(changeOf([failed()], after, { direction: "Lower" }, 0).meanScore, null);
 });
 
-test("the headline for the status: both policies in short", () => {
+test("the status has a headline with both policies", () => {
   const programs = [valid(5, { id: "x" }), valid(2, { kind: "improve", previous: "x" })];
   const summary = summarize(programs, { direction: "Lower" }, AT);
   const { before, after, protocol } = headline({ before: summary });

@@ -11,7 +11,7 @@ const cases: [name: string, evaluation: Partial<Evaluation>, improveProbability:
   ["none", { improve: false }, 0.5, { protocol: "Scratch", scratch: 8, improve: 0 }],
 ];
 for (const [name, evaluation, improveProbability, arms] of cases)
-  test(`arms of an evaluation: ${name}`, () => {
+  test(`the protocol has the arms of an evaluation: ${name}`, () => {
     const spec = {
       evaluation: { samples: 8, protocol: "Paper", before: true, after: true, ...evaluation },
       prompts: { improveProbability },

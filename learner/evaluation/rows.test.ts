@@ -26,7 +26,7 @@ const evaluation: Evaluation = {
   change: changeOf(before, after, scale, 0),
 };
 
-test("an evaluation in Markdown: names the protocol, both kinds of prompt, intervals, medals, change", () => {
+test("an evaluation's Markdown names the protocol, both kinds of prompt, intervals, medals and the change", () => {
   const text = evaluationMarkdown(evaluation);
   assert.match(
     text,
@@ -75,7 +75,7 @@ test("an evaluation in Markdown: names the protocol, both kinds of prompt, inter
   assert.doesNotMatch(text, /NaN|undefined|null/);
 });
 
-test("an evaluation in Markdown: nothing valid, no improvements, no medals", () => {
+test("an evaluation's Markdown says that there are no valid programs, improvements or medals", () => {
   const none = summarize(programs([undefined, undefined]), { direction: "Higher" }, { iteration: 0, lost: 0, seed: 0 });
   const settings = { ...evaluation.settings!, protocol: "Scratch" as const, rewardSplit: "Half" as const };
   const text = evaluationMarkdown({ settings, model: none });

@@ -36,7 +36,7 @@ const RUNS = [
   run("d", "own", policy(299.5, 310), policy(1, 2)),
 ];
 
-test("table: tasks in the paper's order, mean +/- standard error as the paper prints it", () => {
+test("the table has tasks in the paper's order, with mean +/- standard error as the paper prints them", () => {
   const text = tableMarkdown(tableOf(RUNS));
   const best = text.slice(text.indexOf("Best score"), text.indexOf("Mean score")).trim().split("\n").slice(2);
   const cells = best.map((line) =>
@@ -61,7 +61,7 @@ test("table: tasks in the paper's order, mean +/- standard error as the paper pr
   assert.equal(new Set(best.map((line) => line.length)).size, 1, "columns are padded");
 });
 
-test("table: the same as CSV, numbers as they are", () => {
+test("the table as CSV has unrounded numbers", () => {
   const lines = tableCsv(tableOf(RUNS)).trimEnd().split("\n");
   const head = lines[0]!.split(",");
   const row = (statistic: string, task: string) => {
@@ -80,7 +80,7 @@ test("table: the same as CSV, numbers as they are", () => {
   assert.equal(lines.length, 1 + 3 * 3);
 });
 
-test("table: without improvements one column a policy", () => {
+test("the table without improvements has one column for each policy", () => {
   const plain = (folder: string): Evaluated => {
     const summary = summarize([program("scratch", 0.5)], { direction: "Lower" }, { iteration: 0, lost: 0, seed: 0 });
     return { folder, evaluation: { settings: settings("own", { protocol: "Scratch" }), model: summary } };
@@ -102,7 +102,7 @@ const unlike: [name: string, change: Partial<EvaluationSettings>, message: RegEx
   ["metric", { metric: "RocAuc" }, /^e has task spooky-author-identification by RocAuc, a by LogLoss/],
 ];
 for (const [name, change, message] of unlike)
-  test(`table: ${name} must be the same`, () => {
+  test(`the table is refused if evaluations differ in ${name}`, () => {
     const other = run("e", "spooky-author-identification", policy(1, 1), policy(1, 1), change);
     assert.throws(() => tableOf([RUNS[0]!, other]), { message });
   });

@@ -65,7 +65,7 @@ for (const [base, model, dtype, token, row] of [
     assert.ok(found.token < token && found.row < row, JSON.stringify(found));
   });
 
-test("a learner that stops does not wait for a merge, which goes on beside its event loop", async () => {
+test("a merge runs beside the event loop, and a learner that stops does not wait for it", async () => {
   const engine = { savePolicy: async () => {} };
   const stopping = new AbortController();
   const directory = mkdtempSync(join(scratch, "stopped-"));
@@ -75,7 +75,7 @@ test("a learner that stops does not wait for a merge, which goes on beside its e
   await assert.rejects(written, { message: "asked to stop" });
 });
 
-test("why an adapter cannot be merged is said", async () => {
+test("the error of an adapter that cannot be merged says why", async () => {
   const engine = { savePolicy: async () => {} };
   const { signal } = new AbortController();
   const merge = { model: POLICY, dtype: "F32" } as const;

@@ -38,7 +38,7 @@ const tables: [string, string, string[], string[][]][] = [
   ["header alone", "a,b\n", ["a", "b"], [[], []]],
 ];
 
-test("rows and names", async (t) => {
+test("a frame has the rows and the column names that pandas reads", async (t) => {
   for (const [name, text, names, columns] of tables)
     await t.test(name, () => {
       const frame = frameOf(text);
@@ -46,7 +46,7 @@ test("rows and names", async (t) => {
     });
 });
 
-test("what pandas does not read", async (t) => {
+test("a frame refuses the texts that pandas refuses", async (t) => {
   const table: [string, string | Buffer, string][] = [
     ["nothing", "", "emptyFile"],
     ["blanks", " \n\t\n", "emptyFile"],
@@ -102,7 +102,7 @@ const types: [string[], string, number[]?][] = [
   [["99999999999999999999", "0.5"], "text"],
 ];
 
-test("types of columns", async (t) => {
+test("a frame's columns have the types that pandas finds", async (t) => {
   for (const [column, kind, values] of types)
     await t.test(column.join(" "), () => {
       const read = frameOf(`x,y\n${column.map((cell) => `${cell},`).join("\n")}\n`).column("x")!;
@@ -113,7 +113,7 @@ test("types of columns", async (t) => {
   assert.equal(!isNumeric(conflict) && conflict.isMissing(1), false, "pandas leaves the text as it is");
 });
 
-test("types are those of blocks of rows, unless columns are whole", () => {
+test("a column's types are found by blocks of rows unless the column is read whole", () => {
   const rows = (last: string) => `x,y\n${"1,\n".repeat(300_000)}${last},\n`;
   const kindOf = (last: string, more: Partial<FrameLimits> = {}) => frameOf(rows(last), more).column("x")!.kind;
   assert.equal(kindOf("2"), "int");

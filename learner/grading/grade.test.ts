@@ -73,7 +73,7 @@ const invalid: [string, string | Buffer, RegExp, Answers?][] = [
   ["many columns", `${"a,".repeat(20_000)}id,y\n`, /^the header has more than 10000 columns$/],
 ];
 
-test("submissions that are graded", async (t) => {
+test("the grader grades valid submissions", async (t) => {
   for (const [name, submission, score, against = answers] of valid)
     await t.test(name, () => {
       const graded = gradeSubmission(Buffer.from(submission), against);
@@ -82,7 +82,7 @@ test("submissions that are graded", async (t) => {
     });
 });
 
-test("submissions that are not", async (t) => {
+test("the grader refuses invalid submissions", async (t) => {
   for (const [name, submission, reason, against = answers] of invalid)
     await t.test(name, () => {
       const graded = gradeSubmission(Buffer.from(submission), against);
@@ -92,7 +92,7 @@ test("submissions that are not", async (t) => {
     });
 });
 
-test("probabilities", async (t) => {
+test("the grader reads probabilities", async (t) => {
   const names = ["a", "b"];
   const two = readAnswers(bytes("id,a,b\n0,1,0\n1,0,1\n"), grader("LogLoss", names));
   const one = readAnswers(bytes("id,y\n0,1\n1,0\n"), grader("LogLoss"));
@@ -112,7 +112,7 @@ test("probabilities", async (t) => {
     });
 });
 
-test("labels may be text, or numbers however they are written", () => {
+test("labels may be text or numbers in any notation", () => {
   const accuracy = grader("Accuracy");
   const text = readAnswers(bytes("id,y\n0,cat\n1,dog\n2,cat\n3,1\n"), accuracy);
   assert.equal(gradeSubmission(bytes("id,y\n0,cat\n1,cow\n2,NA\n3,1\n"), text).score, 0.5);
@@ -121,7 +121,7 @@ test("labels may be text, or numbers however they are written", () => {
   assert.equal(gradeSubmission(bytes("id,y\n0,one\n1,2\n"), numbers).valid, false);
 });
 
-test("what the other metrics take from their columns", async (t) => {
+test("the other metrics read their own kinds of columns", async (t) => {
   const of = (metric: Grader["metric"], more: Partial<Grader> = {}, targets = ["y"]): Grader => ({
     ...grader(metric, targets),
     ...more,
@@ -168,7 +168,7 @@ test("what the other metrics take from their columns", async (t) => {
   );
 });
 
-test("guards flag what no model has earned", () => {
+test("guards flag scores that no model has earned", () => {
   const guards = (text: string) => gradeSubmission(bytes(text), answers).guards;
   assert.deepEqual(guards("id,y\n2,3\n1,2.0\n0,1\n"), ["sampleSubmission"]);
   assert.deepEqual(guards("id,y\n0,5\n1,5\n2,5.0\n"), ["constant"]);
@@ -176,13 +176,13 @@ test("guards flag what no model has earned", () => {
   assert.deepEqual(guards("id,y\n0,10\n1,20\n2,30\n"), ["perfect"]);
 });
 
-test("rewardSplit Half: two fixed halves that share no row", () => {
+test("rewardSplit Half makes two fixed halves that share no row", () => {
   const half = readAnswers(bytes("id,y\n0,0\n1,0\n2,0\n3,0\n"), mae, { split: "Half" });
   const graded = gradeSubmission(bytes("id,y\n0,1\n1,10\n2,3\n3,20\n"), half);
   assert.deepEqual([graded.score, graded.reportedScore], [2, 15]);
 });
 
-test("answers that do not fit the grader", async (t) => {
+test("the grader refuses answers that do not fit it", async (t) => {
   const table: [string, string, Grader, RegExp][] = [
     ["no such column", "id,x\n0,1\n", mae, /missing column y/],
     ["no rows", "id,y\n", mae, /there is no row/],

@@ -33,7 +33,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     ["constant"],
   ],
   [
-    "and another in one row",
+    "one prediction and another in one row",
     flags(
       "MAE",
       prices,
@@ -46,7 +46,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     ["constant"],
   ],
   [
-    "and others in 1 % of the rows",
+    "one prediction and others in 1 % of the rows",
     flags(
       "MAE",
       prices,
@@ -59,7 +59,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     ["constant"],
   ],
   [
-    "and others in more of them",
+    "one prediction and others in more rows",
     flags(
       "MAE",
       prices,
@@ -72,7 +72,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     [],
   ],
   [
-    "with noise",
+    "one prediction with noise",
     flags(
       "MAE",
       prices,
@@ -81,7 +81,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     ["constant"],
   ],
   [
-    "with noise, and another in one row",
+    "one prediction with noise and another in one row",
     flags(
       "MAE",
       prices,
@@ -94,7 +94,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     ["constant"],
   ],
   [
-    "of a probability, with noise",
+    "one probability with noise",
     flags(
       "LogLoss",
       frauds,
@@ -103,7 +103,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     ["constant"],
   ],
   [
-    "a weak model",
+    "a weak model's predictions",
     flags(
       "RMSE",
       prices,
@@ -122,7 +122,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
   ],
   ["a few huge answers", flags("MAE", changed(prices, 1, 1e12), prices), []],
   [
-    "an order made of noise",
+    "values in an order of noise",
     flags(
       "RocAuc",
       labels.map((label) => Number(label > 1)),
@@ -193,7 +193,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
   ],
   ["half of the sample", flags("MAE", prices, changed(sample, 100, 50), sample), []],
   [
-    "the frauds that there are, in a sample of none",
+    "all frauds, in a sample without fraud",
     flags(
       "F1",
       frauds,
@@ -203,7 +203,7 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
     [],
   ],
   [
-    "one fraud of five, as an honest model may find",
+    "one fraud of five, as from an honest model",
     flags(
       "F1",
       frauds,
@@ -237,9 +237,10 @@ const CASES: [name: string, guards: Guard[], expected: Guard[]][] = [
   ],
 ];
 describe("guards", () => {
-  for (const [name, guards, expected] of CASES) test(name, () => assert.deepEqual(guards, expected));
+  for (const [name, guards, expected] of CASES)
+    test(`guards judge a submission of ${name}`, () => assert.deepEqual(guards, expected));
 
-  test("a row of several columns differs if one of them does", () => {
+  test("a row of several columns differs if one of its columns differs", () => {
     const truth = [0, 1, 2].map((c) => numbers(300, (row) => Number(Math.floor(3 * draw(row)) === c)));
     const third = [0, 1, 2].map(() => numbers(300, () => 1 / 3));
     assert.deepEqual(guardsOf(1, "LogLoss", third, truth, undefined), ["constant"]);

@@ -31,7 +31,7 @@ test("every metric of numbers and labels has a reference", () => {
 });
 
 for (const metric of new Set(references.map((one) => one.metric)))
-  test(`${metric} is scikit-learn's`, () => {
+  test(`${metric} equals scikit-learn's`, () => {
     for (const { name, truth, predicted, score } of references.filter((one) => one.metric === metric)) {
       const actual = scoreColumns(metric, columns(truth), columns(predicted));
       if (score === null) assert.ok(!Number.isFinite(actual), `${name}: ${actual}`);
@@ -40,7 +40,7 @@ for (const metric of new Set(references.map((one) => one.metric)))
     }
   });
 
-test("mean average precision at k", () => {
+test("mean average precision at k has the values of its definition", () => {
   const table: [string, string, number, number][] = [
     ["a", "a b c", 3, 1],
     ["a", "b a c", 3, 1 / 2],
@@ -58,7 +58,7 @@ test("mean average precision at k", () => {
   assert.equal(scoreColumns("MAPAtK", [["a", "f"]], [["a", "a b c d e f"]]), 0.5, "five items count by default");
 });
 
-test("overlap of words", () => {
+test("the overlap of words has the values of its definition", () => {
   const table: [string, string, number][] = [
     ["a b", "B c", 1 / 3],
     ["a a b", "a b", 1],

@@ -116,7 +116,7 @@ const harmonic: [number, number][] = [
   [20_000, 10.480728217229329],
   [100_001, 12.090156129763434],
 ];
-test("sums are numpy's to the last bit", () => {
+test("sums equal numpy's to the last bit", () => {
   for (const [n, expected] of harmonic) {
     const values = Float64Array.from({ length: n }, (_, i) => 1 / (i + 1));
     assert.deepEqual([sum(values), mean(values)], [expected, expected / n], String(n));

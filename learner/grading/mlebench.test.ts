@@ -59,7 +59,7 @@ function gradeCase(one: Case): Graded {
 const skipped = ({ agrees, tags }: Case) =>
   !agrees || tags.includes("unstable_sort") || tags.includes("ill_conditioned");
 
-test("the cases that MLE-bench's graders have answered", async (t) => {
+test("graders give the answers of MLE-bench's graders", async (t) => {
   assert.deepEqual([fixture.cases.length, fixture.cases.filter(skipped).length], [685, 20]);
   for (const task of Object.keys(mleBenchTasks()))
     await t.test(task, () => {
@@ -82,13 +82,13 @@ test("the cases that MLE-bench's graders have answered", async (t) => {
     });
 });
 
-test("rounding is the reference's, ties included", () => {
+test("rounding equals the reference's, also for ties", () => {
   const ties = fixture.cases.filter(({ tags, agrees }) => tags.includes("rounding") && agrees);
   assert.ok(ties.length >= 7);
   for (const one of ties) assert.equal(gradeCase(one).score, one.score, one.case);
 });
 
-test("rounding, as Python's round and numpy's", () => {
+test("rounding equals Python's round and numpy's", () => {
   // value, round(value, 5), numpy.float64(value).round(5)
   const table = [
     [1 / 64, 0.01562, 0.01562],
@@ -107,7 +107,7 @@ test("rounding, as Python's round and numpy's", () => {
     assert.deepEqual([roundExact(value), roundNumpy(value)], [exact, numpy], String(value));
 });
 
-test("medals and the median", () => {
+test("a score earns the leaderboard's medal and is compared with the median", () => {
   const { leaderboard } = mleBenchTask("leaf-classification")!;
   assert.equal(rankOf(leaderboard.median, leaderboard).aboveMedian, false, "strictly better than the median");
   assert.equal(rankOf(leaderboard.bronze, leaderboard).bronzeMedal, true, "a medal from its threshold on");
@@ -146,7 +146,7 @@ test("guards flag a copy of the sample submission, one prediction throughout, an
   assert.deepEqual(flags("tweet-sentiment-extraction", "all_empty"), ["constant"]);
 });
 
-test("rewardSplit Half: the score of every other row makes the reward, the rest is reported", () => {
+test("rewardSplit Half rewards by the score of every other row and reports the other rows' score", () => {
   const answers = readAnswers(
     Buffer.from("Id,Cover_Type\n1,1\n2,2\n3,3\n4,4\n"),
     mleBenchTask("tabular-playground-series-dec-2021")!,
@@ -160,7 +160,11 @@ test("rewardSplit Half: the score of every other row makes the reward, the rest 
 
 test("the table of tasks has the leaderboards' thresholds and directions", () => {
   assert.deepEqual(Object.keys(mleBenchTasks()).sort(), Object.keys(fixture.thresholds).sort());
-  assert.deepEqual(Object.keys(mleBenchTasks()), MLE_BENCH_TASKS, "those that a TrainingRun names without a grader");
+  assert.deepEqual(
+    Object.keys(mleBenchTasks()),
+    MLE_BENCH_TASKS,
+    "a TrainingRun may name these tasks without a grader",
+  );
   for (const [id, { is_lower_better, metric: _, ...thresholds }] of Object.entries(fixture.thresholds)) {
     const task = mleBenchTask(id)!;
     assert.deepEqual(task.leaderboard, thresholds);
@@ -200,7 +204,7 @@ test("the order of rows changes nothing, unless rows are matched by position", (
   );
 });
 
-test("the order of columns changes nothing, but for spooky's first", () => {
+test("the order of columns changes nothing, except for spooky's first column", () => {
   fc.assert(
     fc.property(anyPlain, fc.integer({ min: 1, max: 1e6 }), (one, seed) => {
       const rows = linesOf(one)
@@ -305,7 +309,7 @@ test("long cells, many columns and many rows are refused in bounded time", async
       const { user, system } = process.cpuUsage(started);
       assert.ok(user + system < 2e6, `${(user + system) / 1e6} s`);
     });
-  await t.test("a text of millions of words", () => {
+  await t.test("a text of millions of words is graded in bounded time", () => {
     const one = plain.find(({ task, case: name }) => task.startsWith("tweet") && name === "all_empty")!;
     const [header, first, ...rows] = linesOf(one);
     const words = Array.from({ length: 4e6 }, (_, i) => i.toString(36)).join(" ");
@@ -314,7 +318,7 @@ test("long cells, many columns and many rows are refused in bounded time", async
     const { user, system } = process.cpuUsage(started);
     assert.ok(user + system < 2e6, `${(user + system) / 1e6} s`);
   });
-  await t.test("more bytes than any submission needs", () => {
+  await t.test("a submission with more bytes than any task needs is refused", () => {
     const { reason } = gradeSubmission(Buffer.alloc(maxSubmissionBytes + 1), answers);
     assert.equal(reason.code, "fileTooLarge");
   });

@@ -63,7 +63,7 @@ for (const metric of Object.keys(metrics) as MetricName[]) {
   const grader = graderOf(metric);
   const options = { numRuns: 60 };
 
-  test(`${metric}: the order of rows and columns changes nothing, an id that stands twice is refused`, () => {
+  test(`the order of rows and columns does not change ${metric}, and a repeated id is refused`, () => {
     let scored = 0;
     const property = fc.property(rowsOf(metric), fc.infiniteStream(fc.nat()), fc.nat(), (rows, keys, at) => {
       const answers = readAnswers(csv(table(metric, rows, "truth")), grader);
@@ -85,7 +85,7 @@ for (const metric of Object.keys(metrics) as MetricName[]) {
     assert.ok(scored > options.numRuns / 3, `${scored} of ${options.numRuns} had a score`);
   });
 
-  test(`${metric}: no bytes make its grader throw`, () => {
+  test(`no bytes make the grader of ${metric} throw`, () => {
     const bytes = fc.uint8Array({ maxLength: 4 });
     const damaged = fc.property(rowsOf(metric), fc.nat(), fc.nat(3), bytes, (rows, at, gone, put) => {
       const answers = readAnswers(csv(table(metric, rows, "truth")), grader);

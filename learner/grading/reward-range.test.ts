@@ -36,14 +36,14 @@ const cases: [Grader, Record<string, (number | string)[]>, worst: number, best: 
   [graderOf("RMSE", { bounds: { least: 2 } }), { y: [0, 10] }, 5, Math.sqrt(2)],
 ];
 for (const [grader, columns, worst, best] of cases)
-  test(`${grader.metric} of ${JSON.stringify(columns)}`, () => {
+  test(`the worst ${grader.metric} of one constant is found for ${JSON.stringify(columns)}`, () => {
     const { range, from } = estimate(grader, columns)!;
     assert.ok(Math.abs(range.worst - worst) < 1e-9, `worst ${range.worst}, not ${worst}`);
     assert.ok(Math.abs(range.best - best) < 1e-9, `best ${range.best}, not ${best}`);
     assert.match(from, /worst: score of the best constant prediction; best: score of the answers themselves/);
   });
 
-test("a metric that has no score for a constant: the sample submission's score, else 0", () => {
+test("the worst score is the sample submission's, else 0, for a metric without a score of constants", () => {
   const columns = { y: [1, 2, 3, 4] };
   const sample = csv({ y: [1, 3, 2, 4] });
   const estimated = estimate(graderOf("Pearson"), columns, sample)!;
@@ -54,11 +54,11 @@ test("a metric that has no score for a constant: the sample submission's score, 
   assert.match(constant.from, /worst: no correlation;/);
 });
 
-test("no range where one constant predicts every answer", () => {
+test("there is no range if one constant predicts every answer", () => {
   assert.equal(estimate(graderOf("RMSE"), { y: [3, 3, 3] }), undefined);
 });
 
-test("rows that are only reported take no part", () => {
+test("rows that are only reported do not change the range", () => {
   assert.equal(estimate(graderOf("RMSE"), { y: [0, 900, 10, 500] }, undefined, true)!.range.worst, 5);
 });
 

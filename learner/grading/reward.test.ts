@@ -207,7 +207,7 @@ const table: [string, RewardFacts, RewardRules, Expected][] = [
   ],
 ];
 
-test("reward, edge by edge", async (t) => {
+test("the reward has the paper's value in every case", async (t) => {
   for (const [name, facts, grader, expected] of table)
     await t.test(name, () => {
       const actual = rewardOf(facts, constants, grader);
@@ -283,7 +283,7 @@ test("constants that would let markers beat a valid submission are refused", () 
   assert.ok(rewardOrderFault({ failureReward: -10, markerReward: -1 }, { ...ranged, rewardFloor: -10 }));
 });
 
-test("the bundled ranges: what fast and slow programs reach lies in 0..1, a constant below", () => {
+test("the bundled ranges map the scores of fast and slow programs to 0..1 and a constant below 0", () => {
   const reward = (task: string, score: number) => scoreReward(score, readRegistry()[task]!.task.grader as Grader);
   for (const [task, scores] of Object.entries({
     diamonds: [1010, 732, 423, 264.5],
@@ -294,7 +294,7 @@ test("the bundled ranges: what fast and slow programs reach lies in 0..1, a cons
   assert.ok(reward("diamonds", 3043) < 0);
 });
 
-test("the worst score of each of the twelve is worth more than any program without a valid submission", () => {
+test("the worst valid score of each MLE-bench task earns more than any program without a valid submission", () => {
   // For log loss and RMSLE; the scores of other metrics are at least -1.
   const worst: Record<string, number> = { LogLoss: -Math.log(Number.EPSILON), RMSLE: Math.log(Number.MAX_VALUE) };
   for (const [id, task] of Object.entries(mleBenchTasks())) {

@@ -22,7 +22,7 @@ test("a fetch over a connection that is cut again and again downloads each byte 
 });
 const isPartial = ({ range }: { range: string | undefined }) => range !== undefined;
 
-test("a failed fetch goes on where it ended; a branch that moved on does not change a folder that was begun", async () => {
+test("a failed fetch goes on where it ended, with the same commit although the branch has moved", async () => {
   await using server = await HubServer.of(POLICY);
   const out = path.join(root, "continued");
   let left = 1;
@@ -34,7 +34,7 @@ test("a failed fetch goes on where it ended; a branch that moved on does not cha
   });
   await assert.rejects(fetchFrom(server, { out }), { code: "network" });
   const part = fs.readdirSync(out).find((name) => /^model\.safetensors\..*\.part$/.test(name))!;
-  const { size: begun } = fs.statSync(path.join(out, part)); // what the cut connection let through
+  const { size: begun } = fs.statSync(path.join(out, part)); // bytes that arrived before the cut
   assert.ok(begun > 0 && begun <= 1_000_000, `${begun}`);
 
   server.faults.length = 0;
@@ -55,7 +55,7 @@ test("a failed fetch goes on where it ended; a branch that moved on does not cha
   assert.deepEqual(lines, [], "a whole folder needs no network");
 });
 
-test("a server without ranges is asked for the whole again, and not for ever", async () => {
+test("a fetch asks a server without ranges for the whole file again, a limited number of times", async () => {
   await using server = await HubServer.of(POLICY);
   let answers = 0;
   server.faults.push((request, response, body) => {
@@ -103,7 +103,7 @@ for (const [name, spoil] of [
     assert.ok(!fs.readdirSync(out).some((file) => file.startsWith(name)), fs.readdirSync(out).join());
   });
 
-test("a range that the fetch did not ask for is not used", async () => {
+test("a fetch does not use a range that it did not ask for", async () => {
   await using server = await HubServer.of(POLICY);
   let answers = 0;
   server.faults.push((request, response, body) => {
@@ -123,7 +123,7 @@ test("a range that the fetch did not ask for is not used", async () => {
   assert.doesNotMatch(lines.join("\n"), /another hash/);
 });
 
-test("more bytes than are listed are refused", async () => {
+test("a fetch refuses more bytes than the hub lists", async () => {
   await using server = await HubServer.of(POLICY);
   server.faults.push((request, response, body) => {
     if (!isStorage(request) || body.length === 0) return false;
@@ -135,7 +135,7 @@ test("more bytes than are listed are refused", async () => {
     message: `model.safetensors comes with more than the ${WEIGHTS} bytes that the server lists`,
   });
 });
-test("429 with Retry-After is waited for; a wait that is too long ends the fetch", async () => {
+test("a fetch waits as Retry-After says, and ends if the wait is too long", async () => {
   await using server = await HubServer.of(POLICY);
   let refused = 1;
   const tooMany =
@@ -156,7 +156,7 @@ test("429 with Retry-After is waited for; a wait that is too long ends the fetch
   await assert.rejects(fetchFrom(server), { code: "network", message: `${said}; it asks to wait for 3000 s` });
 });
 
-test("answers of 503, silence, and signed addresses that have expired are tried again", async () => {
+test("a fetch tries again after status 503, silence and expired signed addresses", async () => {
   await using server = await HubServer.of(POLICY);
   const once = new Set<string>();
   const first = (key: string) => !once.has(key) && once.add(key).has(key);

@@ -1,4 +1,4 @@
-/** Tests what a fetch brings, where it puts it, and what it sends. */
+/** Tests which files a fetch brings, where it puts them, and what it sends. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -45,7 +45,7 @@ test("a fetch brings the shards that the index names", async () => {
       "acme/model: model.safetensors.index.json names model-00002-of-00003.safetensors, which is not in the repository",
   });
 });
-test("the token is sent to the hub alone, whatever link a server gives", async () => {
+test("a fetch sends the token to the hub alone, also if a server gives links to other hosts", async () => {
   await using server = await HubServer.of(POLICY);
   server.token = "hf_secret";
   // A page that is said to be at another origin is asked for there, without the token.
@@ -106,7 +106,7 @@ function smallDisk(bytes: number): ({ folder: string } & Disposable) | undefined
   return { folder, [Symbol.dispose]: () => void execFileSync("umount", [folder]) };
 }
 
-test("a disk that is too small is refused before, one that fills up is named; the fetch goes on when there is room", async (t) => {
+test("a fetch refuses a disk that is too small, and goes on after a full disk once there is room", async (t) => {
   await using server = await HubServer.of(POLICY);
   using disk = smallDisk(2_000_000);
   if (!disk) return t.skip("needs root, to mount a small file system");

@@ -21,7 +21,7 @@ for (const [text, parts] of cases)
       const hash = newHash(file);
       for (let at = 0; at < text.length; at += size) {
         hash.update(Buffer.from(text.slice(at, at + size)));
-        hash.digest(); // of what has come so far: changes nothing
+        hash.digest(); // the digest so far, which changes nothing
       }
       assert.equal(hash.digest(), expected, `${size} bytes at once`);
     }

@@ -55,7 +55,7 @@ const failures: [what: string, cause: Error, env: NodeJS.ProcessEnv, again: bool
   ],
 ];
 for (const [what, cause, env, again, message] of failures)
-  test(`no answer: ${what}`, () => {
+  test(`a missing answer is explained: ${what}`, () => {
     const error = failureOf(cause, "https://hub.test/api", env);
     assert.match(error.message, message);
     assert.deepEqual([error.code, error.again !== undefined], ["network", again]);

@@ -10,7 +10,7 @@ const failed = (id: string, reason: string, terminalOutput?: string) =>
     ...(terminalOutput !== undefined && { result: { outcome: "failed", terminalOutput } }),
   }) as unknown as Sample;
 
-test("the last line of a failed program's output, else the reason", () => {
+test("a failed program's error is the last line of its output, else the reason", () => {
   assert.equal(errorOf(failed("a", "failed", "loaded data\nKeyError: 'x'\n\n")), "KeyError: 'x'");
   assert.equal(errorOf(failed("a", "failed", "")), "failed");
   assert.equal(errorOf(failed("a", "timedOut", "epoch 7\n")), "timedOut");
@@ -18,7 +18,7 @@ test("the last line of a failed program's output, else the reason", () => {
   assert.equal(errorOf(failed("a", "failed", "x".repeat(1000))).length, 300);
 });
 
-test("errors that differ in names and numbers are of one kind; the commonest first, the newest as example", () => {
+test("errors that differ in names and numbers are one kind, with the newest program as example", () => {
   const errors = commonErrors([
     failed("a", "noCodeBlock"),
     failed("b", "failed", "KeyError: 'x'"),

@@ -71,7 +71,7 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
     { samples: 0, validFraction: 0, meanScore: null, bestScore: null, meanReward: null, meanLag: 0 },
   ],
   [
-    "responses that were cut, of those of which it is known",
+    "truncated responses, as a share of the responses with a known end",
     {
       trained: [
         sample({ truncated: true }),
@@ -148,7 +148,7 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
     { weightedMeanDurationSeconds: (0.5 + 6) / 2, trainedMeanDurationSeconds: 2.5 },
   ],
   [
-    "launched durations are those of all that ended",
+    "launched durations have every program that ended",
     { trained: [valid(1, 1)], launchedSeconds: [1, 3] },
     { launchedMeanDurationSeconds: 2, trainedMeanDurationSeconds: 1 },
   ],
@@ -163,7 +163,7 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
     },
   ],
   [
-    "what the engine did, to the millisecond",
+    "the engine's uses, to the millisecond",
     { engineSeconds: { ...ENGINE, generating: 2.50004, idleActors: 4.49996 } },
     { engineSeconds: { ...ENGINE, generating: 2.5, idleActors: 4.5 } },
   ],
@@ -207,13 +207,13 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
 ];
 
 for (const [name, input, expected] of cases) {
-  test(`iteration metrics: ${name}`, () => {
+  test(`an iteration's line has its metrics: ${name}`, () => {
     const line = measure(input) as unknown as Record<string, unknown>;
     assert.deepEqual(Object.fromEntries(Object.keys(expected).map((key) => [key, line[key]])), expected);
   });
 }
 
-test("iteration metrics: skipped steps count, and only as skipped", () => {
+test("an iteration's metrics count skipped steps as skipped alone", () => {
   const step = {
     loss: 1,
     kl: 0.1,
@@ -233,14 +233,14 @@ test("iteration metrics: skipped steps count, and only as skipped", () => {
   );
 });
 
-test("iteration metrics: every launched duration is in one bin", () => {
+test("every duration of an iteration's launched programs is in one bin", () => {
   const { durationHistogram } = measure({ launchedSeconds: [0, 0.049, 0.05, 1, 1.99, 1e9], trained: [valid(1, 7)] });
   const at = (edge: number) => durationHistogram.launched[durationHistogram.edgesSeconds.indexOf(edge)];
   assert.deepEqual([at(0), at(0.05), at(1), at(50_000)], [2, 1, 2, 1]);
   assert.equal(durationHistogram.trained[durationHistogram.edgesSeconds.indexOf(5)], 1);
 });
 
-test("iteration metrics: the line survives JSON", () => {
+test("an iteration's line is the same after a trip through JSON", () => {
   for (const engineSeconds of [ENGINE, undefined]) {
     const line = measure({ trained: mixed, durationWeights: [1, 1, 1, 1], engineSeconds });
     assert.deepEqual(JSON.parse(JSON.stringify(line)), line);

@@ -27,7 +27,7 @@ const cases: [name: string, before: string | undefined, resumed: number, kept: n
 ];
 
 for (const [name, before, resumed, kept] of cases) {
-  test(`metrics.jsonl: ${name}`, async () => {
+  test(`metrics.jsonl is read and continued: ${name}`, async () => {
     const path = await file(before);
     const metrics = await MetricsFile.open(path, resumed);
     assert.equal(metrics.last?.iteration, kept.at(-1));
@@ -42,7 +42,7 @@ for (const [name, before, resumed, kept] of cases) {
   });
 }
 
-test("metrics.jsonl: the later of two lines is the one read", async () => {
+test("the later of two lines of an iteration in metrics.jsonl is read", async () => {
   const path = await file(text(line(2), line(2, 7)));
   assert.deepEqual(
     (await readMetrics(path)).map(({ lineage }) => lineage),
@@ -50,7 +50,7 @@ test("metrics.jsonl: the later of two lines is the one read", async () => {
   );
 });
 
-test("metrics.jsonl: a missing folder is one clear line", async () => {
+test("a missing folder of metrics.jsonl is refused in one line", async () => {
   const path = join(await file(), "nowhere", "metrics.jsonl");
   await assert.rejects(MetricsFile.open(path, 0), { code: "metrics-file", message: /metrics\.jsonl: cannot write/ });
 });

@@ -31,7 +31,7 @@ function live(change: Partial<LiveSources> = {}) {
   return { clock, status, value };
 }
 
-test("live metrics: the phase, one of all", async () => {
+test("live metrics show which of all phases a run is in", async () => {
   const { status, value } = live();
   assert.equal(await value('phase{phase="starting"}'), 1);
   status.update({ phase: Phase.FINAL_EVALUATION });
@@ -40,7 +40,7 @@ test("live metrics: the phase, one of all", async () => {
   assert.equal(await value('phase{phase="failed"}'), 0);
 });
 
-test("live metrics: progress is a phase that begins or comes on, and none is due when the run is over", async () => {
+test("live metrics show the last progress of the phase, and no progress is due when the run is over", async () => {
   const { clock, status, value } = live();
   const sinceProgress = async () => Math.round(Date.now() / 1000 - (await value("progress_timestamp_seconds"))!);
   const cases: [change: Parameters<typeof status.update>[0], progress: boolean][] = [
@@ -62,7 +62,7 @@ test("live metrics: progress is a phase that begins or comes on, and none is due
   assert.equal(await value("progress_timestamp_seconds"), undefined);
 });
 
-test("live metrics: what it waits for, and its actors", async () => {
+test("live metrics show what blocks the run, and its actors", async () => {
   const { status, value } = live();
   status.update({
     blocked: "NoFreeSlots",
@@ -78,14 +78,14 @@ test("live metrics: what it waits for, and its actors", async () => {
   assert.equal(await value("slots"), 2);
 });
 
-test("live metrics: before the first checkpoint, the run's start counts", async () => {
+test("live metrics count the checkpoint's age from the run's start before the first checkpoint", async () => {
   assert.equal(await live().value("checkpoint_timestamp_seconds"), 7);
   const { value } = live({ checkpoint: () => ({ iteration: 4, committedAt: 9000 }) });
   assert.equal(await value("checkpoint_timestamp_seconds"), 9);
   assert.equal(await value("checkpoint_iteration"), 4);
 });
 
-test("live metrics: disk and certificates", async () => {
+test("live metrics show the disk's room and the certificates' end", async () => {
   const { value } = live();
   const [size, free] = [await value("volume_size_bytes"), await value("volume_free_bytes")];
   assert.ok(size! > 0 && free! > 0 && free! <= size!);

@@ -63,7 +63,7 @@ async function scraped(metrics: LearnerMetrics): Promise<Map<string, number>> {
   return new Map(rows.map((row) => [row.slice(0, row.lastIndexOf(" ")), Number(row.slice(row.lastIndexOf(" ") + 1))]));
 }
 
-test("prometheus: gauges show the newest line, counters add lines up", async () => {
+test("gauges show the newest line, and counters add all lines up", async () => {
   const metrics = new LearnerMetrics();
   metrics.observeIteration(line({ instrumenterFaults: ["changed", "changed"] }));
   metrics.observeIteration(
@@ -89,7 +89,7 @@ test("prometheus: gauges show the newest line, counters add lines up", async () 
   for (const [name, value] of expected) assert.equal(values.get(name), value, name);
 });
 
-test("prometheus: seconds of the engine add up, and lines of an earlier longrun have none", async () => {
+test("the engine's seconds add up, and lines of an earlier version have none", async () => {
   const metrics = new LearnerMetrics();
   const engineSeconds = {
     generating: 4,
@@ -116,7 +116,7 @@ test("prometheus: seconds of the engine add up, and lines of an earlier longrun 
   await check(1, 2);
 });
 
-test("prometheus: before the first line nothing is measured, and nothing has been counted", async () => {
+test("gauges are absent and counters are 0 before the first line", async () => {
   const values = await scraped(new LearnerMetrics());
   assert.equal(values.get("longrun_iteration"), 0);
   assert.equal(values.get("longrun_valid_ratio"), undefined);
@@ -125,7 +125,7 @@ test("prometheus: before the first line nothing is measured, and nothing has bee
   assert.equal(values.get('longrun_execution_events_total{event="retried"}'), 0);
 });
 
-test("prometheus: a learner that goes on shows the newest line, and counts from there", async () => {
+test("a learner that resumes shows the newest line and counts from there", async () => {
   const metrics = new LearnerMetrics();
   metrics.show(line({ iteration: 7 }));
   metrics.continueFrom({ queued: 0, running: 0, completed: 40, lost: 2, retried: 3, disrupted: 9 });
@@ -142,7 +142,7 @@ test("prometheus: a learner that goes on shows the newest line, and counts from 
   for (const [name, value] of expected) assert.equal(values.get(name), value, name);
 });
 
-test("prometheus: counters of executions grow by what is new", async () => {
+test("counters of executions grow by the new executions", async () => {
   const metrics = new LearnerMetrics();
   metrics.observeExecutions({ queued: 5, running: 2, completed: 3, lost: 0, retried: 1, disrupted: 0 });
   metrics.observeExecutions({ queued: 0, running: 1, completed: 7, lost: 1, retried: 1, disrupted: 4 });
@@ -155,7 +155,7 @@ test("prometheus: counters of executions grow by what is new", async () => {
   assert.equal(values.get('longrun_execution_events_total{event="disrupted"}'), 4);
 });
 
-test("prometheus: connected actors by isolation, and the layers that their machines lack", async () => {
+test("metrics show connected actors by isolation, and the layers that their machines lack", async () => {
   const metrics = new LearnerMetrics();
   const actor = (isolationLevel: string, isolationMissing: string[], connected = true) => ({
     isolationLevel,
@@ -182,7 +182,7 @@ test("prometheus: connected actors by isolation, and the layers that their machi
   );
 });
 
-test("prometheus: what a guard flags and what a bound changes is counted", async () => {
+test("metrics count flagged submissions and clamped rewards", async () => {
   const metrics = new LearnerMetrics();
   metrics.observeGrade({ guards: ["constant", "sampleSubmission"], clamped: true, capped: false });
   metrics.observeGrade({ guards: ["constant"], clamped: false, capped: true });
@@ -192,7 +192,7 @@ test("prometheus: what a guard flags and what a bound changes is counted", async
   assert.deepEqual(["constant", "sampleSubmission", "clamped", "capped"].map(count), [2, 1, 1, 1]);
 });
 
-test("prometheus: names have base units and labels have no identifiers", async () => {
+test("metrics' names have base units, and labels have no identifiers", async () => {
   const metrics = new LearnerMetrics();
   metrics.observeIteration(line());
   metrics.observeStage("execute", 1.5);
@@ -204,7 +204,7 @@ test("prometheus: names have base units and labels have no identifiers", async (
   }
 });
 
-test("http: metrics, health, and nothing else", async () => {
+test("the metrics' server answers for metrics and health alone", async () => {
   const metrics = new LearnerMetrics();
   const health = { ok: true, message: "training, iteration 3" };
   const loading = { ok: false, message: "the weights are being loaded" };
@@ -240,13 +240,13 @@ const refusals: [listen: string, message: RegExp][] = [
 ];
 
 for (const [listen, message] of refusals) {
-  test(`http: refuses to listen on '${listen}'`, async () => {
+  test(`the metrics' server refuses to listen on '${listen}'`, async () => {
     const refused = serveMetrics(listen, new LearnerMetrics().registry, FINE);
     await assert.rejects(refused, (error) => error instanceof MetricsError && message.test(error.message));
   });
 }
 
-test("http: a port in use is one clear line", async () => {
+test("the metrics' server refuses a port in use in one line", async () => {
   const { registry } = new LearnerMetrics();
   const first = await serveMetrics("127.0.0.1:0", registry, FINE);
   const second = serveMetrics(`127.0.0.1:${first.port}`, registry, FINE);
@@ -254,7 +254,7 @@ test("http: a port in use is one clear line", async () => {
   await first.close();
 });
 
-test("prometheus: the newest evaluation is shown, and none before the first", async () => {
+test("metrics show the newest evaluation, and none before the first one", async () => {
   const metrics = new LearnerMetrics();
   const policy = (iteration: number, meanScore: number | null) =>
     ({ iteration, validFraction: 0.5, meanScore, bestScore: null, meanNormalizedScore: 0.25, lineage: 1 }) as never;

@@ -16,7 +16,7 @@ const failed: Grade = { valid: false, reward: -10, reason: "failed" };
 const unwritten = { state: "notExecuted", result: undefined } as const;
 const lost = { state: "lost", result: undefined, grade: undefined } as const;
 
-test("summary.json: what is written is read, and none is no error", async () => {
+test("summary.json is read as it was written, and a missing file is no error", async () => {
   const folder = scratchFolder();
   assert.equal(await readSummary(folder), undefined);
   const summary = {
@@ -48,7 +48,7 @@ const measured: [name: string, sample: Sample, expected: Record<string, unknown>
 ];
 
 for (const [name, sample, expected] of measured) {
-  test(`what the metrics read of a sample: ${name}`, () => {
+  test(`the metrics read a sample's facts: ${name}`, () => {
     const got = measuredSample({ ...sample, iteration: 4 }, 7) as unknown as Record<string, unknown>;
     const read = Object.fromEntries(Object.keys(expected).map((key) => [key, got[key]]));
     assert.deepEqual(read, expected);

@@ -104,7 +104,7 @@ describe("TensorBoard", () => {
     await file.close();
   };
 
-  test("checksums of RFC 3720, and of the first record of every file of TensorFlow", () => {
+  test("checksums equal those of RFC 3720 and of TensorFlow's own files", () => {
     const cases: [Uint8Array, number][] = [
       [Buffer.from("123456789"), 0xe3069283],
       [new Uint8Array(32), 0x8a9136aa],
@@ -112,7 +112,7 @@ describe("TensorBoard", () => {
       [Uint8Array.from({ length: 32 }, (_, i) => i), 0x46dd794e],
     ];
     for (const [bytes, crc] of cases) assert.equal(crc32c(bytes), crc);
-    // Such a file begins with 18 00 00 00 00 00 00 00 a3 7f 4b 22: the length 24 and its checksum.
+    // TensorFlow's files begin with 18 00 00 00 00 00 00 00 a3 7f 4b 22: the length 24 and its checksum.
     assert.equal(maskedCrc32c(Buffer.from("1800000000000000", "hex")), 0x224b7fa3);
   });
 
@@ -138,7 +138,7 @@ describe("TensorBoard", () => {
     }
   });
 
-  test("no field of a line is forgotten", () => {
+  test("every field of a line is a scalar or is left out on purpose", () => {
     const known: string[] = [...Object.values(SECTIONS).flat(), ...RECORDS];
     // Fields that identify the line, and fields that are no numbers.
     const others = ["iteration", "lineage", "wallTime", "tasks", "durationHistogram"];
@@ -152,21 +152,21 @@ describe("TensorBoard", () => {
     assert.equal(new Set(known).size, known.length);
   });
 
-  test("a resumed run: no iteration twice, none that was taken back", async () => {
+  test("a resumed run repeats no iteration and leaves out iterations that were taken back", async () => {
     const directory = folder();
     await write(directory, [], lines);
     await write(directory, lines.slice(0, 2), lines.slice(2, 4));
     assert.deepEqual(stepsIn(directory), [1, 2, 3, 4]);
-    assert.deepEqual(startsIn(directory), [1, 3], "TensorBoard forgets what it has read from iteration 3 on");
+    assert.deepEqual(startsIn(directory), [1, 3], "TensorBoard forgets iterations from 3 on");
     await write(directory, lines.slice(0, 4), []);
     assert.equal(filesIn(directory).length, 2, "no file without an iteration");
     await write(directory, lines.slice(0, 1), lines.slice(1));
     assert.deepEqual(stepsIn(directory), [1, 2, 3, 4, 5]);
     assert.deepEqual(startsIn(directory), [1, 3, 2]);
-    assert.equal(filesIn(directory).length, 3, "none is removed: TensorBoard may be reading it");
+    assert.equal(filesIn(directory).length, 3, "no file is removed, because TensorBoard may read it");
   });
 
-  test("a run that starts over has nothing of before, one that trains nothing has no folder", async () => {
+  test("a run that starts over keeps no earlier events, and a run without training has no folder", async () => {
     const directory = folder();
     await write(directory, lines, []);
     await write(directory, [], []);
@@ -184,7 +184,7 @@ describe("TensorBoard", () => {
     ["zeros", (bytes: Buffer) => Buffer.concat([bytes, Buffer.alloc(100)])],
     ["a flipped bit", (bytes: Buffer) => bytes.with(-20, bytes.at(-20)! ^ 1)],
   ] as const)
-    test(`what a crash left goes, and what it lost is written: ${what}`, async () => {
+    test(`a run after a crash removes partial records and writes the lost ones: ${what}`, async () => {
       const directory = folder();
       await write(directory, [], lines.slice(0, 3));
       const path = join(directory, filesIn(directory)[0]!);
@@ -194,7 +194,7 @@ describe("TensorBoard", () => {
       assert.deepEqual(stepsIn(directory), [1, 2, 3, 4, 5]);
     });
 
-  test("a clock that went back: the new file still comes after the older ones", async () => {
+  test("a new file sorts after the older ones although the clock went back", async () => {
     const directory = folder();
     await write(directory, [], lines.slice(0, 1));
     renameSync(join(directory, filesIn(directory)[0]!), join(directory, "events.out.tfevents.9999999998.longrun"));
@@ -202,7 +202,7 @@ describe("TensorBoard", () => {
     assert.deepEqual(filesIn(directory).at(-1), "events.out.tfevents.9999999999.longrun");
   });
 
-  test("a folder that cannot be made is one clear line", async () => {
+  test("a folder that cannot be made is refused in one line", async () => {
     const path = join(scratchFolder(), "file");
     writeFileSync(path, "");
     const refused = TensorBoardFile.open(join(path, "tensorboard"), lines);

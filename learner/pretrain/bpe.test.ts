@@ -22,7 +22,7 @@ describe("trainBpe", () => {
     assert.deepEqual(trainBpe(texts, { vocabSize: 400 }).tokenizer, JSON.parse(fs.readFileSync(file, "utf8")));
   });
 
-  it("merges the most frequent pair first, of equals the one with the lower ids", () => {
+  it("merges the most frequent pair first, and among equals the pair with the lower ids", () => {
     const { merges } = bpeOf({ vocabSize: 265 }, ["abab abab abab cd cd dc dc"]);
     assert.deepEqual(merges[0], ["a", "b"]); // 6 times
     assert.deepEqual(merges[1], ["ab", "ab"]); // 3 times, as " abab" is twice only
@@ -37,7 +37,7 @@ describe("trainBpe", () => {
       assert.ok(ids.length <= vocabSize && merges.length >= ids.length - 259);
       for (const [left, right] of merges) assert.ok(left + right in vocab, `${left} + ${right}`);
     }
-    // "abc" comes from ab + c and from a + bc
+    // ab + c and a + bc both give "abc"
     const { vocab, merges } = bpeOf({ vocabSize: 263 }, ["ab ab ab abc bc bc bc xbc abc abcd xabc"]);
     assert.equal(new Set(merges.map((pair) => pair.join(""))).size, Object.keys(vocab).length - 259);
   });

@@ -41,7 +41,7 @@ test("the same seed gives the same texts, another seed others", () => {
   assert.notDeepEqual(makeCorpus({ ...some, seed: 1 }), corpus.slice(0, 50));
 });
 
-test("texts are what was asked for", () => {
+test("texts have the requested kinds and sizes", () => {
   assert.ok(Math.abs(share(corpus, ({ kind }) => kind === "improve") - defaultCorpus.improveShare) < 0.03);
   assert.ok(Math.abs(share(corpus, ({ mistake }) => mistake !== undefined) - defaultCorpus.mistakeShare) < 0.03);
   for (const { name } of shapes) assert.ok(Math.abs(share(corpus, ({ task }) => task === name) - 1 / 3) < 0.03, name);
@@ -67,7 +67,7 @@ test("every response is a solution, every program without a mistake is Python th
   }
 });
 
-test("there are many families, none takes over, and the prompt does not tell which", () => {
+test("the corpus has many families, no family dominates, and no prompt tells the family", () => {
   for (const { name } of shapes) {
     const texts = corpus.filter(({ task }) => task === name);
     const families = Map.groupBy(texts, ({ program }) => family(program));
@@ -141,7 +141,7 @@ test("programs are found by their hashes", () => {
   assert.ok(inCorpus("a = 1", single));
 });
 
-test("a task that the policy has seen no program for is told, with the tasks that it knows", () => {
+test("a task that the policy has not learned is named with the tasks that it has learned", () => {
   const folder = join(import.meta.dirname, "../../manifests/quickstart/policy");
   const { tasks } = readCorpus(folder, "diamonds")!;
   assert.deepEqual(tasks, ["diamonds", "movie", "wage"]);

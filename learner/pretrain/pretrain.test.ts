@@ -27,7 +27,7 @@ const digests = (folder: string) =>
       ]),
   );
 
-test("a policy folder: the same seed gives the same bytes, another seed others", async () => {
+test("the same seed gives the same bytes of a policy folder, and another seed gives other bytes", async () => {
   const [first, again, other] = ["first", "again", "other"].map((name) => join(directory, name));
   const progress: PretrainProgress[] = [];
   const result = await pretrain({ ...small, out: first, onProgress: (line) => progress.push(line) });
@@ -35,7 +35,7 @@ test("a policy folder: the same seed gives the same bytes, another seed others",
   assert.ok(result.loss > 5 && result.loss < 9, `loss of an untrained model is ${result.loss}`);
   assert.deepEqual(new Set(progress.map(({ phase }) => phase)), new Set(["corpus", "tokenizer", "train", "save"]));
 
-  mkdirSync(again); // whatever is there is replaced
+  mkdirSync(again); // an existing folder is replaced
   writeFileSync(join(again, "old.txt"), "old");
   await pretrain({ ...small, out: again });
   assert.deepEqual(digests(again), digests(first));
@@ -70,7 +70,7 @@ test("a policy folder: the same seed gives the same bytes, another seed others",
   );
 });
 
-test("an aborted training leaves nothing", async () => {
+test("an aborted training leaves no folder", async () => {
   const out = join(directory, "aborted");
   const abort = new AbortController();
   const onProgress = (line: PretrainProgress) => line.phase === "train" && abort.abort();

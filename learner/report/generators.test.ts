@@ -6,7 +6,7 @@ import { generatorSentence } from "./generators.ts";
 const lines = (...counts: (IterationMetrics["generation"] | undefined)[]) =>
   counts.map((generation) => ({ generation }) as IterationMetrics);
 
-test("what became of generators is summed over all iterations; nothing is said of a run without", () => {
+test("the report sums the generators' events over all iterations, and says nothing in a run without generators", () => {
   const none = { faults: { lost: 0, oldVersion: 0, logProbs: 0 }, movedRows: 0, uncheckedRows: 0 };
   assert.equal(generatorSentence(lines(undefined)), "");
   assert.equal(generatorSentence(lines(none)), "Generators wrote the solutions. None failed.");

@@ -10,7 +10,7 @@ const CASES: [what: string, heights: number[], y: Partial<Axis>, domain: [number
   ["what the axis says counts", [0, 0], { domain: [0, 1] }, [0, 1]],
 ];
 for (const [what, heights, y, domain] of CASES)
-  test(`line plots: ${what}`, () => {
+  test(`a line plot is drawn for ${what}`, () => {
     const points = heights.map((height, index) => ({ x: index + 1, y: height, series: "a" }));
     const series = [{ label: "a", color: "red" }];
     const plot = linePlot(points, series, { title: "x" }, { title: "y", ...y }, "third");

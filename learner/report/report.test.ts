@@ -32,7 +32,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     [/Nothing measured yet/, /No valid program yet/, /Before and after/],
   ],
   [
-    "a run that goes on",
+    "a run that is not finished",
     { iterations: 12, finished: 4, state: "running" },
     [/running, iteration 5 of 12/, /newest iteration 2000-01-01/],
     [/done,/, /flagged/i, /clamped/i],
@@ -93,7 +93,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     [/<th scope="col">flagged<\/th>/],
   ],
   [
-    "lines of an earlier longrun, which do not say what the engine did",
+    "lines of an earlier version, which lack the engine's time",
     { iterations: 3, finished: 3, state: "succeeded", engine: "unmeasured" },
     [/<h2>Time<\/h2>\s*<div class="charts">/, /Where the time goes/, /learner idle/],
     [/What the engine does|The engine was busy/],
@@ -125,7 +125,7 @@ describe("report", () => {
   after(() => rm(directory, { recursive: true, force: true }));
 
   for (const [name, run, has, hasNot] of runs) {
-    test(name, async () => {
+    test(`the report of a run: ${name}`, async () => {
       await rm(directory, { recursive: true, force: true });
       await writeMadeUpRun(directory, run);
       const page = await readFile(await writeReport(directory), "utf8");
@@ -139,7 +139,7 @@ describe("report", () => {
     });
   }
 
-  test("without summary.json, evaluations or best/: the lines are enough", async () => {
+  test("a report needs neither summary.json nor evaluations nor best/", async () => {
     await rm(directory, { recursive: true, force: true });
     await writeMadeUpRun(directory, { iterations: 5, finished: 3, state: "running" });
     await rm(join(directory, "summary.json"));
@@ -162,7 +162,7 @@ describe("report", () => {
     assertSelfContained(page);
   });
 
-  test("several tasks: the evaluation and the best program of each, or that there is none", async () => {
+  test("the report has the evaluation and the best program of each task, or says that there is none", async () => {
     await rm(directory, { recursive: true, force: true });
     await writeMadeUpRun(directory, { iterations: 5, finished: 5, state: "succeeded", tasks: ["diamonds", "wage"] });
     const one = join(directory, "one");
@@ -211,7 +211,7 @@ describe("report", () => {
     assert.match(page, /&#60;img src=x onerror=alert\(1\)&#62;/);
   });
 
-  test("the address of a webhook is not shown around", async () => {
+  test("the report does not show the address of a webhook", async () => {
     await rm(directory, { recursive: true, force: true });
     await writeMadeUpRun(directory, { iterations: 2, finished: 0, state: "running" });
     await appendFile(join(directory, "trainingrun.yaml"), "  notifications: { webhook: { url: 'https://h/T0P' } }\n");
@@ -228,7 +228,7 @@ describe("report", () => {
     ["an unknown option", () => ["--fast", directory], 2, /--fast/],
   ];
   for (const [name, arguments_, exitCode, message] of refusals) {
-    test(`command line: ${name}`, () => {
+    test(`the report's command line: ${name}`, () => {
       const { status, stderr, stdout } = spawnSync(process.execPath, [MAIN, ...arguments_()], { encoding: "utf8" });
       assert.equal(stdout, "");
       assert.match(stderr, message);
@@ -237,7 +237,7 @@ describe("report", () => {
     });
   }
 
-  test("command line: a damaged manifest or summary is one clear line", async () => {
+  test("the report's command refuses a damaged manifest or summary in one line", async () => {
     await writeMadeUpRun(directory, { iterations: 2, finished: 1, state: "running" });
     await writeFile(join(directory, "summary.json"), "{");
     const damaged = () => spawnSync(process.execPath, [MAIN, directory], { encoding: "utf8" });
@@ -248,7 +248,7 @@ describe("report", () => {
     assert.equal(status, 2);
   });
 
-  test("writer: many requests, few reports, and the main thread stays free", async () => {
+  test("the writer joins many requests into few reports and leaves the main thread free", async () => {
     await rm(directory, { recursive: true, force: true });
     await writeMadeUpRun(directory, { iterations: 12, finished: 12, state: "succeeded" });
     const errors: string[] = [];
@@ -266,7 +266,7 @@ describe("report", () => {
     assert.ok(everywhere < 6000, `one report was asked for, ${everywhere} ms were spent`);
   });
 
-  test("writer: a report that cannot be written is told, and the next one is tried", async () => {
+  test("the writer logs a report that cannot be written and tries the next one", async () => {
     const gone = join(directory, "gone");
     const errors: string[] = [];
     const writer = new ReportWriter({

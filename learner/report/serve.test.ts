@@ -40,7 +40,7 @@ describe("the report over HTTP", () => {
   });
   const get = (path = "/report", method = "GET") => fetch(`http://127.0.0.1:${server.port}${path}`, { method });
 
-  test("before there is one, a page says so and is loaded again", async () => {
+  test("shows a page that loads again until there is a report", async () => {
     status = { phase: Phase.STARTING };
     const response = await get();
     assert.equal(response.headers.get("refresh"), "10");
@@ -50,7 +50,7 @@ describe("the report over HTTP", () => {
     );
   });
 
-  test("what is on the disk, and above it what happens at this moment", async () => {
+  test("shows the report on the disk below the run's current state", async () => {
     await writeFile(join(directory, "report.html"), "<html>\n<body>\n<main>&#60;body&#62; $& the report</main>");
     status = TRAINING;
     const page = await (await get()).text();
@@ -61,7 +61,7 @@ describe("the report over HTTP", () => {
     assert.ok(page.endsWith("</div>\n<main>&#60;body&#62; $& the report</main>"), page);
   });
 
-  test("no script, no frame, no guess at its type, nothing kept", async () => {
+  test("forbids scripts, frames, guesses at its type, and caches", async () => {
     const { headers } = await get();
     const policy = headers.get("content-security-policy")!.split("; ");
     for (const directive of ["default-src 'none'", "frame-ancestors 'none'", "form-action 'none'", "sandbox"])
@@ -72,7 +72,7 @@ describe("the report over HTTP", () => {
     assert.equal(headers.get("cache-control"), "no-store");
   });
 
-  test("the learner's messages stay text", async () => {
+  test("shows the learner's messages as text", async () => {
     status = { ...TRAINING, message: "<script>alert(1)</script>" };
     assert.match(await (await get()).text(), /&#60;script&#62;alert\(1\)&#60;\/script&#62;/);
   });
@@ -87,12 +87,12 @@ describe("the report over HTTP", () => {
     ["", Phase.FAILED_RUN, null],
   ];
   for (const [query, phase, header] of REFRESHES)
-    test(`refresh of '${query}' in phase ${Phase[phase]}: ${header}`, async () => {
+    test(`has the refresh '${header}' for '${query}' in phase ${Phase[phase]}`, async () => {
       status = { ...TRAINING, phase };
       assert.equal((await get(`/report${query}`)).headers.get("refresh"), header);
     });
 
-  test("read-only", async () => {
+  test("refuses other methods than GET and HEAD, and other paths", async () => {
     assert.equal((await get("/report", "POST")).status, 405);
     assert.equal(await (await get("/report", "HEAD")).text(), "");
     const other = await get("/report/../store.sqlite");
@@ -109,7 +109,7 @@ describe("the report over HTTP", () => {
     ["localhost.rebound.example", 403],
   ];
   for (const [host, status] of HOSTS)
-    test(`asked as '${host}': ${status}`, async () => {
+    test(`answers ${status} to the host '${host}'`, async () => {
       const asked = request({ port: server.port, host: "127.0.0.1", path: "/report", headers: { host } }).end();
       const [response] = (await once(asked, "response")) as [IncomingMessage];
       response.resume();
@@ -119,7 +119,9 @@ describe("the report over HTTP", () => {
   const [outside] = Object.values(networkInterfaces())
     .flat()
     .filter((it) => it && it.family === "IPv4" && !it.internal);
-  test("metrics are for everybody, the report for this machine", { skip: !outside && "no network" }, async () => {
+  test("serves metrics to every machine and the report to this machine", {
+    skip: !outside && "no network",
+  }, async () => {
     const fine = () => ({ ok: true, message: "" });
     const open = await serveMetrics(
       "0.0.0.0:0",
@@ -136,7 +138,7 @@ describe("the report over HTTP", () => {
     await open.close();
   });
 
-  test("a folder that cannot be read is told", async () => {
+  test("says that a folder cannot be read", async () => {
     await rm(join(directory, "report.html"));
     await mkdir(join(directory, "report.html"));
     const response = await get();

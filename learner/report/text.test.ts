@@ -40,7 +40,7 @@ const formats: [shown: string, expected: string][] = [
 ];
 
 formats.forEach(([shown, expected], index) => {
-  test(`format ${index}: ${expected}`, () => assert.equal(shown, expected));
+  test(`a number is formatted: ${index}: ${expected}`, () => assert.equal(shown, expected));
 });
 
 const terminals: [name: string, text: string, shown: string][] = [
@@ -55,10 +55,10 @@ const terminals: [name: string, text: string, shown: string][] = [
 ];
 
 for (const [name, text, shown] of terminals) {
-  test(`terminal text: ${name}`, () => assert.equal(terminalText(text), shown));
+  test(`the terminal shows an iteration: ${name}`, () => assert.equal(terminalText(text), shown));
 }
 
-test("html: what is put in is escaped, HTML is not", () => {
+test("the html template escapes texts and keeps HTML", () => {
   const list = ["<b>", "&"].map((text) => html`<li title="${text}">${text}</li>`);
   assert.equal(
     html`<ul>${list}${null}${undefined}${false}${0}</ul>`.html,
@@ -76,7 +76,7 @@ const sources: [name: string, source: string, has: string][] = [
 ];
 
 for (const [name, source, has] of sources) {
-  test(`python: ${name}`, () => {
+  test(`Python code is highlighted: ${name}`, () => {
     const { html: marked } = highlightPython(source);
     assert.ok(marked.includes(has), marked);
     const plain = marked.replace(/<\/?span[^>]*>/g, "").replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code));
@@ -113,7 +113,7 @@ const meanings: [name: string, lines: IterationMetrics[], weighting: string, mea
 ];
 
 for (const [name, lines, weighting, meaning] of meanings) {
-  test(`durations in a sentence: ${name}`, () => {
+  test(`a sentence describes durations: ${name}`, () => {
     assert.match(durationSentence(lines, weighting, "CarryOver"), meaning);
   });
 }
@@ -145,7 +145,7 @@ const uses: [name: string, lines: Parameters<typeof engineSentence>[0], sentence
   ],
 ];
 for (const [name, lines, sentence] of uses)
-  test(`the engine in a sentence: ${name}`, () => assert.equal(engineSentence(lines), sentence));
+  test(`a sentence describes the engine's time: ${name}`, () => assert.equal(engineSentence(lines), sentence));
 
 const counted = (samples: number, flagged: number, guards: Partial<IterationMetrics["guards"]>, cappedRewards = 0) =>
   ({ samples, validFraction: 0.5, flagged, guards, cappedRewards }) as IterationMetrics;
@@ -162,7 +162,7 @@ const flags: [name: string, lines: IterationMetrics[], sentence: RegExp][] = [
   ["perfect", [counted(8, 1, { perfect: 1 })], /perfect score 1\..* answers were found, not predicted/],
 ];
 for (const [name, lines, sentence] of flags)
-  test(`guards in a sentence: ${name}`, () => assert.match(guardSentence(lines), sentence));
+  test(`a sentence describes flagged submissions: ${name}`, () => assert.match(guardSentence(lines), sentence));
 
 const floor = (samples: number, clampedRewards?: number, mostlyClamped = false) =>
   ({ samples, validFraction: 0.5, clampedRewards, mostlyClamped }) as IterationMetrics;
@@ -176,9 +176,9 @@ const clamps: [name: string, lines: IterationMetrics[], sentence: RegExp][] = [
   ],
 ];
 for (const [name, lines, sentence] of clamps)
-  test(`clamped rewards in a sentence: ${name}`, () => assert.match(clampedSentence(lines), sentence));
+  test(`a sentence describes clamped rewards: ${name}`, () => assert.match(clampedSentence(lines), sentence));
 
-test("durations: histograms of lines add up, empty ends go, holes stay", () => {
+test("histograms of several lines add up without empty ends", () => {
   assert.deepEqual(addedHistogram([lineOf([1], [1]), lineOf([5, 5, 1.5], [])]), [
     { label: "1–2", launchedShare: 0.5, trainedShare: 1 },
     { label: "2–4", launchedShare: 0, trainedShare: 0 },
@@ -194,7 +194,7 @@ const improvements: [name: string, shown: number, noPrevious: number, tooLong: n
   ["both", 2, 1, 1, /: 2 because no program was valid yet; 2 because the program did not fit/],
 ];
 for (const [name, shown, noPrevious, tooLong, said] of improvements)
-  test(`improvements that fell back: ${name}`, () =>
+  test(`a sentence describes improvements that fell back to scratch: ${name}`, () =>
     assert.match(
       improvementSentence([
         { improvePrompts: { shown, noPrevious, tooLong } },

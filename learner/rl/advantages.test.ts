@@ -16,24 +16,24 @@ const close = (actual: ArrayLike<number>, expected: number[], tolerance = 1e-6) 
   }
 };
 
-test("token rewards: KL on every token, the reward on the last", () => {
+test("every token's reward has its KL term, and the last token's also the reward", () => {
   const evaluated = { logProbs: Float32Array.of(-1, -2, -3), referenceLogProbs: Float32Array.of(-1.5, -2, -2) };
   close(tokenRewards(2, evaluated, 0.1), [-0.05, 0, 2.1]);
 });
 
-test("GAE by hand, gamma 0.9, lambda 0.5", () => {
+test("GAE with gamma 0.9 and lambda 0.5 equals the values computed by hand", () => {
   const { advantages, returns } = generalizedAdvantages(Float64Array.of(1, 2), Float32Array.of(0.5, 0.25), 0.9, 0.5);
   // delta_1 = 2 - 0.25 = 1.75; delta_0 = 1 + 0.9 * 0.25 - 0.5 = 0.725; A_0 = 0.725 + 0.45 * 1.75 = 1.5125
   close(advantages, [1.5125, 1.75]);
   close(returns, [2.0125, 2]);
 });
 
-test("gamma 1, lambda 1: the return is the reward to go, whatever the values", () => {
+test("the return with gamma 1 and lambda 1 is the reward to go for any values", () => {
   const { returns } = generalizedAdvantages(Float64Array.of(0.5, 0, -10), Float32Array.of(3, -7, 1), 1, 1);
   close(returns, [-9.5, -10, -10]);
 });
 
-test("batch-mean baseline: reward to go less the mean reward", () => {
+test("the batch-mean baseline subtracts the mean reward from the reward to go", () => {
   close(batchMeanAdvantages(Float64Array.of(0, 1), -4, 1).advantages, [5, 5]);
 });
 
@@ -45,7 +45,7 @@ test("whitening is over all tokens of the batch, with Bessel's variance", () => 
   close(batch[1], [3 / std]);
 });
 
-test("a single token or a constant batch is left finite", () => {
+test("whitening leaves a single token and a constant batch finite", () => {
   const one = [Float32Array.of(5)];
   whiten(one);
   assert.equal(one[0][0], 5);
@@ -54,7 +54,7 @@ test("a single token or a constant batch is left finite", () => {
   close(constant[0], [0, 0]);
 });
 
-test("valid scores: z over the valid samples only, clipped, all tokens alike", () => {
+test("a valid sample's z-score among valid samples is clipped and added to all of its tokens", () => {
   const batch = [new Float32Array(2), new Float32Array(1), new Float32Array(1)];
   addValidScores(batch, [1, undefined, 3], 0.5);
   const z = 1 / Math.SQRT2;
@@ -66,7 +66,7 @@ test("valid scores: z over the valid samples only, clipped, all tokens alike", (
   close(outlier[29], [3]);
 });
 
-test("valid scores that are equal, or one alone, change nothing", () => {
+test("equal valid scores and a single valid score change nothing", () => {
   for (const goodness of [
     [0.7, 0.7, 0.7],
     [-3, undefined, -3],
@@ -78,6 +78,6 @@ test("valid scores that are equal, or one alone, change nothing", () => {
   }
 });
 
-test("importance weights: 1 on policy, capped off it", () => {
+test("importance weights are 1 on policy and capped off policy", () => {
   close(importanceWeights(Float32Array.of(-1, 0, -3), Float32Array.of(-1, -5, -2), 2), [1, 2, Math.exp(-1)]);
 });

@@ -101,7 +101,7 @@ async function rollout(trainer: Trainer, iteration: number): Promise<TrainingSam
   }));
 }
 
-test("samples of the same weights and temperature agree; of another temperature, or other weights, they end the run", async () => {
+test("samples of other weights or another temperature end the run", async () => {
   const trainer = new Trainer({ model, threads: 1 });
   const batch = await rollout(trainer, 1);
   const grpo = { ...ALGORITHM, baseline: "GRPO", learningRate: 0.05 } as const;
@@ -129,7 +129,7 @@ const BASELINES: [name: string, Partial<Algorithm>][] = [
 ];
 
 for (const [name, own] of BASELINES) {
-  test(`${name} learns what is rewarded`, async () => {
+  test(`${name} raises the reward`, async () => {
     const trainer = new Trainer({ model, threads: 1, critic: own.baseline === "Critic" });
     const rewards: number[] = [];
     for (let iteration = 1; iteration <= 25; iteration++) {
@@ -143,7 +143,7 @@ for (const [name, own] of BASELINES) {
     await trainer.close();
   });
 
-  test(`${name}: micro-batches of any size add up to one update, whatever the aggregation`, async () => {
+  test(`micro-batches of any size add up to one update with ${name} and any aggregation`, async () => {
     const trainer = new Trainer({ model, threads: 1 });
     const batch = await rollout(trainer, 1);
     // Off policy, so that ratios, clips and importance weights matter.
@@ -179,7 +179,7 @@ for (const [name, own] of BASELINES) {
   });
 }
 
-test("what a task earns changes nothing of another one's gradient, unless normalizeBy is Batch", async () => {
+test("a task's rewards change another task's gradient only if normalizeBy is Batch", async () => {
   const trainer = new Trainer({ model, threads: 1 });
   const rolled = await rollout(trainer, 1);
   /** Returns the gradient from task a alone: programs of task b took no time, so their weight is 0. */

@@ -42,7 +42,7 @@ const cases: [string, Parameters<typeof durationWeights>[0], Partial<DurationOpt
   ["Completion under CarryOver is exactly 1", [ran(1), ran(30)], { durationWeighting: "Completion" }, [1, 1]],
 ];
 for (const [name, batch, o, expected] of cases) {
-  test(`duration weights: ${name}`, () => {
+  test(`duration weights follow the settings: ${name}`, () => {
     const weights = durationWeights(batch, { ...options, ...o });
     for (const [i, value] of expected.entries()) {
       assert.ok(Math.abs(weights[i] - value) < 1e-12, `${weights} is not ${expected}`);
@@ -50,7 +50,7 @@ for (const [name, batch, o, expected] of cases) {
   });
 }
 
-test("the clock Auto is Active, and Wall where the sandbox has a device", () => {
+test("durationClock Auto is Wall if the sandbox has a device, else Active", () => {
   const clock = (limits: Record<string, string | number>, durationClock: Algorithm["durationClock"] = "Auto") =>
     ({ algorithm: { durationClock }, actors: { sandboxResources: { limits } } }) as unknown as TrainingRunSpec;
   assert.equal(durationClock(clock({ cpu: 2 })), "Active");
@@ -73,7 +73,7 @@ test("Completion gives abandoned lengths more weight", () => {
   assert.ok(Math.abs(weights.reduce((a, b) => a + b) / 3 - 1) < 1e-12);
 });
 
-test("Auto weighs by duration where slow samples are lost, and not elsewhere; what is said holds", () => {
+test("durationWeighting Auto is Paper if slow samples are lost, else Off; other settings are kept", () => {
   const weighting = (given: Algorithm["durationWeighting"], collection: Algorithm["collection"]) =>
     durationWeighting({ durationWeighting: given, collection });
   assert.equal(weighting("Auto", "Discard"), "Paper");

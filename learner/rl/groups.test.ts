@@ -11,11 +11,11 @@ const close = (actual: ArrayLike<number>, expected: ArrayLike<number>, tolerance
     assert.ok(Math.abs(actual[i] - expected[i]) <= tolerance, `[${i}] ${actual[i]} is not ${expected[i]}`);
 };
 
-test("groups are found wherever their members stand", () => {
+test("a group's members are found anywhere in the batch", () => {
   assert.deepEqual(groupsOf(["a", "b", "a", "c", "b"]), [[0, 2], [1, 4], [3]]);
 });
 
-test("GRPO by hand: distance from the group's mean in its standard deviations", () => {
+test("GRPO's advantage is the distance from the group's mean in its standard deviations", () => {
   // group a: 1, 3, mean 2, std sqrt(2); group b: -10, -10, 5, mean -5, std sqrt((25 + 25 + 100) / 2)
   const [returns, groups] = [[1, -10, 3, -10, 5], groupsOf(["a", "b", "a", "b", "b"])];
   const [a, b] = [Math.SQRT2, Math.sqrt(75)];
@@ -23,11 +23,11 @@ test("GRPO by hand: distance from the group's mean in its standard deviations", 
   close(grpoAdvantages(returns, groups, false), [-1, -5, 1, -5, 10]);
 });
 
-test("RLOO by hand: the mean of the others", () => {
+test("RLOO's advantage is the distance from the mean of the others", () => {
   close(rlooAdvantages([1, -10, 3, -10, 5], groupsOf(["a", "b", "a", "b", "b"])), [-2, -7.5, 2, -7.5, 15]);
 });
 
-test("equal rewards, or a sample alone, teach nothing", () => {
+test("equal rewards and a single sample have no advantage", () => {
   for (const advantages of [grpoAdvantages, rlooAdvantages])
     assert.deepEqual(advantages([-9.7, -9.7, 4], groupsOf(["a", "a", "b"]), true), [0, 0, 0]);
   assert.equal(zeroSpreadShare([-9.7, -9.7, 4, 3, 4], groupsOf(["a", "a", "b", "b", "c"])), 2 / 3);
@@ -57,7 +57,7 @@ const file = path.join(import.meta.dirname, "../../test/fixtures/ppo/advantages.
 const reference = JSON.parse(fs.readFileSync(file, "utf8")) as Reference;
 
 for (const { groups: names, rewards, klCoefficient, kl, ...expected } of reference.groups) {
-  test(`advantages are verl's, with KL ${klCoefficient} in the reward`, () => {
+  test(`advantages equal verl's with KL ${klCoefficient} in the reward`, () => {
     const returns = rewards.map((reward, i) => {
       const proximalLogProbs = Float32Array.from(kl[i]!);
       const referenceLogProbs = new Float32Array(proximalLogProbs.length);

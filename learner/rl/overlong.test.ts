@@ -15,7 +15,7 @@ const cases: [name: string, tokens: number, truncated: boolean | undefined, pena
   ["cut, however long", 12000, true, 1],
 ];
 for (const [name, tokens, truncated, penalty] of cases)
-  test(`overlong: ${name}`, () => {
+  test(`the overlong penalty is taken from a response: ${name}`, () => {
     const sample = { response: { length: tokens }, truncated };
     const doubled = { overlongPenalty: { bufferTokens: 4096, factor: 2 } };
     assert.equal(overlongPenalty(sample, DAPO, 20480), penalty);

@@ -28,9 +28,10 @@ const cases: [name: string, n: number, schedule: Schedule, expected: number[]][]
     [1, 0.1 + 0.45 * (1 + Math.SQRT1_2), 0.55, 0.1 + 0.45 * (1 - Math.SQRT1_2)],
   ],
 ];
-for (const [name, n, schedule, expected] of cases) test(name, () => close(factors(n, schedule), expected));
+for (const [name, n, schedule, expected] of cases)
+  test(`the learning rate follows the schedule ${name}`, () => close(factors(n, schedule), expected));
 
-test("past its end the decay stays at the minimum", () => {
+test("the decay stays at the minimum past its end", () => {
   close(factors(2, { type: "Linear", warmupIterations: 0, minimumRatio: 0.3 }, 4).slice(2), [0.3, 0.3]);
   close(factors(2, { type: "Cosine", warmupIterations: 0, minimumRatio: 0 }, 4).slice(2), [0, 0]);
 });
@@ -41,7 +42,7 @@ const { schedules } = JSON.parse(fs.readFileSync(file, "utf8")) as {
   schedules: { type: "Linear" | "Cosine"; minimumRatio: number; warmup: number; steps: number; factors: number[] }[];
 };
 for (const { type, minimumRatio, warmup, steps, factors: theirs } of schedules) {
-  test(`${type}, warm-up ${warmup}, minimum ${minimumRatio}: transformers' factors, the warm-up one step ahead`, () => {
+  test(`${type} with warm-up ${warmup} and minimum ${minimumRatio} has transformers' factors, one step ahead`, () => {
     const decayed = factors(steps, { type, warmupIterations: warmup, minimumRatio });
     close(decayed.slice(warmup), theirs.slice(warmup));
     // Their warm-up rises from 0 at step 0 to 1 at step w, which is w + 1 points; ours omits the 0.
@@ -52,7 +53,7 @@ for (const { type, minimumRatio, warmup, steps, factors: theirs } of schedules) 
   });
 }
 
-test("policy and critic have rates of their own; the policy's schedule begins after the critic's warm-up", () => {
+test("policy and critic have rates of their own, and the policy's schedule begins after the critic's warm-up", () => {
   const o = {
     learningRate: 1,
     criticLearningRate: 10,

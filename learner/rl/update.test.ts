@@ -107,7 +107,7 @@ const close = (actual: number[][] | undefined, expected: number[], tolerance = 1
       assert.ok(Math.abs(advantage - value) < tolerance, `${actual} is not ${expected}`);
 };
 
-test("only baseline Critic has a critic", async () => {
+test("the baseline Critic alone has a critic", async () => {
   const { calls, critic } = await updated({});
   assert.deepEqual(calls, ["initializeCritic -3.75", "evaluate with values"]);
   assert.equal(critic.length, 1);
@@ -118,7 +118,7 @@ test("only baseline Critic has a critic", async () => {
   }
 });
 
-test("GRPO: the group's deviations, not whitened; KL in the loss", async () => {
+test("GRPO takes the group's deviations without whitening and has KL in the loss", async () => {
   // Group b has one reward, and responses of different KL, which must not count.
   const batch = BATCH.map((sample, i) => (i === 2 ? { ...sample, response: Int32Array.of(2), reward: -9 } : sample));
   const { advantages, policy, result } = await updated({ baseline: "GRPO" }, batch);
@@ -128,14 +128,14 @@ test("GRPO: the group's deviations, not whitened; KL in the loss", async () => {
   assert.equal(result.zeroSpreadShare, 0.5);
 });
 
-test("Dr. GRPO: distances from the group's mean; the aggregation's divisor goes along", async () => {
+test("Dr. GRPO takes distances from the group's mean and divides by maxResponseTokens", async () => {
   const drGrpo = { baseline: "GRPO", scaleByGroupStd: false, aggregation: "SeqMeanTokenSumNorm" } as const;
   const { advantages, policy } = await updated(drGrpo);
   close(advantages, [-1, 1, -0.5, 0.5]);
   assert.deepEqual([policy[0]!.step.aggregation, policy[0]!.step.maxResponseTokens], ["SeqMeanTokenSumNorm", 8]);
 });
 
-test("RLOO: the others' mean; KL in the reward, of the whole response", async () => {
+test("RLOO takes distances from the others' mean and has the whole response's KL in the reward", async () => {
   const batch = BATCH.map((sample, i) => (i === 0 ? { ...sample, response: Int32Array.of(0) } : sample));
   const { advantages, policy } = await updated({ baseline: "RLOO" }, batch);
   // returns: reward - 0.5 x 0.25 x tokens
@@ -144,7 +144,7 @@ test("RLOO: the others' mean; KL in the reward, of the whole response", async ()
   assert.equal(policy[0]!.samples[0]!.referenceLogProbs, undefined);
 });
 
-test("duration weights are the policy loss's, the same for every baseline, and leave advantages as they are", async () => {
+test("duration weights change the policy loss alone, in the same way for every baseline", async () => {
   for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
     const { policy, advantages } = await updated({ baseline });
     assert.deepEqual(
@@ -158,7 +158,7 @@ test("duration weights are the policy loss's, the same for every baseline, and l
   }
 });
 
-test("whitening: on for Critic and BatchMean, off for groups unless it is asked for", async () => {
+test("whitening is on for Critic and BatchMean, and on request for groups", async () => {
   const squares = (advantages: number[][] | undefined) => advantages!.flat().reduce((sum, a) => sum + a * a, 0) / 7;
   assert.ok(Math.abs(squares((await updated({ baseline: "BatchMean" })).advantages) - 1) < 1e-5);
   close(
@@ -168,14 +168,14 @@ test("whitening: on for Critic and BatchMean, off for groups unless it is asked 
   assert.ok(Math.abs(squares((await updated({ baseline: "RLOO", whitening: "Plain" })).advantages) - 1) < 1e-5);
 });
 
-test("valid scores are compared within the group where the baseline is the group's", async () => {
+test("valid scores are compared within the group if the baseline is the group's", async () => {
   const batch = BATCH.map((sample, i) => ({ ...sample, goodness: [5, 7, undefined, 9][i] }));
   const z = Math.SQRT1_2;
   const { advantages } = await updated({ baseline: "GRPO", validScoreWeight: 2 }, batch);
   close(advantages, [-z - 2 * z, z + 2 * z, -z, z]);
 });
 
-test("decoupled PPO: ratio against the proximal policy, importance against the behaviour policy, capped", async () => {
+test("decoupled PPO compares with the proximal policy and weighs by capped importance", async () => {
   const batch = BATCH.map((sample, i) => {
     const behaviourLogProbs = i === 1 ? Float32Array.of(-1.5, -3) : sample.behaviourLogProbs;
     return { ...sample, behaviourLogProbs, lag: i === 1 ? 2 : 0 };
@@ -192,7 +192,7 @@ test("decoupled PPO: ratio against the proximal policy, importance against the b
   assert.ok(Math.abs((await updated({}, deviating)).result.importanceMaxDeviation! - Math.expm1(0.1)) < 1e-6);
 });
 
-test("a batch that tells no better samples from worse ones leaves the policy as it is; the critic learns", async () => {
+test("a batch of equal rewards leaves the policy as it is and trains the critic", async () => {
   const alike = BATCH.map((sample) => ({ ...sample, reward: -10, goodness: undefined }));
   for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
     const { policy, critic, result } = await updated({ baseline }, alike);
@@ -219,14 +219,14 @@ const ofTasks = (...samples: [task: string, reward: number, goodness?: number][]
   });
 const BY_TASK = { baseline: "BatchMean", klCoefficient: 0, normalizeBy: "Task" } as const;
 
-test("normalizeBy: each task is compared with itself, or with the batch", async () => {
+test("normalizeBy compares a sample with its task or with the batch", async () => {
   const batch = ofTasks(["a", 1], ["b", 1000], ["a", 3], ["b", 3000]);
   const deviation = Math.sqrt(4 / 3); // of -1, -1, 1, 1 with Bessel's correction
   const one = 1 / deviation;
   close((await updated(BY_TASK, batch)).advantages, [-one, -one, one, one]);
   const together = await updated({ ...BY_TASK, normalizeBy: "Batch" }, batch);
   const [a1, , a3] = together.advantages!.map(([value]) => value!);
-  assert.ok(Math.abs(a1! - a3!) < 0.01 && a1! < -0.5, `${a1} ${a3}: what told a's samples apart is gone`);
+  assert.ok(Math.abs(a1! - a3!) < 0.01 && a1! < -0.5, `${a1} ${a3}: the difference of task a's samples is lost`);
 });
 
 test("the only sample of its task is compared with the batch, and trains", async () => {
@@ -238,7 +238,7 @@ test("the only sample of its task is compared with the batch, and trains", async
   close(advantages, [-one, one, (4 - 4 / 3) / deviation]);
 });
 
-test("a task whose samples are all alike beside one whose differ: nothing is learned of it, no noise is blown up", async () => {
+test("a task of equal rewards has no advantages beside a task of different rewards", async () => {
   const { advantages, result } = await updated(
     { ...BY_TASK, klCoefficient: 0.5 },
     ofTasks(["a", 1], ["a", 3], ["b", -10], ["b", -10]).map((sample, i) =>
@@ -250,13 +250,13 @@ test("a task whose samples are all alike beside one whose differ: nothing is lea
   assert.equal((await updated(BY_TASK, ofTasks(["a", 1], ["a", 1], ["b", -10], ["b", -10]))).result.noSignal, true);
 });
 
-test("valid scores of several tasks share no unit", async () => {
+test("valid scores of several tasks are compared task by task", async () => {
   const scored = ofTasks(["a", 10, 0.5], ["b", 10, 100], ["a", 10, 0.7], ["b", 10, 300]);
   const z = 0.5 * Math.SQRT1_2;
   close((await updated({ ...BY_TASK, validScoreWeight: 0.5 }, scored)).advantages, [-z, -z, z, z]);
 });
 
-test("truncated: Mask leaves what was cut out of both losses, and its reward in every comparison", async () => {
+test("truncated Mask keeps truncated samples out of both losses and their rewards in every comparison", async () => {
   const batch = BATCH.map((sample, i) => ({ ...sample, truncated: i === 1 || (i === 3 ? undefined : false) }));
   for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
     const trained = await updated({ baseline, miniBatchSize: 2 }, batch);
@@ -281,7 +281,7 @@ test("truncated: Mask leaves what was cut out of both losses, and its reward in 
   }
 });
 
-test("a batch that was cut throughout moves nothing where it is masked", async () => {
+test("a batch of truncated samples changes nothing with truncated Mask", async () => {
   const batch = BATCH.map((sample) => ({ ...sample, truncated: true }));
   const { policy, critic, result } = await updated({ truncated: "Mask" }, batch);
   assert.deepEqual([policy, critic, result.learningRate, result.criticLearningRate], [[], [], null, null]);
@@ -292,7 +292,7 @@ test("overlongPenalty is taken from rewards before they are compared", async () 
   const off = { baseline: "RLOO", klCoefficient: 0 } as const;
   close((await updated(off)).advantages, [-2, 2, -1, 1]);
   const overlongPenalty = { bufferTokens: 8, factor: 4 };
-  // Every response has 2 tokens of 8: a quarter of the penalty; what was cut pays all of it, in its group alone.
+  // Every response has 2 tokens of 8: a quarter of the penalty. A truncated response pays all of it, in its group alone.
   const batch = BATCH.map((sample, i) => ({ ...sample, truncated: i === 1 }));
   close((await updated({ ...off, overlongPenalty }, batch)).advantages, [1, -1, -1, 1]);
   const { calls } = await updated({ overlongPenalty }, batch);
@@ -306,7 +306,7 @@ const apart = (by: number, change: Partial<TrainingSample> = {}) =>
     i === 1 ? { ...sample, behaviourLogProbs: Float32Array.of(-1, -1 - by), ...change } : sample,
   );
 
-test("on-policy log-probs that are apart: nothing, a warning, an error before anything is trained", async () => {
+test("on-policy log-probs that deviate give a warning, or an error before any step", async () => {
   const deviates = async (by: number, change?: Partial<TrainingSample>) =>
     (await updated({}, apart(by, change), { deviationLimits: LIMITS })).result.importanceDeviates;
   assert.equal(await deviates(1e-4), false);
@@ -335,7 +335,7 @@ test("on-policy log-probs that are apart: nothing, a warning, an error before an
   assert.equal((await updated({}, apart(5))).result.importanceDeviates, false, "a replay");
 });
 
-test("each epoch goes over every sample once, in an order of its own", async () => {
+test("each epoch trains on every sample once, in its own order", async () => {
   const batch = [0, 1, 2, 3, 4, 5, 6].map((i) => ({ ...BATCH[i % 4]!, response: Int32Array.of(i) }));
   const { critic, policy } = await updated({ ppoEpochs: 3, miniBatchSize: 3 }, batch);
   for (const steps of [critic, policy] as { samples: { response: Int32Array }[] }[][]) {
@@ -358,7 +358,7 @@ test("the critic warms up before the policy is trained", async () => {
   assert.deepEqual([later.critic.length, later.policy.length], [1, 1]);
 });
 
-test("the iteration's learning rates go to every step and into the result", async () => {
+test("every step and the result have the iteration's learning rates", async () => {
   const learningRateSchedule = { type: "Linear", warmupIterations: 0, minimumRatio: 0 } as const;
   const { policy, critic, result } = await updated({ learningRateSchedule, miniBatchSize: 2 });
   assert.deepEqual(

@@ -38,6 +38,6 @@ const cases: [string, string][] = [
   ["", "other"],
 ];
 
-test("family of a program", async (t) => {
+test("a program's family follows from its features and its model", async (t) => {
   for (const [program, name] of cases) await t.test(program || "nothing", () => assert.equal(family(program), name));
 });

@@ -12,7 +12,7 @@ import type { Generation } from "./generation.ts";
 
 const PAIRS = { baseline: "GRPO", groupSize: 2 } as const;
 
-/** A store that keeps what it is given, in this order. */
+/** A store that keeps its samples in the order of their arrival. */
 function memory(addSamples: (samples: readonly NewSample[]) => void = () => {}) {
   const stored: NewSample[] = [];
   const store = {
@@ -37,7 +37,7 @@ async function turns(count = 20): Promise<void> {
 
 const leftOf = ({ underway }: Generation) => Object.fromEntries([...underway].map(([id, { left }]) => [id, left]));
 
-test("a sample is stored when its own response has ended, whichever of its group and its call goes on", async () => {
+test("a sample is stored when its own response has ended, although its group and its call go on", async () => {
   const engine = new HeldEngine();
   const { store, ids } = memory();
   const generation = rolloutOf(specOf(PAIRS), store, engine).generation(0);
@@ -59,7 +59,7 @@ test("a sample is stored when its own response has ended, whichever of its group
   assert.deepEqual([generation.launched.samples, generation.launched.tokens], [4, 4]);
 });
 
-test("rows that ended together are stored together, but none waits long for the others", async (t) => {
+test("rows that end together are stored together, but no row waits long for others", async (t) => {
   const engine = new HeldEngine();
   const commits: number[] = [];
   const { store } = memory((samples) => commits.push(samples.length));
@@ -97,7 +97,7 @@ const seededEngine = (order: number) => ({
   },
 });
 
-test("a sample is the same whichever response ends first, and however many prompts are begun together", async () => {
+test("a sample is the same in any order of ends and with any number of prompts that begin together", async () => {
   const samplesOf = async (order: number, together: number[]) => {
     const { store, stored } = memory();
     const generation = rolloutOf(specOf(PAIRS), store, seededEngine(order)).generation(3);
@@ -120,7 +120,7 @@ test("a sample is the same whichever response ends first, and however many promp
   assert.ok(new Set(first.map(({ previous }) => previous)).size > 1, "different prompts are drawn");
 });
 
-test("as many rows are begun as the engine has slots and a few more, whole groups", async () => {
+test("generation begins whole groups, for as many rows as the engine has slots and a few more", async () => {
   const engine = new HeldEngine();
   const { store } = memory();
   const spec = specOf({ baseline: "GRPO", groupSize: 5 });
@@ -139,7 +139,7 @@ test("as many rows are begun as the engine has slots and a few more, whole group
   await generation.end();
 });
 
-test("StaticPolicy: the programs of a turn are instrumented together when all have ended; then the next may begin", async () => {
+test("StaticPolicy instruments a turn's programs together once all have ended; then the next turn may begin", async () => {
   const asked: string[] = [];
   const engine = new HeldEngine();
   const spec = specOf({});
@@ -170,7 +170,7 @@ test("StaticPolicy: the programs of a turn are instrumented together when all ha
   await generation.end();
 });
 
-test("an error of the engine or the store is thrown by those who wait, and nothing more is begun", async () => {
+test("an error of the engine or the store is thrown to every waiting caller, and no more rows begin", async () => {
   const engine = new HeldEngine();
   const generation = rolloutOf(specOf({}), memory().store, engine).generation(0);
   generation.begin(2);
@@ -179,7 +179,7 @@ test("an error of the engine or the store is thrown by those who wait, and nothi
   engine.fail(new Error("a worker has ended"));
   await waiting;
   assert.equal(generation.room, 0);
-  assert.ok(generation.isUnderWay, "whoever looks waits, and hears of it");
+  assert.ok(generation.isUnderWay, "a caller waits and gets the error");
   await assert.rejects(generation.changed(), /a worker has ended/);
   await assert.rejects(generation.end(), /a worker has ended/);
 
@@ -195,7 +195,7 @@ test("an error of the engine or the store is thrown by those who wait, and nothi
   await assert.rejects(unheard.end(), { code: "diskFull" });
 });
 
-test("an interrupted evaluation launches the indices that it lacks, with the random numbers that they would have had", async () => {
+test("an interrupted evaluation launches its missing indices with their own random numbers", async () => {
   const seedsOf = (samples: NewSample[]) => samples.map(({ executionSeed }) => executionSeed).sort();
   const whole = memory();
   const wanted = (there: NewSample[]) => ({ count: 6, there });

@@ -10,7 +10,7 @@ import { gradeSample } from "./grade-sample.ts";
 const folder = mkdtempSync(join(tmpdir(), "longrun-grade-sample-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("grade and reward of samples as the store holds them", () => {
+test("a stored sample gets its grade and its reward", () => {
   const task = openTask(writeTaskFolder(folder));
   const constants = { failureReward: -10, markerReward: 0.1 };
   const result = {

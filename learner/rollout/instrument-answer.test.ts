@@ -26,7 +26,7 @@ def predict(data, name="test"):
 print("done")
 `;
 
-/** Returns the program with lines inserted before those that begin with a key. */
+/** Returns the program with lines inserted before the lines that begin with a key. */
 function answered(insertions: Record<string, string>, of = program): string {
   const lines = of.replace(/\n$/, "").split("\n");
   for (const key of Object.keys(insertions)) assert.ok(key === "" || lines.some((line) => line.startsWith(key)), key);
@@ -94,7 +94,7 @@ const good: Record<string, [answer: string, inserted: string]> = {
 };
 
 for (const [name, [answer, inserted]] of Object.entries(good))
-  test(`taken: ${name}`, () => {
+  test(`the policy's answer is taken: ${name}`, () => {
     const of = answer.includes("model.loss_")
       ? program.replace('print("done")', 'x = model.loss_\nprint("done")')
       : program;
@@ -139,7 +139,7 @@ const BOUND: Record<string, [taken: boolean, program: string]> = {
   "of the module, in a method": [true, "x = 1\nclass A:\n    def f(self):\n        >\n        return 1\n"],
 };
 for (const [name, [taken, marked]] of Object.entries(BOUND))
-  test(`a value that is bound ${taken ? "" : "elsewhere, or not certainly, "}is ${taken ? "printed" : "refused"}: ${name}`, () => {
+  test(`a printed value that is ${taken ? "bound is taken" : "not certainly bound is refused"}: ${name}`, () => {
     const of = marked.replace(/^ *>\n/m, "");
     const read = readAnswer(of, block(marked.replace(">", 'print("training loss:", x)')));
     assert.equal("fault" in read ? read.fault : "taken", taken ? "taken" : "unboundValue");
@@ -233,9 +233,9 @@ const bad: Record<string, [fault: AnswerFault, answer: string, of?: string]> = {
 };
 
 for (const [name, [fault, answer, of]] of Object.entries(bad))
-  test(`refused: ${name}`, () => assert.deepEqual(readAnswer(of ?? program, answer), { fault }));
+  test(`the policy's answer is refused: ${name}`, () => assert.deepEqual(readAnswer(of ?? program, answer), { fault }));
 
-test("the program's own prints stay its own", () => {
+test("the program's own prints are no markers", () => {
   const own = 'x = 1\nprint("loaded data")\n';
   assert.deepEqual(readAnswer(own, block(own)), { fault: "noMarkers" });
   const read = readAnswer(own, block(`${own}print("loaded data")`));
@@ -243,7 +243,7 @@ test("the program's own prints stay its own", () => {
   assert.equal(read.program, `${own}${shown("loaded data")}\n`);
 });
 
-test("line breaks stay as they are, the last one may be missing", () => {
+test("line breaks are kept, and the last one may be missing", () => {
   const read = readAnswer("x = 1\r\ny = 2\r\n", block('x = 1\nprint("loaded data")\ny = 2'));
   assert.ok("program" in read);
   assert.equal(read.program, `x = 1\r\n${shown("loaded data")}\r\ny = 2\r\n`);
@@ -252,14 +252,14 @@ test("line breaks stay as they are, the last one may be missing", () => {
   assert.equal(last.program, `x = 1\n${shown("loaded data")}\n`);
 });
 
-test("a program that uses the name print otherwise gets its markers past it", () => {
+test("a program that binds the name print gets markers that call the builtin print", () => {
   const own = "print = None\n";
   const read = readAnswer(own, block(`${own}print("loaded data")`));
   assert.ok("program" in read);
   assert.equal(read.program, `${own}__import__("builtins").${shown("loaded data")}\n`);
 });
 
-test("the executed text is the program with markers, whatever the model answered", () => {
+test("the executed text is the program with markers, for any answer of the model", () => {
   const line = fc.oneof(
     fc.constantFrom(...program.split("\n")),
     fc.constantFrom(

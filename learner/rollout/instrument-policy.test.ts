@@ -30,7 +30,7 @@ function scripted(answer: string | ((prompt: string) => string), limits: Partial
 }
 
 describe("the static policy", () => {
-  it("inserts the markers when its answer holds the program and nothing but prints of markers", async () => {
+  it("inserts the markers if its answer is the program with prints of markers", async () => {
     const { policy, prompts } = scripted(`Sure!\n${block(marked)}`);
     const [instrumented] = await instrumentAll([program], "StaticPolicy", policy);
     assert.deepEqual(instrumented, {
@@ -70,14 +70,14 @@ describe("the static policy", () => {
     assert.equal(instrumented.fault, "misplaced");
   });
 
-  it("takes the answer whole that ends at its limit with the block closed", async () => {
+  it("takes an answer that ends at its limit if its block is closed", async () => {
     const answer = block(marked);
     const { policy } = scripted(`${answer}and so on`, { maxResponseTokens: answer.length });
     const [instrumented] = await instrumentAll([program], "StaticPolicy", policy);
     assert.equal(instrumented.instrumenter, "StaticPolicy");
   });
 
-  it("answers each program in its place, in one batch", async () => {
+  it("answers all programs in one batch, in their order", async () => {
     let batches = 0;
     const programs = ["a = 1\n", `b = 2  # ${"long ".repeat(1000)}\n`, "c = 3\n", `d = "${NONCE_PLACEHOLDER}"\n`];
     const { policy } = scripted((prompt) => {
@@ -103,7 +103,7 @@ describe("the static policy", () => {
     assert.equal(batches, 1);
   });
 
-  it("is not asked where the rules instrument, or nobody, or there is no program", async () => {
+  it("is not asked if rules instrument, if the instrumenter is None, or without a program", async () => {
     const { policy, prompts } = scripted(block(marked));
     assert.equal((await instrumentAll([program], "Syntax", policy))[0].instrumenter, "Syntax");
     assert.equal((await instrumentAll([program], "None", policy))[0].program, program);
@@ -112,7 +112,7 @@ describe("the static policy", () => {
     assert.deepEqual(prompts, []);
   });
 
-  it("is refused where its limits are more than the model takes", () => {
+  it("is refused if its limits exceed the model's context", () => {
     const model = {
       instrumenter: "StaticPolicy",
       instrumenterMaxPromptTokens: 600,

@@ -110,7 +110,7 @@ function indent(line: string, unit: string): string {
     .join("\n");
 }
 
-test("Python reads the same program with markers in it", () => {
+test("Python parses an instrumented program to the same program with markers", () => {
   const programs = fc.sample(program, { numRuns: 700, seed: 7 });
   const instrumented = programs.map((text) => {
     const result = instrument(text);

@@ -37,7 +37,7 @@ const quickstart = new URL("../../manifests/quickstart/trainingrun.yaml", import
 const encode: EncodeChat = (messages) => new Int32Array(messages.reduce((sum, { content }) => sum + content.length, 0));
 const length = (shown: PromptTask) => encode(scratchMessages(shown, "Paper")).length;
 
-test("the paper's scratch prompt says what Appendix C.1 says", () => {
+test("the paper's scratch prompt has the text of Appendix C.1", () => {
   const [system, user] = scratchMessages(task, "Paper");
   assert.equal(system.role, "system");
   assert.match(system.content, /^You are given a machine learning task\. .*submission file\.$/);
@@ -57,7 +57,7 @@ test("the paper's scratch prompt says what Appendix C.1 says", () => {
   }
 });
 
-test("what a task does not have is not mentioned", () => {
+test("a prompt does not mention parts that the task lacks", () => {
   const bare = { ...task, metric: undefined, columns: [], packages: [], submissionFormat: [], snippet: [] };
   const { content } = scratchMessages(bare, "Paper")[1];
   const line = scratchMessages({ ...bare, description: "Predict the weight.\n" }, "Paper")[1].content;
@@ -66,7 +66,7 @@ test("what a task does not have is not mentioned", () => {
   assert.equal(scratchMessages(bare, "Short")[1].content, "Predict the weight of a stone.");
 });
 
-test("the short scratch prompt is statement, columns and metric", () => {
+test("the short scratch prompt has the statement, the columns and the metric", () => {
   const [system, user] = scratchMessages(task, "Short");
   assert.equal(system.content, "Write a plan and a Python program that solves the task.");
   assert.equal(
@@ -75,14 +75,14 @@ test("the short scratch prompt is statement, columns and metric", () => {
   );
 });
 
-test("packages are the paper's prompts' alone: the quickstart's policy, which has learned the short ones, sees none", () => {
+test("the paper's prompts name packages, and the short prompts do not", () => {
   const short = (packages: string[]) => scratchMessages({ ...task, packages }, "Short");
   assert.deepEqual(short(["numpy", "torch"]), short([]));
   const { spec } = parseTrainingRun(readFileSync(quickstart, "utf8"), "quickstart");
   assert.equal(spec.prompts.style, "Short");
 });
 
-test("a scratch prompt that is too long is cut in a fixed order, never in its statement", () => {
+test("a long scratch prompt is cut in a fixed order, but its statement is kept", () => {
   const steps: PromptTask[] = [task];
   const shorten = (change: Partial<PromptTask>) => steps.push({ ...steps.at(-1)!, ...change });
   const [train, other] = task.snippet;
@@ -121,7 +121,7 @@ test("a scratch prompt that is too long is cut in a fixed order, never in its st
   });
 });
 
-test("every part of a long prompt goes in its turn, until the statement is left", () => {
+test("a long prompt loses one part after the other until the statement is left", () => {
   const long: PromptTask = {
     ...task,
     statement: "Predict the weight.",
@@ -184,12 +184,12 @@ const clipped: [string, string, number, number, string][] = [
   ["JSON", '{"a": "abcdef", "b": [1, 2, 3], "c": 5}', 3, 100, '{"a":"abc...","b":[1,"..."],"c":5}'],
   ["JSON without its end", '{"a": "abc', 3, 8, '{"a": "a...'],
 ];
-test("fields and records are cut", async (t) => {
+test("long fields and records are cut", async (t) => {
   for (const [name, record, field, whole, expected] of clipped)
     await t.test(name, () => assert.equal(clipRecord(record, field, whole), expected));
 });
 
-test("a wide submission is shown by its ends", () => {
+test("a prompt shows the first and the last columns of a wide submission", () => {
   const wide = (cell: (column: number) => string) => Array.from({ length: 100 }, (_, i) => cell(i)).join(",");
   const shown = { ...task, submissionFormat: [wide((i) => `c${i}`), wide((i) => `0.${i}`)] };
   const format =
@@ -197,7 +197,7 @@ test("a wide submission is shown by its ends", () => {
   assert.ok(scratchMessages(shown, "Paper")[1].content.includes(format));
 });
 
-test("columns of a kind are listed together", () => {
+test("columns of the same type are listed together", () => {
   const columns = (names: string[], type: "int" | "text") => names.map((name) => ({ name, type, missing: 0 }));
   const listed = [
     ...columns(["id"], "int"),
@@ -255,13 +255,13 @@ const tails: [string, string, number, string][] = [
   ["carriage returns", "a\r\nb\r\n", 1024, "a\nb"],
 ];
 
-test("tail of the output", async (t) => {
+test("a prompt shows the tail of the output", async (t) => {
   for (const [name, output, bytes, expected] of tails) {
     await t.test(name, () => assert.equal(outputTail(output, bytes), expected));
   }
 });
 
-test("the output gives way, the previous solution does not", () => {
+test("a long improve prompt loses output, but no part of the previous solution", () => {
   const limits = { style: "Short" as const, encode, outputTailBytes: 1024 };
   const long = { ...previous, output: "0123456\n".repeat(100) };
   const size = (bytes: number) => encode(improveMessages(long, "Short", bytes)).length;

@@ -17,7 +17,7 @@ const PREVIOUS = {
 
 type Asked = { prompts: Int32Array[]; options: GenerateOptions; told: Listener | undefined };
 
-/** A rollout over a policy that says nothing of use; what it stores, and how it was asked to generate. */
+/** A rollout over a policy without useful answers, with its stored samples and its calls of `generate`. */
 function rolloutOf(
   algorithm: object,
   generationBatchSize: number,
@@ -70,7 +70,7 @@ async function launch(rollout: Rollout, prompts: number, iteration: number) {
   return generation.launched;
 }
 
-test("the samples of a group share one prompt, are generated with seeds of their own, and stored together", async () => {
+test("the samples of a group share one prompt, have seeds of their own and are stored together", async () => {
   const { rollout, stored, asked } = rolloutOf({ baseline: "RLOO", groupSize: 3 }, 8);
   const launched = await launch(rollout, 5, 2);
   assert.equal(launched.samples, 15);
@@ -91,7 +91,7 @@ test("the samples of a group share one prompt, are generated with seeds of their
   assert.equal(new Set(samples.map(({ executionSeed }) => executionSeed)).size, 15);
 });
 
-test("without a group baseline every sample draws a prompt of its own", async () => {
+test("every sample draws a prompt of its own if the baseline has no groups", async () => {
   const { rollout, stored } = rolloutOf({ baseline: "Critic", groupSize: 3 }, 8);
   assert.equal((await launch(rollout, 5, 2)).samples, 5);
   const samples = stored.flat();
@@ -104,7 +104,7 @@ const drawnBy = (samples: NewSample[], asked: { options: GenerateOptions }[]) =>
   executions: samples.map(({ executionSeed }) => executionSeed),
 });
 
-test("an evaluation's samples depend on their index, not on what was sampled before, nor on where it was interrupted", async () => {
+test("an evaluation's samples depend on their index, not on earlier samples or interruptions", async () => {
   const whole = rolloutOf({}, 4);
   await whole.rollout.launchScratch("diamonds", { count: 6, there: [] }, 0, "evaluation-before");
   const later = rolloutOf({}, 4);
@@ -122,7 +122,7 @@ test("an evaluation's samples depend on their index, not on what was sampled bef
   assert.equal(later.stored.flat().length, 6, "nothing is missing");
 });
 
-test("an evaluation's improvements go round the valid samples whose solution fits", async () => {
+test("an evaluation improves in turn the valid samples whose solution fits into a prompt", async () => {
   const { rollout, stored, asked } = rolloutOf({}, 8);
   const solved = (id: string, program: string) => ({ id, plan: "A plan.", program }) as Sample;
   const samples = [solved("a", "x = 1\n"), solved("huge", "x".repeat(2e6)), solved("b", "x = 2\n")];
@@ -159,7 +159,7 @@ test("a response that did not end by itself is stored as truncated", async () =>
   );
 });
 
-test("improvements that cannot be asked for fall back to scratch, and are counted with the reason", async () => {
+test("improvements without a fitting solution fall back to scratch and are counted with the reason", async () => {
   const huge = "x".repeat(2e6);
   const cases: [programs: string[], result: "shown" | "noPrevious" | "tooLong"][] = [
     [["print(1)\n"], "shown"],
@@ -177,7 +177,7 @@ test("improvements that cannot be asked for fall back to scratch, and are counte
   }
 });
 
-test("prompts draw their task by its weight; a group, its prompt and the solution that it improves are of one task", async () => {
+test("prompts draw a task by its weight; a group, its prompt and its previous solution have one task", async () => {
   const weights = { wage: 3, movie: 1 };
   const { rollout, stored, asked } = rolloutOf({ baseline: "GRPO", groupSize: 2 }, 800, { weights });
   await launch(rollout, 400, 1);

@@ -73,7 +73,7 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
     return { launched: generation.launched, stored, asked };
   }
 
-  it("asks for as many programs at once as keys and values were planned for", async () => {
+  it("asks for as many programs at once as the KV cache was planned for", async () => {
     const answer = "```python\nx = (\n```";
     const askedAtOnce = async (batch: number) => {
       const { asked } = await launch({ prompt: 900, response: 48, batch }, answer);
@@ -83,7 +83,7 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
     assert.deepEqual(await askedAtOnce(3), [1, 1]); // 3 x (2 x 256 + 4 x 64) is room for one of 2 x 900 + 4 x 48
   });
 
-  it("asks the frozen weights greedily and leaves to Syntax, then to nobody, what they do wrong", async () => {
+  it("asks the frozen weights greedily, and falls back to Syntax and then to no markers if the answer is wrong", async () => {
     const { launched, stored, asked } = await launch({ prompt: 900, response: 48 });
     assert.deepEqual(asked, [
       { of: undefined, prompts: 3, tokens: 64, temperature: 0.7 },
@@ -107,7 +107,7 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
     assert.equal(launched.verificationFailures, refused);
   });
 
-  it("stores what the frozen weights made where they do well", async () => {
+  it("stores the frozen weights' program if it is right", async () => {
     const answer = SOLUTIONS[0].replace("\ntrain = ", '\nprint("imported packages")\ntrain = ');
     const { launched, stored } = await launch({ prompt: 900, response: 48 }, answer);
     assert.equal(stored[0].instrumenter, "StaticPolicy");
@@ -120,7 +120,7 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
     assert.deepEqual(launched.instrumenterFaults, ["changed"]); // the answer to the third is that to the first
   });
 
-  it("does not ask them where no prompt fits", async () => {
+  it("does not ask the frozen weights if no prompt fits", async () => {
     const { launched, asked } = await launch({ prompt: 16, response: 16 });
     assert.equal(asked.length, 1);
     assert.deepEqual(launched.instrumenterFaults, ["promptTooLong", "promptTooLong"]);

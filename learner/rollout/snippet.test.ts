@@ -38,13 +38,13 @@ const cases: [string, string, string, number, ReturnType<typeof fileSnippet>][] 
   ["no extension", "README", "x", 1, []],
 ];
 
-test("first records of a file", async (t) => {
+test("a snippet has the first records of a file", async (t) => {
   for (const [name, file, head, rows, expected] of cases) {
     await t.test(name, () => assert.deepEqual(fileSnippet(file, head, rows), expected));
   }
 });
 
-test("packages that prompts name: the manifest's, else those of actors.packages, else the basic ones", () => {
+test("prompts name the manifest's packages, else those of actors.packages, else the basic ones", () => {
   const quickstart = readFileSync(new URL("../../manifests/quickstart/trainingrun.yaml", import.meta.url), "utf8");
   const named = (...set: string[]) => packagesOf(parseTrainingRun(quickstart, "quickstart", set).spec).join(" ");
   assert.equal(named(), "numpy pandas scipy scikit-learn");
@@ -52,7 +52,7 @@ test("packages that prompts name: the manifest's, else those of actors.packages,
   assert.equal(named("actors.packages=Paper", "prompts.packages=[polars]"), "polars");
 });
 
-test("what prompts say of a task folder", (t) => {
+test("prompts show a task folder's files and statement", (t) => {
   const publicDirectory = mkdtempSync(join(tmpdir(), "snippet-"));
   t.after(() => rmSync(publicDirectory, { recursive: true }));
   writeFileSync(join(publicDirectory, "train.csv"), `\uFEFFid,text,y\n1,a,2\n3,b,4\n${"5,c,6\n".repeat(20_000)}`);

@@ -49,13 +49,13 @@ const refused: [string, string, SolutionFault][] = [
   ["plan after the block", `${block("a")}\nI fitted a tree.`, "noPlan"],
 ];
 
-test("solutions that are executed", async (t) => {
+test("a solution with one program is executed", async (t) => {
   for (const [name, text, expected] of accepted) {
     await t.test(name, () => assert.deepEqual(parseSolution(text), expected));
   }
 });
 
-test("solutions that are not", async (t) => {
+test("other solutions are not executed", async (t) => {
   for (const [name, text, fault] of refused) {
     await t.test(name, () => assert.deepEqual(parseSolution(text), { fault }));
   }

@@ -6,7 +6,7 @@ const work = (milliseconds: number) => {
   for (const start = performance.now(); performance.now() - start < milliseconds; );
 };
 
-test("results come in order, and what else waits has its turn between the items", async () => {
+test("results come in order, and other work runs between the items", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
   const results = await mapInTurns([3, 1, 2], (item, index) => {
@@ -22,7 +22,7 @@ test("results come in order, and what else waits has its turn between the items"
   assert.ok(turns >= 2, `${turns} turns`);
 });
 
-test("short work is done at once, and a failure is the caller's", async () => {
+test("short work is done at once, and its error is thrown to the caller", async () => {
   let turned = false;
   setImmediate(() => {
     turned = true;

@@ -16,7 +16,7 @@ const chat = (fields: object) =>
   parseRequest("chat/completions", { messages: [{ role: "user", content: "hi" }], ...fields }, model);
 const completion = (fields: object) => parseRequest("completions", { prompt: "hi", ...fields }, model);
 
-test("what a completion is without further fields, as OpenAI's API has it", () => {
+test("a completion without further fields has the defaults of OpenAI's API", () => {
   const { prompts, ...rest } = completion({});
   assert.deepEqual(prompts, [tokenizer.encode("hi")]);
   assert.deepEqual(rest, {
@@ -25,14 +25,14 @@ test("what a completion is without further fields, as OpenAI's API has it", () =
   });
 });
 
-test("a chat is what the template makes of it, up to the end of the context", () => {
+test("a chat becomes the template's text and may fill the context", () => {
   const messages = [{ role: "user", content: "hi" }] as const;
   const { prompts, maxTokens } = chat({});
   assert.deepEqual(prompts, [tokenizer.encodeChat(messages)]);
   assert.equal(maxTokens, undefined);
 });
 
-test("every field is read", () => {
+test("every field of a request is read", () => {
   const { prompts, ...rest } = chat({
     ...{
       model: "tiny",
@@ -55,7 +55,7 @@ test("every field is read", () => {
   assert.equal(completion({ temperature: 0 }).temperature, 0);
 });
 
-test("prompts are texts or token ids, one or several", () => {
+test("a request has one or several prompts, as texts or token ids", () => {
   const ids = (prompt: unknown) => completion({ prompt }).prompts.map((tokens) => [...tokens]);
   assert.deepEqual(ids([5, 6]), [[5, 6]]);
   assert.deepEqual(ids([[5], [6, 7]]), [[5], [6, 7]]);
@@ -63,7 +63,7 @@ test("prompts are texts or token ids, one or several", () => {
   assert.deepEqual(ids(["hi", [5]]), [[...tokenizer.encode("hi")], [5]]);
 });
 
-test("messages: parts are lines, developer is system, and an answer can be sent back as it came", () => {
+test("a message's parts are lines, developer means system, and an answer can be sent back unchanged", () => {
   const parts = [
     { type: "text", text: "a" },
     { type: "text", text: "b" },
@@ -178,7 +178,7 @@ const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, messag
   ["chat/completions", { prompt: "x" }, "prompt", /no such field/],
 ];
 
-describe("refused, by name, value and remedy", () => {
+describe("a request is refused with name, value and remedy", () => {
   for (const [endpoint, fields, param, message] of REFUSED) {
     const name = JSON.stringify(fields).slice(0, 60);
     test(`${endpoint} ${name}`, () => {

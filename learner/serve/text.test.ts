@@ -23,7 +23,7 @@ function piecesOf(tokens: readonly number[], stop: readonly string[] = []): { pi
 
 const anyTokens = fc.array(fc.oneof(fc.nat(tokenizer.size - 1), fc.constantFrom(...single)), { maxLength: 60 });
 
-test("the pieces of any tokens are their text", () =>
+test("the pieces of any tokens add up to their text", () =>
   fc.assert(
     fc.property(anyTokens, (tokens) => {
       assert.equal(piecesOf(tokens).pieces.join(""), tokenizer.decode(tokens));
@@ -31,7 +31,7 @@ test("the pieces of any tokens are their text", () =>
     { numRuns: 500 },
   ));
 
-test("the pieces of several tokens at a time are their text", () =>
+test("the pieces of several tokens at a time add up to their text", () =>
   fc.assert(
     fc.property(fc.array(anyTokens, { maxLength: 8 }), (groups) => {
       const text = new TokenText(tokenizer, []);
@@ -40,7 +40,7 @@ test("the pieces of several tokens at a time are their text", () =>
     }),
   ));
 
-test("long runs of bytes that are no character are their text, too", () => {
+test("long runs of invalid bytes add up to their text", () => {
   const continuation = tokenizer.encode("é").at(-1)!;
   const [first, second] = tokenizer.encode("😀");
   assert.equal(tokenizer.decode([continuation]), "\uFFFD");
@@ -64,7 +64,7 @@ test("no piece is a part of a character", () =>
     }),
   ));
 
-test("offsets count characters, not the halves that JavaScript counts", () => {
+test("offsets count characters, not UTF-16 units", () => {
   const text = new TokenText(tokenizer, []);
   for (const token of tokenizer.encode("😀é!")) text.add([token]);
   assert.equal(text.characters, 3);
@@ -80,7 +80,7 @@ function cut(tokens: readonly number[], stop: readonly string[]): { text: string
   return { text: tokenizer.decode(tokens), used: tokens.length };
 }
 
-test("a stop word ends the text before it, at the token that completes it", () => {
+test("the text ends before a stop word, at the token that completes it", () => {
   const word = fc.constantFrom("a", "b", " c", "\n\n", "ab", "aab", "aba", "bc\n", "é", "😀a");
   const letters = fc.string({ unit: fc.constantFrom("a", "b", "c", " ", "\n", "é", "😀"), maxLength: 40 });
   fc.assert(
@@ -94,7 +94,7 @@ test("a stop word ends the text before it, at the token that completes it", () =
   );
 });
 
-test("text that may become a stop word is held back, and sent if it does not become one", () => {
+test("a text that may become a stop word is held back, and sent if it does not", () => {
   const text = new TokenText({ decode: (ids) => String.fromCharCode(...Array.from(ids)) }, ["END"]);
   const add = (letters: string) => [...letters].map((letter) => text.add([letter.charCodeAt(0)]));
   assert.deepEqual(add("xENEND"), ["x", "", "", "EN", "", ""]);

@@ -5,7 +5,7 @@ import { status as code } from "@grpc/grpc-js";
 import { leased, newActor, newLearner } from "./learners.fixture.ts";
 import { type Attempt, TestActor, within } from "./server.fixture.ts";
 
-describe("messages that make no sense end their stream with a status that says why", { concurrency: 6 }, () => {
+describe("invalid messages end their stream with a status that says why", { concurrency: 6 }, () => {
   const hello = (change: object) => ({
     hello: { protocolVersion: 1, actor: "a", slots: 1, isolationLevel: "none", ...change },
   });
@@ -50,7 +50,7 @@ describe("messages that make no sense end their stream with a status that says w
     "layers without end": [hello({ isolationMissing: Object.keys(many(33)) }), /33 isolation_missing, more than 32/],
   };
   for (const [name, [message, details]] of Object.entries(first)) {
-    test(`at first: ${name}`, async () => {
+    test(`an invalid first message ends its stream: ${name}`, async () => {
       const { address } = await newLearner();
       const actor = new TestActor(address, "a");
       actor.send(message);
@@ -69,7 +69,7 @@ describe("messages that make no sense end their stream with a status that says w
     "of an actor of 0.1, which says nothing": [{}, undefined],
   };
   for (const [name, [packages, details]] of Object.entries(sandboxes))
-    test(`at first: a sandbox ${name}`, async () => {
+    test(`a Hello is refused because its sandbox ${name}`, async () => {
       const { address } = await newLearner({ packages: ["numpy", "torch", "scikit_learn"] });
       const actor = new TestActor(address, "a");
       actor.send({ hello: { protocolVersion: 1, actor: "a", isolationLevel: "none", slots: 1, packages } });
@@ -146,7 +146,7 @@ describe("messages that make no sense end their stream with a status that says w
     ],
   };
   for (const [name, [message, details]] of Object.entries(later)) {
-    test(`later: ${name}`, async () => {
+    test(`a later invalid message ends its stream: ${name}`, async () => {
       const { actor, lease, store, learner } = await leased();
       actor.send(message(lease.attempt));
       const ended = await within(actor.status, "the end of the stream");
@@ -161,13 +161,13 @@ describe("messages that make no sense end their stream with a status that says w
     });
   }
 
-  test("silence instead of hello", async () => {
+  test("a stream without a Hello ends", async () => {
     const { address } = await newLearner({ helloSeconds: 0.1 });
     const actor = new TestActor(address);
     assert.equal((await within(actor.status, "the end of the stream")).code, code.DEADLINE_EXCEEDED);
   });
 
-  test("bytes that are no message", async () => {
+  test("bytes that are no message end the stream", async () => {
     const { address, learner } = await leased().then((all) => ({ ...all, address: all.learner.address }));
     const actor = new TestActor(address, "actor-9");
     // A field number of 0 does not exist.

@@ -7,7 +7,7 @@ import { status as code } from "@grpc/grpc-js";
 import { leased, newActor } from "./learners.fixture.ts";
 import { type Corruption, LIMITS, within } from "./server.fixture.ts";
 
-describe("submissions that are not what they say", () => {
+describe("submissions that differ from their header", () => {
   const bomb = deflateSync(Buffer.alloc(2 ** 26));
   const damaged: Record<string, Corruption> = {
     "another digest": ({ info }) => (info.sha256 = "0".repeat(64)),
@@ -17,7 +17,7 @@ describe("submissions that are not what they say", () => {
     "shorter than announced": ({ info }) => (info.bytes = 99),
   };
   for (const [name, corrupt] of Object.entries(damaged)) {
-    test(`${name}: asked for again, then the attempt is lost`, async () => {
+    test(`the learner asks again for a submission and then gives up the attempt: ${name}`, async () => {
       const { actor, lease, store } = await leased();
       const submission = Buffer.from("id,price\n1,2\n");
       for (const reason of ["digest", "digest", "revoked"]) {
@@ -52,7 +52,7 @@ describe("submissions that are not what they say", () => {
     "more than announced": [({ chunks }) => (chunks[0] = randomBytes(2000)), /longer than announced/],
   };
   for (const [name, [corrupt, message]] of Object.entries(broken)) {
-    test(`${name}: ends that stream only, and the attempt`, async () => {
+    test(`a submission ends its own stream and attempt alone: ${name}`, async () => {
       const { actor, lease, store, learner } = await leased();
       const other = await newActor(learner, "actor-1");
       const before = process.memoryUsage().rss;

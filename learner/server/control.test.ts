@@ -45,7 +45,7 @@ const killed = (slot: number, change: TerminationMessage = {}): { terminations: 
 });
 
 for (const role of ["actor", "learner"] as const) {
-  test(`no call for role ${role}`, async () => {
+  test(`the role ${role} can make no call`, async () => {
     const learner = await newLearner();
     const client = control(learner, tls[role]);
     const refusal = { code: code.PERMISSION_DENIED };
@@ -55,7 +55,7 @@ for (const role of ["actor", "learner"] as const) {
   });
 }
 
-test("drained actors are told once, those that are away when they come back; others go on", async () => {
+test("a drained actor gets one Drain, at once or when it connects again, and other actors go on", async () => {
   const { learner, actor, leases, client } = await leased();
   const other = new TestActor(learner.address, "actor-1");
   await other.hello();
@@ -73,10 +73,10 @@ test("drained actors are told once, those that are away when they come back; oth
 
   learner.store.addSamples([newSample("c")]);
   other.ready(1);
-  assert.equal((await other.nextLease()).attempt.execution, "c", "what drains gets no lease");
+  assert.equal((await other.nextLease()).attempt.execution, "c", "a draining actor gets no lease");
   actor.handIn(leases[0].attempt);
-  assert.ok((await actor.next("ack")).accepted, "what it holds counts");
-  assert.ok(!actor.has("drain"), "told once");
+  assert.ok((await actor.next("ack")).accepted, "the result of a draining actor counts");
+  assert.ok(!actor.has("drain"), "Drain is sent once");
 
   // The name's next owner is another process, which was not asked to leave.
   late.send({ drained: {} });
@@ -87,7 +87,7 @@ test("drained actors are told once, those that are away when they come back; oth
   assert.ok(!successor.has("drain"));
 });
 
-test("the reason goes where it is asked for, whatever it says", async () => {
+test("Suspend passes the reason and the seconds on, within limits", async () => {
   const asked: SuspendRequest[] = [];
   const learner = await newLearner({
     suspend: async (request) => {
@@ -105,7 +105,7 @@ test("the reason goes where it is asked for, whatever it says", async () => {
   ]);
 });
 
-test("a slot that was killed for memory: its attempt has an outcome, the other slot's is tried again", async () => {
+test("the attempt of a slot that was killed for memory has failed, and the other slot's attempt is repeated", async () => {
   const { learner, actor, leases, client } = await leased();
   for (const [slot, lease] of leases.entries()) actor.handIn(lease.attempt, lost(slot));
   await actor.next("ack");
@@ -122,7 +122,7 @@ test("a slot that was killed for memory: its attempt has an outcome, the other s
   assert.equal(b.state, "queued");
 });
 
-test("the report comes before the loss: the attempt is not queued again", async () => {
+test("an attempt is not repeated if its slot's termination is reported before the loss", async () => {
   const { learner, actor, leases, client } = await leased();
   assert.equal((await client.reportTerminations(killed(0), 5)).outOfMemory, 0);
   const queued: unknown[] = [];
@@ -133,7 +133,7 @@ test("the report comes before the loss: the attempt is not queued again", async 
   assert.deepEqual(queued, []);
 });
 
-test("the report comes while a second attempt runs: that one is revoked, and its result not taken", async () => {
+test("a second attempt is revoked if the first slot's termination is reported while the second runs", async () => {
   const { learner, actor, leases, client } = await leased();
   actor.handIn(leases[0].attempt, lost(0));
   await actor.next("ack");
@@ -148,7 +148,7 @@ test("the report comes while a second attempt runs: that one is revoked, and its
   assert.equal(learner.store.samples(["a"])[0].result?.outcome, "outOfMemory");
 });
 
-test("the report comes after the last attempt was given up: the program is to blame after all", async () => {
+test("a lost execution becomes a failed one if its slot's termination is reported later", async () => {
   const { learner, actor, leases, client } = await leased({ store: { maxAttempts: 1 } });
   actor.handIn(leases[0].attempt, lost(0));
   await actor.next("ack");
@@ -157,7 +157,7 @@ test("the report comes after the last attempt was given up: the program is to bl
   assert.deepEqual([learner.store.counts().lost, learner.store.samples(["a"])[0].state], [0, "finished"]);
 });
 
-test("an actor that does not say which slot it was is tried again", async () => {
+test("a lost attempt without a slot is repeated", async () => {
   const { learner, actor, leases, client } = await leased();
   actor.handIn(leases[0].attempt, lost(undefined));
   await within(actor.next("ack"), "the acknowledgement");
@@ -165,7 +165,7 @@ test("an actor that does not say which slot it was is tried again", async () => 
   assert.equal(learner.store.samples(["a"])[0].state, "queued");
 });
 
-test("an actor that was asked to stop gives back its attempts, and gets no lease any more", async () => {
+test("an actor that was asked to stop gives back its attempts and gets no more leases", async () => {
   const { learner, actor, leases } = await leased({ store: { maxAttempts: 1 } });
   actor.send({ ready: { freeSlots: 0, draining: true } });
   const given = { outcome: messages.Outcome.LOST, slot: 0, disrupted: true, detail: "SIGTERM" };
@@ -185,13 +185,13 @@ test("an actor that was asked to stop gives back its attempts, and gets no lease
   assert.deepEqual([executions?.disrupted, executions?.lost, actors?.[0]?.draining], [1, 1, true]);
 });
 
-test("an actor that the controller reports as disrupted costs no attempt, whether it is reported before or after", async () => {
+test("a disrupted actor costs no attempt, whether the report comes before or after the loss", async () => {
   const { learner, actor, client } = await leased({ store: { maxAttempts: 1 } });
   const states = () => learner.store.samples(["a", "b"]).map(({ state }) => state);
   actor.vanish();
   const successor = new TestActor(learner.address, "actor-0");
   await successor.hello({ slots: 2 });
-  assert.deepEqual(states(), ["lost", "lost"], "its name's next owner holds nothing of it");
+  assert.deepEqual(states(), ["lost", "lost"], "the next actor of that name holds no attempts");
   await client.reportTerminations({ disrupted: ["actor-0"] }, 5);
   assert.deepEqual(states(), ["queued", "queued"]);
   successor.ready(2);

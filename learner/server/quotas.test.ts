@@ -9,7 +9,7 @@ import { newSample } from "../store/store.fixture.ts";
 import { leased, newActor, newLearner, until } from "./learners.fixture.ts";
 import { type Attempt, TestActor, within } from "./server.fixture.ts";
 
-describe("how much an actor may hold and say", { concurrency: 4 }, () => {
+describe("limits of an actor", { concurrency: 4 }, () => {
   const chunk = Buffer.alloc(CHUNK_BYTES);
   /** Announces an incompressible submission of 1 MiB and starts the upload. */
   const begin = (actor: TestActor, attempt: Attempt) => {
@@ -18,7 +18,7 @@ describe("how much an actor may hold and say", { concurrency: 4 }, () => {
     actor.send({ chunk: { attempt, index: 0, data: chunk } });
   };
 
-  test("unfinished submissions of one stream hold so much together, and no more once their leases end", async () => {
+  test("a stream's unfinished submissions hold limited memory, and none once their leases end", async () => {
     const learner = await newLearner({ streamUploadBytes: 2.5 * 2 ** 20, store: { longestSeconds: 2 } });
     learner.store.addSamples(["a", "b", "c", "d"].map((id) => newSample(id)));
     const actor = await newActor(learner, "actor-0", 4);
@@ -54,7 +54,7 @@ describe("how much an actor may hold and say", { concurrency: 4 }, () => {
     assert.deepEqual([given.attempt?.execution, given.reason], ["b", "busy"]);
   });
 
-  test("so do the submissions of all streams; one that is handed in again later is taken", async () => {
+  test("all streams' submissions hold limited memory, and a refused submission is taken later", async () => {
     const learner = await newLearner({ uploadBytes: 1.5 * 2 ** 20 });
     learner.store.addSamples(["a", "b"].map((id) => newSample(id)));
     const [greedy, honest] = [await newActor(learner, "actor-0"), await newActor(learner, "actor-1")];
@@ -92,7 +92,7 @@ describe("how much an actor may hold and say", { concurrency: 4 }, () => {
     const { learner, actor } = await leased({ messagesPerSecond: 100, floodSeconds: 2 });
     for (let sent = 0; sent < 150; sent++) actor.heartbeat([]);
     await sleep(100);
-    assert.equal(learner.server.actors()[0]?.connected, true, "what is less than the flood is no flood");
+    assert.equal(learner.server.actors()[0]?.connected, true, "fewer messages are no flood");
     for (let sent = 0; sent < 200; sent++) actor.heartbeat([]);
     const { code: ended, details } = await within(actor.status, "the end of the stream");
     assert.equal(ended, code.RESOURCE_EXHAUSTED);
@@ -107,7 +107,7 @@ describe("how much an actor may hold and say", { concurrency: 4 }, () => {
     assert.equal((await within(actor.status, "the end of the stream")).code, code.RESOURCE_EXHAUSTED);
   });
 
-  test("of streams without a Hello one certificate has a few", async () => {
+  test("one certificate may have only a few streams without a Hello", async () => {
     const { address } = await newLearner();
     const streams = Array.from({ length: 5 }, () => new TestActor(address));
     assert.equal((await within(streams[0].status, "the end of the first")).code, code.ABORTED);

@@ -30,7 +30,7 @@ describe("who may call", { concurrency: 6 }, () => {
   }
 });
 
-test("an actor says hello under the name in its certificate alone: another's leases are not touched", async () => {
+test("a Hello with the name of another actor is refused, and that actor keeps its leases", async () => {
   const { learner, actor, lease, store } = await leased();
   actor.beat(() => [lease.attempt]);
   const thief = new TestActor(learner.address, "actor-0", actorTls("actor-1"));
@@ -44,7 +44,7 @@ test("an actor says hello under the name in its certificate alone: another's lea
 });
 
 describe("one execution", { concurrency: 6 }, () => {
-  test("lease, result, acknowledgement", async () => {
+  test("an execution goes from its lease to its result and the acknowledgement", async () => {
     const { actor, lease, store } = await leased();
     assert.match(lease.markerNonce ?? "", /^[0-9a-f]{32}$/);
     assert.equal(Buffer.from(lease.program!).toString(), `print("${lease.markerNonce}:loaded data")\nprint(1)\n`);
@@ -77,7 +77,7 @@ describe("one execution", { concurrency: 6 }, () => {
     assert.deepEqual(store.submission("a"), submission);
   });
 
-  test("what the learner writes shares its commit with the lease of what it queues; its fault is thrown", async (t) => {
+  test("the learner's write and the lease of the sample that it queues share one commit, and its fault is thrown", async (t) => {
     const { store, server, address } = await newLearner();
     const actor = new TestActor(address);
     await actor.hello({ slots: 1 });
@@ -99,7 +99,7 @@ describe("one execution", { concurrency: 6 }, () => {
     );
   });
 
-  test("a submission of many chunks, two at the same time", async () => {
+  test("two submissions of many chunks can arrive at the same time", async () => {
     const { store, server, address } = await newLearner();
     store.addSamples([newSample("a"), newSample("b")]);
     const actor = new TestActor(address);
@@ -115,7 +115,7 @@ describe("one execution", { concurrency: 6 }, () => {
     assert.deepEqual(store.submission("b"), texts[1]);
   });
 
-  test("a repeat is acknowledged and dropped", async () => {
+  test("a repeated result is acknowledged and dropped", async () => {
     const { actor, lease, store } = await leased();
     actor.handIn(lease.attempt, { header: { detail: "first" } });
     assert.equal((await actor.next("ack")).reason, "accepted");
@@ -126,7 +126,7 @@ describe("one execution", { concurrency: 6 }, () => {
     assert.equal(store.submission("a"), undefined);
   });
 
-  test("what the actor lost through no fault of the program is tried again, with a new nonce", async () => {
+  test("an attempt that is lost without the program's fault is repeated with a new nonce", async () => {
     const { actor, lease, store } = await leased();
     actor.handIn(lease.attempt, { header: { outcome: messages.Outcome.LOST, detail: "sandbox is gone" } });
     assert.equal((await actor.next("ack")).reason, "accepted");
@@ -137,7 +137,7 @@ describe("one execution", { concurrency: 6 }, () => {
     assert.equal(store.counts().retried, 1);
   });
 
-  test("somebody else's attempt is refused", async () => {
+  test("a result for another actor's attempt is refused", async () => {
     const { learner, lease, store } = await leased();
     const other = await newActor(learner, "actor-1");
     other.handIn(lease.attempt);
@@ -146,8 +146,8 @@ describe("one execution", { concurrency: 6 }, () => {
   });
 });
 
-describe("who gets what", { concurrency: 6 }, () => {
-  test("as many leases as slots are free, the oldest first, however much an actor asks for", async () => {
+describe("the dealing of leases", { concurrency: 6 }, () => {
+  test("an actor gets as many leases as it has free slots, the oldest first", async () => {
     const learner = await newLearner();
     const actor = new TestActor(learner.address);
     await actor.hello({ slots: 2 });
@@ -167,7 +167,7 @@ describe("who gets what", { concurrency: 6 }, () => {
     assert.equal(learner.store.counts().queued, 1);
   });
 
-  test("a slot is free again when its result is accepted, although the actor said so before", async () => {
+  test("a slot is free once its result is accepted, although the actor offers it earlier", async () => {
     const { actor, lease, store } = await leased({ tickSeconds: 3600 });
     store.addSamples([newSample("b")]);
     actor.handIn(lease.attempt, { submission: randomBytes(2 ** 20) });
@@ -193,7 +193,7 @@ describe("who gets what", { concurrency: 6 }, () => {
     assert.equal((await actor.next("ack")).reason, "revoked");
   });
 
-  test("drain: no new leases, what runs is handed in, later actors are told too", async () => {
+  test("draining actors get no leases and hand in their programs; later actors get Drain as well", async () => {
     const { actor, lease, learner, store } = await leased();
     learner.server.drain("the run is suspended");
     assert.equal((await actor.next("drain")).reason, "the run is suspended");
@@ -226,7 +226,7 @@ describe("a sandbox that breaks under a program", { concurrency: 6 }, () => {
   });
   const gone = { header: { outcome: messages.Outcome.LOST, detail: "no slot was free" } };
 
-  test("three times: the program is the cause, and it has failed", async () => {
+  test("a program that breaks its sandbox three times in a row has failed", async () => {
     const { actor, lease, store } = await leased();
     for (let { attempt } = lease; ; { attempt } = await actor.nextLease()) {
       actor.handIn(attempt, broke("its process ended"));
@@ -240,7 +240,7 @@ describe("a sandbox that breaks under a program", { concurrency: 6 }, () => {
     assert.match(sample.result!.detail, /the sandbox broke under the program, 3 times in a row: its process ended/);
   });
 
-  test("twice, and once for another reason: lost, as infrastructure is", async () => {
+  test("an execution that loses two sandboxes and once a slot is lost", async () => {
     const { actor, lease, store } = await leased();
     for (let { attempt } = lease; ; { attempt } = await actor.nextLease()) {
       actor.handIn(attempt, attempt.number === 2 ? gone : broke("its process ended"));
@@ -253,7 +253,7 @@ describe("a sandbox that breaks under a program", { concurrency: 6 }, () => {
   });
 });
 
-test("a port that is taken is named", async () => {
+test("the error of a port in use names the address", async () => {
   const { address } = await newLearner();
   await assert.rejects(startLearner({ address }), {
     name: "ServerError",

@@ -39,7 +39,7 @@ function watch(address: string, channel = clientCredentials(tls.controller)) {
   return { received, ended, until, stream };
 }
 
-test("a watcher gets the current status at once, then its changes, executions and actors included", async () => {
+test("a watcher gets the current status at once and then its changes, with executions and actors", async () => {
   const { address, status, store } = await newLearner();
   status.update({ phase: Phase.GENERATING, iteration: 1, iterations: 3, phaseTotal: 8, lineage: "1" });
   const { until, received } = watch(address);
@@ -74,7 +74,7 @@ test("a watcher gets the current status at once, then its changes, executions an
   assert.ok(received.length < 30);
 });
 
-test("a final status reaches every watcher and ends the stream; later watchers get it and the end", async () => {
+test("a final status reaches every watcher, also later ones, and ends the stream", async () => {
   const { address, status } = await newLearner();
   const watchers = [watch(address), watch(address)];
   await Promise.all(watchers.map(({ until }) => until(() => true)));
@@ -92,7 +92,7 @@ const refused: [string, Parameters<typeof watch>[1], number][] = [
   ["no certificate", credentials.createSsl(), code.UNAVAILABLE],
 ];
 for (const [name, channel, expected] of refused) {
-  test(`refused: ${name}`, async () => {
+  test(`a watcher is refused: ${name}`, async () => {
     const { address } = await newLearner();
     const { ended, received } = watch(address, channel);
     assert.equal((await within(ended, "the refusal")).code, expected);
@@ -100,7 +100,7 @@ for (const [name, channel, expected] of refused) {
   });
 }
 
-test("many changes become few messages, the newest last", async () => {
+test("many changes become few messages, and the newest comes last", async () => {
   const board = new StatusBoard({ intervalSeconds: 0.05, countsSeconds: 0.05 });
   const seen: StatusMessage[] = [];
   const started = performance.now();
@@ -120,7 +120,7 @@ test("many changes become few messages, the newest last", async () => {
   assert.equal(seen.length, before);
 });
 
-test("counts are told seldom, a phase or a finished iteration soon, and a watcher may ask for more", async () => {
+test("watchers get counts seldom, a phase or a finished iteration soon, and more on request", async () => {
   const board = new StatusBoard({ intervalSeconds: 0.02, countsSeconds: 60 });
   const [seldom, often]: StatusMessage[][] = [[], []];
   const stops = [board.watch((status) => seldom!.push(status)), board.watch((status) => often!.push(status), 0.02)];
@@ -145,7 +145,7 @@ test("counts are told seldom, a phase or a finished iteration soon, and a watche
   for (const stop of stops) stop();
 });
 
-test("a new phase begins without the last one's progress and message, its seconds at 0", () => {
+test("a new phase has no progress, no message and 0 seconds", () => {
   let seconds = 10;
   const board = new StatusBoard({ now: () => seconds * 1000 });
   board.update({ phase: Phase.EXECUTING, phaseDone: 3, phaseTotal: 4, message: "no actor", iteration: 2 });
@@ -164,7 +164,7 @@ test("a new phase begins without the last one's progress and message, its second
   });
 });
 
-test("an end is told at once, however soon after another status", () => {
+test("a final status is sent at once, even right after another status", () => {
   for (const phase of [Phase.SUCCEEDED, Phase.FAILED_RUN, Phase.STOPPED]) {
     const board = new StatusBoard({ intervalSeconds: 60, countsSeconds: 60 });
     const seen: StatusMessage[] = [];
@@ -177,7 +177,7 @@ test("an end is told at once, however soon after another status", () => {
   }
 });
 
-test("progress is a new phase, a finished part of it or a finished iteration; what says the same again is none", () => {
+test("a new phase, a finished part or a finished iteration is progress; a repeated status is not", () => {
   let seconds = 0;
   const board = new StatusBoard({ now: () => seconds * 1000 });
   const after = (change: StatusMessage) => {
@@ -193,7 +193,7 @@ test("progress is a new phase, a finished part of it or a finished iteration; wh
   assert.equal(after({ iteration: 2 }), 0);
 });
 
-test("a watcher that does not read gets the newest status when it does, not all of them", async () => {
+test("a watcher that reads late gets the newest status and not all of them", async () => {
   const { address, status } = await newLearner();
   const { stream, received, until } = watch(address);
   await until(() => true);

@@ -8,7 +8,7 @@ import { leased, newActor, newLearner, plain, until } from "./learners.fixture.t
 import { LIMITS, startLearner, TestActor, within } from "./server.fixture.ts";
 
 describe("streams that break", { concurrency: 6 }, () => {
-  test("the actor keeps what it runs and hands it in on the next stream", async () => {
+  test("the actor keeps its running programs and hands them in on the next stream", async () => {
     const { actor, lease, store, learner } = await leased();
     actor.vanish();
     await until(() => !learner.server.actors()[0].connected, "the actor is seen as gone");
@@ -30,7 +30,7 @@ describe("streams that break", { concurrency: 6 }, () => {
     assert.equal(store.counts().retried, 1);
   });
 
-  test("a lease without heartbeats goes to somebody else; its late result is refused, its late actor told", async () => {
+  test("a lease without heartbeats goes to another actor; the late actor's result is refused", async () => {
     const { actor, lease, store, learner } = await leased({ store: { leaseSeconds: 1 } });
     const other = (await newActor(learner, "actor-1")).beat();
     actor.vanish();
@@ -46,7 +46,7 @@ describe("streams that break", { concurrency: 6 }, () => {
     assert.equal(store.samples(["a"])[0].result?.detail, "second");
   });
 
-  test("heartbeats keep a lease longer than leaseSeconds; those of what does not count are answered by revoke", async () => {
+  test("heartbeats keep a lease longer than leaseSeconds; heartbeats for unknown attempts are revoked", async () => {
     const { actor, lease, store } = await leased({ store: { leaseSeconds: 1 } });
     actor.beat(() => [lease.attempt]);
     await sleep(1800);
@@ -57,7 +57,7 @@ describe("streams that break", { concurrency: 6 }, () => {
     assert.ok(!actor.has("revoke"));
   });
 
-  test("an actor cannot sit on a lease by heartbeats: past its end it is lost, and the actor told", async () => {
+  test("heartbeats cannot keep a lease past its end: it is lost, and the actor gets Revoke", async () => {
     const { actor, lease, store } = await leased({ store: { leaseSeconds: 1, longestSeconds: 1.5 } });
     actor.beat(() => [lease.attempt]);
     const { attempt, reason } = await actor.next("revoke");
@@ -66,7 +66,7 @@ describe("streams that break", { concurrency: 6 }, () => {
     assert.equal(store.counts().running, 0);
   });
 
-  test("durations, CPU times and markers are cut to what can have been since the lease", async () => {
+  test("durations, CPU times and markers are cut to the time since the lease", async () => {
     const { actor, lease, store } = await leased({ limitsOf: () => ({ ...LIMITS, processes: 2 }) });
     const markers = [{ name: "loaded data", atSeconds: 1e6 }];
     actor.handIn(lease.attempt, { header: { durationSeconds: 1.7e9, cpuSeconds: 1e10, markers } });
@@ -77,7 +77,7 @@ describe("streams that break", { concurrency: 6 }, () => {
     assert.equal(seen[0].atSeconds, durationSeconds);
   });
 
-  test("an actor that is connected and silent is let go", async () => {
+  test("a silent actor's stream ends", async () => {
     const { actor } = await leased({ store: { leaseSeconds: 0.3 } });
     assert.equal((await within(actor.status, "the end of the stream")).code, code.DEADLINE_EXCEEDED);
   });
@@ -92,7 +92,7 @@ describe("streams that break", { concurrency: 6 }, () => {
     assert.equal(learner.server.actors().length, 1);
   });
 
-  test("the learner restarts on the same port: what runs is handed in, what was acknowledged or revoked is known", async () => {
+  test("a learner that restarts takes running programs and knows acknowledged and revoked attempts", async () => {
     const learner = await startLearner();
     const { store } = learner;
     store.addSamples([newSample("a"), newSample("b"), newSample("c", { purpose: "evaluation" })]);
@@ -126,7 +126,7 @@ describe("streams that break", { concurrency: 6 }, () => {
     );
   });
 
-  test("after a restart, what nobody shows within the grace period is queued again", async () => {
+  test("attempts that no actor names within the grace period after a restart are queued again", async () => {
     const { learner, actor } = await leased();
     await learner.stop();
     actor.end();

@@ -23,7 +23,7 @@ const termination = (change: Partial<Termination> = {}): Termination => ({
   ...change,
 });
 
-test("either comes first; each explains the other once", () => {
+test("a loss and a termination explain each other once, in either order", () => {
   const lossFirst = new Terminations();
   assert.equal(lossFirst.lost(loss()), undefined);
   assert.deepEqual(lossFirst.reported(termination()), loss());
@@ -45,7 +45,7 @@ const strangers: [string, Partial<LostAttempt>, Partial<Termination>][] = [
   ["a termination long after", {}, { finishedAtMs: T0 + 200 * SECOND }],
 ];
 for (const [name, changedLoss, changedTermination] of strangers) {
-  test(`no match: ${name}`, () => {
+  test(`a loss and a termination do not match: ${name}`, () => {
     const first = new Terminations();
     first.lost(loss(changedLoss));
     assert.equal(first.reported(termination(changedTermination)), undefined);
@@ -55,13 +55,13 @@ for (const [name, changedLoss, changedTermination] of strangers) {
   });
 }
 
-test("a node's clock may be some seconds off, and Kubernetes cuts to whole seconds", () => {
+test("a loss and a termination match if the node's clock is some seconds off", () => {
   const terminations = new Terminations();
   terminations.lost(loss({ leasedAtMs: T0 + 9.9 * SECOND, lostAtMs: T0 + 10 * SECOND }));
   assert.ok(terminations.reported(termination({ finishedAtMs: T0 + 5 * SECOND })));
 });
 
-test("of several losses of one slot, the closest in time", () => {
+test("a termination explains the closest of several losses of its slot", () => {
   const terminations = new Terminations();
   const attempts = [10, 40, 70].map((second) =>
     loss({

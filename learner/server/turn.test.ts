@@ -37,7 +37,7 @@ function setUp({ deal = () => {} } = {}) {
   return { turn, write, happened, store };
 }
 
-test("what comes in one turn of the event loop is one commit, with the leases that follow from it", async () => {
+test("the results of one turn of the event loop and the leases that follow share one commit", async () => {
   const { turn, write, happened } = setUp();
   write("a");
   turn.deal();
@@ -50,7 +50,7 @@ test("what comes in one turn of the event loop is one commit, with the leases th
   assert.deepEqual(happened.slice(5), ["begin", "c", "deal", "commit"]);
 });
 
-test("dealing alone begins no transaction of its own", async () => {
+test("dealing without results begins no transaction", async () => {
   const { turn, happened } = setUp();
   turn.deal();
   turn.deal();
@@ -58,7 +58,7 @@ test("dealing alone begins no transaction of its own", async () => {
   assert.deepEqual(happened, ["deal"]);
 });
 
-test("a piece that throws is told of it, the others are not; of a commit that fails all are", async () => {
+test("a write that throws gets its own error; all writes get the error of a failed commit", async () => {
   const { write, happened, store } = setUp();
   const broken = () => {
     throw new Error("a bad result");
@@ -73,7 +73,7 @@ test("a piece that throws is told of it, the others are not; of a commit that fa
   assert.deepEqual(happened.slice(5), ["begin", "c", "deal", "c failed: disk full", "failed: disk full"]);
 });
 
-test("a fault in dealing without results is told, and the next turn deals again", async () => {
+test("a fault in dealing is reported, and the next turn deals again", async () => {
   let faults = 1;
   const { turn, happened } = setUp({
     deal: () => {
@@ -87,7 +87,7 @@ test("a fault in dealing without results is told, and the next turn deals again"
   assert.deepEqual(happened, ["deal", "failed: locked", "deal"]);
 });
 
-test("closing writes what has come, and deals no more", async () => {
+test("closing writes the pending results and deals no more leases", async () => {
   const { turn, write, happened } = setUp();
   write("a");
   turn.close();

@@ -8,14 +8,14 @@ import { leased, newLearner, until } from "./learners.fixture.ts";
 import { TestActor, within } from "./server.fixture.ts";
 
 describe("waiting", { concurrency: 6 }, () => {
-  test("resolves at the number asked for", async () => {
+  test("resolves at the requested number", async () => {
     const { actor, lease, server } = await leased();
     const wait = server.waitForFinished(1);
     actor.handIn(lease.attempt);
     assert.equal(await within(wait, "the wait"), 1);
   });
 
-  test("resolves with fewer when nothing is left that could finish", async () => {
+  test("resolves with fewer when no execution is left that could finish", async () => {
     const { actor, lease, server, store } = await leased({ store: { maxAttempts: 1 } });
     store.addSamples([newSample("n", { state: "notExecuted" })]);
     const wait = server.waitForFinished(2);
@@ -23,7 +23,7 @@ describe("waiting", { concurrency: 6 }, () => {
     assert.equal(await within(wait, "the wait"), 1);
   });
 
-  test("gives up where nobody else brings actors and names what blocks, in the status and in the error", async () => {
+  test("gives up if no other process brings actors, and names the blocker in the status and the error", async () => {
     const { server, store, status } = await newLearner();
     store.addSamples([newSample("a")]);
     const heard: string[] = [];
@@ -41,7 +41,7 @@ describe("waiting", { concurrency: 6 }, () => {
     assert.match(heard[0], /^NoActors: no actor is connected/);
   });
 
-  test("waits for actors for as long as it takes, and says since when none is there", async () => {
+  test("waits for actors without end and says since when there is none", async () => {
     const before = Date.now();
     const { learner, actor, lease, server, status } = await leased();
     const wait = server.waitForFinished(1, { stallSeconds: 0.05, reportSeconds: 0.05 });
@@ -60,7 +60,7 @@ describe("waiting", { concurrency: 6 }, () => {
     assert.deepEqual([status.current.blocked, status.current.blockedSinceUnixMs], ["", 0]);
   });
 
-  test("gives up when leases are over and nobody ends them", async () => {
+  test("gives up if leases have ended without a result", async () => {
     const { server } = await leased({ store: { leaseSeconds: 0.2 }, tickSeconds: 3600 });
     const wait = server.waitForFinished(1, { stallSeconds: 0.2 });
     await assert.rejects(within(wait, "the end of the wait"), {
@@ -69,7 +69,7 @@ describe("waiting", { concurrency: 6 }, () => {
     });
   });
 
-  test("ends when something else does, with its error if it has one, and takes it for no trouble meanwhile", async () => {
+  test("ends with the end or the error of the other work, which is no reason for a warning", async () => {
     const { server } = await newLearner();
     const heard: string[] = [];
     const onBlocked = ({ reason }: { reason: string }) => heard.push(reason);
@@ -80,7 +80,7 @@ describe("waiting", { concurrency: 6 }, () => {
     await assert.rejects(server.waitForChange({ other: failing }), /a worker has ended/);
   });
 
-  test("a change is a lease, too", async () => {
+  test("resolves at a lease, which is a change", async () => {
     const { server, store } = await newLearner();
     store.addSamples([newSample("a")]);
     const wait = server.waitForChange();

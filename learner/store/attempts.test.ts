@@ -1,4 +1,4 @@
-/** Tests leases and attempts: who may hand in a result, what a loss leads to, what is revoked. */
+/** Tests leases and attempts: who may hand in a result, the effects of a loss, and revocation. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newResult, newSample } from "./store.fixture.ts";
@@ -135,7 +135,7 @@ test("heartbeats extend only the leases that they name", async () => {
   const [a, b] = [taken(store), taken(store)];
   clock.seconds += 8;
   assert.deepEqual(store.leases.extend("actor-0", [a]), []);
-  // Somebody else cannot.
+  // Another actor cannot.
   assert.deepEqual(store.leases.extend("actor-1", [b]).length, 1);
   clock.seconds += 8;
   assert.equal(store.leases.expire(), 1);
@@ -189,7 +189,7 @@ test("heartbeats cannot extend a lease past longestSeconds; then the attempt is 
   assert.equal(store.leases.accept("actor-0", first, newResult()), "accepted");
 });
 
-test("after a learner's absence longer than the leases, attempts have the grace period", async () => {
+test("attempts have the grace period after a learner's absence that was longer than the leases", async () => {
   const { store, clock, path } = await newStore({ longestSeconds: 25 });
   store.addSamples([newSample("a")]);
   const a = taken(store);

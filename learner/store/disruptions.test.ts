@@ -26,7 +26,7 @@ const take = (store: Store, actor = "actor-0") => {
 const stateOf = (store: Store) => store.samples(["a"])[0]!.state;
 
 describe("disrupted attempts", () => {
-  test("do not count towards maxAttempts, lost ones do", async () => {
+  test("do not count towards maxAttempts, as lost attempts do", async () => {
     const { store } = await newStore({ maxAttempts: 2 });
     const disrupt = () => store.leases.fail("actor-0", take(store), "evicted", { disrupted: true });
     for (let times = 0; times < 20; times++) disrupt();
@@ -39,7 +39,7 @@ describe("disrupted attempts", () => {
     assert.equal(store.counts().lost, 1);
   });
 
-  test("end at maxDisruptions: a program that ends its node is not run for ever", async () => {
+  test("end at maxDisruptions, so a program that ends its node does not run for ever", async () => {
     const { store } = await newStore({ maxDisruptions: 3 });
     for (let times = 0; times < 3; times++) {
       assert.equal(stateOf(store), "queued");
@@ -59,17 +59,17 @@ describe("disrupted attempts", () => {
     ["it comes back without the attempt", (store) => void store.leases.reconcile("actor-0", [])],
   ];
   for (const [name, lose] of WITHOUT_A_WORD) {
-    test(`an actor that was taken away before ${name} costs no attempt`, async () => {
+    test(`are the attempts of an actor that was taken away before ${name}`, async () => {
       const { store, clock } = await newStore({ maxAttempts: 1 });
       take(store);
       store.leases.disrupted("actor-0");
-      assert.equal(stateOf(store), "leased", "what it hands in still counts");
+      assert.equal(stateOf(store), "leased", "its result still counts");
       lose(store, clock);
       assert.equal(stateOf(store), "queued");
       assert.equal(store.leases.disruptions(), 1);
     });
 
-    test(`that an actor was taken away may be known only after ${name}`, async () => {
+    test(`are found also if the actor's end is known only after ${name}`, async () => {
       const { store, clock } = await newStore({ maxAttempts: 1 });
       let queued = 0;
       take(store);
@@ -84,14 +84,14 @@ describe("disrupted attempts", () => {
     });
   }
 
-  test("what the actor lost for another reason counts, though it was taken away later", async () => {
+  test("do not include attempts that were lost for another reason before the actor was taken away", async () => {
     const { store } = await newStore({ maxAttempts: 1 });
     store.leases.fail("actor-0", take(store), "its sandbox ended", { sandboxBroke: true });
     store.leases.disrupted("actor-0");
     assert.equal(stateOf(store), "lost");
   });
 
-  test("a suspension gives back what runs, and a result that comes in time still counts", async () => {
+  test("include all running attempts of a suspended run, whose results still count if they come in time", async () => {
     const { store } = await newStore({ maxAttempts: 1 });
     const first = take(store);
     const revoked: string[] = [];
@@ -103,7 +103,7 @@ describe("disrupted attempts", () => {
     assert.equal(stateOf(store), "finished");
   });
 
-  test("an attempt that goes on after all is no disrupted one", async () => {
+  test("do not include an attempt whose actor goes on after all", async () => {
     const { store } = await newStore();
     const lease = take(store);
     store.leases.disruptAll("the run is suspended");

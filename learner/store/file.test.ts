@@ -80,14 +80,14 @@ const damage: [string, string, (path: string) => void][] = [
   ],
 ];
 for (const [name, code, make] of damage) {
-  test(`a file is refused by name: it ${name}`, () => {
+  test(`a file that ${name} is refused by name`, () => {
     const path = newPath();
     make(path);
     assert.throws(() => openStore(path), fails(code, new RegExp(path)));
   });
 }
 
-test("errors name a missing folder and a lock that stays", async () => {
+test("the store's errors name a missing folder and a lasting lock", async () => {
   assert.throws(() => openStore(join(folder, "no", "store.sqlite")), fails("open", /folder must exist/));
   const { store, path } = await newStore({ busySeconds: 0.05 });
   const other = new DatabaseSync(path);
@@ -98,7 +98,9 @@ test("errors name a missing folder and a lock that stays", async () => {
 });
 
 const mayMount = process.getuid?.() === 0;
-test("a disk that is too full to open the store is named", { skip: !mayMount && "needs root" }, (context) => {
+test("the error of a disk that is too full to open the store names the disk", {
+  skip: !mayMount && "needs root",
+}, (context) => {
   const disk = join(folder, "disk");
   mkdirSync(disk);
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", disk]);
@@ -111,7 +113,7 @@ test("a disk that is too full to open the store is named", { skip: !mayMount && 
   openStore(path).close();
 });
 
-test("a full disk is named and loses nothing; writes succeed again when there is space", async () => {
+test("a full disk gives a clear error and loses nothing, and writes succeed again once there is space", async () => {
   const { store, path } = await newStore();
   store.addSamples([newSample("a")]);
   store.close();

@@ -1,4 +1,4 @@
-/** Tests iterations, checkpoints and what a restart takes back. */
+/** Tests iterations, checkpoints and restarts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newSample } from "./store.fixture.ts";
@@ -183,7 +183,7 @@ test("a checkpoint deletes submissions of evaluations during earlier iterations,
   ] as const) {
     store.commitIteration({ iteration, sampleIds: [], metrics: {} });
     store.commitCheckpoint({ iteration, digest: "d", path: `c${iteration}` });
-    assert.deepEqual(kept(), ids, "the best one stays, and what may still be evaluated");
+    assert.deepEqual(kept(), ids, "the best submission and those of running evaluations stay");
   }
 });
 

@@ -50,16 +50,16 @@ class World {
     const counts = store.counts();
     const { queued, running, completed, lost, discarded } = counts;
     assert.equal(queued + running + completed + lost + discarded, this.added, "no execution vanishes");
-    assert.equal(completed, this.accepted.size, "what was accepted stays, and nothing else is finished");
-    assert.equal(store.leases.running().length, running, "what is leased has a deadline");
+    assert.equal(completed, this.accepted.size, "exactly the accepted executions are finished");
+    assert.equal(store.leases.running().length, running, "every lease has a deadline");
     assert.equal(
       counts.consumed,
       new Set(this.chain.flat()).size,
-      "what the weights consumed is what their chain trained on",
+      "the weights consumed the samples that their chain trained on",
     );
     assert.equal(counts.consumed, this.chain.flat().length, "no sample is in two batches");
     const free = store.nextBatch(1000);
-    assert.equal(free.length + counts.consumed, completed, "what was not consumed can be trained on");
+    assert.equal(free.length + counts.consumed, completed, "samples that were not consumed can be trained on");
     for (const sample of free)
       assert.equal(sample.result?.detail, this.accepted.get(sample.id), "the first result stands");
     assert.deepEqual(
@@ -92,7 +92,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       const lease = world.store.leases.takeAll([name])[0];
       assert.equal(lease !== undefined, before > 0);
       if (lease === undefined) return;
-      assert.ok(!world.accepted.has(lease.execution), "what was accepted is never run again");
+      assert.ok(!world.accepted.has(lease.execution), "an accepted execution is never leased again");
       assert.ok(!world.nonces.has(lease.nonce));
       assert.ok(Number(lease.fence) > world.fence);
       assert.ok(lease.number <= LEASE.maxAttempts + world.store.leases.disruptions(), "only disruptions are free");
@@ -120,7 +120,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 3,
-    // A heartbeat with any of the attempts that the actor ever had, those whose lease expired included.
+    // A heartbeat with any attempts that the actor ever had, also with expired leases.
     arbitrary: fc.tuple(actor, fc.nat({ max: 2 ** 16 })).map(([name, bits]) => (world: World) => {
       const mine = world.leased.filter((attempt, index) => attempt.actor === name && (bits >> (index % 16)) & 1);
       const counts = mine.map((attempt) => world.store.leases.attempts.judge(name, attempt) === "accepted");
@@ -172,7 +172,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 2,
-    // It becomes known what a lost attempt died of, whatever has become of its execution meanwhile.
+    // The cause of a lost attempt becomes known, in any state of its execution.
     arbitrary: fc.tuple(pick, fc.boolean(), actor).map(([index, honest, other]) => (world: World) => {
       if (world.leased.length === 0) return;
       const attempt = world.leased[index % world.leased.length];
@@ -221,7 +221,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-test("the promises hold in every history", async () => {
+test("the store keeps its promises in every history", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
       const world = new World();

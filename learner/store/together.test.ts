@@ -18,7 +18,7 @@ async function filled(name: string, count: number) {
 }
 
 describe("leases for many actors", () => {
-  test("the oldest for the first, as many as are queued", async () => {
+  test("are dealt in order, the oldest first, until the queue is empty", async () => {
     const store = await filled("many", 3);
     const leased = store.leases.takeAll(["a", "b", "a", "c"]);
     assert.deepEqual(
@@ -35,7 +35,7 @@ describe("leases for many actors", () => {
     store.close();
   });
 
-  test("an actor's count follows results, losses and returns", async () => {
+  test("are counted for each actor through results, losses and returns", async () => {
     const store = await filled("count", 3);
     const [first, second] = store.leases.takeAll(["a", "a", "b"]);
     store.leases.accept("a", first!, newResult({}));
@@ -49,8 +49,8 @@ describe("leases for many actors", () => {
   });
 });
 
-describe("together", () => {
-  test("one that throws leaves nothing, the others are committed; events come when they are on disk", async () => {
+describe("several writes in one transaction", () => {
+  test("a write that throws changes nothing, the others are committed, and events follow the commit", async () => {
     const store = await filled("together", 3);
     const [a, b] = store.leases.takeAll(["x", "x"]);
     const seen: string[] = [];
@@ -72,7 +72,11 @@ describe("together", () => {
       [undefined, "after it was written", undefined],
     );
     assert.deepEqual(seen, [`${a!.execution} finished`]);
-    assert.deepEqual(store.leases.running("x").map(keyOnly), [keyOnly(b!)], "what was undone on disk runs on");
+    assert.deepEqual(
+      store.leases.running("x").map(keyOnly),
+      [keyOnly(b!)],
+      "the attempt of the undone write still runs",
+    );
     assert.equal(store.leases.accept("x", b!, newResult({})), "accepted");
     assert.equal(store.leases.runningOf("x"), 0);
     assert.deepEqual(
@@ -82,7 +86,7 @@ describe("together", () => {
     store.close();
   });
 
-  test("what a transaction that fails has changed in memory is undone, the newest first", () => {
+  test("a failed transaction undoes its changes in memory, the newest first", () => {
     const database = new Database(join(folder, "rollback.sqlite"));
     const undone: string[] = [];
     const change = (name: string) => database.onRollback(() => void undone.push(name));
@@ -101,7 +105,7 @@ describe("together", () => {
     database.close();
   });
 
-  test("a listener that throws is told to the caller when all others have heard", async () => {
+  test("the error of a listener is thrown to the caller after all other events", async () => {
     const store = await filled("listeners", 2);
     const [a, b] = store.leases.takeAll(["x", "x"]);
     const heard: string[] = [];

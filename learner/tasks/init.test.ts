@@ -25,7 +25,7 @@ const make = (name: string, change: Partial<InitOptions> = {}) => {
   return { directory, said, read };
 };
 
-test("a table becomes a task: every labelled row once, labels of the test set in the answers alone", () => {
+test("a table becomes a task that has each labelled row once and the test set's labels in the answers alone", () => {
   const { directory, said, read } = make("Houses 2");
   const [train, held] = [read("prepared/public/train.csv"), read("prepared/public/test.csv")];
   assert.deepEqual([train.shift(), held.shift()], ["id,size,price,colour,sold", "id,size,colour,sold"]);
@@ -43,7 +43,7 @@ test("a table becomes a task: every labelled row once, labels of the test set in
     said,
     /30 to train on, 10 to test on \(seed 0\).*1 rows without a price were left out.*the column id was added/s,
   );
-  assert.equal(statSync(join(directory, "prepared/private")).mode & 0o077, 0, "nobody else reads the answers");
+  assert.equal(statSync(join(directory, "prepared/private")).mode & 0o077, 0, "no other user reads the answers");
 
   const task = openTask(directory);
   assert.deepEqual([task.name, task.grader.metric, task.grader.targetColumns], ["houses-2", "RMSE", ["price"]]);
@@ -53,13 +53,13 @@ test("a table becomes a task: every labelled row once, labels of the test set in
   assert.match(task.description, /Predict `price`.*RMSE; lower is better.*- `colour`/s);
 });
 
-test("the same seed gives the same split, another one another", () => {
+test("the same seed gives the same split, and another seed another split", () => {
   const test1 = make("seed-0").read("prepared/public/test.csv");
   assert.deepEqual(make("seed-0-again").read("prepared/public/test.csv"), test1);
   assert.notDeepEqual(make("seed-1", { seed: 1 }).read("prepared/public/test.csv"), test1);
 });
 
-test("probabilities: a column for each class, or one of a label that is 0 or 1", () => {
+test("a task of probabilities has a column for each class, or one column for a label of 0 and 1", () => {
   const classes = make("classes", { target: "colour", metric: "LogLoss" });
   assert.deepEqual(openTask(classes.directory).grader.targetColumns, ["blue", "green", "red"]);
   for (const line of classes.read("prepared/private/answers.csv").slice(1)) assert.match(line, /,(1,0,0|0,1,0|0,0,1)$/);
@@ -70,7 +70,7 @@ test("probabilities: a column for each class, or one of a label that is 0 or 1",
   ]);
 });
 
-test("labels: the sample submission has the most frequent one, and a column of the table can be the id", () => {
+test("a task of labels has the most frequent label in its sample submission and may take a column as id", () => {
   const { read, directory } = make("labels", { target: "colour", metric: "Accuracy", id: "size" });
   assert.equal(openTask(directory).grader.idColumn, "size");
   for (const line of read("prepared/public/sample_submission.csv").slice(1))
@@ -95,7 +95,7 @@ const refusals: [name: string, change: Partial<InitOptions>, message: RegExp][] 
   ["a name that a task cannot have", { name: "A b" }, /name .*lower-case letters/],
 ];
 for (const [name, change, message] of refusals)
-  test(`refused, and nothing is left: ${name}`, () => {
+  test(`a table is refused without leaving files: ${name}`, () => {
     const directory = join(folder, `refused-${name.replaceAll(" ", "-")}`);
     assert.throws(
       () => initTask(directory, { ...options, ...change }),
@@ -116,6 +116,6 @@ test("a folder that cannot be made is refused with the reason", () => {
   });
 });
 
-test("refused: a folder that is not empty", () => {
+test("a folder that is not empty is refused", () => {
   assert.throws(() => initTask(folder, options), /the folder is not empty; choose another one/);
 });

@@ -28,7 +28,7 @@ const index = join(folder, "index");
 const downloads = join(folder, "downloads");
 const python = "python3";
 
-/** Makes packages like those of an index; the sdist's setup.py would leave a file behind if it ran. */
+/** Makes packages like an index's; the sdist's setup.py would leave a file behind if it ran. */
 const makePackages = `
 import io, sys, tarfile, zipfile
 index, trap = sys.argv[1:]
@@ -111,7 +111,7 @@ test("a wheel becomes a task folder", () => {
   assert.deepEqual(readdirSync(join(folder, "tasks")), ["diamonds"], "nothing is left beside it");
 });
 
-test("a prepared task is left alone, a damaged one is made anew", () => {
+test("a prepared task is kept, and a damaged one is made again", () => {
   const registered = { ...registry, diamonds: { ...registry.diamonds!, sha256: {} as Record<string, string> } };
   const directory = prepare("diamonds", { out: join(folder, "again") }).directory;
   for (const path of ["public/train.csv", "private/answers.csv"])
@@ -129,7 +129,7 @@ test("a prepared task is left alone, a damaged one is made anew", () => {
   assert.equal(again(), false);
 });
 
-test("an sdist is fetched and read, and nothing of it is executed", () => {
+test("an sdist is fetched and read, and no part of it is executed", () => {
   const { directory } = prepare("movie");
   const answers = readFileSync(join(directory, "prepared/private/answers.csv"), "utf8");
   assert.equal(existsSync(trap), false);
@@ -141,7 +141,7 @@ test("an sdist is fetched and read, and nothing of it is executed", () => {
   );
 });
 
-test("what goes wrong is one line with a code, and nothing is half written", async (t) => {
+test("a failed preparation gives one line with a code and leaves no files", async (t) => {
   const cases: [string, string, RegExp, Partial<PrepareOptions>, (entry: RegistryEntry) => void][] = [
     ["unknown task", "input", /no bundled task "gold"; there are diamonds, movie/, { task: "gold" }, () => {}],
     ["object property as task", "input", /no bundled task "toString"/, { task: "toString" }, () => {}],
@@ -202,7 +202,7 @@ test("what goes wrong is one line with a code, and nothing is half written", asy
     });
 });
 
-test("the permutation is numpy's", () => {
+test("the permutation equals numpy's", () => {
   // np.random.RandomState(0).permutation(20) and, of 3000, the first five and the sum of i * p[i].
   const code =
     "import json,prepare as p; q=p.permutation(3000); print(json.dumps([p.permutation(20), q[:5], sum(i*x for i,x in enumerate(q))]))";
@@ -232,7 +232,7 @@ test("the bundled tasks are complete", () => {
   }
 });
 
-test("the command", () => {
+test("the command prepares the named tasks", () => {
   const command = fileURLToPath(new URL("prepare.ts", import.meta.url));
   const run = (...options: string[]) => spawnSync(process.execPath, [command, ...options], { encoding: "utf8" });
   const cases: [string[], number, RegExp][] = [

@@ -41,18 +41,18 @@ const tables: [string, string, string, unknown][] = [
   ["another kind", "e.png", "x", undefined],
 ];
 for (const [name, file, text, expected] of tables)
-  test(`profile: ${name}`, () => {
+  test(`a file's profile has types and missing values: ${name}`, () => {
     const found = profileFile(write(file, text));
     if (found && "problem" in found) assert.match(found.problem, /row 2/);
     else assert.deepEqual(found, expected);
   });
 
-test("profile: broken JSON is a problem, not an exception", () => {
+test("broken JSON gives a profile with a problem and no exception", () => {
   const found = profileFile(write("f.json", "[{"));
   assert.ok(found && "problem" in found && /^it is not JSON: /.test(found.problem));
 });
 
-test("profile: of a large table types come from its head, and all records are counted", () => {
+test("a large table's types come from its head, and all of its records are counted", () => {
   const record = `1,"a\n${"b".repeat(1000)}"\n`;
   const rows = Math.ceil(profileBytes / record.length) + 5;
   const path = write("large.csv", `id,text\n${record.repeat(rows)}`);
@@ -64,7 +64,7 @@ test("profile: of a large table types come from its head, and all records are co
   assert.ok(found.profiledRows < rows && found.profiledRows > rows - 10);
 });
 
-test("records: blank lines are none, the last may lack its line break", () => {
+test("blank lines are no records, and the last record may lack its line break", () => {
   assert.equal(countRecords(write("g.csv", '\r\na\r\n\r\n"b\n\nc"\r\n\n"d""e"')), 3);
   assert.equal(countRecords(write("h.csv", "")), 0);
 });

@@ -14,7 +14,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const taskFolder = (name: string, changes?: Record<string, string | undefined>): string =>
   writeTaskFolder(join(folder, name), changes);
 
-test("a task folder", () => {
+test("a task folder gives statement, grader and files", () => {
   const directory = taskFolder("whole");
   const task = openTask(directory);
   assert.equal(task.name, "small");
@@ -27,7 +27,7 @@ test("a task folder", () => {
   assert.deepEqual(task.grade(Buffer.from("id,y\n0,0\n1,0\n")).guards, ["sampleSubmission", "constant"]);
 });
 
-test("the largest submission follows from the task's files, unless the manifest says it", () => {
+test("the largest submission follows from the task's files unless the manifest gives it", () => {
   const MIB = 2 ** 20;
   const cases: [number, number, number][] = [
     [0, 0, MIB],
@@ -43,7 +43,7 @@ test("the largest submission follows from the task's files, unless the manifest 
   assert.equal(openTask(task.directory, { ...task.spec, submissionBytes: 5000 }).submissionBytes, 5000);
 });
 
-test("what the TrainingRun says of the task wins", () => {
+test("the TrainingRun's settings of a task override the folder's", () => {
   const directory = taskFolder("overridden");
   const spec: TaskSpec = { ...openTask(directory).spec, executionTimeoutSeconds: 99 };
   const { grader: _, ...withoutGrader } = spec;
@@ -72,7 +72,7 @@ test("a grader without a rewardRange gets an estimated one, unless the run began
   assert.deepEqual([given.grader, given.rewardRangeFrom], [grader, undefined]);
 });
 
-test("a folder that mlebench prepared: answers in test.csv, the grader from the TrainingRun", () => {
+test("a folder of mlebench has its answers in test.csv and its grader in the TrainingRun", () => {
   const directory = taskFolder("mlebench", {
     "task.yaml": undefined,
     "prepared/private/answers.csv": undefined,
@@ -82,7 +82,7 @@ test("a folder that mlebench prepared: answers in test.csv, the grader from the 
   assert.equal(openTask(directory, spec).grade(Buffer.from("id,y\n0,1\n1,2\n")).score, 0);
 });
 
-test("folders that are refused, in one line", async (t) => {
+test("an invalid folder is refused in one line", async (t) => {
   const yaml = (change: object) => stringify({ name: "small", grader: { ...grader, ...change } });
   const table: [string, Record<string, string | undefined>, string, RegExp][] = [
     [
@@ -116,10 +116,12 @@ test("folders that are refused, in one line", async (t) => {
         },
       );
     });
-  await t.test("no folder", () => assert.throws(() => openTask(join(folder, "none")), /no task folder/));
+  await t.test("a missing folder is refused", () =>
+    assert.throws(() => openTask(join(folder, "none")), /no task folder/),
+  );
 });
 
-test("one of the twelve MLE-bench tasks brings its grader, by its own name or its folder's", () => {
+test("an MLE-bench task has a bundled grader, by its own name or its folder's", () => {
   const id = "random-acts-of-pizza";
   const files = {
     "task.yaml": undefined,

@@ -48,7 +48,7 @@ test("the whole gradient goes to the first operand of maximum or minimum if both
   }
 });
 
-test("several named dims reshape", async () => {
+test("a value with several named dims can be reshaped", async () => {
   const g = new Graph("named");
   const x = g.input("x", "float32", ["b", "t", 4]);
   g.output("y", reshape(reshape(x, ["b*t", 4]), ["b", "t", 2, 2]));
@@ -57,7 +57,7 @@ test("several named dims reshape", async () => {
   await session.release();
 });
 
-test("mistakes are named when the graph is built", () => {
+test("a graph that is built with a mistake names the mistake", () => {
   const g = new Graph("wrong");
   const x = g.input("x", "float32", [2, 3]);
   assert.throws(() => g.input("x", "float32", [1]), /name 'x' is taken/);

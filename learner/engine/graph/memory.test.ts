@@ -14,7 +14,7 @@ function square(g: Graph) {
   return g.input("x", "float32", ["rows", 256]);
 }
 
-test("a value is there until its last reader has run, and is written over by it where the kernel can", () => {
+test("a value lives until its last reader has run, which writes over it where the kernel can", () => {
   const g = new Graph("chain");
   const x = square(g);
   const a = matmul(x, g.input("w", "float32", [256, 256])); // inputs are not counted
@@ -34,7 +34,7 @@ test("a value is there until its last reader has run, and is written over by it 
   assert.equal(peakMemory(k, { rows: 2 }, { outputsHeld: true }).bytes, 4 * KB);
 });
 
-test("views take nothing, outputs stay, and outputs of the caller's memory do not count", () => {
+test("views take no memory, outputs stay, and outputs in the caller's memory do not count", () => {
   const g = new Graph("views");
   const x = transpose(square(g), [1, 0]);
   g.output("a", reshape(x, [16, 16, "rows"]));
@@ -44,7 +44,7 @@ test("views take nothing, outputs stay, and outputs of the caller's memory do no
   assert.throws(() => peakMemory(g, {}), { code: "shape", message: /size of 'rows' in the shape of Transpose_/ });
 });
 
-test("in a GPU's arena a value writes over its input, or takes the place of a dead one of the same shape", () => {
+test("a value in a GPU's arena writes over its input or takes the place of a dead value of the same shape", () => {
   const g = new Graph("chain");
   g.output("c", exp(exp(exp(square(g)))));
   assert.equal(arenaBytes(g, { rows: 2 }), 2 * KB, "an output is made there, and copied out");
@@ -59,12 +59,12 @@ test("in a GPU's arena a value writes over its input, or takes the place of a de
     k.input("w", "float32", ["rows", "more"]),
   );
   k.output("c", transpose(reshape(transpose(z, [1, 0]), [256, "more"]), [1, 0]));
-  // z, and beside it what was transposed for it, whose place the transpose of z has
+  // z, and beside it the transposed input, whose place the transpose of z takes
   assert.equal(arenaBytes(k, { rows: 4, more: 4 }), 8 * KB);
   assert.throws(() => arenaBytes(g, {}), { code: "shape" });
 });
 
-test("dims are bound by feeds; sums and products of them are sizes", () => {
+test("feeds bind the dims, and shapes may have sums and products of dims", () => {
   const g = new Graph("dims");
   const x = g.input("x", "float32", ["rows", "2*half"]);
   const y = g.input("y", "float32", ["more", "2*half"]);
@@ -91,7 +91,7 @@ test("values that the backward pass needs are live at the peak of memory", () =>
   );
 });
 
-test("the order is ONNX Runtime's: of two branches the one that was added last runs first", () => {
+test("nodes are ordered as ONNX Runtime orders them: the branch that was added last runs first", () => {
   const g = new Graph("order");
   const x = square(g);
   const first = transpose(x, [1, 0]);

@@ -58,7 +58,7 @@ test("checkpointing keeps one value a layer", () => {
   assert.ok(recomputed! <= LAYERS + 8, `${recomputed} values with`);
 });
 
-test("ONNX Runtime computes a checkpointed layer again, after the cotangent that it waits for", async () => {
+test("ONNX Runtime computes a checkpointed layer again once the layer's cotangent is there", async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "checkpoint-"));
   const session = await createSession(graphOf(true), { threads: 1, profilePrefix: path.join(folder, "profile") });
   await session.run(FEEDS);

@@ -4,7 +4,7 @@ import { Arena } from "./session-memory.ts";
 
 const MB = 2 ** 20;
 
-test("a region is as large as what was asked for, in steps of 256 bytes, and stays when its piece is free", () => {
+test("a region has the requested size, rounded up to 256 bytes, and stays when its piece is freed", () => {
   const arena = new Arena();
   const first = arena.allocate(1);
   arena.allocate(257);
@@ -16,7 +16,7 @@ test("a region is as large as what was asked for, in steps of 256 bytes, and sta
   assert.equal(arena.bytes, 256 + 512 + 256);
 });
 
-test("the smallest free piece that suffices is taken", () => {
+test("an allocation takes the smallest sufficient free piece", () => {
   const arena = new Arena();
   for (const piece of [300, 100, 200].map((size) => arena.allocate(size * MB))) arena.free(piece);
   arena.allocate(150 * MB); // of the 200
@@ -25,7 +25,7 @@ test("the smallest free piece that suffices is taken", () => {
   assert.equal(arena.bytes, 600 * MB);
 });
 
-test("a piece is divided where it is twice as large, or where 128 MB are left", () => {
+test("an allocation divides a piece that is twice as large or leaves 128 MB", () => {
   for (const [first, second, third, bytes] of [
     [100, 50, 50, 100],
     [100, 60, 30, 130], // 40 would be left: they are not used
@@ -40,7 +40,7 @@ test("a piece is divided where it is twice as large, or where 128 MB are left", 
   }
 });
 
-test("free pieces beside each other are one again, in whatever order they were freed, but never those of two regions", () => {
+test("adjacent free pieces of one region are joined in any order; pieces of two regions are never joined", () => {
   for (const order of [
     [0, 1, 2],
     [2, 1, 0],

@@ -1,4 +1,4 @@
-/** Adapters whose weights cannot be used; those of other kinds are in ../lora.test.ts. */
+/** Tests adapters whose weights cannot be used; ../lora.test.ts has adapters of other kinds. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
@@ -23,7 +23,7 @@ function overwrite(file: string, at: number, bytes: NodeJS.ArrayBufferView): voi
 const place = (file: string, index: number) =>
   readHeader(file).tensors.find(({ name }) => name === NAME)!.offset + 4 * index;
 
-describe("an adapter is refused whose weights", () => {
+describe("an adapter is refused if its weights", () => {
   for (const [what, damage, message] of [
     [
       "hold NaN",

@@ -165,7 +165,7 @@ describe("weights", () => {
     return new Map(parameters(config).map(({ name, shape }) => [name, { shape, data: weights.get(name)! }]));
   };
 
-  it("are the same for the same seed, and of the size and spread that config.json asks for", () => {
+  it("are the same for the same seed and have the sizes and the spread of config.json", () => {
     assert.deepEqual(initialWeights(config, 3), initialWeights(config, 3));
     assert.notDeepEqual(initialWeights(config, 3), initialWeights(config, 4));
     const embedding = initialWeights(config, 3).get("model.embed_tokens.weight")!;
@@ -174,7 +174,7 @@ describe("weights", () => {
     assert.ok(Math.abs(mean) < 0.001 && Math.abs(deviation - 0.02) < 0.001);
   });
 
-  it("come in canonical order, whatever the order of the file, without copies of tied layers", () => {
+  it("are in canonical order, in any order of the file, without copies of tied layers", () => {
     const shuffled = new Map([...tensors()].reverse());
     shuffled.set("lm_head.weight", shuffled.get("model.embed_tokens.weight")!);
     shuffled.set("model.layers.0.self_attn.rotary_emb.inv_freq", { shape: [8], data: new Float32Array(8) });

@@ -48,7 +48,7 @@ describe("a model folder", () => {
     ]);
   });
 
-  it("written from another keeps its files and names the dtype of the weights", () => {
+  it("keeps the files of the folder that it was written from and names the dtype of the weights", () => {
     const source = created();
     put(source, "config.json", { ...json(source, "config.json"), dtype: undefined, torch_dtype: "bfloat16", extra: 1 });
     put(source, "LICENSE", "text");
@@ -62,7 +62,7 @@ describe("a model folder", () => {
     const { dtype, torch_dtype, extra } = json(folder, "config.json");
     assert.deepEqual([dtype, torch_dtype, extra], ["float32", undefined, 1]);
     assert.ok(fs.existsSync(path.join(folder, "LICENSE")));
-    // Its weights are not those that were fetched.
+    // Its weights differ from the fetched weights.
     for (const name of ["pytorch_model.bin", "fetched.json"]) assert.ok(!fs.existsSync(path.join(folder, name)), name);
     writeModelFolder(folder, folder, config, weights); // in place
     assert.deepEqual(readModelFolder(folder).weights, weights);
@@ -87,7 +87,7 @@ describe("a model folder", () => {
     });
   });
 
-  it("that transformers wrote is read", () => {
+  it("is read if transformers wrote it", () => {
     const folder = fileURLToPath(new URL("../../../test/fixtures/generation/llama", import.meta.url));
     const { config: read, weights: data, eosIds } = readModelFolder(folder);
     assert.deepEqual([read.modelType, read.headSize, read.tied, eosIds], ["llama", 6, false, []]);
@@ -144,7 +144,7 @@ describe("a model folder", () => {
     });
   });
 
-  it("without a tokenizer says so", () => {
+  it("is refused with a clear message if it has no tokenizer", () => {
     const folder = created();
     fs.rmSync(path.join(folder, "tokenizer.json"));
     assert.throws(() => readTokenizer(folder), { code: "tokenizer", message: /cannot read .*tokenizer.json/ });

@@ -47,7 +47,7 @@ for (const [dtype, tied] of [
     const generator = new Generator(config, { threads: 1 });
     after(() => generator.release());
 
-    it("gives what a float32 copy of them gives", async () => {
+    it("gives the results of a float32 copy of them", async () => {
       const { weights } = readModelFolder(folder);
       for (const temperature of [0, 1]) {
         const expected = await generator.generate(weights, prompts, { ...options, temperature });
@@ -60,7 +60,7 @@ for (const [dtype, tied] of [
       }
     });
 
-    it("gives with a new adapter, which is zero, what it gives without", async () => {
+    it("gives the same results with a new adapter, which is zero, as without one", async () => {
       const lora = { rank: 2, alpha: 2, targets: ["q_proj", "down_proj"] as const };
       const adapter = { lora, weights: initialAdapter(config, lora, 1) };
       const expected = await generator.generate({ base: mapped }, prompts, options);
@@ -68,7 +68,7 @@ for (const [dtype, tied] of [
       assert.deepEqual(responses, expected);
     });
 
-    it("casts matrices a part at a time and before all else, so that each runs right before its product", () => {
+    it("casts each part of a matrix right before its product", () => {
       const options = { sampling: "greedy", compute: "float32", cache: "float32" } as const;
       const { nodes } = generationGraph(config, { base: mapped }, options);
       const matrices = ({ type, outputs: [{ shape }] }: OpNode) =>
@@ -87,8 +87,8 @@ for (const [dtype, tied] of [
   });
 }
 
-describe("a prompt with more attention scores than a run has", () => {
-  it("is read in blocks, among short ones, to the same log-probs", async (t) => {
+describe("a prompt with more attention scores than one run may have", () => {
+  it("is read in blocks, among short prompts, and has the same log-probs", async (t) => {
     const many = {
       ...base,
       vocabSize: 64,

@@ -86,7 +86,7 @@ for (const name of ["qwen2", "llama"]) {
       }
     });
 
-    it("gives a row the same bits in any order, among any others and in any number of slots", async () => {
+    it("gives a row the same bits in any order, beside any other rows and in any number of slots", async () => {
       const options = { eosIds: [0, 1, 2, 3], temperature: 1.2 };
       const batch = Array.from({ length: 40 }, (_, row) => prompts[(row * 7) % prompts.length]);
       const expected = await generate(batch, options);
@@ -105,7 +105,7 @@ for (const name of ["qwen2", "llama"]) {
         assert.deepEqual(await generate([batch[row]], { ...options, seeds: [row + 1] }), [expected[row]]);
     });
 
-    it("says of each response that it has ended as soon as it has", async () => {
+    it("reports each response as soon as it has ended", async () => {
       const options = { ...OPTIONS, eosIds: [0, 1, 2, 3], temperature: 1.2, seeds: seedsFor(new Array(20)) };
       const batch = Array.from({ length: 20 }, (_, row) => prompts[row % prompts.length]);
       const told: [number, ResponsePart][] = [];
@@ -119,7 +119,7 @@ for (const name of ["qwen2", "llama"]) {
       );
     });
 
-    it("tells of tokens as they come, and at the end of each response once more", async () => {
+    it("reports tokens as they come, and the end of each response", async () => {
       const parts = prompts.map((): ResponsePart[] => []);
       const options = { ...OPTIONS, seeds: seedsFor(prompts), streams: true };
       const responses = await generator.generate(weights, prompts, options, (i, part) => parts[i].push(part));
@@ -140,7 +140,7 @@ for (const name of ["qwen2", "llama"]) {
       }
     });
 
-    it("joins calls that come while others run, each with its own options, and gives each what it gets alone", async () => {
+    it("serves calls with different options at the same time and gives each the responses that it gets alone", async () => {
       const asked: Partial<GenerateOptions>[] = [
         { temperature: 1.3 },
         { temperature: 0, maxNewTokens: 9 },
@@ -164,7 +164,7 @@ for (const name of ["qwen2", "llama"]) {
       assert.ok(found[1].place < found[0].place, "a short call ends before a long one that began earlier");
     });
 
-    it("ends the rows of a call that is aborted, and no others", async () => {
+    it("ends the rows of an aborted call and no other rows", async () => {
       const few = withSlots(3);
       const stop = new AbortController();
       const expected = await generate([prompts[1], prompts[2]]);
@@ -179,7 +179,7 @@ for (const name of ["qwen2", "llama"]) {
       assert.deepEqual(await generate([prompts[1], prompts[2]], {}, few), expected, "slots are free again");
     });
 
-    it("takes the weights of a call that follows an aborted one", async () => {
+    it("uses the weights of a call that follows an aborted call", async () => {
       const few = withSlots(3);
       const other = new Map([...weights].map(([key, data]) => [key, data.map((value) => 1.25 * value)]));
       const options = { ...OPTIONS, seeds: [1] };
@@ -196,7 +196,7 @@ for (const name of ["qwen2", "llama"]) {
       assert.deepEqual(await few.generate(other, [prompts[0]], options), expected);
     });
 
-    it("gives longer rows than slots have room for fewer slots, after those before them", async () => {
+    it("serves rows that are longer than a slot later, in fewer and longer slots", async () => {
       const roomy = await generate(prompts);
       const tight = new Generator(config, { threads: 1, slots: 4, positions: 80 });
       after(() => tight.release());
@@ -206,7 +206,7 @@ for (const name of ["qwen2", "llama"]) {
       assert.deepEqual(await short, await generate(prompts.slice(0, 2), { maxNewTokens: 5 }));
     });
 
-    it("samples the same for the same seed, whatever else is in the batch", async () => {
+    it("samples the same tokens for the same seed in any batch", async () => {
       const alone = await generate([prompts[3]], { seeds: [7], temperature: 0.7 });
       const again = await generate([prompts[3]], { seeds: [7], temperature: 0.7 });
       assert.deepEqual(alone, again);
@@ -216,7 +216,7 @@ for (const name of ["qwen2", "llama"]) {
       assert.notDeepEqual(among[1].response, alone[0].response);
     });
 
-    it("gives the log-probs at the sampling temperature, also for a nucleus", async () => {
+    it("gives log-probs at the sampling temperature, also for a nucleus", async () => {
       // a nucleus this small is the most probable token alone, whose log-prob transformers gave
       for (const temperature of [1, 0.7]) {
         const responses = await generate(prompts, { temperature, topP: 1e-6 });
@@ -240,7 +240,7 @@ for (const name of ["qwen2", "llama"]) {
       assert.ok(responses.some(({ finished }) => finished) && responses.some(({ finished }) => !finished));
     });
 
-    it("stops at maxNewTokens, wherever that is", async () => {
+    it("stops at any maxNewTokens", async () => {
       for (const maxNewTokens of [1, 15, 16, 17, 33]) {
         const responses = await generate(prompts, { temperature: 0, maxNewTokens });
         for (const [index, { greedy }] of reference.cases.entries()) {
@@ -249,7 +249,7 @@ for (const name of ["qwen2", "llama"]) {
       }
     });
 
-    it("sees new weights in the same buffers", async () => {
+    it("uses new weights in the same buffers", async () => {
       const changed = new Map([...weights].map(([key, data]) => [key, data.slice()]));
       const before = await generator.generate(changed, prompts, {
         ...OPTIONS,
@@ -268,7 +268,7 @@ for (const name of ["qwen2", "llama"]) {
 }
 
 describe("many more rows than slots", () => {
-  it("gives each of 10,000 what it gives alone", async () => {
+  it("get the same responses as alone", async () => {
     const { config, weights } = load("qwen2");
     const generator = new Generator(config, { threads: 1 });
     const prompts = Array.from({ length: 10_000 }, (_, row) =>
@@ -400,7 +400,7 @@ describe("requests that cannot be served", () => {
     });
   }
 
-  it("says that weights are not finite", async () => {
+  it("says that the weights are not finite", async () => {
     const broken = new Map(
       [...weights].map(([key, data]) => [key, key === "model.norm.weight" ? data.map(() => Number.NaN) : data]),
     );
@@ -408,7 +408,7 @@ describe("requests that cannot be served", () => {
       await assert.rejects(generator.generate(broken, [prompt], { ...request, topP }), /not finite/);
   });
 
-  it("fails every call of a step whose logits are not finite, also one whose last row ends in that step", {
+  it("fails every call of a step whose logits are not finite, also if the call's last row ends in that step", {
     timeout: 5000,
   }, async () => {
     const embedding = "model.embed_tokens.weight";

@@ -62,7 +62,7 @@ function edit(folder: string, change: (header: Header) => unknown, file = WEIGHT
   fs.writeFileSync(path.join(folder, file), Buffer.concat([prefix, text, bytes.subarray(8 + length)]));
 }
 
-/** Lets the file be another length; what is new is zeros. */
+/** Changes the length of the file; new bytes are zeros. */
 function cut(folder: string, bytes: number): void {
   const file = path.join(folder, WEIGHTS);
   fs.truncateSync(file, fs.statSync(file).size + bytes);
@@ -191,7 +191,7 @@ describe("a model folder is refused that has", () => {
 describe("weights that are not finite", () => {
   for (const name of [NORM, "model.layers.0.mlp.up_proj.weight", "lm_head.weight"]) {
     for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
-      it(`are named: ${value} in ${name}`, async () => {
+      it(`are refused with the value and the name: ${value} in ${name}`, async () => {
         const folder = newFolder();
         edit(folder, () => undefined); // a header that is not aligned
         poison(folder, name, 3, value);
@@ -210,14 +210,14 @@ describe("weights that are not finite", () => {
   }
 });
 
-it("log-probs do not look for weights that are not finite where no token reads them", async () => {
+it("log-probs ignore weights that are not finite if no token reads them", async () => {
   const folder = newFolder();
   poison(folder, "model.embed_tokens.weight", 20 * config.hiddenSize, Number.NaN);
   const [logProbs] = await logProbsOf(folder, [[1, 2, 3]]);
   assert.ok(logProbs!.length === 2 && logProbs!.every(Number.isFinite));
 });
 
-it("a weight that is not finite is named wherever it is in a matrix that is read in pieces", () => {
+it("a weight that is not finite is found in every piece of a matrix", () => {
   const folder = path.join(root, String(folders++));
   const large = { ...config, vocabSize: 2 ** 18 + 3, hiddenSize: 32 };
   writeHollowModel(folder, large);

@@ -31,7 +31,7 @@ function write(
   return modelIdentity(new MappedWeights(folder));
 }
 
-test("the identity is that of the weights, not of their files; another model of the same sizes has another", () => {
+test("a model's identity follows from its weights, not from its files or its sizes", () => {
   const base = write("base");
   assert.match(base, /^[0-9a-f]{64}$/);
   assert.equal(write("sharded", { shardBytes: 20_000 }), base);
@@ -43,7 +43,7 @@ test("the identity is that of the weights, not of their files; another model of 
     assert.notEqual(write(name, change), base, name);
 });
 
-test("adapters beside another model than theirs are refused in one line; checkpoints that say nothing are not", () => {
+test("adapters of another model are refused in one line; checkpoints without an identity are not", () => {
   const [one, other] = ["a".repeat(64), "b".repeat(64)];
   const checkpoint = path.join(scratch, "1-000003");
   fs.mkdirSync(checkpoint);

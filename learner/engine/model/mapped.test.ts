@@ -16,7 +16,7 @@ const config = parseConfig({
   ...{ num_attention_heads: 12, num_key_value_heads: 12 },
 });
 
-/** Computes log-probs, and generates where it is told to, in a process of its own; prints how many bytes of it are in no file. */
+/** Computes log-probs, and generates on request, in a process of its own; prints how many of its bytes are in no file. */
 const PROGRAM = `
 import fs from "node:fs";
 import { FROZEN } from ${JSON.stringify(new URL("../engine.ts", import.meta.url))};
@@ -35,7 +35,7 @@ process.exit(); // without the time that releasing takes
 const skip = fs.existsSync("/proc/self/smaps_rollup") ? false : "needs /proc/self/smaps_rollup";
 
 for (const [dtype, also, most, why] of [
-  // three sessions with copies would be 3 sizes; what is left are the sessions themselves
+  // three sessions with copies would be 3 sizes; the rest is the sessions themselves
   ["F32", "generate", 0.35, "by several sessions and copied by none"],
   // a float32 copy of all weights would be 2 sizes; one layer's is 0.5
   ["BF16", "", 1.2, "in half precision and cast layer by layer"],

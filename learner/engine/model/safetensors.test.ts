@@ -28,7 +28,7 @@ const entry = (dtype: string, shape: unknown, begin: unknown, end: unknown) => (
 const tensor = (shape: number[], values: number[]): Tensor => ({ shape, data: Float32Array.from(values) });
 
 describe("safetensors", () => {
-  it("reads back what it wrote, bit for bit", () => {
+  it("reads its own files bit for bit", () => {
     const tensors = new Map<string, Tensor>([
       ["b", tensor([2, 3], [1, -0, Number.NaN, Number.POSITIVE_INFINITY, 1e-45, 3.4e38])],
       ["a", tensor([], [7])],
@@ -49,7 +49,7 @@ describe("safetensors", () => {
     assert.deepEqual(fs.readFileSync(again), bytes);
   });
 
-  it("reads what transformers wrote, and leaves nothing beside what it writes", () => {
+  it("reads the files of transformers and leaves no temporary files", () => {
     const fixture = fileURLToPath(
       new URL("../../../test/fixtures/generation/qwen2/model.safetensors", import.meta.url),
     );
@@ -117,13 +117,13 @@ describe("safetensors", () => {
     });
   }
 
-  it("refuses an empty file, a folder and none", () => {
+  it("refuses an empty file, a folder and a missing file", () => {
     fs.writeFileSync(file, "");
     assert.throws(() => readSafetensors(file), /it has 0 bytes/);
     assert.throws(() => readSafetensors(path.join(folder, "absent")), { code: "weights", message: /cannot open/ });
   });
 
-  it("answers any damage to a file with one clear error or the same shapes", () => {
+  it("refuses a damaged file with one clear error or reads the same shapes", () => {
     writeSafetensors(
       file,
       new Map([

@@ -8,7 +8,7 @@ import { nucleus, sampleFromAll, sampleGreedy, sampleMixed } from "./sample.ts";
 
 /** One level, two, and two of a number that has no divisor near its root. */
 for (const vocabulary of [500, 1500, 4096, 2 * 1009])
-  test(`tokens of a vocabulary of ${vocabulary} are those of the cumulative probabilities, of all and of a nucleus`, async () => {
+  test(`sampled tokens follow the cumulative probabilities in a vocabulary of ${vocabulary}`, async () => {
     const rows = 40;
     const g = new Graph("sample", { opset: 21 });
     const logits = g.input("logits", "float32", ["rows", vocabulary]);
@@ -43,7 +43,7 @@ for (const vocabulary of [500, 1500, 4096, 2 * 1009])
     await session.release();
   });
 
-test("a token of probability 0 is not sampled, whatever number is drawn", async () => {
+test("a token of probability 0 is never sampled", async () => {
   for (const vocabulary of [64, 2048]) {
     const possible = [9, vocabulary - 3]; // the first tokens have a probability of 0, and so has the last one
     const drawn = Float32Array.of(0, 0.25, 0.75, 1 - 2 ** -24, 1);
@@ -65,7 +65,7 @@ test("a token of probability 0 is not sampled, whatever number is drawn", async 
   }
 });
 
-test("rows that ask for different things get the bits that each gets among its like", async () => {
+test("rows with different options get the same bits as beside rows of the same options", async () => {
   const [rows, vocabulary] = [60, 1500];
   const g = new Graph("sample", { opset: 21 });
   const logits = g.input("logits", "float32", ["rows", vocabulary]);
@@ -241,14 +241,14 @@ describe("a token of the nucleus", () => {
       assert.ok(statistic < freedom + 3.5 * Math.sqrt(2 * freedom), `chi-square ${statistic} of ${freedom}`);
     });
 
-  it("is the same for the same random number, with its log-prob among all tokens", async () => {
+  it("is the same for the same random number and has its log-prob among all tokens", async () => {
     const [first, second] = [await draw(0.8), await draw(0.8)];
     assert.deepEqual(first, second);
     for (const [row, token] of first.tokens.entries())
       assert.ok(Math.abs(first.logProbs[row]! - Math.log(all[token]!)) < 1e-5);
   });
 
-  it("has a log-prob that is not a number where logits are not", async () => {
+  it("has a log-prob of NaN if the logits are NaN", async () => {
     const { logProbs } = await draw(0.8, [0, Number.NaN, 1]);
     assert.ok(logProbs.every(Number.isNaN));
   });

@@ -32,7 +32,7 @@ describe("rounding", () => {
     ["BF16", bfloat16],
     ["F16", float16],
   ] as const) {
-    it(`to ${dtype} is torch's`, () => {
+    it(`to ${dtype} equals torch's rounding`, () => {
       const bits = new Uint16Array(toStored(dtype, floats).buffer);
       for (const [i, word] of float32.entries()) {
         // a NaN stays one; which one it is differs
@@ -46,14 +46,14 @@ describe("rounding", () => {
 describe("a folder that transformers saved in bfloat16 shards", () => {
   const { tokens, logProbs } = json(SHARDED, "reference.json") as { tokens: number[]; logProbs: number[] };
 
-  it("is used as it is, with its two EOS tokens", async () => {
+  it("is used unchanged, with its two EOS tokens", async () => {
     assert.ok(weightFiles(SHARDED).length > 2);
     const actual = await scores(SHARDED, tokens);
     for (const [i, expected] of logProbs.entries()) assert.ok(Math.abs(actual[i] - expected) < 1e-4);
     assert.deepEqual(readEosIds(SHARDED), [5, 7]);
   });
 
-  it("is used through links, as a cache of Hugging Face's has them", async () => {
+  it("is used through links, as in Hugging Face's cache", async () => {
     const folder = newFolder();
     fs.mkdirSync(path.join(folder, "blobs"), { recursive: true });
     fs.mkdirSync(path.join(folder, "snapshot"));
@@ -70,7 +70,7 @@ describe("a folder that transformers saved in bfloat16 shards", () => {
     ["BF16", 4000, 4],
     ["BF16", 1, 25],
   ] as const) {
-    it(`converted to ${dtype} in ${files} files computes the same`, async () => {
+    it(`gives the same log-probs after a conversion to ${dtype} in ${files} files`, async () => {
       const folder = newFolder();
       assert.equal(convertFolder(SHARDED, folder, { dtype, shardBytes }), files);
       assert.deepEqual(await scores(folder, tokens), await scores(SHARDED, tokens));
@@ -82,7 +82,7 @@ describe("a folder that transformers saved in bfloat16 shards", () => {
     });
   }
 
-  it("keeps the index of transformers where the shards are the same", () => {
+  it("keeps the index of transformers if the shards are the same", () => {
     const folder = newFolder();
     convertFolder(SHARDED, folder, { shardBytes: 1 });
     const ours = json(folder, "model.safetensors.index.json");
@@ -93,7 +93,7 @@ describe("a folder that transformers saved in bfloat16 shards", () => {
 });
 
 describe("saved weights", () => {
-  it("take the place of what was there", () => {
+  it("replace earlier files", () => {
     const folder = newFolder();
     fs.mkdirSync(folder);
     const tensors = ["a", "b", "c"].map((name) => ({ name, shape: [2], read: () => Float32Array.of(1, 2) }));

@@ -44,12 +44,12 @@ async function runWith(chunk: number, scale: number, compute: Compute = "float32
   return results;
 }
 
-test("log-probs and their gradients are those of float32 also in a graph that multiplies in bfloat16", async () => {
+test("log-probs and their gradients stay float32 in a graph that multiplies in bfloat16", async () => {
   for (const chunk of [VOCABULARY, 128]) // logits of up to 40
     assert.deepEqual(await runWith(chunk, 2, "bfloat16"), await runWith(chunk, 2), `${chunk}`);
 });
 
-test("chunks of the vocabulary change nothing, whatever their size and however large the logits", async () => {
+test("chunks of the vocabulary of any size change no result, also with large logits", async () => {
   // logits of up to 4 and of up to 600, of which float32 knows 3e-5
   for (const [scale, error] of [
     [0.5, 1e-6],
@@ -71,7 +71,7 @@ test("chunks of the vocabulary change nothing, whatever their size and however l
   }
 });
 
-test("a vocabulary in chunks has logits of one chunk at a time, in the forward and the backward pass", () => {
+test("both passes over a vocabulary in chunks hold the logits of one chunk at a time", () => {
   const rows = 4000; // the gradient of the weight is small beside the logits
   const memory = (chunk: number) => peakMemory(graphOf(chunk, "rows"), { rows }, { outputsHeld: true }).bytes;
   const chunk = 100;

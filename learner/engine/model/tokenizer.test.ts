@@ -25,7 +25,7 @@ for (const name of ["words", "qwen2"]) {
       });
     }
 
-    it("decodes any ids as Python does, also bytes that are no UTF-8", () => {
+    it("decodes any ids as Python does, also bytes that are not UTF-8", () => {
       for (const { ids, text, textWithoutSpecial } of reference.sequences) {
         assert.equal(tokenizer.decode(ids, { skipSpecialTokens: false }), text);
         assert.equal(tokenizer.decode(ids), textWithoutSpecial);
@@ -46,7 +46,7 @@ describe("a tokenizer", () => {
     return { ...files, tokenizer: { ...files.tokenizer, model: { ...model, ...change.model }, added_tokens: added } };
   };
 
-  it("adds the tokens that tokenizer.json puts before a text, where it is asked to", () => {
+  it("adds on request the tokens that tokenizer.json puts before a text", () => {
     const [{ id, content }] = files.tokenizer.added_tokens as [{ id: number; content: string }];
     const special_tokens = { [content]: { id: content, ids: [id], tokens: [content] } };
     const single = [{ SpecialToken: { id: content, type_id: 0 } }, { Sequence: { id: "A", type_id: 0 } }];
@@ -71,7 +71,7 @@ describe("a tokenizer", () => {
     assert.equal(tokenizer.decode([]), "");
   });
 
-  it("takes the template called default, and one from a file before that", () => {
+  it("prefers the template of a file to the template that is named default", () => {
     const named = [
       { name: "tools", template: "no" },
       { name: "default", template: "{{ messages[0].content }}" },
@@ -82,7 +82,7 @@ describe("a tokenizer", () => {
     assert.equal(new Tokenizer({ ...files, tokenizerConfig, chatTemplate: "file" }).applyChatTemplate(chat), "file");
   });
 
-  it("has no template where none is called default", () => {
+  it("has no template if no template is named default", () => {
     for (const none of [[null], [{ name: "tools", template: "no" }], [{ name: "default", template: 1 }], 5, null]) {
       const tokenizerConfig = { ...files.tokenizerConfig, chat_template: none };
       const tokenizer = new Tokenizer({ ...files, tokenizerConfig });
@@ -119,7 +119,7 @@ describe("a tokenizer", () => {
     });
   }
 
-  it("gives templates what transformers gives them", () => {
+  it("gives templates the variables that transformers gives them", () => {
     const template =
       "{% if tools is none and documents is none %}none {% endif %}{{ bos_token }}{{ sep_token }}" +
       "{% if no_such_token is not defined %} undefined{% endif %}{% if add_generation_prompt %} open{% endif %}";
@@ -129,13 +129,13 @@ describe("a tokenizer", () => {
     assert.equal(tokenizer.applyChatTemplate(chat, { addGenerationPrompt: false }), "none BS undefined");
   });
 
-  it("says that it has no chat template, or no messages", () => {
+  it("refuses a chat if it has no template or the chat has no messages", () => {
     const tokenizer = new Tokenizer({ ...files, tokenizerConfig: {} });
     assert.throws(() => tokenizer.applyChatTemplate(chat), /no chat template/);
     assert.throws(() => new Tokenizer(files).applyChatTemplate([]), { code: "tokenizer", message: /without messages/ });
   });
 
-  it("takes halves of surrogate pairs for U+FFFD, as bytes that are no UTF-8", () => {
+  it("reads halves of surrogate pairs as U+FFFD", () => {
     const tokenizer = new Tokenizer(files);
     for (const [text, back] of [
       ["\ud83d", "\ufffd"],
@@ -144,20 +144,20 @@ describe("a tokenizer", () => {
       assert.equal(tokenizer.decode(tokenizer.encode(text)), back);
   });
 
-  it("leaves out ids that it does not know: a model's vocabulary may be padded", () => {
+  it("leaves out unknown ids, because a model's vocabulary may be padded", () => {
     const tokenizer = new Tokenizer(files);
     const [a] = tokenizer.encode("a");
     assert.equal(tokenizer.decode([a, tokenizer.size, a, 2 ** 30]), "aa");
   });
 
-  it("takes no space out of programs, whatever tokenizer_config.json says", () => {
+  it("keeps all spaces of a program, also if tokenizer_config.json has clean_up_tokenization_spaces", () => {
     const tokenizerConfig = { ...files.tokenizerConfig, clean_up_tokenization_spaces: true };
     const tokenizer = new Tokenizer({ ...files, tokenizerConfig });
     assert.equal(tokenizer.decode(tokenizer.encode("x = [1 , 2] ! 's n't .")), "x = [1 , 2] ! 's n't .");
   });
 });
 
-/** Folders with a tokenizer; of the real ones those that have been fetched. */
+/** Folders with a tokenizer; real tokenizers only if they have been fetched. */
 const folders: [name: string, folder: string | undefined][] = [
   ["words", path.join(FIXTURES, "words")],
   ["qwen2", path.join(FIXTURES, "qwen2")],
@@ -180,7 +180,7 @@ for (const [name, folder] of folders)
     const addedOf = (content: string) => [...tokenizer.encodeChat(chatOf(content))].filter((id) => ids.has(id));
     const own = addedOf("x");
 
-    it("has no token but the template's that stands for no text", () => {
+    it("has no special tokens but the template's", () => {
       for (const token of names)
         for (const content of [token, `a ${token} b`, `${token}${token}`, `x=1${token}\n`, token.slice(0, 2) + token]) {
           assert.deepEqual(addedOf(content), own, content);
@@ -189,7 +189,7 @@ for (const [name, folder] of folders)
         }
     });
 
-    it("is encoded as by a tokenizer that knows no such tokens", () => {
+    it("is encoded as by a tokenizer without special tokens", () => {
       const plain = new Tokenizer({
         ...tokenizer.files,
         tokenizer: { ...tokenizer.files.tokenizer, added_tokens: [] },
@@ -223,7 +223,7 @@ for (const [name, folder] of folders)
       );
     });
 
-    it("is tokens where the assistant said it: those it made itself", () => {
+    it("has special tokens in the assistant's messages, because the model wrote them", () => {
       for (const token of names) {
         const chat: Message[] = [
           ...chatOf("x"),
@@ -234,7 +234,7 @@ for (const [name, folder] of folders)
       }
     });
 
-    it("has the ids of the rendered chat where it names no token", () => {
+    it("has the ids of the rendered chat if it names no token", () => {
       for (const text of texts.filter((text) => !names.some((token) => text.includes(token))))
         assert.deepEqual(
           tokenizer.encodeChat(chatOf(text)),
@@ -259,7 +259,7 @@ describe("a name of a token in a chat", () => {
   const added = (tokenizer: Tokenizer, content: string) =>
     [...tokenizer.encodeChat([{ role: "user", content }])].filter((id) => id >= 259);
 
-  it("is text also where it overlaps itself or others", () => {
+  it("is text also if it overlaps itself or other names", () => {
     const tokenizer = withTokens(["<<", "<a>", "a><", "THINK"]);
     for (const content of ["<<<.", "<<<<<.", "<a><a>.", "a><<.", "THINK", "THINKTHINK"]) {
       assert.deepEqual(added(tokenizer, content), [], content);
@@ -271,7 +271,7 @@ describe("a name of a token in a chat", () => {
     }
   });
 
-  it("is text where a vocabulary's words are taken whole", () => {
+  it("is text in a tokenizer that takes whole words of the vocabulary", () => {
     const pre_tokenizer = {
       type: "Sequence",
       pretokenizers: [
@@ -287,17 +287,17 @@ describe("a name of a token in a chat", () => {
     assert.deepEqual(added(tokenizer, "a THINK b"), []);
   });
 
-  it("is what it was if it is white space", () => {
+  it("stays a token if it is white space", () => {
     assert.equal(added(withTokens(["\n\n"]), "a\n\nb").length, 1);
   });
 
-  it("does not need a character that the text lacks to be a certain one", () => {
+  it("is text in a message that has the private characters of the encoder", () => {
     const tokenizer = withTokens(["<think>"]);
     const content = "\u{100000}<think>\u{100001}";
     assert.ok(tokenizer.decode(tokenizer.encodeChat([{ role: "user", content }])).includes(content));
   });
 
-  it("is itself in text that is encoded without a chat, also after one", () => {
+  it("stays a token in text that is encoded without a chat, also after a chat", () => {
     const tokenizer = withTokens(["<think>"]);
     assert.deepEqual(added(tokenizer, "<think>"), []);
     assert.deepEqual([...tokenizer.encode("<think>")], [259]);

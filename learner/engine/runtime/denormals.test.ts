@@ -28,7 +28,7 @@ async function inWorker(flush: boolean): Promise<{ flushed?: boolean; zeros: num
   return message;
 }
 
-test("a thread that asks for it has no denormals, nor have those that compute for it; others have", async (context) => {
+test("a thread that turns denormals off turns them off for its compute threads, and for no other thread", async (context) => {
   const asked = await inWorker(true); // makes the process's first session, which ONNX Runtime has a flag for
   if (!asked.flushed) return context.skip("only with glibc on x86-64");
   assert.deepEqual(asked, { flushed: true, zeros: 100_000, half: 0 });

@@ -18,7 +18,7 @@ import { probeDevice } from "./runtime.ts";
 
 const cuda = (id: number) => ({ kind: "cuda", id }) as const;
 
-test("devices by name", () => {
+test("a device's name gives the device; an unknown name is refused with the valid names", () => {
   const good: [text: string, first: string, all: string][] = [
     ["cpu", "cpu", "cpu"],
     ["CPU", "cpu", "cpu"],
@@ -56,7 +56,7 @@ const machine = (count: number, broken: readonly number[] = []) => {
   return { probe, probed };
 };
 
-test("auto and cuda take all GPUs that are there; auto leaves out those that do not work, as cuda does once a run has begun", async () => {
+test("auto and cuda take all GPUs; auto skips broken GPUs, and so does cuda once a run has begun", async () => {
   const gpu = { gpu: true };
   for (const wish of ["auto", "cuda"] as const) {
     const { probe, probed } = machine(3);
@@ -145,14 +145,14 @@ const FAULTS: [message: string, says: RegExp][] = [
   ["BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size 12", /memory is full/],
   ["libcudnn.so.9: undefined symbol: cudnnFoo", /does not fit this build/],
 ];
-test("different faults of a GPU get different messages", () => {
+test("each fault of a GPU has a message of its own", () => {
   for (const [message, says] of FAULTS) {
     const line = cudaFault(cuda(0), `/onnxruntime_src/a.cc:1 Fail(): ${message}\n more`) ?? "";
     assert.match(line, says);
     assert.doesNotMatch(line, /\n/);
   }
   assert.equal(cudaFault(cuda(0), "the graph has a cycle"), undefined);
-  // what ONNX Runtime 1.30 says, and the dynamic linker beside it
+  // the messages of ONNX Runtime 1.30 and of the dynamic linker
   const unloaded = "OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library";
   const linker = () => "libcudnn.so.9: cannot open shared object file";
   assert.match(cudaFault(cuda(0), unloaded, linker)!, /libcudnn\.so\.9 is not found; install CUDA 13 and cuDNN 9/);

@@ -19,7 +19,7 @@ after(async () => {
   fs.rmSync(directory, { recursive: true });
 });
 
-test("a part of a file is on the device once, for all sessions, as a whole and in pieces of half precision", async () => {
+test("a part of a file is on the device once for all sessions, as a whole and in bfloat16 pieces", async () => {
   const file = path.join(directory, "weights.bin");
   const bits = Uint16Array.of(0x4049, 1, 2, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 7); // bfloat16 1 to 6 inside
   fs.writeFileSync(file, new Uint8Array(bits.buffer));
@@ -40,7 +40,7 @@ test("a part of a file is on the device once, for all sessions, as a whole and i
     );
   const [first, second] = [await session(whole), await session(piece)];
   assert.equal(files.bytes, 12);
-  fs.writeFileSync(file, new Uint8Array(20)); // what is on the device is what was read
+  fs.writeFileSync(file, new Uint8Array(20)); // the device keeps the bytes that were read
   assert.deepEqual([...(await first.run({ x: tensor(Float32Array.of(10)) })).y!.data], [11, 12, 13, 14, 15, 16]);
   assert.deepEqual([...(await second.run({ x: tensor(Float32Array.of(1, 10), [1, 2]) })).y!.data], [65]);
 
@@ -52,7 +52,7 @@ test("a part of a file is on the device once, for all sessions, as a whole and i
   files.release();
 });
 
-test("a part that is no multiple of four bytes, or of a block, comes whole", async () => {
+test("a part of any length arrives whole", async () => {
   const file = path.join(directory, "odd.bin");
   const numbers = Uint16Array.from({ length: 2 * BLOCK_NUMBERS + 3 }, (_, i) => 0x3f80 + (i % 64));
   fs.writeFileSync(file, new Uint8Array(numbers.buffer));
@@ -78,7 +78,7 @@ test("a part that is no multiple of four bytes, or of a block, comes whole", asy
   await assert.rejects(cut.initializers(graph, directory), { code: "weights", message: /odd\.bin ended at byte/ });
 });
 
-test("parts that are joined lie one after the other, whatever lies between them in their files; each is there by itself, too", async () => {
+test("joined parts lie one after the other on the device, and each can be used alone", async () => {
   const file = path.join(directory, "apart.bin");
   const [first, gap, second] = [Float32Array.of(1, 2), Float32Array.of(9), Float32Array.of(3, 4, 5, 6)];
   fs.writeFileSync(file, new Uint8Array(Float32Array.of(...first, ...gap, ...second).buffer));

@@ -21,12 +21,12 @@ import { createSession, probeDevice, Runtime } from "./runtime.ts";
 const runtime = new Runtime({ kind: "cpu" });
 after(() => runtime.release());
 
-test("the library is the one of the package, loaded once", () => {
+test("the package's library is loaded once", () => {
   assert.match(ortApi().version, /^1\.30\./);
   assert.equal(ortApi(), ortApi());
 });
 
-test("a graph gives the bits that the Node.js binding gives, of every kind of input and output", async () => {
+test("a graph gives the bits of the Node.js binding for every kind of input and output", async () => {
   const build = () => {
     const g = new Graph("kinds");
     const x = g.input("x", "float32", ["rows", 3]);
@@ -100,7 +100,7 @@ test("tensors stay where they are between runs, and one can be read and written 
   buffer.release();
 });
 
-test("kernels add products, an embedding's rows, and both to a sum in place", async () => {
+test("kernels add products and an embedding's rows to a sum in place", async () => {
   const [tokens, vocabulary] = [70, 9];
   const ids = Int32Array.from({ length: tokens }, (_, i) => (i * i) % vocabulary);
   const numbers = (count: number, step: number) => Float32Array.from({ length: count }, (_, i) => Math.sin(step * i));
@@ -202,7 +202,7 @@ const none = () => {
 };
 
 const installed = existsSync(join(onnxRuntimeFolder(), "libonnxruntime_providers_cuda.so"));
-test("CUDA's options reach ONNX Runtime, which has no library for them here", { skip: installed }, () => {
+test("ONNX Runtime gets CUDA's options, and refuses them for lack of a library", { skip: installed }, () => {
   const api = ortApi();
   const options = api.created((out) => api.CreateCUDAProviderOptions(out));
   assert.throws(() => api.UpdateCUDAProviderOptions(options, ["device_id"], ["0"], 1), {
@@ -215,7 +215,7 @@ test("CUDA's options reach ONNX Runtime, which has no library for them here", { 
   assert.throws(() => api.CreateMemoryInfo("Nonsense", 1, 3, 0, new BigUint64Array(1)), /device is not supported/);
 });
 
-test("outputs are written where they are wanted, and not copied", async () => {
+test("ONNX Runtime writes outputs into the caller's memory without a copy", async () => {
   const g = new Graph("large");
   g.output("y", add(g.input("x", "float32", ["n"]), 1));
   const large = 2 ** 25; // 128 MiB
@@ -230,7 +230,7 @@ test("outputs are written where they are wanted, and not copied", async () => {
   await session.release();
 });
 
-test("without koffi, the library or CUDA's files there is one line with the remedy", async () => {
+test("a missing koffi, library or CUDA file is refused in one line with the remedy", async () => {
   const oneLine = (message: RegExp) => (error: unknown) => {
     assert.ok(error instanceof GraphError && error.code === "device");
     assert.match(error.message, message);
@@ -250,7 +250,7 @@ test("without koffi, the library or CUDA's files there is one line with the reme
   await probeDevice({ kind: "cpu" });
 });
 
-test("the library stays loaded when the threads that used it have ended: its own threads may still run", {
+test("the library stays loaded when the threads that used it have ended", {
   skip: !existsSync("/proc/self/maps") && "needs /proc/self/maps",
 }, () => {
   const here = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);

@@ -28,7 +28,7 @@ const feeds = (rows: number): Record<string, Tensor> => ({
   unused: tensor(new Float32Array(rows)),
 });
 
-test("inputs that go to the device together give what they give one by one, with every size of a run", async () => {
+test("inputs that go to the device together give the same results as one by one, in every size of a run", async () => {
   const runtimes = [false, true].map((stages) => new Runtime({ kind: "cpu" }, ortApi, stages));
   const sessions = await Promise.all(runtimes.map((runtime) => runtime.createSession(sums(), {})));
   for (const rows of [4, 1, 4, 900, 0, 30]) {
@@ -40,7 +40,7 @@ test("inputs that go to the device together give what they give one by one, with
   for (const runtime of runtimes) await runtime.release();
 });
 
-test("what ONNX Runtime wants in this process's memory stays here", () => {
+test("inputs that ONNX Runtime wants in host memory are not staged", () => {
   const g = sums();
   // the rows of x are asked for
   assert.deepEqual([...stageable(g)], ["ids", "scale"]);

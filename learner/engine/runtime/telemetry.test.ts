@@ -20,7 +20,7 @@ const PROGRAMS = {
 };
 
 for (const [where, program] of Object.entries(PROGRAMS))
-  test(`ONNX Runtime keeps nothing of what it would tell, ${where}`, async () => {
+  test(`ONNX Runtime writes no telemetry files ${where}`, async () => {
     const home = mkdtempSync(path.join(os.tmpdir(), "telemetry-"));
     try {
       const env = { PATH: process.env.PATH, HOME: home, TMPDIR: home }; // without CI, which would switch it off as well
