@@ -40,7 +40,7 @@ export function describeFileError(path: string, error: unknown): string {
     case "EISDIR":
       return `${path}: is a folder; give a file`;
     case "ENOTDIR":
-      return `${path}: a part of this path is not a folder`;
+      return `${path}: a part of this path is not a folder; check the path`;
     case "EACCES":
     case "EPERM":
       return `${path}: no permission; change its owner or mode, or choose another place`;

@@ -45,9 +45,9 @@ function namesIn(folder: string): string[] {
 
 /**
  * Returns eight digits for this machine and PID namespace: a process number means nothing to the other containers and machines that share
- * the temporary folder. The digest keeps the paths of sockets below 108 bytes. Undefined where /proc does not show this namespace.
+ * the folder. The digest keeps the paths of sockets below 108 bytes. Undefined where /proc does not show this namespace.
  */
-function placeOfProcesses(): string | undefined {
+export function placeOfProcesses(): string | undefined {
   try {
     if (readlinkSync("/proc/self") !== String(process.pid)) return undefined;
     const place = `${hostname()} ${readlinkSync("/proc/self/ns/pid")}`;

@@ -6,7 +6,7 @@ import { parseEarlier } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 import { difference } from "./difference.ts";
 import type { EvaluationPlan } from "./evaluation-plan.ts";
-import { createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-folder.ts";
+import { checkPlace, createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-folder.ts";
 import { readSummary } from "./summary.ts";
 
 const POLICIES = "policies.json";
@@ -27,9 +27,11 @@ export function createEvaluationFolder(directory: string, { run, policies }: Eva
  * @throws ControllerError `input` if it contains something else, or an evaluation with other settings
  */
 export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "new" | "begun" | "done" {
-  if (!existsSync(directory)) return "new";
-  if (!statSync(directory).isDirectory()) throw refusal(directory, "is a file; name a folder");
-  if (readdirSync(directory).length === 0) return "new";
+  if (existsSync(directory) && !statSync(directory).isDirectory()) throw refusal(directory, "is a file; name a folder");
+  if (!existsSync(directory) || readdirSync(directory).length === 0) {
+    checkPlace(directory);
+    return "new";
+  }
   const manifest = join(directory, MANIFEST);
   const policies = join(directory, POLICIES);
   if (!existsSync(manifest) || !existsSync(policies))

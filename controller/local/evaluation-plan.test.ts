@@ -187,6 +187,7 @@ describe("the folder of an evaluation", () => {
     [{ improve: true }, /whose evaluation\.improve is false, not true/],
     [{ out: at("elsewhere") }, /elsewhere: the folder is not empty, and no evaluation is in it/],
     [{ out: at("file") }, /file: is a file; name a folder/],
+    [{ out: "/proc/longrun" }, /^--out \/proc\/longrun: .*choose another place$/],
   ];
   for (const [change, message] of others)
     test(`refused: ${message.source}`, () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
@@ -49,10 +49,11 @@ describe("createRunFolder", () => {
   });
   test("says in one line why it cannot", () => {
     writeFileSync(join(parent, "file"), "");
-    assert.throws(() => createRunFolder(join(parent, "file", "x"), NOW), {
-      code: "failed",
-      message: /a part of this path is not a folder$/,
-    });
+    for (const [out, reason] of [
+      [join(parent, "file", "x"), /^--out .*\/file\/x: a part of this path is not a folder; check the path$/],
+      ["/proc/longrun", /^--out \/proc\/longrun: .*choose another place$/],
+    ] as const)
+      assert.throws(() => newRunFolder(run, out, NOW), { code: "input", message: reason });
     assert.throws(() => createRunFolder(join(parent, "file"), NOW), { code: "input", message: /is a file/ });
     const readOnly = describeFileError("/data/run/lock", Object.assign(new Error(), { code: "EROFS" }));
     assert.equal(readOnly, "/data/run/lock: the disk is read-only; make it writable, or choose another place");
@@ -61,6 +62,10 @@ describe("createRunFolder", () => {
 
 describe("a run folder", () => {
   const directory = join(parent, "held");
+  const changeLock = (change: object): void => {
+    const lock = join(directory, "lock");
+    writeFileSync(lock, JSON.stringify({ ...JSON.parse(readFileSync(lock, "utf8")), ...change }));
+  };
   test("is held by one living process", async () => {
     createRunFolder(directory, NOW);
     assert.throws(() => holdRunFolder(directory), {
@@ -73,11 +78,20 @@ describe("a run folder", () => {
   test("is free when its holder has died", async () => {
     const child = spawn("true");
     await new Promise((resolve) => child.once("close", resolve));
-    writeFileSync(join(directory, "lock"), JSON.stringify({ pid: child.pid, startTicks: "1" }));
+    changeLock({ pid: child.pid });
     holdRunFolder(directory);
   });
   test("is free when its holder’s number belongs to another process", () => {
-    writeFileSync(join(directory, "lock"), JSON.stringify({ pid: process.pid, startTicks: "1" }));
+    changeLock({ startTicks: "1" });
+    holdRunFolder(directory);
+  });
+  test("stays held when its holder ran on another machine or in another container, whose processes cannot be seen", () => {
+    changeLock({ pid: 2147483647, place: "another" });
+    assert.throws(() => holdRunFolder(directory), {
+      code: "input",
+      message: `${directory}: process 2147483647 of ${hostname()} holds this run, and cannot be seen from here; once it has ended, remove ${join(directory, "lock")}`,
+    });
+    rmSync(join(directory, "lock"));
     holdRunFolder(directory);
   });
   test("is free when its holder was cut off while writing", () => {

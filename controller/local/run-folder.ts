@@ -1,9 +1,21 @@
 /** The folder of a run. It is created as a whole, and one process at a time holds it. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { hostname } from "node:os";
+import { dirname, join, resolve } from "node:path";
 import { resolvedText } from "../../crds/resolved.ts";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
-import { startTicks } from "../../proto/temporary-folder.ts";
+import { placeOfProcesses, startTicks } from "../../proto/temporary-folder.ts";
 import { ControllerError, describeFileError } from "../errors.ts";
 
 export const MANIFEST = "trainingrun.yaml";
@@ -12,16 +24,38 @@ const LOCK = "lock";
 /**
  * @param out the folder itself; absent: `runs/<name>-<UTC time>` below the working directory
  * @returns the path of a new run's folder, which does not exist yet
- * @throws ControllerError `input` if the path exists
+ * @throws ControllerError `input` if the path exists, or if no folder can be made there
  */
 export function newRunFolder(run: TrainingRun, out: string | undefined, now: Date): string {
   const directory = resolve(out ?? join("runs", `${run.metadata.name}-${compactTime(now)}`));
-  if (!existsSync(directory)) return directory;
-  if (!statSync(directory).isDirectory())
+  if (existsSync(directory) && !statSync(directory).isDirectory())
     throw new ControllerError("input", `--out ${directory}: is a file; name a folder`);
-  if (readdirSync(directory).length === 0) return directory;
+  if (!existsSync(directory) || readdirSync(directory).length === 0) {
+    checkPlace(directory);
+    return directory;
+  }
   const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
   throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
+}
+
+/**
+ * Creates and removes a folder in the nearest existing parent. Without this check, `mkdirSync` with `recursive` never returns below /proc.
+ *
+ * @throws ControllerError `input` if no folder can be made there
+ */
+export function checkPlace(directory: string): void {
+  let parent = directory;
+  while (!existsSync(parent)) parent = dirname(parent);
+  try {
+    rmdirSync(mkdtempSync(join(parent, ".longrun-")));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const why =
+      code === "ENOENT"
+        ? `${directory}: ${parent} takes no new folders; choose another place`
+        : describeFileError(directory, cause);
+    throw new ControllerError("input", `--out ${why}`, { cause });
+  }
 }
 
 /** Creates the folder with its manifest, completely or not at all, and holds it. */
@@ -44,11 +78,19 @@ export function writeManifest(directory: string, run: TrainingRun): void {
   renameSync(`${path}.new`, path);
 }
 
-/** @throws ControllerError `input` if a running process holds the folder */
+/** @throws ControllerError `input` if a running process holds the folder, or one that cannot be seen from here */
 export function refuseLiving(directory: string): void {
-  const holder = readHolder(join(directory, LOCK));
-  if (holder && startTicks(holder.pid) === holder.startTicks)
-    throw new ControllerError("input", `${directory}: this run is alive (process ${holder.pid}); stop that one first`);
+  const lock = join(directory, LOCK);
+  const holder = readHolder(lock);
+  if (holder === undefined) return;
+  const { pid, host = "an unknown machine", place } = holder;
+  if (place === undefined || place !== placeOfProcesses())
+    throw new ControllerError(
+      "input",
+      `${directory}: process ${pid} of ${host} holds this run, and cannot be seen from here; once it has ended, remove ${lock}`,
+    );
+  if (startTicks(pid) === holder.startTicks)
+    throw new ControllerError("input", `${directory}: this run is alive (process ${pid}); stop that one first`);
 }
 
 /** Holds the folder until this process ends. @throws ControllerError `input` if another running process holds it */
@@ -57,7 +99,13 @@ export function holdRunFolder(directory: string): void {
   refuseLiving(directory);
   try {
     rmSync(lock, { force: true });
-    writeFileSync(lock, JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) }), { flag: "wx" });
+    const holder: Holder = {
+      pid: process.pid,
+      startTicks: startTicks(process.pid),
+      host: hostname(),
+      place: placeOfProcesses(),
+    };
+    writeFileSync(lock, JSON.stringify(holder), { flag: "wx" });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "EEXIST")
       throw new ControllerError("input", `${directory}: another process has just taken this run`, { cause });
@@ -70,7 +118,15 @@ export function releaseRunFolder(directory: string): void {
   rmSync(join(directory, LOCK), { force: true });
 }
 
-function readHolder(lock: string): { pid: number; startTicks: string } | undefined {
+/** The process that holds a run. Its number has a meaning in `place` alone: one machine and PID namespace. */
+interface Holder {
+  pid: number;
+  startTicks: string | undefined;
+  host?: string;
+  place: string | undefined;
+}
+
+function readHolder(lock: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(lock, "utf8"));
   } catch {

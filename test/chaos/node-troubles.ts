@@ -5,7 +5,8 @@ import { NODE_NAME } from "../cluster/node-config.ts";
 import { CHART } from "../e2e/helm.ts";
 import { TARGETS } from "../e2e/images.ts";
 import { findInCgroup } from "../e2e/machine.ts";
-import type { ApiRequest, Fault } from "../faults/api-proxy.ts";
+import type { Fault } from "../faults/api-proxy.ts";
+import type { ApiRequest } from "../faults/api-request.ts";
 import {
   CHILDREN,
   type ChildKind,

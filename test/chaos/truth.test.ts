@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ApiRequest } from "../faults/api-proxy.ts";
+import type { ApiRequest } from "../faults/api-request.ts";
 import type { ClusterApi, Pod } from "./cluster-api.ts";
 import { Truth } from "./truth.ts";
 

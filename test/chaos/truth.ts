@@ -4,7 +4,7 @@
  */
 
 import type { TrainingRunObject } from "../e2e/kubectl.ts";
-import type { ApiRequest } from "../faults/api-proxy.ts";
+import type { ApiRequest } from "../faults/api-request.ts";
 import { type ClusterApi, isOver, type Pod } from "./cluster-api.ts";
 
 /** How long something may have been otherwise when a status is written: caches lag by the troubles of the API server. */

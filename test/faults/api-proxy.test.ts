@@ -6,7 +6,8 @@ import { request } from "node:https";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../cluster/control-plane.ts";
-import { type ApiObject, ApiProxy, Cut, parseRequest, type WatchEvent } from "./api-proxy.ts";
+import { ApiProxy, Cut, type WatchEvent } from "./api-proxy.ts";
+import { type ApiObject, parseRequest } from "./api-request.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/default/configmaps";
 const skip = controlPlaneUnavailable();

@@ -7,44 +7,14 @@
  */
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { Agent, createServer, request as httpsRequest, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ControlPlane, kubeconfig } from "../cluster/control-plane.ts";
-
-export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
-
-/** The parts of an object that a fault examines. */
-export interface ApiObject {
-  kind?: string;
-  apiVersion?: string;
-  metadata?: { name?: string; namespace?: string; uid?: string; resourceVersion?: string };
-  items?: ApiObject[];
-  /** For a Status. */
-  code?: number;
-  [field: string]: unknown;
-}
-
-export interface ApiRequest {
-  verb: Verb;
-  /** `group/plural`, or only the plural for the core group; "" for paths such as /readyz. */
-  resource: string;
-  subresource?: string;
-  namespace?: string;
-  name?: string;
-  /** A server-side dry run does not count as a write. */
-  isWrite: boolean;
-  atMs: number;
-  path: string;
-  /** The object sent by a write. */
-  body?: ApiObject;
-  /** Status of the API server; undefined while it has not answered, or was not asked. */
-  code?: number;
-  /** The answer to a write. */
-  answer?: ApiObject;
-}
+import { answerJson, answerStatus, bytes, EXPIRED, lines, withoutFraming } from "./api-answer.ts";
+import { type ApiObject, type ApiRequest, parseJson, parseRequest } from "./api-request.ts";
 
 export type Fault =
   /** The API server never gets the request. */
@@ -345,42 +315,6 @@ export class ApiProxy {
   }
 }
 
-/** Parses https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris */
-export function parseRequest(method: string, path: string, sent: Buffer): ApiRequest {
-  const { pathname, searchParams } = new URL(path, "https://api");
-  const parts = pathname
-    .split("/")
-    .filter(Boolean)
-    .map((part) => decodeURIComponent(part));
-  const group = parts[0] === "apis" ? parts[1] : "";
-  const rest = parts.slice(parts[0] === "apis" ? 3 : 2);
-  const namespaced = rest[0] === "namespaces" && rest.length > 2 && rest[2] !== "status" && rest[2] !== "finalize";
-  const [plural, name, subresource] = namespaced ? rest.slice(2) : rest;
-  const isResource = (parts[0] === "api" || parts[0] === "apis") && plural !== undefined;
-  const isWatch = ["true", "1"].includes(searchParams.get("watch") ?? "");
-  const verbs: Record<string, Verb> = {
-    GET: isWatch ? "watch" : name || !isResource ? "get" : "list",
-    POST: "create",
-    PUT: "update",
-    PATCH: "patch",
-    DELETE: name ? "delete" : "deletecollection",
-  };
-  const verb = verbs[method] ?? "get";
-  const isWrite = !["get", "list", "watch"].includes(verb) && !searchParams.has("dryRun");
-  const body = isWrite && sent.length > 0 ? parseJson(sent) : undefined;
-  return {
-    verb,
-    resource: isResource ? (group ? `${group}/${plural}` : plural!) : "",
-    subresource,
-    namespace: namespaced ? rest[1] : undefined,
-    name: name ?? (isWrite ? body?.metadata?.name : undefined),
-    isWrite,
-    atMs: Date.now(),
-    path,
-    body,
-  };
-}
-
 /** Returns whether the hook asked to break the connection. */
 async function isCut(hook: Promise<void> | void): Promise<boolean> {
   try {
@@ -389,64 +323,5 @@ async function isCut(hook: Promise<void> | void): Promise<boolean> {
   } catch (error) {
     if (error instanceof Cut) return true;
     throw error;
-  }
-}
-
-function status(code: number, reason?: string, retryAfterSeconds?: number) {
-  const reasons: Record<number, string> = {
-    404: "NotFound",
-    409: "Conflict",
-    429: "TooManyRequests",
-    500: "InternalError",
-  };
-  return {
-    kind: "Status",
-    apiVersion: "v1",
-    metadata: {},
-    status: "Failure",
-    message: `injected by the fault proxy: ${code}`,
-    reason: reason ?? reasons[code] ?? "Unknown",
-    details: retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
-    code,
-  };
-}
-
-const EXPIRED = `${JSON.stringify({ type: "ERROR", object: status(410, "Expired") })}\n`;
-
-function answerStatus(response: ServerResponse, code: number, reason?: string, retryAfterSeconds?: number): void {
-  if (retryAfterSeconds !== undefined) response.setHeader("retry-after", retryAfterSeconds);
-  answerJson(response, code, status(code, reason, retryAfterSeconds));
-}
-
-function answerJson(response: ServerResponse, code: number, value: unknown): void {
-  response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(value));
-}
-
-function withoutFraming(headers: IncomingMessage["headers"]): OutgoingHttpHeaders {
-  const { "transfer-encoding": _chunked, "content-length": _length, connection: _connection, ...kept } = headers;
-  return kept;
-}
-
-async function bytes(stream: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks);
-}
-
-/** Returns undefined for text that is no JSON, such as YAML of `kubectl apply --server-side` (which tests do not examine). */
-function parseJson(data: Buffer): ApiObject | undefined {
-  try {
-    return JSON.parse(data.toString());
-  } catch {
-    return undefined;
-  }
-}
-
-async function* lines(stream: IncomingMessage): AsyncIterable<string> {
-  let rest = "";
-  for await (const chunk of stream.setEncoding("utf8")) {
-    const parts = (rest + chunk).split("\n");
-    rest = parts.pop()!;
-    yield* parts.filter((line) => line !== "");
   }
 }

@@ -9,7 +9,8 @@ import { uniforms } from "../../learner/engine/model/random.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { World } from "../controller/world.ts";
-import type { ApiProxy, ApiRequest } from "./api-proxy.ts";
+import type { ApiProxy } from "./api-proxy.ts";
+import type { ApiRequest } from "./api-request.ts";
 import { Controller, isReconcileWrite, killedHere, live, type Meanwhile, type Remains } from "./controller-life.ts";
 
 interface Case {

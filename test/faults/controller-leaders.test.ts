@@ -19,7 +19,8 @@ import type { KubeObject } from "../../controller/kube/types.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { eventually, World } from "../controller/world.ts";
-import { ApiProxy, type ApiRequest } from "./api-proxy.ts";
+import { ApiProxy } from "./api-proxy.ts";
+import type { ApiRequest } from "./api-request.ts";
 import { Controller, isReconcileWrite, RUN } from "./controller-life.ts";
 
 const LEADER_ELECTION = new URL("../../manifests/install/controller/leader-election.yaml", import.meta.url);

@@ -10,7 +10,8 @@ import type { KubeObject, Resource } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { Phase } from "../controller/simulated-learner.ts";
 import { eventually, type World } from "../controller/world.ts";
-import { ApiProxy, type ApiRequest, Cut } from "./api-proxy.ts";
+import { ApiProxy, Cut } from "./api-proxy.ts";
+import type { ApiRequest } from "./api-request.ts";
 
 export const RUN = "life";
 /** Enough for long back-offs on a busy machine. */

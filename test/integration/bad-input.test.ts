@@ -123,6 +123,7 @@ describe("is refused, and nothing is made", () => {
       { out: "policy" },
       /^--out .*\/policy: the folder is not empty; choose another one$/,
     ],
+    ["a folder below /proc", "run.yaml", { out: "/proc/longrun/run" }, /^--out \/proc\/longrun\/run: .*choose another/],
   ];
   for (const [name, file, options, expected] of cases)
     test(name, async () => {

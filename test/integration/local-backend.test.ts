@@ -143,8 +143,8 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
   });
   test("a folder that cannot be made", async () => {
     const { status, stderr } = await run("run.yaml/run");
-    assert.match(stderr, /run\.yaml\/run: a part of this path is not a folder\n$/);
-    assert.equal(status, 1);
+    assert.match(stderr, /^--out .*run\.yaml\/run: a part of this path is not a folder; check the path\n$/);
+    assert.equal(status, 2);
   });
   test("a learner that refuses what it was given: no run folder is left", async () => {
     const { status, stderr } = await run("refused", { learner: { exitAtStart: 2 } });
