@@ -11,6 +11,7 @@ import {
   type S3ClientConfig,
 } from "@aws-sdk/client-s3";
 import { TransferError } from "./errors.ts";
+import { proxyOf } from "./proxy.ts";
 import { failureOf } from "./refusals.ts";
 import type { S3Place } from "./s3-url.ts";
 import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
@@ -114,6 +115,7 @@ export class S3Bucket {
     if (cause instanceof TransferError) return cause;
     const { name, message, $metadata } = cause as S3Failure;
     const status = $metadata?.httpStatusCode;
+    if (/XML parse error/.test(message ?? "")) return this.#noS3(status, cause);
     const detail = `${status ?? ""} ${name}${message && message !== name ? ` (${message})` : ""}`.trim();
     const refuse = (code: "input" | "access", text: string) => new TransferError(code, text, { cause });
     if (/^Region is missing/.test(message ?? "")) return refuse("input", `${this.name} needs a region: set AWS_REGION`);
@@ -138,6 +140,19 @@ export class S3Bucket {
     }
     if (status !== undefined) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause });
     return failureOf(cause, this.endpoint, this.#env, "AWS_ENDPOINT_URL_S3 for another server");
+  }
+
+  /** Returns the error of an answer that is no XML: a proxy's or another server's. */
+  #noS3(status: number | undefined, cause: unknown): TransferError {
+    const { protocol, host } = new URL(this.endpoint);
+    const proxy = proxyOf(protocol, host, this.#env);
+    const through = proxy ? `, or the proxy ${proxy.address} (${proxy.variable}) before it,` : "";
+    const mayPass = (status ?? 0) >= 500 ? { again: {} } : {};
+    const problem = `${this.endpoint}${through} answers ${status} and not as S3 does`;
+    return new TransferError("network", `${problem}; check ${proxy ? "both addresses" : "AWS_ENDPOINT_URL_S3"}`, {
+      cause,
+      ...mayPass,
+    });
   }
 
   [Symbol.dispose](): void {

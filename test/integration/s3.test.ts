@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
-import { connect, createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, connect, createServer } from "node:net";
 import os from "node:os";
 import path from "node:path";
+import type { Duplex } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
@@ -229,6 +231,25 @@ describe("S3", { skip }, () => {
         return true;
       });
     });
+
+  test("a proxy that refuses, and an answer that is not of S3, are named in one line", async () => {
+    const refuse = (_: unknown, socket: Duplex) => socket.on("error", () => {}).end("HTTP/1.1 407 no\r\n\r\n");
+    const proxy = createHttpServer((_, response) => void response.writeHead(403).end("no entry")).on("connect", refuse);
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const through = { HTTP_PROXY: address.replace("//", "//me:secret@"), HTTPS_PROXY: address, NO_PROXY: "" };
+    const endpoint = (url: string) => ({ AWS_ENDPOINT_URL_S3: url, ...through });
+    try {
+      await assert.rejects(fetchFrom("s3://models/cut", fresh(), endpoint("https://s3.test")), {
+        message: `the proxy ${address} (HTTPS_PROXY) wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT`,
+      });
+      await assert.rejects(fetchFrom("s3://models/cut", fresh(), endpoint("http://s3.test")), {
+        message: `http://s3.test, or the proxy ${address} (HTTP_PROXY) before it, answers 403 and not as S3 does; check both addresses`,
+      });
+    } finally {
+      proxy.close().closeAllConnections();
+    }
+  });
 
   test("the command takes s3:// and its environment; a revision is refused", async () => {
     const out = fresh();
