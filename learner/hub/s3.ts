@@ -22,6 +22,24 @@ const NO_REGION = "us-east-1";
 const CREDENTIALS =
   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else an S3 client finds (AWS_PROFILE, a workload identity)";
 
+/**
+ * Rights by the request that needs them. To credentials without s3:ListBucket S3 does not say that an object is not there; it denies
+ * the access.
+ */
+const RIGHTS: Readonly<Record<string, string>> = {
+  ListObjectsV2Command: "s3:ListBucket",
+  GetObjectCommand: "s3:GetObject and s3:ListBucket",
+  HeadObjectCommand: "s3:GetObject and s3:ListBucket",
+  PutObjectCommand: "s3:PutObject",
+  CreateMultipartUploadCommand: "s3:PutObject",
+  UploadPartCommand: "s3:PutObject",
+  CompleteMultipartUploadCommand: "s3:PutObject",
+  ListMultipartUploadsCommand: "s3:ListBucketMultipartUploads",
+  ListPartsCommand: "s3:ListMultipartUploadParts",
+  AbortMultipartUploadCommand: "s3:AbortMultipartUpload",
+  DeleteObjectCommand: "s3:DeleteObject",
+};
+
 export class S3Bucket {
   /** s3://BUCKET, for messages. */
   readonly name: string;
@@ -42,6 +60,13 @@ export class S3Bucket {
     const endpoint = endpointOf(env);
     this.endpoint = endpoint ?? ENDPOINT;
     this.client = new S3Client({ ...clientOptions(env, endpoint), ...(isAnonymous && ANONYMOUS) });
+    // An error does not say which request it is of.
+    this.client.middlewareStack.add(
+      (next, { commandName }) =>
+        (args) =>
+          next(args).catch((cause: S3Failure) => Promise.reject(Object.assign(cause, { commandName }))),
+      { step: "initialize" },
+    );
   }
 
   /** Without credentials requests are not signed, which public buckets take. @throws TransferError */
@@ -113,7 +138,7 @@ export class S3Bucket {
   /** Returns the error of a request, with the remedy. */
   explain(cause: unknown): TransferError {
     if (cause instanceof TransferError) return cause;
-    const { name, message, $metadata } = cause as S3Failure;
+    const { name, message, commandName = "", $metadata } = cause as S3Failure;
     const status = $metadata?.httpStatusCode;
     if (/XML parse error/.test(message ?? "")) return this.#noS3(status, cause);
     const detail = `${status ?? ""} ${name}${message && message !== name ? ` (${message})` : ""}`.trim();
@@ -133,9 +158,10 @@ export class S3Bucket {
     const mayPass = status === 408 || status === 429 || (status ?? 0) >= 500 || PASSING.has(name);
     if (mayPass) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause, again: {} });
     if (status === 401 || status === 403) {
-      const remedy = this.#isAnonymous
+      const credentials = this.#isAnonymous
         ? `no credentials were found: ${CREDENTIALS}`
-        : "give the credentials this right";
+        : `give the credentials the right ${RIGHTS[commandName]}`;
+      const remedy = WRONG_KEYS.has(name) ? "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" : credentials;
       return refuse("access", `${this.endpoint} refuses ${this.name}: ${detail}; ${remedy}`);
     }
     if (status !== undefined) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause });
@@ -163,6 +189,8 @@ export class S3Bucket {
 interface S3Failure {
   name: string;
   message?: string;
+  /** Class of the request, such as GetObjectCommand. */
+  commandName?: string;
   $metadata?: { httpStatusCode?: number };
 }
 
@@ -171,6 +199,8 @@ const PASSING = new Set([
   ...["RequestTimeTooSkewed", "ExpiredToken", "ExpiredTokenException", "RequestTimeout", "SlowDown"],
   ...["ThrottlingException", "Throttling", "InternalError", "ServiceUnavailable", "OperationAborted"],
 ]);
+
+const WRONG_KEYS = new Set(["SignatureDoesNotMatch", "InvalidAccessKeyId"]);
 
 const ANONYMOUS: S3ClientConfig = {
   credentials: { accessKeyId: "", secretAccessKey: "" },

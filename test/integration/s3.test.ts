@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, request as requestHttp } from "node:http";
 import { type AddressInfo, connect, createServer } from "node:net";
 import os from "node:os";
 import path from "node:path";
@@ -18,9 +18,11 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { fetchModel } from "../../learner/hub/fetch-model.ts";
-import type { TransferLimits } from "../../learner/hub/limits.ts";
+import { TRANSFER_LIMITS, type TransferLimits } from "../../learner/hub/limits.ts";
+import { S3Bucket } from "../../learner/hub/s3.ts";
 import { pullResults } from "../../learner/results/pull.ts";
 import { pushResults } from "../../learner/results/push.ts";
+import { uploadFile } from "../../learner/results/upload.ts";
 import { missingS3, S3Server } from "../cluster/s3-server.ts";
 
 const POLICY = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
@@ -213,7 +215,7 @@ describe("S3", { skip }, () => {
       "s3://models/cut",
       { AWS_SECRET_ACCESS_KEY: "x" },
       "access",
-      /refuses s3:\/\/models: 403 Sig.*; give/,
+      /refuses s3:\/\/models: 403 Sig.*; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY$/,
     ],
     [
       "no credentials",
@@ -339,6 +341,73 @@ describe("S3", { skip }, () => {
       ...["state.json", "policy/model.safetensors"].map((it) => `checkpoints/1-000001/${it}`),
     ]);
   });
+
+  test("a file of several parts that changes while it is pushed is refused, and its object is not made", async () => {
+    const file = path.join(root, "report.html");
+    const hashed = randomBytes(11 * MiB);
+    const { length: bytes } = hashed;
+    const sha256 = createHash("sha256").update(hashed).digest("hex");
+    const transfer = { limits: { ...TRANSFER_LIMITS, ...LIMITS }, signal: new AbortController().signal, say() {} };
+    using bucket = await S3Bucket.open({ bucket: "results", prefix: "" }, server.env, transfer);
+    for (const now of [randomBytes(bytes), hashed.subarray(0, 10 * MiB)]) {
+      fs.writeFileSync(file, now);
+      const pushing = uploadFile(bucket, "changed/report.html", file, { name: "report.html", bytes, sha256 }, () => {});
+      await assert.rejects(pushing, {
+        code: "hash",
+        message: "report.html has changed while it was pushed; push again",
+      });
+      assert.deepEqual(await keys("results", "changed/"), []);
+    }
+  });
+
+  /** Passes requests on to the server, and answers those of `denied` as S3 does where a policy denies them. */
+  async function denying(denied: (method: string, url: URL) => boolean) {
+    const front = createHttpServer((request, response) => {
+      const { method = "", headers } = request;
+      const url = new URL(request.url!, server.endpoint);
+      if (denied(method, url)) {
+        request.resume();
+        const why = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
+        return void response.writeHead(403, { "content-type": "application/xml" }).end(method === "HEAD" ? "" : why);
+      }
+      const onward = requestHttp(url, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(onward.on("error", () => response.destroy()));
+    });
+    await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
+    const env = { AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(front.address() as AddressInfo).port}` };
+    return { env, [Symbol.dispose]: () => void front.close().closeAllConnections() };
+  }
+
+  const isList = (method: string, url: URL) => method === "GET" && url.searchParams.has("list-type");
+  const rights: [right: string, denied: (method: string, url: URL) => boolean][] = [
+    ["s3:ListBucket", isList],
+    // Without s3:ListBucket S3 does not say of an object that it is not there.
+    ["s3:GetObject and s3:ListBucket", (method, url) => isList(method, url) || /results\.json$/.test(url.pathname)],
+    ["s3:GetObject and s3:ListBucket", (method) => method === "HEAD"],
+    ["s3:PutObject", (method, url) => method === "PUT" && /\/best\//.test(url.pathname)],
+    ["s3:PutObject", (method, url) => method === "PUT" && url.searchParams.has("partNumber")],
+    ["s3:ListBucketMultipartUploads", (_, url) => url.searchParams.has("uploads") && url.searchParams.has("prefix")],
+    ["s3:ListMultipartUploadParts", (method, url) => method === "GET" && url.searchParams.has("uploadId")],
+    ["s3:DeleteObject", (method) => method === "DELETE"],
+  ];
+  for (const [index, [right, denied]] of rights.entries())
+    test(`a bucket that denies ${right} (case ${index}): the message names the right`, async () => {
+      using front = await denying(denied);
+      const url = `s3://results/rights-${index}`;
+      const run = makeRun();
+      if (right === "s3:DeleteObject") {
+        await push(run, url);
+        addCheckpoint(run, 2);
+      }
+      await assert.rejects(push(run, url, front.env, 1), (error: Error & { code: string }) => {
+        assert.equal(error.code, "access", error.message);
+        assert.ok(error.message.endsWith(`; give the credentials the right ${right}`), error.message);
+        return true;
+      });
+    });
 
   test("older checkpoints and what no manifest names are removed; a prefix of others is refused", async () => {
     const run = makeRun();
