@@ -3,7 +3,7 @@
  * reconcile does it, because their TrainingRuns are gone.
  */
 import type { Context } from "./context.ts";
-import { RETAIN_SECONDS, RETAINED_SINCE, RUN, RUN_UID } from "./desired/names.ts";
+import { RETAIN_SECONDS, RETAINED_SINCE, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import { ApiError, isConflict } from "./kube/errors.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "./kube/resources.ts";
 
@@ -27,6 +27,10 @@ export function retained(claim: PersistentVolumeClaim): Retained | undefined {
   return { claim, retainSeconds: Number(seconds), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs };
 }
 
+/** Returns the run that copies its first checkpoint from the volume of run `source` and has not started yet. */
+export const waitingFor = (source: string, runs: Run[]): Run | undefined =>
+  runs.find(({ spec, status }) => spec.initFrom?.run === source && status?.startTime === undefined);
+
 /** Notes since when each volume's run is gone, and deletes those whose time is over. */
 export async function sweepVolumes(
   claims: PersistentVolumeClaim[],
@@ -36,14 +40,15 @@ export async function sweepVolumes(
     const found = retained(claim);
     const { name, namespace, uid, resourceVersion, labels } = claim.metadata;
     const run = { namespace: namespace!, name: labels?.[RUN] ?? "" };
-    const isOf = (other: { metadata: { uid?: string } } | undefined) => other?.metadata.uid === labels?.[RUN_UID];
+    const isOf = (other: Run | undefined) => other?.metadata.uid === labels?.[RUN_UID];
     if (!found || !labels?.[RUN_UID] || isOf(cache.trainingRun(`${run.namespace}/${run.name}`))) continue;
     const isOver = found.sinceMs !== undefined && now() - found.sinceMs >= found.retainSeconds * 1000;
     if (found.sinceMs !== undefined && !isOver) continue;
     const place = { namespace: namespace!, name };
     try {
       // The cache may be late, and what is deleted is gone.
-      if (isOf(await client.get(TRAINING_RUN, run))) continue;
+      const { items } = await client.list<Run>(TRAINING_RUN, { namespace: run.namespace });
+      if (items.some(isOf) || (isOver && waitingFor(run.name, items))) continue;
       if (isOver) {
         await client.delete(PERSISTENT_VOLUME_CLAIM, place, { uid: uid!, resourceVersion: resourceVersion! });
         const fields = { volume: `${namespace}/${name}`, run: run.name, retainSeconds: found.retainSeconds };

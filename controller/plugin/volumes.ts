@@ -6,7 +6,7 @@ import { ApiError } from "../kube/errors.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "../kube/resources.ts";
 import type { KubeObject, Resource } from "../kube/types.ts";
 import type { Screen } from "../local/terminal.ts";
-import { retained } from "../retained-volumes.ts";
+import { retained, waitingFor } from "../retained-volumes.ts";
 import type { Cluster } from "./cluster.ts";
 import { isOver } from "./status.ts";
 import { span } from "./text.ts";
@@ -21,6 +21,8 @@ export interface ListedVolume {
   ageSeconds: number;
   /** Until the controller deletes it: absent, it stays until somebody does. */
   leftSeconds?: number;
+  /** Run that copies a checkpoint from the volume (initFrom.run): the controller does not delete it before that run has started. */
+  neededBy?: string;
 }
 
 /** Prints a table. */
@@ -45,7 +47,7 @@ export async function listVolumes(
   const rows = volumes.map((it) => [
     ...(allNamespaces ? [it.namespace] : []),
     ...[it.name, it.run, it.state, it.size, span(it.ageSeconds)],
-    it.leftSeconds === undefined ? "never" : `in ${span(it.leftSeconds)}`,
+    deletionOf(it),
   ]);
   const head = [...(allNamespaces ? ["NAMESPACE"] : []), "NAME", "RUN", "STATE", "SIZE", "AGE", "DELETED"];
   const widths = head.map((title, column) =>
@@ -53,6 +55,11 @@ export async function listVolumes(
   );
   for (const row of [head, ...rows])
     screen.write(`${harmless(row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ")).trimEnd()}\n`);
+}
+
+function deletionOf({ leftSeconds, neededBy }: ListedVolume): string {
+  if (leftSeconds === undefined) return "never";
+  return leftSeconds === 0 && neededBy !== undefined ? `once ${neededBy} has started` : `in ${span(leftSeconds)}`;
 }
 
 /** Returns the volumes of runs that are gone or over, the oldest first. */
@@ -65,11 +72,14 @@ export function volumesOf(claims: PersistentVolumeClaim[], runs: Run[], nowMs: n
       if (run && !isOver(run)) return [];
       const kept = run ? undefined : retained(claim);
       const since = kept?.sinceMs ?? nowMs;
+      const inNamespace = runs.filter(({ metadata }) => metadata.namespace === namespace);
+      const neededBy = waitingFor(labels[RUN] ?? "", inNamespace)?.metadata.name;
       const size = claim.status?.capacity?.storage ?? claim.spec?.resources?.requests?.storage ?? "?";
       return [
         {
           ...{ namespace, name, run: labels[RUN] ?? "?", state: run?.status?.phase ?? "gone", size },
           ageSeconds: Math.round((nowMs - Date.parse(creationTimestamp ?? "")) / 1000),
+          ...(kept && neededBy !== undefined && { neededBy }),
           ...(kept && { leftSeconds: Math.max(0, Math.round(kept.retainSeconds - (nowMs - since) / 1000)) }),
         },
       ];

@@ -121,11 +121,32 @@ test("a fetch uses the environment's proxy with its name and password, except fo
   assert.deepEqual(proxy.asked, []);
 });
 
-test("the error of a proxy that wants another password names the proxy without the password", async () => {
-  using proxy = await startProxy("", 407);
-  const env = { HF_ENDPOINT: "http://hub.test", HTTP_PROXY: `http://me:secret@127.0.0.1:${proxy.port}` };
-  assert.deepEqual(await fetchCommand(["acme/model", "--out", path.join(root, "refused")], env), {
-    ...{ status: 1, stdout: "" },
-    stderr: `the proxy http://127.0.0.1:${proxy.port} (HTTP_PROXY) wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT\n`,
-  });
+test("a proxy that refuses is named without its password, at once", async () => {
+  for (const [status, problem] of [
+    [407, "wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT"],
+    [
+      403,
+      "refuses to connect to hub.test (403); allow the host there, or add it to NO_PROXY if it can be reached without the proxy",
+    ],
+  ] as const) {
+    using proxy = await startProxy("", status);
+    const env = { HF_ENDPOINT: "http://hub.test", HTTP_PROXY: `http://me:secret@127.0.0.1:${proxy.port}` };
+    assert.deepEqual(await fetchCommand(["acme/model", "--out", path.join(root, "refused")], env), {
+      ...{ status: 1, stdout: "" },
+      stderr: `the proxy http://127.0.0.1:${proxy.port} (HTTP_PROXY) ${problem}\n`,
+    });
+    assert.equal(proxy.asked.length, 1);
+  }
+});
+
+test("a proxy that is no address is refused with its variable, without its password", async () => {
+  for (const [value, shown] of [
+    ["proxy.test:3128", "proxy.test:3128"],
+    ["me:secret@proxy.test", "proxy.test"],
+    ["ftp://me:se@cret@proxy", "ftp://proxy"],
+  ])
+    assert.deepEqual(await fetchCommand(["acme/model"], { HTTPS_PROXY: value }), {
+      ...{ status: 2, stdout: "" },
+      stderr: `HTTPS_PROXY is ${shown}, which is no address of a proxy; give one such as http://proxy.example.com:3128, or unset it\n`,
+    });
 });

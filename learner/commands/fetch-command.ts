@@ -1,7 +1,7 @@
 /** `longrun model fetch`: a model of the Hugging Face hub, of S3 or of a registry becomes a folder that longrun can train. */
-import http from "node:http";
 import { parseArgs } from "node:util";
 import { fetchModel } from "../hub/fetch-model.ts";
+import { useProxies } from "../hub/proxy.ts";
 import { InputError, printLine } from "./command.ts";
 
 const OPTIONS = {
@@ -19,7 +19,7 @@ export async function fetchCommand(args: string[]): Promise<void> {
       `give one repository, such as Qwen/Qwen2.5-3B-Instruct or s3://BUCKET/PREFIX, not ${positionals.length}`,
     );
   if (values.out === "") throw new InputError("--out is empty; give the folder to write");
-  http.setGlobalProxyFromEnv(process.env);
+  useProxies(process.env);
   const fetched = await fetchModel({
     ...{ repo, revision: values.revision, out: values.out },
     ...{ env: process.env, output: process.stderr },

@@ -1,6 +1,6 @@
 /** `longrun results`: a run's newest checkpoint, best program and report into a bucket of S3, and back. */
-import http from "node:http";
 import { parseArgs } from "node:util";
+import { useProxies } from "../hub/proxy.ts";
 import { pullResults } from "../results/pull.ts";
 import { pushResults } from "../results/push.ts";
 import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
@@ -27,7 +27,7 @@ const OPTIONS = {
 async function results(): Promise<void> {
   const [word, ...args] = process.argv.slice(2);
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
-  http.setGlobalProxyFromEnv(process.env);
+  useProxies(process.env);
   const around = { env: process.env, output: process.stderr };
   if (word === "push") {
     const [directory, url] = exactly(positionals, 2, "a run folder and s3://BUCKET/PREFIX");

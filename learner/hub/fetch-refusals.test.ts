@@ -6,6 +6,8 @@ import { test } from "node:test";
 import { fetchFrom, POLICY, root, type Wish } from "./fetch.fixture.ts";
 import { HubServer } from "./hub-server.fixture.ts";
 
+const FILE = path.join(root, "a file");
+fs.writeFileSync(FILE, "");
 const PRIVATE = "that is public; check the name, or set HF_TOKEN (<hub>/settings/tokens) for a private one";
 const refusals: [what: string, wish: Wish, change: (server: HubServer) => void, code: string, message: string][] = [
   ["no such repository", { repo: "acme/none" }, () => {}, "input", `<hub> has no model acme/none ${PRIVATE}`],
@@ -117,6 +119,13 @@ const refusals: [what: string, wish: Wish, change: (server: HubServer) => void, 
     "input",
     `--out ${POLICY} has files that no fetch has brought; give a new or empty folder`,
   ],
+  [
+    "a file in place of a folder",
+    { out: FILE },
+    () => {},
+    "input",
+    `--out ${FILE} is a file; give a new or empty folder`,
+  ],
 ];
 for (const [what, wish, change, code, message] of refusals)
   test(`${what} is refused in one line, at once`, async () => {
@@ -133,3 +142,14 @@ for (const [what, wish, change, code, message] of refusals)
       [],
     );
   });
+
+test("https:// of a server without TLS is refused in one line, at once", async () => {
+  await using server = await HubServer.of(POLICY);
+  const env = { HF_ENDPOINT: server.endpoint.replace("http:", "https:") };
+  const { host } = new URL(server.endpoint);
+  const remedy = "correct the port, or write http:// in the address if the server has no TLS";
+  await assert.rejects(fetchFrom(server, { env }), {
+    code: "input",
+    message: `${host} does not answer with TLS; ${remedy}`,
+  });
+});

@@ -1,6 +1,15 @@
 /** The folder that a model is fetched into: one repository at one commit, which its record names. */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { basename, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -32,6 +41,8 @@ export function readRecord(folder: string): FetchRecord | undefined {
         cause,
       });
     }
+  if (existsSync(folder) && !statSync(folder).isDirectory())
+    throw new TransferError("input", `--out ${folder} is a file; give a new or empty folder`);
   if (existsSync(folder) && readdirSync(folder).some((name) => name !== `${FETCH_RECORD}.new`))
     throw new TransferError("input", `--out ${folder} has files that no fetch has brought; give a new or empty folder`);
   return undefined;

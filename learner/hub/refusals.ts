@@ -1,5 +1,6 @@
 /** Explains error answers and failed connections in one line with the remedy. */
 import { TransferError } from "./errors.ts";
+import { proxyOf } from "./proxy.ts";
 
 /** The requested model or file, for messages. */
 export interface Asked {
@@ -73,6 +74,8 @@ export function retryAfterSeconds(headers: Headers, now = Date.now()): number | 
   return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined;
 }
 
+/** What `fetch` and `http.Agent` say when a proxy refuses a tunnel. */
+const TUNNEL = /^(?:Proxy response \(|Failed to establish tunnel .* HTTP\/1\.\d )(\d{3})\b/;
 const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|LEAF_SIGNATURE|ALTNAME/;
 
 /**
@@ -98,10 +101,18 @@ export function failureOf(
       `the certificate of ${host} is not trusted (${detail}); where a proxy or mirror has an authority of its own, name its file in NODE_EXTRA_CA_CERTS`,
       { cause },
     );
-  if (proxy && /Proxy response \(407\)/.test(detail))
+  const refusal = TUNNEL.exec(detail)?.[1];
+  if (proxy && refusal?.startsWith("4")) {
+    const problem =
+      refusal === "407"
+        ? "wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT"
+        : `refuses to connect to ${host} (${refusal}); allow the host there, or add it to NO_PROXY if it can be reached without the proxy`;
+    return new TransferError("network", `the proxy ${proxy.address} (${proxy.variable}) ${problem}`, { cause });
+  }
+  if (code === "ERR_SSL_WRONG_VERSION_NUMBER")
     return new TransferError(
-      "network",
-      `the proxy ${proxy.address} (${proxy.variable}) wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT`,
+      "input",
+      `${host} does not answer with TLS; correct the port, or write http:// in the address if the server has no TLS`,
       { cause },
     );
   const where = proxy
@@ -118,16 +129,4 @@ function deepest(error: unknown): { message?: string; code?: unknown } {
     reason = next as typeof reason;
   }
   return reason;
-}
-
-/** Returns the proxy that such a request goes through, as `setGlobalProxyFromEnv` reads it, without its password. */
-function proxyOf(protocol: string, host: string, env: NodeJS.ProcessEnv) {
-  const name = protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";
-  const variable = [name.toLowerCase(), name].find((each) => env[each]);
-  if (variable === undefined) return undefined;
-  const without = (env.no_proxy || env.NO_PROXY || "").split(/[\s,]+/).filter((each) => each !== "");
-  const [bare = host] = host.split(":");
-  const skips = without.some((each) => each === "*" || each === host || bare.endsWith(each.replace(/^\*/, "")));
-  if (skips) return undefined;
-  return { variable, address: env[variable]!.replace(/\/\/[^@/]*@/, "//") };
 }

@@ -11,6 +11,7 @@ import {
   type S3ClientConfig,
 } from "@aws-sdk/client-s3";
 import { TransferError } from "./errors.ts";
+import { proxyOf } from "./proxy.ts";
 import { failureOf } from "./refusals.ts";
 import type { S3Place } from "./s3-url.ts";
 import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
@@ -20,6 +21,24 @@ const ENDPOINT = "https://s3.amazonaws.com";
 const NO_REGION = "us-east-1";
 const CREDENTIALS =
   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else an S3 client finds (AWS_PROFILE, a workload identity)";
+
+/**
+ * Rights by the request that needs them. To credentials without s3:ListBucket S3 does not say that an object is not there; it denies
+ * the access.
+ */
+const RIGHTS: Readonly<Record<string, string>> = {
+  ListObjectsV2Command: "s3:ListBucket",
+  GetObjectCommand: "s3:GetObject and s3:ListBucket",
+  HeadObjectCommand: "s3:GetObject and s3:ListBucket",
+  PutObjectCommand: "s3:PutObject",
+  CreateMultipartUploadCommand: "s3:PutObject",
+  UploadPartCommand: "s3:PutObject",
+  CompleteMultipartUploadCommand: "s3:PutObject",
+  ListMultipartUploadsCommand: "s3:ListBucketMultipartUploads",
+  ListPartsCommand: "s3:ListMultipartUploadParts",
+  AbortMultipartUploadCommand: "s3:AbortMultipartUpload",
+  DeleteObjectCommand: "s3:DeleteObject",
+};
 
 export class S3Bucket {
   /** s3://BUCKET, for messages. */
@@ -41,6 +60,13 @@ export class S3Bucket {
     const endpoint = endpointOf(env);
     this.endpoint = endpoint ?? ENDPOINT;
     this.client = new S3Client({ ...clientOptions(env, endpoint), ...(isAnonymous && ANONYMOUS) });
+    // An error does not say which request it is of.
+    this.client.middlewareStack.add(
+      (next, { commandName }) =>
+        (args) =>
+          next(args).catch((cause: S3Failure) => Promise.reject(Object.assign(cause, { commandName }))),
+      { step: "initialize" },
+    );
   }
 
   /** Without credentials requests are not signed, which public buckets take. @throws TransferError */
@@ -112,8 +138,9 @@ export class S3Bucket {
   /** Returns the error of a request, with the remedy. */
   explain(cause: unknown): TransferError {
     if (cause instanceof TransferError) return cause;
-    const { name, message, $metadata } = cause as S3Failure;
+    const { name, message, commandName = "", $metadata } = cause as S3Failure;
     const status = $metadata?.httpStatusCode;
+    if (/XML parse error/.test(message ?? "")) return this.#noS3(status, cause);
     const detail = `${status ?? ""} ${name}${message && message !== name ? ` (${message})` : ""}`.trim();
     const refuse = (code: "input" | "access", text: string) => new TransferError(code, text, { cause });
     if (/^Region is missing/.test(message ?? "")) return refuse("input", `${this.name} needs a region: set AWS_REGION`);
@@ -131,13 +158,27 @@ export class S3Bucket {
     const mayPass = status === 408 || status === 429 || (status ?? 0) >= 500 || PASSING.has(name);
     if (mayPass) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause, again: {} });
     if (status === 401 || status === 403) {
-      const remedy = this.#isAnonymous
+      const credentials = this.#isAnonymous
         ? `no credentials were found: ${CREDENTIALS}`
-        : "give the credentials this right";
+        : `give the credentials the right ${RIGHTS[commandName]}`;
+      const remedy = WRONG_KEYS.has(name) ? "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" : credentials;
       return refuse("access", `${this.endpoint} refuses ${this.name}: ${detail}; ${remedy}`);
     }
     if (status !== undefined) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause });
     return failureOf(cause, this.endpoint, this.#env, "AWS_ENDPOINT_URL_S3 for another server");
+  }
+
+  /** Returns the error of an answer that is no XML: a proxy's or another server's. */
+  #noS3(status: number | undefined, cause: unknown): TransferError {
+    const { protocol, host } = new URL(this.endpoint);
+    const proxy = proxyOf(protocol, host, this.#env);
+    const through = proxy ? `, or the proxy ${proxy.address} (${proxy.variable}) before it,` : "";
+    const mayPass = (status ?? 0) >= 500 ? { again: {} } : {};
+    const problem = `${this.endpoint}${through} answers ${status} and not as S3 does`;
+    return new TransferError("network", `${problem}; check ${proxy ? "both addresses" : "AWS_ENDPOINT_URL_S3"}`, {
+      cause,
+      ...mayPass,
+    });
   }
 
   [Symbol.dispose](): void {
@@ -148,6 +189,8 @@ export class S3Bucket {
 interface S3Failure {
   name: string;
   message?: string;
+  /** Class of the request, such as GetObjectCommand. */
+  commandName?: string;
   $metadata?: { httpStatusCode?: number };
 }
 
@@ -156,6 +199,8 @@ const PASSING = new Set([
   ...["RequestTimeTooSkewed", "ExpiredToken", "ExpiredTokenException", "RequestTimeout", "SlowDown"],
   ...["ThrottlingException", "Throttling", "InternalError", "ServiceUnavailable", "OperationAborted"],
 ]);
+
+const WRONG_KEYS = new Set(["SignatureDoesNotMatch", "InvalidAccessKeyId"]);
 
 const ANONYMOUS: S3ClientConfig = {
   credentials: { accessKeyId: "", secretAccessKey: "" },

@@ -18,6 +18,7 @@ import type { ResultFile } from "./manifest.ts";
 
 /** S3's own bound, less a margin. */
 const MOST_PARTS = 9_900;
+const READ_BYTES = 1 << 20;
 
 /**
  * Brings `path` to `key`, unless the object is there with its length and hash.
@@ -93,6 +94,8 @@ async function putParts(
     counted(body.length);
     there.set(PartNumber, unquoted(ETag));
   });
+  // A report that was written anew meanwhile has come under the digest of the old one.
+  if ((await hashOf(handle, file.bytes)) !== file.sha256) throw changed(file);
   const Parts = numbers.map((PartNumber) => ({ PartNumber, ETag: `"${there.get(PartNumber)}"` }));
   const whole = new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload: { Parts } });
   await bucket.persist((abortSignal) => client.send(whole, { abortSignal }));
@@ -146,6 +149,14 @@ async function readAt(handle: FileHandle, start: number, bytes: number): Promise
     done += bytesRead;
   }
   return body;
+}
+
+/** Returns the SHA-256 of the file's beginning. */
+async function hashOf(handle: FileHandle, bytes: number): Promise<string> {
+  const hash = createHash("sha256");
+  for (let at = 0; at < bytes; at += READ_BYTES)
+    hash.update(await readAt(handle, at, Math.min(READ_BYTES, bytes - at)));
+  return hash.digest("hex");
 }
 
 const md5 = (body: Buffer): Buffer => createHash("md5").update(body).digest();

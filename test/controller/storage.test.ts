@@ -169,6 +169,27 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.equal((await claim(kept.namespace))?.metadata.deletionTimestamp, undefined);
   });
 
+  test("a retained volume stays until the run that copies from it has started", async () => {
+    const { namespace } = await start({ learner: { storage: { retainSeconds: 0 } } });
+    const next = { initFrom: { run: "run" }, suspend: true };
+    await world.createRun(namespace, "next", next);
+    await deleteRun(namespace);
+    await sleep(1500);
+    const claim = () => world.client.get(PERSISTENT_VOLUME_CLAIM, { namespace, name: "run-data" });
+    const isDeleted = async () => (await claim())?.metadata.deletionTimestamp !== undefined || !(await claim());
+    assert.equal(await isDeleted(), false);
+    assert.match(await list(namespace), /^run-data +run +gone .* once next has started$/m);
+
+    await world.patchRun(namespace, "next", { suspend: false });
+    const [copy] = await eventually(async () => {
+      const pods = await world.podsOf(namespace, "next", "init");
+      return pods.some(({ status }) => status?.phase === "Running") && pods;
+    });
+    assert.equal(await isDeleted(), false);
+    await world.pods.end(copy!, 0);
+    await eventually(isDeleted);
+  });
+
   test("a run that takes retainSeconds back keeps its volume", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 0 } } });
     const note = async () =>
@@ -185,22 +206,23 @@ describe("storage", { skip, concurrency: 4 }, () => {
 
   test("kubectl longrun volumes lists what is gone or over, and when it is deleted", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 7200, size: "3Gi" } } });
-    const list = async (json = false) => {
-      let text = "";
-      const cluster = connect({ kubeconfig: world.controlPlane.kubeconfig, namespace }, new AbortController().signal);
-      await listVolumes(cluster, { allNamespaces: false, json }, { write: (more: string) => (text += more) } as never);
-      cluster.client.close();
-      return text;
-    };
-    assert.equal(await list(), "no volume of a run that is gone or over\n");
+    assert.equal(await list(namespace), "no volume of a run that is gone or over\n");
     await deleteRun(namespace);
-    const [head, row] = (await list()).split("\n");
+    const [head, row] = (await list(namespace)).split("\n");
     assert.match(head!, /^NAME +RUN +STATE +SIZE +AGE +DELETED$/);
     assert.match(row!, /^run-data +run +gone +3Gi +\d+ s +in (2 h 0 min|1 h 59 min)$/);
-    const [{ leftSeconds, ...volume }] = JSON.parse(await list(true));
+    const [{ leftSeconds, ...volume }] = JSON.parse(await list(namespace, true));
     assert.ok(leftSeconds > 7000, `${leftSeconds}`);
     assert.deepEqual([volume.name, volume.namespace, volume.state], ["run-data", namespace, "gone"]);
   });
+
+  async function list(namespace: string, json = false): Promise<string> {
+    let text = "";
+    const cluster = connect({ kubeconfig: world.controlPlane.kubeconfig, namespace }, new AbortController().signal);
+    await listVolumes(cluster, { allNamespaces: false, json }, { write: (more: string) => (text += more) } as never);
+    cluster.client.close();
+    return text;
+  }
 
   async function deleteRun(namespace: string): Promise<void> {
     const run = (await world.run(namespace, "run"))!;

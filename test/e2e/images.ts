@@ -60,7 +60,9 @@ export class Builder {
     this.#log = log;
     mkdirSync(this.#folder, { recursive: true });
     const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${this.#folder}/storage"\nrunroot = "${this.#folder}/run"\n`;
-    writeFileSync(join(this.#folder, "storage.conf"), storage);
+    const settings = join(this.#folder, "storage.conf");
+    // A build that runs beside this one must not read half a file.
+    if (!existsSync(settings) || readFileSync(settings, "utf8") !== storage) writeFileSync(settings, storage);
   }
 
   /** Makes a minimal Debian, the same with Node and npm, and a container that waits for ever. */

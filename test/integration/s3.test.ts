@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
-import { connect, createServer } from "node:net";
+import { createServer as createHttpServer, request as requestHttp } from "node:http";
+import { type AddressInfo, connect, createServer } from "node:net";
 import os from "node:os";
 import path from "node:path";
+import type { Duplex } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
@@ -16,9 +18,11 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { fetchModel } from "../../learner/hub/fetch-model.ts";
-import type { TransferLimits } from "../../learner/hub/limits.ts";
+import { TRANSFER_LIMITS, type TransferLimits } from "../../learner/hub/limits.ts";
+import { S3Bucket } from "../../learner/hub/s3.ts";
 import { pullResults } from "../../learner/results/pull.ts";
 import { pushResults } from "../../learner/results/push.ts";
+import { uploadFile } from "../../learner/results/upload.ts";
 import { missingS3, S3Server } from "../cluster/s3-server.ts";
 
 const POLICY = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
@@ -211,7 +215,7 @@ describe("S3", { skip }, () => {
       "s3://models/cut",
       { AWS_SECRET_ACCESS_KEY: "x" },
       "access",
-      /refuses s3:\/\/models: 403 Sig.*; give/,
+      /refuses s3:\/\/models: 403 Sig.*; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY$/,
     ],
     [
       "no credentials",
@@ -229,6 +233,25 @@ describe("S3", { skip }, () => {
         return true;
       });
     });
+
+  test("a proxy that refuses, and an answer that is not of S3, are named in one line", async () => {
+    const refuse = (_: unknown, socket: Duplex) => socket.on("error", () => {}).end("HTTP/1.1 407 no\r\n\r\n");
+    const proxy = createHttpServer((_, response) => void response.writeHead(403).end("no entry")).on("connect", refuse);
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const through = { HTTP_PROXY: address.replace("//", "//me:secret@"), HTTPS_PROXY: address, NO_PROXY: "" };
+    const endpoint = (url: string) => ({ AWS_ENDPOINT_URL_S3: url, ...through });
+    try {
+      await assert.rejects(fetchFrom("s3://models/cut", fresh(), endpoint("https://s3.test")), {
+        message: `the proxy ${address} (HTTPS_PROXY) wants a name and password; write it as http://NAME:PASSWORD@HOST:PORT`,
+      });
+      await assert.rejects(fetchFrom("s3://models/cut", fresh(), endpoint("http://s3.test")), {
+        message: `http://s3.test, or the proxy ${address} (HTTP_PROXY) before it, answers 403 and not as S3 does; check both addresses`,
+      });
+    } finally {
+      proxy.close().closeAllConnections();
+    }
+  });
 
   test("the command takes s3:// and its environment; a revision is refused", async () => {
     const out = fresh();
@@ -318,6 +341,73 @@ describe("S3", { skip }, () => {
       ...["state.json", "policy/model.safetensors"].map((it) => `checkpoints/1-000001/${it}`),
     ]);
   });
+
+  test("a file of several parts that changes while it is pushed is refused, and its object is not made", async () => {
+    const file = path.join(root, "report.html");
+    const hashed = randomBytes(11 * MiB);
+    const { length: bytes } = hashed;
+    const sha256 = createHash("sha256").update(hashed).digest("hex");
+    const transfer = { limits: { ...TRANSFER_LIMITS, ...LIMITS }, signal: new AbortController().signal, say() {} };
+    using bucket = await S3Bucket.open({ bucket: "results", prefix: "" }, server.env, transfer);
+    for (const now of [randomBytes(bytes), hashed.subarray(0, 10 * MiB)]) {
+      fs.writeFileSync(file, now);
+      const pushing = uploadFile(bucket, "changed/report.html", file, { name: "report.html", bytes, sha256 }, () => {});
+      await assert.rejects(pushing, {
+        code: "hash",
+        message: "report.html has changed while it was pushed; push again",
+      });
+      assert.deepEqual(await keys("results", "changed/"), []);
+    }
+  });
+
+  /** Passes requests on to the server, and answers those of `denied` as S3 does where a policy denies them. */
+  async function denying(denied: (method: string, url: URL) => boolean) {
+    const front = createHttpServer((request, response) => {
+      const { method = "", headers } = request;
+      const url = new URL(request.url!, server.endpoint);
+      if (denied(method, url)) {
+        request.resume();
+        const why = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
+        return void response.writeHead(403, { "content-type": "application/xml" }).end(method === "HEAD" ? "" : why);
+      }
+      const onward = requestHttp(url, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(onward.on("error", () => response.destroy()));
+    });
+    await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
+    const env = { AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(front.address() as AddressInfo).port}` };
+    return { env, [Symbol.dispose]: () => void front.close().closeAllConnections() };
+  }
+
+  const isList = (method: string, url: URL) => method === "GET" && url.searchParams.has("list-type");
+  const rights: [right: string, denied: (method: string, url: URL) => boolean][] = [
+    ["s3:ListBucket", isList],
+    // Without s3:ListBucket S3 does not say of an object that it is not there.
+    ["s3:GetObject and s3:ListBucket", (method, url) => isList(method, url) || /results\.json$/.test(url.pathname)],
+    ["s3:GetObject and s3:ListBucket", (method) => method === "HEAD"],
+    ["s3:PutObject", (method, url) => method === "PUT" && /\/best\//.test(url.pathname)],
+    ["s3:PutObject", (method, url) => method === "PUT" && url.searchParams.has("partNumber")],
+    ["s3:ListBucketMultipartUploads", (_, url) => url.searchParams.has("uploads") && url.searchParams.has("prefix")],
+    ["s3:ListMultipartUploadParts", (method, url) => method === "GET" && url.searchParams.has("uploadId")],
+    ["s3:DeleteObject", (method) => method === "DELETE"],
+  ];
+  for (const [index, [right, denied]] of rights.entries())
+    test(`a bucket that denies ${right} (case ${index}): the message names the right`, async () => {
+      using front = await denying(denied);
+      const url = `s3://results/rights-${index}`;
+      const run = makeRun();
+      if (right === "s3:DeleteObject") {
+        await push(run, url);
+        addCheckpoint(run, 2);
+      }
+      await assert.rejects(push(run, url, front.env, 1), (error: Error & { code: string }) => {
+        assert.equal(error.code, "access", error.message);
+        assert.ok(error.message.endsWith(`; give the credentials the right ${right}`), error.message);
+        return true;
+      });
+    });
 
   test("older checkpoints and what no manifest names are removed; a prefix of others is refused", async () => {
     const run = makeRun();

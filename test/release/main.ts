@@ -16,6 +16,7 @@ const USAGE = `usage: npm run release -- --registry HOST/REPOSITORY [options]
   --key FILE              cosign's private key, with COSIGN_PASSWORD; without it cosign signs with your OpenID identity
   --images NAME,…         default: controller,learner,actor,sandbox; there are ${Object.keys(IMAGES).join(", ")}
   --architectures NAME,…  default: amd64,arm64
+  --overwrite             replace the version's images and chart where the registry has them, as after a release that failed halfway
   --local-bases           make the base images of Debian's and npm's packages, where Docker Hub cannot be reached
 `;
 
@@ -26,6 +27,7 @@ try {
       key: { type: "string" },
       images: { type: "string", default: "controller,learner,actor,sandbox" },
       architectures: { type: "string", default: "amd64,arm64" },
+      overwrite: { type: "boolean", default: false },
       "local-bases": { type: "boolean", default: false },
     },
   });
@@ -40,10 +42,10 @@ try {
     const missing = missingEmulation(one);
     if (missing) throw new Error(`no images for ${one}: ${missing}`);
   }
-  const { "local-bases": localBases, registry, key } = values;
+  const { "local-bases": localBases, overwrite, registry, key } = values;
   const log = (line: string) => process.stderr.write(`${line}\n`);
   const made = await release({
-    ...{ registry: registry!, key, localBases, log },
+    ...{ registry: registry!, key, localBases, overwrite, log },
     ...{ images: images as Image[], architectures: architectures as Architecture[] },
   });
   process.stdout.write(`${[...Object.values(made.images), ...(made.chart ? [made.chart] : [])].join("\n")}\n`);

@@ -44,6 +44,7 @@ describe("a release", { skip }, () => {
   let folder: string;
   let repository: string;
   let made: Record<string, string>;
+  let options: string[];
 
   const run = (file: string, args: string[]) =>
     promisify(execFile)(file, args, {
@@ -76,7 +77,7 @@ describe("a release", { skip }, () => {
     folder = mkdtempSync(join(tmpdir(), "longrun-release-test-"));
     repository = `${registry.host}/team`;
     await run(findBinary("cosign")!, ["generate-key-pair"]);
-    const options = ["--registry", repository, "--key", "cosign.key", "--local-bases"];
+    options = ["--registry", repository, "--key", "cosign.key", "--local-bases"];
     options.push("--images", images.join(","), "--architectures", architectures.join(","));
     const { stdout } = await run(process.execPath, [MAIN, ...options]);
     const names = stdout.trim().split("\n");
@@ -118,6 +119,13 @@ describe("a release", { skip }, () => {
     const used = new Set(stdout.match(new RegExp(`${repository}/longrun/[^"\\s,]+`, "g")));
     assert.deepEqual([...used].sort(), images.map((image) => made[`longrun/${image}`]).sort());
     assert.ok(parseAllDocuments(stdout).length > 10);
+  });
+
+  test("the same version is not released a second time", async () => {
+    await assert.rejects(run(process.execPath, [MAIN, ...options]), {
+      code: 1,
+      stderr: /^the registry has .* already; /,
+    });
   });
 
   test("the signatures hold, and no others", async () => {

@@ -36,6 +36,8 @@ export interface ReleaseOptions {
   architectures: readonly Architecture[];
   /** Bases made of Debian's and npm's packages, where Docker Hub cannot be reached. */
   localBases: boolean;
+  /** Whether tags of this version may be replaced. */
+  overwrite: boolean;
   log: (line: string) => void;
 }
 
@@ -46,21 +48,28 @@ export interface Released {
   chart: string | undefined;
 }
 
+/** The chart's version, which is the tag of its images too. */
+export const VERSION = String(parseDocument(readFileSync(join(CHART, "Chart.yaml"), "utf8")).get("version"));
+
+/** @throws Error, before anything is built, if the key cannot be used or the registry has the version already */
 export async function release(options: ReleaseOptions): Promise<Released> {
-  const { registry, log } = options;
+  const { registry, key, overwrite, log } = options;
   const { helm, cosign } = await ensureBinaries(["helm", "cosign"], { log });
-  const version = String(parseDocument(readFileSync(join(CHART, "Chart.yaml"), "utf8")).get("version"));
+  if (key) await run(cosign, ["public-key", "--key", key]).catch((cause) => refuseKey(key, cause));
   const insecure = /^(127\.0\.0\.1|localhost)(:|\/)/.test(registry);
+  const checkTags = () => (overwrite ? undefined : refuseTaken(cosign, options, insecure));
+  await checkTags();
   const builder = new Builder(log);
   const work = mkdtempSync(join(tmpdir(), "longrun-release-"));
   try {
     for (const line of leftOut(options)) log(line);
-    const made = await buildAll(builder, options, await labelArguments(version, ROOT), work);
+    const made = await buildAll(builder, options, await labelArguments(VERSION, ROOT), work);
+    await checkTags(); // somebody else may have released it meanwhile
     const images: Partial<Record<Image, string>> = {};
     for (const [image, names] of made) {
       const name = `${registry}/longrun/${image}`;
-      log(`pushing ${name}:${version} for ${names.length} architectures`);
-      images[image] = `${name}@${await pushIndex(builder, `${name}:${version}`, names, join(work, image), insecure)}`;
+      log(`pushing ${name}:${VERSION} for ${names.length} architectures`);
+      images[image] = `${name}@${await pushIndex(builder, `${name}:${VERSION}`, names, join(work, image), insecure)}`;
     }
     let chart: string | undefined;
     const left = OF_CHART.filter((image) => !images[image]);
@@ -69,7 +78,7 @@ export async function release(options: ReleaseOptions): Promise<Released> {
     for (const one of [...Object.values(images), ...(chart ? [chart] : [])]) {
       log(`signing ${one}`);
       // A private key's signatures go into no public log: the names of a registry are its owner's.
-      const how = options.key ? ["--key", options.key, "--tlog-upload=false"] : [];
+      const how = key ? ["--key", key, "--tlog-upload=false"] : [];
       await run(cosign, ["sign", "--yes", "--recursive", ...how, ...(insecure ? ["--allow-http-registry"] : []), one]);
     }
     return { images, chart };
@@ -77,6 +86,37 @@ export async function release(options: ReleaseOptions): Promise<Released> {
     rmSync(work, { recursive: true });
   }
 }
+
+/** What registries answer where there is no such tag, or no such repository yet. */
+const FREE = /MANIFEST_UNKNOWN|NAME_UNKNOWN|NOT_FOUND|status code 404/;
+
+/** @throws Error naming the tags that the registry has: whoever installs a version later must get what it was released as */
+async function refuseTaken(cosign: string, { registry, images }: ReleaseOptions, insecure: boolean): Promise<void> {
+  const names = images.map((image) => `${registry}/longrun/${image}:${VERSION}`);
+  if (OF_CHART.every((image) => images.includes(image))) names.push(`${registry}/charts/longrun:${VERSION}`);
+  const taken: string[] = [];
+  for (const name of names) {
+    const ask = ["triangulate", "--type", "digest", ...(insecure ? ["--allow-http-registry"] : []), name];
+    const answer = await run(cosign, ask).catch((cause: Error) => cause);
+    if (typeof answer === "string") taken.push(name);
+    else if (!FREE.test(answer.message))
+      throw new Error(
+        `cannot tell whether the registry has ${name}: ${lastLine(answer)}; check --registry and \`cosign login\`, or give --overwrite to push without looking`,
+        { cause: answer },
+      );
+  }
+  if (taken.length === 0) return;
+  const remedy = `raise version in charts/longrun/Chart.yaml, or give --overwrite to replace ${taken.length === 1 ? "it" : "them"}`;
+  throw new Error(`the registry has ${taken.join(", ")} already; ${remedy}`);
+}
+
+function refuseKey(key: string, cause: Error): never {
+  throw new Error(`--key: cosign cannot open ${key} (${lastLine(cause)}); check the file and COSIGN_PASSWORD`, {
+    cause,
+  });
+}
+
+const lastLine = ({ message }: Error): string => message.split("\n").at(-1)!;
 
 /** Returns the build arguments behind the images' labels: the version, and the commit with `-dirty` after uncommitted changes. */
 export async function labelArguments(version: string, root: string): Promise<Record<"VERSION" | "REVISION", string>> {
