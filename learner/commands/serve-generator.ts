@@ -67,9 +67,7 @@ export async function serveGenerator(values: Values, say: (line: string) => void
       : folderOf(values.vllm, values["adapter-folder"]);
   try {
     const { backend, what } =
-      values.vllm === undefined
-        ? await ownEngine(values, ended.reject)
-        : await vllm(values, values.vllm, folder, say);
+      values.vllm === undefined ? await ownEngine(values, ended.reject) : await vllm(values, values.vllm, folder, say);
     const host = values.host ?? "0.0.0.0";
     const how = { backend, host, port, probePort, drainSeconds, folder, tlsDirectory: values.tls, onFault: say };
     const server = await GeneratorServer.listen(how).catch((cause: NodeJS.ErrnoException) => {
