@@ -152,9 +152,9 @@ export interface Grader {
 
 /** Range of valid predictions, ends included. Absent: what the metric allows. */
 export interface Bounds {
-  /** Least prediction. Absent: no bound. */
+  /** Lowest prediction. Absent: no bound. */
   least?: number;
-  /** Greatest prediction. Absent: no bound. */
+  /** Highest prediction. Absent: no bound. */
   most?: number;
 }
 
