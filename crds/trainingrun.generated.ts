@@ -34,7 +34,7 @@ export interface TrainingRunSpec {
   prompts: Prompts;
   /** Policy gradient with duration weights, Algorithm 1: PPO, GRPO or RLOO; formulas in learner/rl/README.md. */
   algorithm: Algorithm;
-  /** The one process that holds the weights, the answers and the store. */
+  /** The process that holds the weights, the answers and the store. */
   learner: Learner;
   /** The processes that execute programs. */
   actors: Actors;
@@ -56,7 +56,7 @@ export interface TrainingRunSpec {
   initFrom?: InitFrom;
   /** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
   results?: Results;
-  /** Who is notified when the run is over. */
+  /** Notifications of the run's end. */
   notifications?: Notifications;
   /** Seconds until a finished TrainingRun is deleted. Only on Kubernetes. Absent: never. */
   ttlSecondsAfterFinished?: number;
@@ -86,7 +86,7 @@ export interface Task {
   grader?: Grader;
   /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
-  /** Cannot change. Most reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
+  /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
   /** Seconds of wall time that one execution may take (default 600; ours). */
   executionTimeoutSeconds: number;
@@ -146,15 +146,15 @@ export interface Grader {
   direction: 'Higher' | 'Lower';
   /** Linear map of the score to a reward from 0 to 1 (paper, section 4.1). Absent: estimated from the answers and written into trainingrun.yaml; without a usable range the reward is the score, negated if lower is better. */
   rewardRange?: RewardRange;
-  /** Least reward of a valid submission, above algorithm.failureReward; worse scores earn it too (default -9; ours). */
+  /** Lowest reward of a valid submission, whatever its score; above algorithm.failureReward (default -9; ours). */
   rewardFloor: number;
 }
 
 /** Range of valid predictions, ends included. Absent: what the metric allows. */
 export interface Bounds {
-  /** Least prediction. Absent: no bound. */
+  /** Lowest prediction. Absent: no bound. */
   least?: number;
-  /** Greatest prediction. Absent: no bound. */
+  /** Highest prediction. Absent: no bound. */
   most?: number;
 }
 
@@ -176,7 +176,7 @@ export interface Model {
   volume?: ModelVolumeSource;
   /** Cannot change. Which weights are trained: all, or LoRA adapters. */
   adaptation: Adaptation;
-  /** Cannot change. What inserts the seven progress markers: a frozen copy of model.policy with Syntax as its fallback (paper, section 3.2), rules on the parsed program, or nothing (default Syntax; ours: Syntax, which needs no large model). */
+  /** Cannot change. Inserts the seven progress markers. StaticPolicy: a frozen copy of model.policy, else Syntax (paper, section 3.2). Syntax: rules on the parsed program. None: no markers (default Syntax; ours: Syntax, which needs no large model). */
   instrumenter: 'StaticPolicy' | 'Syntax' | 'None';
   /** Cannot change. Prompt limit of StaticPolicy in tokens; Syntax handles longer ones (default 2048; ours). */
   instrumenterMaxPromptTokens: number;
@@ -270,13 +270,13 @@ export interface ModelVolumeSource {
 
 /** Cannot change. Which weights are trained: all, or LoRA adapters. */
 export interface Adaptation {
-  /** Full trains every weight; LoRA trains low-rank additions of policy and critic on one frozen trunk (default Full; paper, section 4.1). */
+  /** Full trains every weight; LoRA trains low-rank adapters of policy and critic on one frozen model (default Full; paper, section 4.1). */
   type: 'Full' | 'LoRA';
-  /** Rank of the additions. */
+  /** Rank of the adapters. */
   rank?: number;
-  /** Scale of the additions is alpha / rank. Absent: equal to rank. */
+  /** The adapters are scaled by alpha / rank. Absent: equal to rank. */
   alpha?: number;
-  /** Linear layers that get additions, by PEFT's names. Absent: all seven. */
+  /** Linear layers that get adapters, by PEFT's names. Absent: all seven. */
   targets?: ('q_proj' | 'k_proj' | 'v_proj' | 'o_proj' | 'gate_proj' | 'up_proj' | 'down_proj')[];
 }
 
@@ -304,7 +304,7 @@ export interface Algorithm {
   oversampling: number;
   /** Cannot change. Unfinished executions of a full batch: CarryOver trains on them later, Discard drops them (the literal Algorithm 1), WaitAll waits (default CarryOver; ours: CarryOver, which starves no slow program). */
   collection: 'CarryOver' | 'Discard' | 'WaitAll';
-  /** Most iterations between writing a solution and training on it; more keeps the engine busier (default 2; ours). */
+  /** Maximum number of iterations between writing a solution and training on it; a higher value keeps the engine busier (default 2; ours). */
   maxStaleness: number;
   /** Past maxStaleness: Wait writes no new solutions until older ones are trained on, Drop leaves the sample out (default Wait; ours). */
   stalenessPolicy: 'Wait' | 'Drop';
@@ -404,7 +404,7 @@ export interface OverlongPenalty {
   factor: number;
 }
 
-/** The one process that holds the weights, the answers and the store. */
+/** The process that holds the weights, the answers and the store. */
 export interface Learner {
   /** Container image; only on Kubernetes. Absent: the controller's --image. */
   image?: string;
@@ -424,11 +424,11 @@ export interface Learner {
   leaseGraceSeconds: number;
   /** Seconds beyond executionTimeoutSeconds until an attempt counts as lost despite heartbeats. Absent: 300 (ours). */
   leaseSlackSeconds?: number;
-  /** Seconds that an execution may be overdue, beyond limit, slack and lease, before the learner gives up. With longrun run, also seconds without any running program (default 300; ours). */
+  /** Seconds that an execution may exceed limit, slack and lease before the learner ends. With longrun run, also seconds without any running program (default 300; ours). */
   stallSeconds: number;
   /** Seconds between two heartbeats of an actor (default 5; ours). */
   heartbeatSeconds: number;
-  /** Attempts of an execution that infrastructure may lose; disrupted attempts do not count (default 3; ours). */
+  /** Lost attempts after which an execution is given up; disrupted attempts do not count (default 3; ours). */
   maxAttempts: number;
   /** Attempts of an execution that disruptions may end (eviction, preemption, deletion, a lost node) before it counts as lost. Absent: 100 (ours). */
   maxDisruptions?: number;
@@ -728,13 +728,13 @@ export interface PodImageVolume {
 
 /** The processes that execute programs. */
 export interface Actors {
-  /** Fewest actors with Demand while the run is not suspended (default 1; ours). */
+  /** Minimum number of actors with Demand while the run is not suspended (default 1; ours). */
   min: number;
-  /** Most actors with Demand (default 1; ours). */
+  /** Maximum number of actors with Demand (default 1; ours). */
   max: number;
   /** Executions that one actor runs at once, each in its own sandbox (default 1; ours). */
   slots: number;
-  /** Who sets the number of actors: longrun by waiting and running executions, or replicas through /scale (default Demand; ours). */
+  /** Demand: longrun sets the number of actors by waiting and running executions. External: replicas, through /scale (default Demand; ours). */
   autoscaling: 'Demand' | 'External';
   /** Number of actors with External; kubectl scale sets it too. Absent: min. */
   replicas?: number;
@@ -748,7 +748,7 @@ export interface Actors {
   idleSeconds: number;
   /** Seconds between SIGTERM and SIGKILL for an actor to report (default 10; ours). */
   stopGraceSeconds: number;
-  /** Longest time in seconds that programs of an evicted or deleted pod go on; unfinished ones run again at no attempt. The grace is at most the longest executionTimeoutSeconds, plus stopGraceSeconds. Only on Kubernetes (default 600; ours). */
+  /** Longest time in seconds that programs of an evicted or deleted pod go on; unfinished ones run again without using up an attempt. The grace is at most the longest executionTimeoutSeconds, plus stopGraceSeconds. Only on Kubernetes (default 600; ours). */
   evictionGraceSeconds: number;
   /** Image of the supervisor. Only on Kubernetes. Absent: the controller's --actor-image. */
   image?: string;
@@ -836,7 +836,7 @@ export interface Generation {
   engine: 'Longrun' | 'VLLM';
   /** Image of the engine. Absent: the learner's, with engine Longrun; the sidecar always has the learner's. */
   image?: string;
-  /** What generators get; Full merges LoRA's adapter in. Absent: Adapter for LoRA, else Full. */
+  /** Weights that generators get; Full merges LoRA's adapter into the model. Absent: Adapter for LoRA, else Full. */
   weightSync?: 'Adapter' | 'Full';
   /** When the kubelet pulls the image. Only on Kubernetes. Absent: the controller's --image-pull-policy. */
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
@@ -848,7 +848,7 @@ export interface Generation {
   scaleDownSeconds: number;
   /** Seconds to load the model before the kubelet restarts a generator (default 1800; ours). */
   startSeconds: number;
-  /** Most seconds that a drained generator finishes solutions; others start the rest again (default 60; ours). */
+  /** Maximum seconds that a drained generator finishes solutions; others start the rest again (default 60; ours). */
   drainSeconds: number;
   /** Additions to the pods of generators, merged by Kubernetes' strategic merge. Other fields are refused. */
   podTemplate?: GeneratorPodTemplate;
@@ -856,9 +856,9 @@ export interface Generation {
 
 /** Number of generators, between min and max by waiting prompts. */
 export interface GenerationReplicas {
-  /** Fewest generators while the run is not suspended (default 1; ours). */
+  /** Minimum number of generators while the run is not suspended (default 1; ours). */
   min: number;
-  /** Most generators (default 1; ours). */
+  /** Maximum number of generators (default 1; ours). */
   max: number;
 }
 
@@ -958,7 +958,7 @@ export interface Convergence {
 
 /** Restarts of a learner that fails, and their limits; only on Kubernetes. */
 export interface FailurePolicy {
-  /** Failures of the learner without a finished iteration between them after which the next one ends the run. A full volume does not count (default 20; ours). */
+  /** Failures of the learner without a finished iteration between them; one more ends the run. A full volume does not count (default 20; ours). */
   retries: number;
 }
 
@@ -986,9 +986,9 @@ export interface InitFrom {
 
 /** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
 export interface Results {
-  /** Least seconds between two copies during the run, and after a failed copy (default 300; ours). */
+  /** Minimum seconds between two copies during the run, and after a failed copy (default 300; ours). */
   intervalSeconds: number;
-  /** Longest time of a copy, its wait for a node and an image included (default 21600; ours). */
+  /** Longest time of a copy in seconds, with the wait for a node and an image (default 21600; ours). */
   deadlineSeconds: number;
   /** Checkpoints that stay at the destination (default 3; ours). */
   keepLast: number;
@@ -1012,7 +1012,7 @@ export interface ResultsS3 {
   serviceAccountName?: string;
 }
 
-/** Who is notified when the run is over. */
+/** Notifications of the run's end. */
 export interface Notifications {
   /** Posts a CloudEvent, at least once, when the run has succeeded or failed. The controller posts only to hosts that its administrator lists (controller/README.md). Give exactly one of url and urlFrom. */
   webhook?: Webhook;
@@ -1062,7 +1062,7 @@ export interface TrainingRunStatus {
   score?: ScoreStatus;
   /** Results of the evaluations, in the metric's unit. Several tasks: see tasks. */
   evaluation?: EvaluationStatus;
-  /** The same for each task, after an iteration or an evaluation. */
+  /** Scores and evaluations of each task. */
   tasks?: TaskStatus[];
   /** Mean seconds that a program ran in the newest iteration. */
   meanDurationSeconds?: number;
@@ -1262,11 +1262,11 @@ export interface ResultsStatus {
   url?: string;
   /** Iteration of the newest complete checkpoint at the destination. */
   iteration?: number;
-  /** Whether it was copied after the run was over. */
+  /** Whether it was copied after the end of the run. */
   final?: boolean;
   /** When that copy ended. */
   pushedTime?: string;
-  /** Why the last copy failed; absent if it did not. */
+  /** Why the last copy failed. */
   message?: string;
 }
 
@@ -1284,9 +1284,9 @@ export interface ImagesStatus {
 export interface FailuresStatus {
   /** Failures since the last finished iteration; above spec.failurePolicy.retries the run is Failed. */
   count?: number;
-  /** Class of the newest failure: disk, mount, network or device; memory or room on the volume; anything else. */
+  /** Class of the newest failure. Infrastructure: disk, mount, network or device. Resource: memory, or room on the volume. Fault: anything else. */
   class?: 'Infrastructure' | 'Resource' | 'Fault';
-  /** The learner's last words. */
+  /** The learner's last message. */
   message?: string;
   /** When the newest failure happened. */
   lastFailureTime?: string;
@@ -1294,7 +1294,7 @@ export interface FailuresStatus {
   iteration?: number;
   /** Pod of the newest failure. */
   podUid?: string;
-  /** Learner exits of this pod that are counted, so that none counts twice. */
+  /** Number of this pod's exits that count already. */
   podEnds?: number;
 }
 

@@ -13,7 +13,7 @@ export interface Settings {
   controllerNamespace?: string;
   /** Hosts that webhooks may be posted to (webhook-hosts.ts). Absent or empty: none. */
   webhookHosts?: readonly string[];
-  /** HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the controller. The Job that fetches a model gets them too. */
+  /** HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the controller. Jobs that fetch a model or copy results get them too. */
   proxy?: Readonly<Record<string, string>>;
   /** Defaults for fields that runs leave out. */
   runDefaults?: RunDefaults;
