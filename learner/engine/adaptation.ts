@@ -32,7 +32,7 @@ export interface Trunk {
 export interface Adaptation {
   readonly config: ModelConfig;
   readonly eosIds: readonly number[];
-  /** what is trained of a policy; the critic's value head is not counted */
+  /** trained parameters, without the critic's value head */
   readonly shapes: Readonly<Record<"policy" | "critic", readonly ParameterShape[]>>;
   /** The policy that training starts from, and the reference. Reads all weights. @throws ModelError `weights` for one that is not finite */
   initial(): Iterable<readonly [name: string, data: Float32Array]>;

@@ -41,10 +41,10 @@ export class CheckpointFiles {
 }
 
 /**
- * Returns what a checkpoint has, also one of an earlier version, whose policy folder has the float32 weights.
+ * Returns a checkpoint's contents. In an earlier version's checkpoint the policy folder has the float32 weights.
  *
  * @param policy whose shapes it must have @param wantsCritic false: its critic is left aside
- * @throws EngineError, ModelError for what is missing, damaged or of another model
+ * @throws EngineError, ModelError for files that are missing, damaged or of another model
  */
 export function readCheckpoint(directory: string, model: Adaptation, policy: ModelState, wantsCritic: boolean) {
   const optimizer = path.join(directory, "policy-optimizer.safetensors");

@@ -54,7 +54,7 @@ export const PASSING = 3;
 
 /** @param passes whether weights and moments may be in this process's memory: room for a block of each is reserved there */
 export async function deviceAdamW(runtime: Runtime, threads: number, passes = false) {
-  // what is written above is what runs
+  // the graph runs as written above
   const options = { threads, graphOptimizationLevel: "basic" } as const;
   const squaresOf = await runtime.createSession(squaresGraph(), options);
   const adamw = await runtime.createSession(adamwGraph(), options);
@@ -83,7 +83,7 @@ export async function deviceAdamW(runtime: Runtime, threads: number, passes = fa
       return squares[0];
     },
 
-    /** One step in place of a part of the numbers: `adamwStep`. The moments are those of that part alone. */
+    /** Steps a part of the numbers in place, as `adamwStep`. The moments belong to this part alone. */
     async step(
       {
         gradient,

@@ -65,7 +65,7 @@ export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, sha
     (start, count) =>
       buffer.view(start, [count]);
   return {
-    /** Whether these are as good for other parameters: what lies between the matrices is 0. */
+    /** Whether these fit other parameters, too: the numbers between the matrices are 0. */
     fits: (others: readonly ParameterShape[]) => isDeepStrictEqual(namesOf(others), namesOf(shapes)),
     parameters: (prefix: string): Record<string, DeviceTensor> =>
       Object.fromEntries(matrices.map(({ name, shape }) => [prefix + name, view(offsets.get(name)!, shape)])),

@@ -53,7 +53,7 @@ export class EngineWorker {
   readonly #sum: GradientSum;
   readonly #sessions: Sessions;
   readonly #generator: Generator;
-  /** what graphs hold on the device they hold in turn, too */
+  /** graphs hold device memory in turn, too */
   readonly #swaps: boolean;
   readonly #trainables = new Map<Role, Trainable>();
 

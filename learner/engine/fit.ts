@@ -1,4 +1,4 @@
-/** Whether a run fits into memory: picks its micro-batch, and says what takes most. */
+/** Decides whether a run fits into memory: picks its micro-batch, and names the largest parts. */
 
 import type { AvailableMemory } from "./available-memory.ts";
 import type { ActivationCheckpointing } from "./engine.ts";
@@ -12,7 +12,7 @@ import { type Device, deviceNames } from "./runtime/device.ts";
 /** The available memory; undefined if unknown, in which case no request is refused. */
 export interface Budget {
   host: AvailableMemory | undefined;
-  /** with several GPUs: the memory of the GPU with the least */
+  /** memory of the GPU; of several, of the GPU with the least */
   gpu: AvailableMemory | undefined;
 }
 

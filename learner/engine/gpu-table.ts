@@ -42,7 +42,7 @@ export function gpuTable(request: Omit<PlanRequest, "device" | "devices" | "adap
   );
 }
 
-/** A table for a terminal: what each GPU holds, and what makes the others fit. */
+/** Returns a table for a terminal: the memory of each GPU, and changes that make refused runs fit. */
 export function gpuLines(entries: readonly GpuEntry[]): string[] {
   const cell = ({ fits, gpuBytes }: GpuEntry) => (fits ? gigabytes(gpuBytes) : `no: ${gigabytes(gpuBytes)}`);
   const line = (name: string, cells: readonly string[]) =>

@@ -13,12 +13,12 @@ const MAX_WORKERS = 8;
 
 const threadsOf = ({ threads }: Pick<EngineOptions, "threads">) => threads || os.availableParallelism();
 
-/** Whether what is trained, and what is frozen beside it, stays where the networks run: on a GPU. */
+/** Whether trained and frozen weights stay on a GPU, where the networks run. */
 export function isResident({ resident, device }: Pick<EngineOptions, "resident" | "device">): boolean {
   return resident ?? device?.kind === "cuda";
 }
 
-/** Whether the weights that graphs read are not those that are trained, but rounded to bfloat16. */
+/** Whether graphs read weights that are rounded to bfloat16 in place of the trained ones. */
 export const hasMasters = ({ compute, adapter }: Pick<EngineOptions, "compute" | "adapter">): boolean =>
   compute === "bfloat16" && adapter === undefined;
 
@@ -43,7 +43,7 @@ export const workerThreads = (options: Pick<EngineOptions, "threads">, workers: 
 export const passTokens = (options: Pick<EngineOptions, "threads">, workers: number): number =>
   MICRO_BATCH_TOKENS * workerThreads(options, workers);
 
-/** Blocks of queries that attention goes in: graphs and what they are fed have to agree on it. */
+/** Blocks of queries in which attention is computed: graphs and their feeds must agree on it. */
 export const attentionBlocks = ({ rowTokens = 0 }: Pick<EngineOptions, "rowTokens">): number => blocksOf(rowTokens);
 
 export interface MicroBatchLimits {
@@ -134,7 +134,7 @@ export function balanced(sizes: readonly number[], workers: number): number[][] 
 }
 
 /**
- * Indices of `prompts` for each worker, so that all have about as many rows with those that they have: no worker gets more than its even
+ * Indices of `prompts` for each worker, so that all have about as many rows, counting their present ones: no worker gets more than its even
  * share, or it gets nothing. Equal prompts are side by side.
  */
 export function dealtPrompts(prompts: readonly Int32Array[], rows: readonly number[]): number[][] {

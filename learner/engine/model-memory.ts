@@ -47,9 +47,9 @@ export interface Memory {
   readonly offloads: boolean;
   /** Returns numbers that begin as a copy of `numbers`, an array in shared memory, or as zeros without it. */
   hold(length: number, numbers?: Float32Array): Promise<Held>;
-  /** Returns a model's weights, which begin as those in shared memory. */
+  /** Returns a model's weights, which begin as a copy of the weights in shared memory. */
   holdWeights(shapes: readonly ParameterShape[], numbers: Float32Array): Promise<Held>;
-  /** Returns one of the optimiser's moments: as `hold`, but what is offloaded is the array itself. */
+  /** Returns one of the optimiser's moments: as `hold`, but an offloaded moment is the array itself. */
   holdMoment(length: number, numbers?: Float32Array): Promise<Held>;
   /** The sum of a gradient's squares in float64, not finite where one is not. @param others in shared memory, are added to it first */
   squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;

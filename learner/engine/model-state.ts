@@ -17,7 +17,7 @@ export interface TakenSteps {
 
 export class ModelState {
   readonly weights: Parameters;
-  /** from the first step on; on a device from the first time on that they are fetched */
+  /** present from the first step on; on a device from the first fetch on */
   moments: Moments | undefined;
   /** optimiser steps taken */
   steps = 0;
@@ -35,7 +35,7 @@ export class ModelState {
     return { shapes: weights.shapes, weights: weights.data, moments, steps };
   }
 
-  /** Whether no step has been taken and the weights equal those of `other`. */
+  /** Whether no step has been taken and the weights equal `other`'s. */
   untrained(other: ModelState): boolean {
     return this.steps === 0 && Buffer.compare(bytesOf(this.weights.data), bytesOf(other.weights.data)) === 0;
   }
@@ -125,7 +125,7 @@ export function readCritic(folder: string, weights: Parameters): void {
 const tensorsOf = (weights: Parameters): Map<string, Tensor> =>
   new Map(weights.shapes.map(({ name, shape }) => [name, { shape, data: weights.get(name).data as Float32Array }]));
 
-/** Reads one tensor at a time: a file can be larger than what is free. */
+/** Reads one tensor at a time: a file can be larger than the free memory. */
 function fill(weights: Parameters, file: string, prefix = ""): void {
   const stored = storedIn(file);
   for (const { name } of weights.shapes) {

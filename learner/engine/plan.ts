@@ -1,7 +1,7 @@
 /**
  * The memory that a run will take, found before it starts: bytes of weights, gradients, optimiser, activations, logits,
  * keys and values for its largest batches. Activations are not estimated by a formula: the graphs that will run are built,
- * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
+ * and the lifetimes of their values followed (graph/memory.ts), so that the plan follows the engine.
  */
 
 import { type Adaptation, plannedAdaptation, type Role, trainedShapes } from "./adaptation.ts";
@@ -37,7 +37,7 @@ export interface PlanRequest extends GenerationLimits {
   critic: boolean;
   /** most sequences of a forward and backward pass */
   microBatchSize: number;
-  /** of programs and what the frozen policy makes of them, where it inserts the markers */
+  /** lengths of programs and of the frozen policy's answers, if it inserts the markers */
   instrumenter?: Parameters<typeof instrumenterShape>[1] | undefined;
   device: Device;
   /** several GPUs, of which `device` is the first */
@@ -56,9 +56,9 @@ export type PlanPart =
 export interface PlanRow {
   what: PlanPart;
   detail: string;
-  /** in the learner's process */
+  /** bytes in the learner's process */
   hostBytes: number;
-  /** on the GPU, or on each of several; 0 without one */
+  /** bytes on the GPU, or on each of several; 0 without one */
   gpuBytes: number;
 }
 
@@ -77,7 +77,7 @@ export interface MemoryPlan {
   checkpointing: boolean;
   /** bytes of one checkpoint on the disk; 0 without training */
   checkpointBytes: number;
-  /** as in EngineOptions */
+  /** the same as in EngineOptions */
   offloads: boolean;
   swaps: boolean;
 }
@@ -93,7 +93,7 @@ export const SURROUNDINGS_BYTES = 120e6;
 export const WORKER_BYTES = 40e6;
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 export const CUDA_BYTES = 1e9;
-/** Beside GPUs: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
+/** Host memory beside GPUs: ONNX Runtime's provider, and bytes for each node of a graph. Measured by rehearsal. */
 export const PROVIDER_BYTES = 340e6;
 export const NODE_BYTES = 20e3;
 /** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
@@ -129,7 +129,7 @@ export class Planner {
   /** attention blocks */
   readonly blocks: number;
   /**
-   * The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. `step`: it trains, so
+   * The graphs of a run, whatever its batches. Each has a session, whose arena keeps the memory of its largest batch. `step`: it trains, so
    * that `microBatchSize` holds.
    */
   readonly graphs: readonly { graph: Graph; step: boolean }[];
@@ -226,7 +226,7 @@ export class Planner {
     return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
 
-  /** The process, weights, gradients and moments: what is there all the time. */
+  /** Returns the rows of the process, weights, gradients and moments, which stay all the time. */
   #held(workers: number): PlanRow[] {
     const { adapter, critic, compute, instrumenter } = this.#request;
     const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
@@ -314,7 +314,7 @@ export class Planner {
       return { activations: together * pass.activations, logits: together * pass.logits };
     });
     const bytes = (pass: Pass) => pass.activations + pass.logits;
-    // on a GPU each session has an arena, which it gives back where models are there in turn; on a CPU those of a thread share one
+    // on a GPU each session has an arena, which it gives back where models are there in turn; on a CPU the sessions of a thread share one
     const inTurn = !onGpu || swaps;
     const { activations, logits } = passes.reduce((a, b): Pass => {
       if (!inTurn) return { activations: a.activations + b.activations, logits: a.logits + b.logits };

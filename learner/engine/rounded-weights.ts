@@ -45,7 +45,7 @@ export class RoundedWeights {
     this.#restNumbers = Math.max(...models.map((shapes) => layoutOf(rest(shapes)).size));
   }
 
-  /** A model's newest weights by graphs' names, until another model's are asked for. @throws GraphError `device` without memory */
+  /** A model's newest weights by graphs' names, valid until the next call for another model. @throws GraphError `device` without memory */
   async of(masters: Masters): Promise<Record<string, DeviceTensor>> {
     const { shapes, version } = masters;
     this.#made ??= {

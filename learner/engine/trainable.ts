@@ -9,7 +9,7 @@ import type { Held, HeldThere, Memory, Range } from "./model-memory.ts";
 import type { Session } from "./runtime/session.ts";
 import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 
-/** The sum of gradients of one worker's models, of which one at a time has one: the one that takes a step. */
+/** The sum of gradients in one worker. Only the model that takes a step has one. */
 export class GradientSum {
   readonly #memory: Memory;
   #sum: { held: Held; of: Trainable } | undefined;
@@ -21,7 +21,7 @@ export class GradientSum {
   }
 
   /**
-   * A model that will step, of so many numbers. A sum is as long as the largest needs: what a shorter one returned would stay in a GPU's
+   * Announces a model of `length` numbers that will step. The sum is as long as the longest model needs: memory of a shorter one would stay in a GPU's
    * arena beside the next.
    */
   expect(length: number): void {
@@ -129,7 +129,7 @@ export class Trainable {
     await this.#memory.adamw({ weights, gradient, first, second }, range, scalars);
   }
 
-  /** Adds a piece of this device's gradient to those of the devices before it; the first of them begins the total. */
+  /** Adds a piece of this device's gradient to the earlier devices' sum; the first device begins the sum. */
   async addGradient({ from, to }: Range, total: Float32Array, isFirst: boolean): Promise<void> {
     const piece = this.#memory.piece(to - from);
     await this.#sum.of(this).fetch(piece, from);
@@ -151,7 +151,7 @@ export class Trainable {
     await this.#weights!.fetch(this.#shared.subarray(from, to), from);
   }
 
-  /** Takes what the other devices have stepped from shared memory. */
+  /** Copies the parts that the other devices have stepped from shared memory. */
   async takeWeights(own: Range): Promise<void> {
     await (this.#weights as HeldThere).takeOthers(own);
   }

@@ -1,5 +1,5 @@
 /**
- * The engine's flow: what goes into a graph together, what each step minimises and says, and the weights of policy, reference and critic
+ * The engine's flow: the inputs of each graph, the loss and the result of each step, and the weights of policy, reference and critic
  * in shared memory. Graphs, generation and the loops over all weights are the workers' (workers.ts).
  */
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
@@ -72,7 +72,7 @@ export class Trainer implements Engine {
     if (this.#reference) this.#workers.attach("reference", this.#reference);
   }
 
-  /** All workers have read the model folder. @throws what they could not do */
+  /** Resolves when all workers have read the model folder. @throws the first worker's error */
   async ready(): Promise<void> {
     await this.#workers.ready();
   }
@@ -256,7 +256,7 @@ export class Trainer implements Engine {
     });
   }
 
-  /** The decoder's feeds of each micro-batch, and those that `also` gives; response tokens are in the order of its samples. */
+  /** The decoder's feeds of each micro-batch, and the feeds of `also`; response tokens are in the order of its samples. */
   #feeds<T extends Sequence, F extends Record<string, Tensor>>(
     groups: readonly MicroBatch[],
     batch: readonly T[],
@@ -304,7 +304,7 @@ const join = (parts: readonly ArrayLike<number>[]): Tensor =>
 const joinEach = (samples: readonly Sequence[], of: (index: number) => number): Tensor =>
   join(samples.map(({ response }, i) => new Float32Array(response.length).fill(of(i))));
 
-/** Cuts per-token numbers into those of each sequence. */
+/** Cuts per-token numbers into one array for each sequence. */
 function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Array[] {
   let at = 0;
   return sequences.map(({ response }) => {

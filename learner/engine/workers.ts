@@ -159,7 +159,7 @@ export class Workers {
     return { outputs: inOrder(parts, outputs), gradients: found.flatMap((done) => done?.gradient ?? []), ran };
   }
 
-  /** Each worker does as large a part of a model's numbers; what they return, in the numbers' order. */
+  /** Divides a model's numbers equally among the workers. @returns the workers' results, in the numbers' order */
   async #ofNumbers<T>(model: ModelState, work: (worker: Calls, range: Range) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#stepping(model).map(({ worker, range }) => work(worker, range)));
   }
@@ -173,7 +173,7 @@ export class Workers {
     return this.#workers.map((worker, i) => ({ worker, range: { from: border(i), to: border(i + 1) } }));
   }
 
-  /** Nothing is asked of a worker without a part. */
+  /** Skips workers without a part. */
   async #each<T>(parts: number[][], work: (worker: Calls, part: number[]) => Promise<T>): Promise<(T | undefined)[]> {
     await this.ready();
     return Promise.all(

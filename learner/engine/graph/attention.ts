@@ -43,11 +43,11 @@ export type Masks = (block: number, scores: Value) => Value;
 
 /**
  * Masks of rows that are a prefix (branch 0) and continuations of it (branches 1, 2, ...), one after the other: a query
- * sees what is before it in the prefix and in its own branch.
+ * sees the earlier tokens of the prefix and of its own branch.
  *
  * @param triangle float32 [block, block], MASKED above the diagonal, else 0
  * @param branches int32 [batch, blocks * block]
- * @param again a mask is made each time that it is asked for; else it is there until it was last used
+ * @param again each use makes its own mask; otherwise one mask stays until its last use
  */
 export function branchMasks(triangle: Value, branches: Value, blocks: number, { again = false } = {}): Masks {
   const dtype = narrows(triangle) ? "bfloat16" : "float32";
@@ -81,7 +81,7 @@ function named(x: Value, axis: number, dim: Dim): Value {
  * Queries go block by block, each against the keys up to its own block only: (blocks + 1) / 2 blocks of the work of a
  * full product. The query heads that share a key head are rows of one product, so keys and values are never repeated.
  * Backward keeps only the probabilities P, or with `recompute` computes them again block by block, so that there are never more
- * than one block's; the row sums of dP * P are those of dO * O, which are smaller.
+ * than one block's; the row sums of dP * P equal the row sums of dO * O, which are smaller.
  */
 export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: AttentionShape): Value {
   const { batch, blocks, block, heads, keyValueHeads, headSize, recompute = false } = shape;

@@ -126,7 +126,7 @@ export interface EmbeddingPlan {
   order: Value;
   /** the distinct ids, ascending, int32 [distinct, 1] */
   distinct: Value;
-  /** for each distinct id: where its run in `order` begins and ends, int32 [distinct] */
+  /** begin and end of each distinct id's run in `order`, int32 [distinct] */
   begins: Value;
   ends: Value;
 }

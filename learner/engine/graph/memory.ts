@@ -22,7 +22,7 @@ export function boundDims(graph: Graph, feeds: Readonly<Record<string, Tensor>>)
 
 export interface PeakMemory {
   bytes: number;
-  /** what is live then, largest first; inputs and initializers are not counted */
+  /** values that are live then, largest first; inputs and initializers are not counted */
   live: { value: Value; bytes: number }[];
 }
 
@@ -34,7 +34,7 @@ export const OVERWRITING = "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigm
 /** Kernels that write over an input of the same size that nobody reads any more. */
 const IN_PLACE = new Set([...OVERWRITING, "Cast", "ScatterND", "ScatterElements"]);
 
-/** Memory that values share; what is an input's or an initializer's has none. */
+/** Memory that values share; inputs and initializers have none. */
 interface Buffer {
   value: Value;
   reads: number;

@@ -87,7 +87,7 @@ function parseAdapterConfig(json: Json, source: string): Adapter["lora"] {
   return { rank: r as number, alpha: alpha as number, targets };
 }
 
-/** @param base what the adapter was trained on: a folder, or a name of Hugging Face's hub */
+/** @param base the model that the adapter was trained on: a folder, or a name of Hugging Face's hub */
 export function writeAdapter(folder: string, { lora, weights }: Adapter, base: string): void {
   fs.mkdirSync(folder, { recursive: true });
   const { rank, alpha, targets } = lora;

@@ -1,12 +1,12 @@
 import { ModelError } from "./errors.ts";
 
-/** A JSON object whose fields are read by name; what is wrong with one is said with its path, its value and the remedy. */
+/** A JSON object whose fields are read by name. Errors name the field's path, its value and the remedy. */
 export class ConfigFile {
   readonly #json: Record<string, unknown>;
   readonly #source: string;
   readonly #path: string;
 
-  /** @param source what to call the file in errors */
+  /** @param source name of the file in errors */
   constructor(json: unknown, source: string, path = "") {
     if (typeof json !== "object" || json === null || Array.isArray(json)) {
       throw new ModelError("config", `${source}: expected a JSON object, got ${describe(json)}`);

@@ -66,10 +66,10 @@ export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLO
     },
     /** which of a row's responses a token belongs to, from 1; 0: the prompt, or padding */
     branches: each("branches"),
-    /** of each token in its prompt and response, int64 */
+    /** position of each token in its prompt and response, int64 */
     positions: cast(each("positions"), "int64"),
     rotary: { cos: angles("cos"), sin: angles("sin"), negativeSin: angles("negativeSin") },
-    /** those of [batch*time] that predict response tokens */
+    /** positions in [batch*time] that predict response tokens */
     predicting: g.input("predicting", "int32", [RESPONSE]),
     /** its inverse: for each of [batch*time] its place in `predicting`, or their number */
     inverse: reshape(each("inverse"), [ROWS]),

@@ -51,7 +51,7 @@ export function readTokenizer(folder: string): Tokenizer {
  * A response ends with any of these: several in Qwen2.5 and Llama 3. generation_config.json counts before config.json, as
  * in transformers; the tokenizer's own eos token comes last.
  *
- * @throws ModelError `config` for what is no token id of the model: it would never end a response
+ * @throws ModelError `config` for an id that is no token of the model: it would never end a response
  */
 export function readEosIds(folder: string): number[] {
   const vocabulary = readJson(folder, "config.json", "config", {}).vocab_size;

@@ -17,7 +17,7 @@ export interface FrozenTrunk {
   /** float32 by transformers' name, but the embedding in the dtype of the file */
   readonly weights: ReadonlyMap<string, Value>;
   readonly project: Project;
-  /** where logits are wanted */
+  /** undefined if the graph computes no logits */
   readonly outputLayer: OutputLayer | undefined;
 }
 
@@ -35,7 +35,7 @@ export function frozenTrunk(
 ): FrozenTrunk {
   const stored = mapped.stored(g);
   const weights = mapped.initializers(g, stored);
-  // The backward pass casts half precision anew, and so does a layer that is computed again in it: the float32 copy of one layer is there at a time, not those of all.
+  // The backward pass casts half precision anew, and so does a layer that is computed again in it: only one layer's float32 copy exists at a time.
   const again = new Map(
     wants.gradient
       ? [...stored].flatMap(([name, value]) => (name.endsWith("_proj.weight") ? [[name, cast(value, "float32")]] : []))

@@ -16,7 +16,7 @@ export interface GraphOptions extends WeightOptions {
   /** left out: nothing is sampled, the tokens are a prompt's */
   readonly sampling: Sampling | undefined;
   readonly compute: Compute;
-  /** of keys and values */
+  /** dtype of keys and values */
   readonly cache: DType;
 }
 
@@ -29,7 +29,7 @@ export const cachedHeadSize = ({ headSize }: ModelConfig): number =>
 export const tokenNumbers = (config: ModelConfig): number => config.keyValueHeads * cachedHeadSize(config);
 
 const MICROSOFT = "com.microsoft";
-/** The cache in a layer, as graphs call what they read and what they write. */
+/** Names of a layer's cache among a graph's inputs and outputs. */
 export const FROM = ["keys", "values"] as const;
 export const TO = ["newKeys", "newValues"] as const;
 

@@ -1,7 +1,7 @@
 /**
  * Linear layers with one input as one product, for a GPU: the frozen matrices lie there one after the other (MappedWeights.joined), and
  * the adapter beside them is two matrices. The first has their A's below each other; the second their B's as blocks of a diagonal, so
- * that each layer reads its own part of the first product: what is added is exactly what each adapter adds by itself.
+ * that each layer reads its own part of the first product: the sum is exactly the sum of the separate adapters.
  */
 import { affine } from "../graph/composites.ts";
 import { Graph, type Value } from "../graph/graph.ts";

@@ -1,4 +1,4 @@
-/** What is asked of a generator, and what it answers: one row for each prompt. */
+/** Requests and answers of generation: one row for each prompt. */
 import { createHash } from "node:crypto";
 import { uniforms } from "./random.ts";
 
@@ -12,7 +12,7 @@ export interface GenerateOptions {
   readonly maxNewTokens: number;
   /** a response ends with the first of these, and includes it */
   readonly eosIds: readonly number[];
-  /** the listener is told of tokens every `STREAM_MILLISECONDS`, not once at the end of a response */
+  /** the listener gets tokens every `STREAM_MILLISECONDS`, not once at the end of a response */
   readonly streams?: boolean;
   /** ends the call's rows at once: its promise rejects with the signal's reason */
   readonly signal?: AbortSignal;
@@ -26,7 +26,7 @@ export interface Response {
   readonly finished: boolean;
 }
 
-/** The tokens of a response since the listener was last told of it: all of them, where nothing is streamed. */
+/** The tokens of a response that the listener does not know yet: all of them if nothing is streamed. */
 export interface ResponsePart extends Response {
   readonly ended: boolean;
 }
@@ -34,7 +34,7 @@ export interface ResponsePart extends Response {
 /** @param index of the response's prompt */
 export type Listener = (index: number, part: ResponsePart) => void;
 
-/** How often a listener is told of a response that is streamed. */
+/** Interval between messages to the listener of a stream. */
 export const STREAM_MILLISECONDS = 20;
 
 /** A prompt and its response so far, and who waits for it. */
@@ -51,7 +51,7 @@ export class Row {
   readonly #listener: (part: ResponsePart) => void;
   readonly #tokens: number[] = [];
   readonly #logProbs: number[] = [];
-  /** tokens that the listener knows, and when it was told */
+  /** tokens that the listener knows, and since when */
   #told = 0;
   #toldAt = 0;
 

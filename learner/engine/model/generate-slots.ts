@@ -21,7 +21,7 @@ export interface SlotOptions {
   readonly positions: number;
 }
 
-/** Attention scores of a layer in one run, numbers. A prompt that has more goes by blocks of so many tokens that a block has no more, */
+/** Attention scores of a layer in one run, numbers. A prompt with more scores is computed in blocks that have at most this number, */
 const SCORES = 1 << 23;
 /** but of no less than this. */
 const LEAST_BLOCK = 256;
@@ -40,9 +40,9 @@ export class Slots {
   readonly #rows: (Row | undefined)[];
   /** keys of the prompts that slots have */
   readonly #holds: (string | undefined)[];
-  /** by sampling and slots. `drawn` are tokens, then their probabilities */
+  /** steps by sampling and slots. `drawn` has tokens, then their probabilities */
   readonly #steps = new Map<string, Step>();
-  /** what changes from step to step, a number for each slot */
+  /** inputs that change from step to step, a number for each slot */
   readonly #inputs;
 
   constructor(options: SlotOptions) {
@@ -73,7 +73,7 @@ export class Slots {
     });
     for (const row of without) {
       const slot = free.shift()!;
-      // another free slot does not have it, so that what is copied is not what another row takes
+      // another free slot does not have it, so the copied slot is not given to another row
       const source = this.#holds.indexOf(row.key);
       this.#place(row, slot);
       if (row.prompt.length === 1) continue;
@@ -153,7 +153,7 @@ export class Slots {
       const row = this.#row(slot);
       uniforms[slot] = row && row.call.temperature > 0 ? row.uniform() : -1;
       if (row) continue;
-      last[slot] = 0; // a token is computed for an empty slot, too, and overwrites what was there
+      last[slot] = 0; // the step also computes a token for an empty slot, and overwrites the slot's first position
       this.#holds[slot] = undefined;
     }
     const { binding, drawn } = await this.#step(sampling, { first, count });
@@ -191,7 +191,7 @@ export class Slots {
     return this.#o.model.session(kind, this.#o.weights);
   }
 
-  /** Keys and values of some slots, as a graph calls what it reads or what it writes. The cache has a part for each layer's keys and values. */
+  /** Keys and values of some slots, by the names of a graph's inputs or outputs. The cache has a part for each layer's keys and values. */
   #cached(first: number, count: number, names: readonly string[]): Feeds {
     const { model, cache, slots, positions } = this.#o;
     const { config, cacheType } = model;

@@ -53,7 +53,7 @@ export interface WeightOptions {
 
 /**
  * Functions that add products with a model's weights to a graph. Hidden states are [rows, size]; parameters have transformers' names.
- * No copy of a matrix is held: those in another dtype than the product's are cast in the graph.
+ * No copy of a matrix is held: the graph casts matrices whose dtype is not the product's.
  */
 export function weightsIn(
   graph: Graph,
@@ -69,13 +69,13 @@ export function weightsIn(
   const embedding = "model.embed_tokens.weight";
   const shapes = new Map(changing(config, weights).shapes.map(({ name, shape }) => [name, shape]));
   const inputs = new Map<string, Value>();
-  /** Made when it is first asked for: an input that nothing reads would be copied to the host with every run. */
+  /** Made at its first use: an input that nothing reads would be copied to the host with every run. */
   const input = (name: string): Value | undefined => {
     const shape = shapes.get(name);
     if (shape && !inputs.has(name)) inputs.set(name, parameterInput(graph, name, shape, { requiresGrad: false }));
     return inputs.get(name);
   };
-  /** Vectors one after the other. Those of files are read here: a cast in the graph would be one more node with every token. */
+  /** Vectors one after the other. Vectors of files are read here: a cast in the graph would be one more node with every token. */
   const vector = (dtype: Compute, names: readonly string[]): Value | undefined => {
     if (!base) return input(names[0]!);
     const found = names.flatMap((name) => stored.get(name) ?? []);

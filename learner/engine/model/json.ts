@@ -35,7 +35,7 @@ export function readJson(folder: string, name: string, code: ModelErrorCode, fal
   }
 }
 
-/** @throws Error, with this message for what is no object */
+/** @throws Error, with this message for a value that is no object */
 export function parseObject(text: string, otherwise: string): Json {
   const json: unknown = JSON.parse(text);
   if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Error(otherwise);

@@ -35,25 +35,25 @@ const SAMPLE_BYTES = 4096;
 export class MappedWeights {
   readonly folder: string;
   readonly config: ModelConfig;
-  /** in canonical order */
+  /** all weights, in canonical order */
   readonly tensors: readonly StoredTensor[];
   readonly #directory: string;
 
   /**
-   * @param located in canonical order; default: what the folder's files hold
+   * @param located in canonical order; default: the weights in the folder's files
    * @throws ModelError `config` or `weights` naming the file that is missing or wrong
    */
   constructor(folder: string, located?: readonly StoredTensor[]) {
     this.folder = folder;
     this.config = readConfig(folder);
-    // Links are followed here (a cache of Hugging Face's consists of them): ONNX Runtime refuses those that lead out.
+    // Links are followed here (a cache of Hugging Face's consists of them): ONNX Runtime refuses links that lead out of the folder.
     const found = () =>
       locateWeights(folder, this.config).map((tensor) => ({ ...tensor, file: fs.realpathSync(tensor.file) }));
     this.tensors = located ?? found();
     this.#directory = commonFolder(this.tensors.map(({ file }) => file));
   }
 
-  /** The weights to plan with: those of the folder, or what its config.json asks for where it has no files of weights. */
+  /** The weights to plan with: the folder's, or the shapes of its config.json if it has no files of weights. */
   static planned(folder: string): MappedWeights {
     return new MappedWeights(folder, hasWeights(folder) ? undefined : expectedWeights(folder, readConfig(folder)));
   }
@@ -176,7 +176,7 @@ function commonFolder(files: readonly string[]): string {
 }
 
 /**
- * Tells the weights of one model folder from those of another without reading them all. SHA-256, hex, over the configuration, every
+ * Identifies the weights of a model folder without reading them all: SHA-256, hex, over the configuration, every
  * tensor's name, dtype and shape, and a sample of its numbers. The same model in other files or shards has the same identity. 3B
  * parameters take 3.5 MB of reading.
  */

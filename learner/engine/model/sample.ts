@@ -97,7 +97,7 @@ function draw(weights: Value, uniform: Value): Value {
 
 /**
  * The first position where the cumulative sum of `weights` [rows, n] exceeds a target [rows, 1], which is a fraction of
- * the total or an absolute value; and what is left of the target there. The weight at that position is never 0.
+ * the total or an absolute value; and the rest of the target there. The weight at that position is never 0.
  */
 function firstAbove(weights: Value, target: Value, isFraction: boolean): { index: Value; rest: Value } {
   const { graph, shape } = weights;

@@ -11,7 +11,7 @@ export interface Message {
 export interface TokenizerFiles {
   readonly tokenizer: Json; // tokenizer.json
   readonly tokenizerConfig: Json; // tokenizer_config.json
-  /** chat_template.jinja, where newer model folders keep what older ones have in tokenizer_config.json */
+  /** chat_template.jinja, in which newer model folders keep the template that older ones have in tokenizer_config.json */
   readonly chatTemplate?: string;
 }
 
@@ -61,13 +61,13 @@ export class Tokenizer {
 
   /**
    * Special tokens in the text become their ids. A surrogate without its other half becomes U+FFFD.
-   * @param addSpecialTokens adds those that tokenizer.json puts around a text, such as Llama 3's at its beginning
+   * @param addSpecialTokens adds the tokens that tokenizer.json puts around a text, such as Llama 3's at its beginning
    */
   encode(text: string, { addSpecialTokens = false } = {}): Int32Array {
     return Int32Array.from(this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids);
   }
 
-  /** Bytes that are no UTF-8 become U+FFFD, also those of a character that `ids` end in. Unknown ids are left out. */
+  /** Bytes that are no UTF-8 become U+FFFD, also if `ids` end within a character. Unknown ids are left out. */
   decode(ids: ArrayLike<number>, { skipSpecialTokens = true } = {}): string {
     if (ids.length === 0) return ""; // the library refuses it
     return this.#tokenizer.decode(Array.from(ids), {
@@ -144,7 +144,7 @@ export class Tokenizer {
 
   /**
    * Has the library take `#mark` out of text once it has looked for added tokens, and before it makes words of it.
-   * @returns the names of the added tokens, but for those of white space: that is text
+   * @returns the names of the added tokens, except white space, which is text
    */
   #hideMark(): string[] {
     const added = [...this.#tokenizer.get_added_tokens_decoder().values()].map(({ content }) => content);
@@ -173,7 +173,7 @@ function unusedCharacter(text: string): string {
   return String.fromCodePoint(point);
 }
 
-/** Puts `mark` behind the first character of each of the tokens, also of those that overlap. */
+/** Puts `mark` behind the first character of each of the tokens, also of overlapping tokens. */
 function breakTokens(text: string, tokens: readonly string[], mark: string): string {
   for (const token of tokens) {
     const [first] = token;

@@ -1,4 +1,4 @@
-/** Numbers on a device in one piece, seen as tensors: what Parameters is in this process's memory (../graph/parameters.ts). */
+/** Numbers on a device in one piece, seen as tensors; Parameters (../graph/parameters.ts) is the same in this process's memory. */
 import { layoutOf, type ParameterShape } from "../graph/parameters.ts";
 import { type DeviceTensor, DTYPES, type DType, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
@@ -43,7 +43,7 @@ export class DeviceBuffer {
     return this.viewOfBytes(DTYPES.float32.bytes * start, "float32", shape);
   }
 
-  /** The same from byte `offset` on, where what is there are numbers of another type. */
+  /** The same buffer from byte `offset` on, read as numbers of another type. */
   viewOfBytes(offset: number, dtype: DType, shape: readonly number[]): DeviceTensor {
     const key = `${offset}:${dtype}:${shape}`;
     const known = this.#views.get(key);

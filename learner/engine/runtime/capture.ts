@@ -1,5 +1,5 @@
 /**
- * Runs of a session as CUDA graphs. ONNX Runtime records what the first run of a binding asks of the GPU, and each later run is one launch
+ * Runs of a session as CUDA graphs. ONNX Runtime records the GPU work of a binding's first run, and each later run is one launch
  * of that record, which reads and writes the same addresses.
  */
 import type { OrtApi, Pointer } from "./api.ts";
@@ -8,7 +8,7 @@ import { notice } from "./notices.ts";
 
 /** `off`: runs are not captured, for measurements and for trouble. */
 const SETTING = "LONGRUN_CUDA_GRAPHS";
-/** ONNX Runtime frees what it has captured with the session alone: a session that has so many is made anew. */
+/** ONNX Runtime frees captured graphs only with their session: a session with so many is made anew. */
 export const MOST_GRAPHS = 128;
 const NOT_CAPTURED = "-1"; // kCudaGraphAnnotationSkip
 
@@ -16,7 +16,7 @@ export class Capture {
   readonly stream: CudaStream;
   readonly #api: OrtApi;
   readonly #name: string;
-  /** by what was bound when it was captured */
+  /** graphs by their binding */
   readonly #options = new Map<string, Pointer>();
   #on = true;
 
@@ -60,7 +60,7 @@ export class Capture {
     return this.#on ? { ...stream, enable_cuda_graph: "1" } : stream;
   }
 
-  /** OrtRunOptions of a run that does not wait for the GPU. @param bound tells the memory of one run from that of all others */
+  /** OrtRunOptions of a run that does not wait for the GPU. @param bound identifies the run's memory */
   options(bound: string): Pointer {
     if (!this.#on) return this.uncaptured;
     const entries = { gpu_graph_id: String(1 + this.#options.size), disable_synchronize_execution_providers: "1" };

@@ -26,7 +26,7 @@ export function parseDevices(text: string): DeviceWish {
   return devices;
 }
 
-/** For what runs on one device: the first of several. @throws GraphError `device` */
+/** Returns the first device, for a command that uses one. @throws GraphError `device` */
 export function parseDevice(text: string): Device | "auto" {
   const wish = parseDevices(text);
   return wish === "auto" ? wish : wish === "cuda" ? { kind: "cuda", id: 0 } : wish[0]!;
@@ -45,10 +45,10 @@ export const hasGpu = (): boolean => existsSync("/dev/nvidiactl") || existsSync(
 type Probe = (device: Device) => Promise<void>;
 
 /**
- * The devices for a wish. GPUs that were asked for must all work, but with `lossy` one of them is enough; with `auto` the CPU takes
+ * Returns the devices for a wish. All named GPUs must work, but with `lossy` one of them is enough; with `auto` the CPU takes
  * the place of GPUs where none works.
  *
- * @param lossy GPUs that worked before may have failed: a run goes on with those that are left
+ * @param lossy GPUs that worked before may have failed: a run continues with the rest
  * @returns the devices, for `auto` why it is those, and of each GPU that does not work why
  * @throws GraphError `device`, one line with the remedy
  */
@@ -82,7 +82,7 @@ export async function resolveDevices(
   throw new GraphError("device", lost[0]!);
 }
 
-/** For what runs on one device. @returns the device, and for `auto` why it is that one. @throws GraphError `device` */
+/** Chooses the device of a command that uses one. @returns the device, and for `auto` the reason for the choice. @throws GraphError `device` */
 export async function resolveDevice(
   wish: Device | "auto",
   probe: Probe,
@@ -102,7 +102,7 @@ const packageFolder = (): string =>
 export const onnxRuntimeFolder = (): string =>
   path.join(packageFolder(), "bin", "napi-v6", process.platform, process.arch);
 
-/** The command that gets what the npm package lacks: `.npmrc` keeps npm from running this script. */
+/** The command that downloads the CUDA files, which the npm package lacks: `.npmrc` keeps npm from running this script. */
 const installCommand = (): string =>
   `ONNXRUNTIME_NODE_INSTALL=1 node ${path.join(packageFolder(), "script/install.js")}`;
 

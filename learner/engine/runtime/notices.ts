@@ -13,7 +13,7 @@ export function notice(text: string): void {
   channel.close();
 }
 
-/** Calls `listener` with what is said from now on. It keeps no process alive. @returns what ends it */
+/** Calls `listener` with each later notice. It keeps no process alive. @returns a function that stops it */
 export function onNotice(listener: (text: string) => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.onmessage = (event) => listener((event as { data: string }).data);

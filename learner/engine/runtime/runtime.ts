@@ -14,7 +14,7 @@ import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
 
 const WARNING = 2; // OrtLoggingLevel
-/** OrtEnv of this thread, which is that of the process. It is never released: sessions of other threads and ONNX Runtime's own threads use it. */
+/** OrtEnv of this process. It is never released: sessions of other threads and ONNX Runtime's own threads use it. */
 let environment: Pointer | undefined;
 const ARENA = 1; // OrtAllocatorType
 const DEFAULT_MEMORY = 0; // OrtMemType
@@ -53,7 +53,7 @@ export class Runtime {
       device.kind === "cuda"
         ? api.created((out) => api.CreateMemoryInfo("Cuda", ARENA, device.id, DEFAULT_MEMORY, out))
         : this.hostMemory;
-    // sessions that are made from now on, in any thread, share an arena: each by itself would keep what its largest run took
+    // sessions that are made from now on, in any thread, share an arena: otherwise each would keep the memory of its largest run
     if (device.kind === "cpu") api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
   }
 
