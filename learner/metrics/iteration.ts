@@ -53,7 +53,7 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   /** Growth of the actors' slot-seconds during the iteration. */
   actors: { busySeconds: number; aliveSeconds: number };
   executions: { queued: number; running: number; lost: number; retried: number };
-  /** Prompts that were to improve a previous solution, by what became of them. */
+  /** Prompts that were drawn to improve a previous solution, by their result. */
   improvePrompts: { shown: number; noPrevious: number; tooLong: number };
   /** Instrumentations that verification refused. */
   verificationFailures: number;

@@ -33,7 +33,7 @@ interface Wanted {
   there: readonly Pick<Sample, "executionSeed">[];
 }
 
-/** A task and what prompts of it show. */
+/** A task and the parts that its prompts show. */
 interface Shown {
   task: string;
   weight: number;
@@ -114,7 +114,7 @@ export class Rollout {
     return this.#launch(wanted, iteration, purpose, "improve", drawnFor);
   }
 
-  /** A sample's index, from 0, is not stored. Its execution seed tells it, which is a function of the index. */
+  /** A sample's index, from 0, is not stored. Its execution seed, a function of the index, identifies it. */
   async #launch(
     { count, there }: Wanted,
     iteration: number,
