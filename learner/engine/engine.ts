@@ -13,11 +13,11 @@ import type { Device } from "./runtime/device.ts";
 export interface AdapterOptions extends LoraConfig {
   /** seed of the matrices that begin at random */
   seed: number;
-  /** a PEFT folder of the same rank, alpha and targets, whose numbers the policy begins with; default random ones */
+  /** a PEFT folder of the same rank, alpha and targets, with which the policy begins; default random matrices */
   folder?: string;
 }
 
-/** Nothing is trained: the model's files as they are, mapped and not copied. */
+/** Nothing is trained: the model's files are mapped and not copied. */
 export const FROZEN: AdapterOptions = { rank: 1, alpha: 1, targets: [], seed: 0 };
 
 /** tf32: float32 numbers, of which a GPU multiplies the first 10 bits of the mantissa. The last two need CUDA. */
@@ -83,7 +83,7 @@ export interface GenerateOptions extends Omit<GeneratorRequest, "eosIds"> {
 
 export interface EvaluateOptions {
   temperature: number;
-  /** the critic's, which is made where there is none */
+  /** values of the critic, which is made if there is none */
   values: boolean;
   /** log-probs of the reference too; default true */
   reference?: boolean;
@@ -125,7 +125,7 @@ export interface Adam {
   beta1: number;
   beta2: number;
   epsilon: number;
-  /** decoupled, of every parameter, as torch.optim.AdamW does */
+  /** decoupled, for every parameter, as in torch.optim.AdamW */
   weightDecay: number;
 }
 
@@ -157,7 +157,7 @@ export interface PolicyStep extends Step {
 }
 
 export interface ValueStep extends Step {
-  /** V may move this far from oldValues; 0: as far as it likes */
+  /** largest move of V from oldValues; 0: no limit */
   valueClip: number;
 }
 
@@ -245,7 +245,7 @@ export async function startEngine(options: EngineOptions): Promise<RunningEngine
   const thread = new WorkerThread<Engine>(file, options, "the engine's thread");
   const { calls } = thread;
   try {
-    await calls.digest(); // the model has been read, or the reason why not is known here
+    await calls.digest(); // resolves when the model has been read, or rejects with the reason
   } catch (cause) {
     await thread.terminate();
     throw cause;

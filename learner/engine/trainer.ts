@@ -62,7 +62,7 @@ export class Trainer implements Engine {
     this.policy = new ModelState(policy);
     const folder = options.adapter?.folder;
     if (folder) this.policy.restore(this.#model.read(folder), undefined);
-    // which looks at all of the model's weights
+    // `initial` checks all of the model's weights
     else if (policy.length > 0) for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
     if (options.reference ?? true)
       this.#reference = new ModelState(policy, folder ? undefined : this.policy.weights.copy().data);
@@ -120,7 +120,7 @@ export class Trainer implements Engine {
     for (const { name } of critic.weights.shapes) {
       if (name.startsWith("model.")) critic.weights.set(name, this.policy.weights.get(name).data as Float32Array);
     }
-    critic.weights.set(VALUE_BIAS, Float32Array.of(value)); // the head's weights are 0, so it says this everywhere
+    critic.weights.set(VALUE_BIAS, Float32Array.of(value)); // the head's weights are 0, so it predicts this everywhere
     this.#useCritic(critic);
   }
 
@@ -210,7 +210,7 @@ export class Trainer implements Engine {
   async load(directory: string): Promise<void> {
     await this.#workers.reading;
     const read = readCheckpoint(directory, this.#model, this.policy, this.#options.critic !== false);
-    // all of it was readable: now it counts
+    // the whole checkpoint was readable: only now is it used
     this.policy.restore(read.weights, read.taken);
     this.#workers.changed("policy");
     this.#useCritic(read.critic);
@@ -333,7 +333,7 @@ function addStatistics(
   }
 }
 
-/** 0 of no numbers. */
+/** Returns the variance, 0 without numbers. */
 function variance(numbers: readonly number[]): number {
   const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
   return numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / (numbers.length || 1);

@@ -97,9 +97,9 @@ interface Written extends Row, WrittenResponse {
 
 /**
  * Prompts of one policy version that are generated side by side. A row whose response has ended is read, instrumented and
- * stored at once, and its execution queued, while the others go on.
+ * stored at once, and its execution queued, while other rows continue.
  *
- * With `instrumenter: StaticPolicy` rows go in turns instead. The engine runs the policy or its frozen copy, never both. All
+ * With `instrumenter: StaticPolicy` rows are generated in turns instead. The engine runs the policy or its frozen copy, never both. All
  * rows of a turn end, the copy instruments their programs together, and the next turn begins when they are stored.
  */
 export class Generation {
@@ -118,14 +118,14 @@ export class Generation {
   #change = newChange();
   #failure: { cause: unknown } | undefined;
 
-  /** @param nextNumbers takes so many numbers of samples for good. @returns the first */
+  /** @param nextNumbers reserves this many sample numbers for good. @returns the first */
   constructor(o: GenerationOptions, source: Source, nextNumbers: (count: number) => number) {
     this.#o = o;
     this.#source = source;
     this.#nextNumbers = nextNumbers;
   }
 
-  /** How many prompts may be begun now. */
+  /** Returns the number of prompts that may be begun now. */
   get room(): number {
     const { generationBatchSize } = this.#o.spec.model;
     const { perPrompt } = this.#source;
@@ -165,7 +165,7 @@ export class Generation {
     return this.#o.spec.model.instrumenter === "StaticPolicy";
   }
 
-  /** Begins so many prompts, in the background. Errors come from `changed` and `end`. */
+  /** Begins this many prompts, in the background. Errors come from `changed` and `end`. */
   begin(prompts: number): void {
     if (prompts === 0) return;
     const { perPrompt, iteration } = this.#source;

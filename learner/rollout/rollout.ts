@@ -17,17 +17,17 @@ import { mapInTurns } from "./turns.ts";
 
 interface RolloutOptions extends GenerationOptions {
   store: GenerationOptions["store"] & { previousSolutions(task: string, limit: number): PreviousSolution[] };
-  /** In the manifest's order; with the weights that prompts draw them by. */
+  /** The tasks in the manifest's order, each with the weight by which prompts draw it. */
   tasks: readonly (PromptTask & { weight: number })[];
   /** Number of the next sample of this store; numbers are never used twice. */
   nextNumber: number;
-  /** No further prompt of an evaluation is begun once it fires. */
+  /** After it fires no further prompt of an evaluation is begun. */
   signal?: AbortSignal;
 }
 
 /** Samples of one kind of an evaluation. */
 interface Wanted {
-  /** How many there are to be. */
+  /** Required number of samples. */
   count: number;
   /** Samples that an interrupted evaluation has launched. */
   there: readonly Pick<Sample, "executionSeed">[];
@@ -62,7 +62,7 @@ export class Rollout {
     });
   }
 
-  /** Whether generators write, which go on while the learner trains. */
+  /** Whether generators write; they continue while the learner trains. */
   get writesAhead(): boolean {
     return this.#o.writers !== undefined;
   }

@@ -116,7 +116,7 @@ export class Graph {
 
   output(name: string, value: Value): void {
     this.#checkOwn(value, `output ${name}`);
-    // the name of an output is the name of the value that makes it, so a copy gives it one of its own; ORT removes the copy
+    // the name of an output is the name of the value that makes it, so a copy gives the output its own name; ORT removes the copy
     const named = this.#value(this.#claim(name), value.dtype, value.shape, false);
     const node = { name: `output_${name}`, inputs: [value.name], outputs: [named] };
     this.nodes.push({ ...node, type: "Identity", domain: "", attributes: {} });

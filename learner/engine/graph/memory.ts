@@ -1,6 +1,6 @@
 /**
- * How much memory a graph takes at its worst moment, found without running it: a value lives from the node that makes it to
- * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes are not foreseen.
+ * Computes a graph's peak memory without running it: a value lives from the node that makes it to
+ * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes count as if they ran.
  */
 import { GraphError } from "./errors.ts";
 import type { Dim, Graph, OpNode, Value } from "./graph.ts";
@@ -88,7 +88,7 @@ const lifetimesOf = perGraph((graph) => {
 
 /**
  * @param dims sizes of the graph's named dims
- * @param outputsHeld outputs are written into memory of the caller's and do not count
+ * @param outputsHeld the caller holds the outputs' memory, which does not count
  * @throws GraphError `shape` for a dim whose size is not known
  */
 export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {}): PeakMemory {

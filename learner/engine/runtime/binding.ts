@@ -22,14 +22,14 @@ export interface BoundSession {
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
   readonly address: Pointer;
-  /** on a GPU */
+  /** set on a GPU */
   readonly capture: Capture | undefined;
   readonly stageable: ReadonlySet<string>;
   /** An OrtValue over the numbers of a tensor of this process. */
   wrap(tensor: Tensor): Pointer;
   reserve(length: number): DeviceBuffer;
   fault(cause: unknown): unknown;
-  /** Runs it as a CUDA graph, or without where it cannot be captured. */
+  /** Runs the session as a CUDA graph, or without one if it cannot be captured. */
   captured(run: () => void): void;
   forget(binding: Binding): void;
 }
@@ -82,7 +82,7 @@ export class Binding {
     return [...at, ...known].join();
   }
 
-  /** When it returns, the outputs are there. */
+  /** Runs the session; the outputs are complete when it returns. */
   async run(): Promise<void> {
     const { api, capture } = this.#session;
     try {

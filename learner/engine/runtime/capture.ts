@@ -6,7 +6,7 @@ import type { OrtApi, Pointer } from "./api.ts";
 import { CudaStream } from "./cuda.ts";
 import { notice } from "./notices.ts";
 
-/** `off`: runs are not captured, for measurements and for trouble. */
+/** `off`: runs are not captured, for measurements and to find faults. */
 const SETTING = "LONGRUN_CUDA_GRAPHS";
 /** ONNX Runtime frees captured graphs only with their session: a session with so many is made anew. */
 export const MOST_GRAPHS = 128;
@@ -20,7 +20,7 @@ export class Capture {
   readonly #options = new Map<string, Pointer>();
   #on = true;
 
-  /** @param name of the graph, for the log */
+  /** @param name the graph's name in the log */
   constructor(api: OrtApi, device: number, name: string) {
     this.#api = api;
     this.#name = name;
@@ -43,7 +43,7 @@ export class Capture {
     notice(`'${this.#name}' is not captured as a CUDA graph, and takes longer: ${said.trim()}`);
   }
 
-  /** Runs in `act` are not captured; those after it are, where it throws. */
+  /** Runs `act` without capture. Later runs are captured again only if it throws. */
   without(act: () => void): void {
     this.#on = false;
     try {
@@ -54,7 +54,7 @@ export class Capture {
     }
   }
 
-  /** The provider's options of a session. */
+  /** The CUDA provider's options for a session. */
   get entries(): Record<string, string> {
     const stream = { has_user_compute_stream: "1", user_compute_stream: String(this.stream.address) };
     return this.#on ? { ...stream, enable_cuda_graph: "1" } : stream;
@@ -72,7 +72,7 @@ export class Capture {
     return this.#known("", { gpu_graph_id: NOT_CAPTURED });
   }
 
-  /** The session has been released, and with it all that was captured. */
+  /** Call it after the session was released, which freed all captured graphs. */
   forget(): void {
     for (const options of this.#options.values()) this.#api.ReleaseRunOptions(options);
     this.#options.clear();

@@ -1,10 +1,10 @@
-/** Notices from the engine's threads to whoever runs the engine, beside results and errors. Any thread of the process can send and receive them. */
+/** Notices from the engine's threads to the engine's owner, beside results and errors. Any thread of the process can send and receive them. */
 import { BroadcastChannel } from "node:worker_threads";
 
 const CHANNEL = "longrun engine notices";
 const told = new Set<string>();
 
-/** Says it, once in a thread. */
+/** Sends a notice, once in a thread. */
 export function notice(text: string): void {
   if (told.has(text)) return;
   told.add(text);
