@@ -103,7 +103,7 @@ export class DeviceMemory implements Memory, OnDevice {
     if (!this.#narrow) return undefined;
     if (!this.#part?.fits(shapes)) {
       this.#part?.release();
-      this.#part = undefined; // should there be no memory for the next
+      this.#part = undefined; // if there is no memory for the next
       this.#part = await this.#allocateHalves(shapes);
     }
     return this.#part;
@@ -136,7 +136,7 @@ export class DeviceMemory implements Memory, OnDevice {
     return new Map(Object.entries({ ...wide, ...narrow }));
   }
 
-  /** After the models and sessions on it. */
+  /** Call it after the models and sessions on the device were released. */
   async release(): Promise<void> {
     this.#part?.release();
     this.#room?.release();
@@ -184,7 +184,7 @@ class DeviceHeld implements Held {
     return this.buffer.length;
   }
 
-  /** The buffer on the device. The numbers of shared memory are copied into it first, where they are newer. */
+  /** The buffer on the device. Newer numbers of shared memory are copied into it first. */
   async sent(): Promise<DeviceBuffer> {
     if (this.#newest === "here") {
       await this.#runtime.write(this.buffer, this.#here!);

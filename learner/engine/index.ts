@@ -1,6 +1,6 @@
 /**
  * The engine's one interface: everything outside this folder imports this file alone (test/imports.test.ts). Tests and
- * benchmarks of single mechanisms may look behind it.
+ * benchmarks of single mechanisms may import other files.
  *
  * Importing it loads neither ONNX Runtime nor a model: `startEngine`, `localEngine`, `probeDevice` and `Generator` do.
  */

@@ -24,7 +24,7 @@ export const hasMasters = ({ compute, adapter }: Pick<EngineOptions, "compute" |
 
 /**
  * Workers, which each run micro-batches of their own (workers.ts): one for each GPU, or for each thread of a CPU where every weight is
- * trained, 8 at most. With adapters on a CPU one: a frozen model can be large, its products fill many threads, and its layers are widened
+ * trained, 8 at most. With adapters on a CPU there is one worker: a frozen model can be large, its products fill many threads, and its layers are widened
  * for every pass.
  */
 export function workerCount(
@@ -51,11 +51,11 @@ export interface MicroBatchLimits {
   sequences: number;
   /** most tokens, padding included; a longer row goes alone */
   tokens: number;
-  /** most tokens of a row that is of more than one sequence */
+  /** most tokens of a row with more than one sequence */
   rowTokens: number;
   /** a row of n tokens costs n (1 + n / attentionLength) times one of a token (model/decoder.ts) */
   attentionLength: number;
-  /** the groups are for so many workers: cut so that each has about as much to do; default 1 */
+  /** number of workers: groups are cut so that each worker has about as much work; default 1 */
   workers?: number;
 }
 
@@ -111,7 +111,7 @@ function packed(batch: readonly Sequence[], { sequences, rowTokens: most, attent
   });
 }
 
-/** The limit at which every worker has the same number of groups of about the same size. */
+/** Returns the limit at which every worker has the same number of groups of about the same size. */
 function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBatchLimits): number {
   if (workers === 1) return tokens;
   const total = lengths.reduce((sum, length) => sum + length, 0);
@@ -122,7 +122,7 @@ function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBa
 const samePrompts = (prompts: readonly Int32Array[]): number[][] =>
   Array.from(Map.groupBy(prompts.keys(), (i) => prompts[i].join()).values());
 
-/** Indices of `sizes` for each of `workers`, each next one for the worker that has the least to do. */
+/** Indices of `sizes` for each of `workers`, each next one for the worker with the least work. */
 export function balanced(sizes: readonly number[], workers: number): number[][] {
   const parts = Array.from({ length: workers }, () => ({ size: 0, indices: [] as number[] }));
   for (const [i, size] of sizes.entries()) {

@@ -24,7 +24,7 @@ export class ModelState {
   /** The sum of the last step's gradients before it was clipped, where it is in shared memory. */
   gradient: Parameters | undefined;
 
-  /** @param weights that exist already, in this layout */
+  /** @param weights existing weights in this layout */
   constructor(shapes: readonly ParameterShape[], weights?: Float32Array) {
     this.weights = new Parameters(shapes, weights);
   }
@@ -40,7 +40,7 @@ export class ModelState {
     return this.steps === 0 && Buffer.compare(bytesOf(this.weights.data), bytesOf(other.weights.data)) === 0;
   }
 
-  /** Goes on from these weights and moments. */
+  /** Continues from these weights and moments. */
   restore(weights: Iterable<readonly [name: string, data: Float32Array]>, taken: TakenSteps | undefined): void {
     for (const [name, data] of weights) this.weights.set(name, data);
     this.moments = taken?.moments;
@@ -55,7 +55,7 @@ const MASTER = "weight.";
 
 /** The contents of a checkpoint. */
 export type SavedState = Pick<ModelState, "moments" | "steps" | "weights">;
-/** The same in shared memory. */
+/** The contents of a checkpoint in shared memory. */
 export type SharedState = Pick<ModelState, "moments" | "steps"> & {
   shapes: readonly ParameterShape[];
   weights: Float32Array;

@@ -48,7 +48,7 @@ export interface PlanRequest extends GenerationLimits {
   compute?: keyof typeof GPU_ARENA;
 }
 
-/** One row of a plan each. */
+/** The rows of a plan. */
 export type PlanPart =
   | ("process" | "weights" | "gradients" | "optimiser")
   | ("activations" | "logits" | "cache" | "generation");
@@ -99,8 +99,8 @@ export const NODE_BYTES = 20e3;
 /** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
 const ARENA = 1.15;
 /**
- * The same on a GPU, where kernels have memory of their own, and passes are of other lengths than the longest. Most in deep models, and in
- * bfloat16, whose casts are not foreseen. Measured by rehearsal.
+ * The same on a GPU, where kernels have their own memory and passes have several lengths. Largest in deep models, and in
+ * bfloat16, whose casts the computed peak leaves out. Measured by rehearsal.
  */
 const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
 
@@ -191,8 +191,8 @@ export class Planner {
   }
 
   /**
-   * @param workers each holds a pass and its gradients; on GPUs each has one
-   * @param placement on GPUs, where this request `canOffload`
+   * @param workers number of workers, each with a pass and its gradients; on GPUs one for each
+   * @param placement placement on GPUs, if this request `canOffload`
    */
   plan(
     microBatchTokens: number,
@@ -221,7 +221,7 @@ export class Planner {
     return this.#request.device.kind === "cuda";
   }
 
-  /** Whether a GPU can have weights rounded to bfloat16, and float32 weights and moments be here. */
+  /** Whether a GPU can hold rounded weights, while float32 weights and moments stay in this process. */
   get canOffload(): boolean {
     return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
@@ -246,11 +246,11 @@ export class Planner {
       ];
     /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
-    // generation's copies in half precision: joined adapters; or where training has none the policy's, and the reference's if it instruments
+    // generation's half-precision copies: joined adapters; without training copies the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
     const copies = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
     const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
-    // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
+    // the graph that computes a micro-batch's gradient also adds it to the sum, and counts it
     const shared = workers > 1 ? `${moments}, a part on each GPU` : moments;
     return [
       this.#gpuProcess(workers),
@@ -260,7 +260,7 @@ export class Planner {
     ];
   }
 
-  /** The same where float32 weights and moments are here, and rounded weights on a GPU (rounded-weights.ts). */
+  /** Returns the same rows with float32 weights and moments in this process, and rounded weights on a GPU (rounded-weights.ts). */
   #offloaded(workers: number, swaps: boolean): PlanRow[] {
     const { critic } = this.#request;
     const roles: Role[] = ["policy", "reference", ...(critic ? (["critic"] as const) : [])];
@@ -300,7 +300,7 @@ export class Planner {
     const { config } = this.model;
     const onGpu = this.#onGpu;
     const each = onGpu ? "" : times(workers);
-    /** passes that are in the same memory: each GPU has its own */
+    /** number of passes in one memory: each GPU has its own */
     const together = onGpu ? 1 : workers;
     // slots are divided among GPUs
     const rows = Math.ceil(this.#request.generationBatchSize / (onGpu ? workers : 1));
