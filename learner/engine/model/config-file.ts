@@ -47,14 +47,14 @@ export class ConfigFile {
     return typeof value === "boolean" ? value : this.refuse(field, "expected true or false");
   }
 
-  /** The fields of an object; none where it is left out. */
+  /** Returns the fields of an object; none if it is left out. */
   object(field: string): ConfigFile {
     const value = this.value(field) ?? {};
     if (typeof value !== "object" || Array.isArray(value)) return this.refuse(field, "expected an object");
     return new ConfigFile(value, this.#source, `${this.#path}${field}.`);
   }
 
-  /** Refuses a field that is there with another value than `allowed`. */
+  /** Refuses a field whose value is not `allowed`. */
   allow(field: string, allowed: readonly unknown[], remedy: string): void {
     const value = this.value(field);
     if (value !== undefined && !allowed.includes(value)) this.refuse(field, remedy);

@@ -19,7 +19,7 @@ export interface ModelConfig {
   readonly rope?: ScaledRope; // rope_scaling, in newer files rope_parameters; left out: unscaled
   readonly tied: boolean; // tie_word_embeddings: the output layer is the embedding
   readonly queryKeyValueBias: boolean; // always true in qwen2, attention_bias in the others
-  readonly outputBias?: boolean; // of o_proj: never in qwen2, attention_bias in the others
+  readonly outputBias?: boolean; // bias of o_proj: never in qwen2, attention_bias in the others
   readonly queryKeyNorm?: boolean; // an RMSNorm over each head's query and key: qwen3
   readonly maxPositions: number; // max_position_embeddings, or the number that rope scaling stretches the original positions to
   readonly initializerRange: number; // initializer_range: standard deviation of random weights
@@ -31,7 +31,7 @@ const MAX_LAYERS = 1000;
 export type ModelType = keyof typeof ARCHITECTURES;
 
 /**
- * Reads a parsed `config.json`. Whatever would make our decoder compute something else than transformers does is
+ * Reads a parsed `config.json`. A setting with which our decoder would differ from transformers is
  * refused with the field's name: another architecture, another activation, sliding windows, quantised weights.
  *
  * @param source name of the file in errors
@@ -106,7 +106,7 @@ function refuseSlidingWindow(file: ConfigFile): void {
   }
 }
 
-/** The `config.json` that transformers reads back as the same model; `extra` carries fields such as `eos_token_id`. */
+/** Returns the `config.json` that transformers reads back as the same model; `extra` carries fields such as `eos_token_id`. */
 export function configJson(config: ModelConfig, extra: Record<string, unknown> = {}): Record<string, unknown> {
   const rope = ropeJson(config.ropeTheta, config.rope);
   return {

@@ -31,13 +31,13 @@ export interface ResponsePart extends Response {
   readonly ended: boolean;
 }
 
-/** @param index of the response's prompt */
+/** @param index index of the response's prompt */
 export type Listener = (index: number, part: ResponsePart) => void;
 
 /** Interval between messages to the listener of a stream. */
 export const STREAM_MILLISECONDS = 20;
 
-/** A prompt and its response so far, and who waits for it. */
+/** A prompt, its response so far, and the call that waits for it. */
 export class Row {
   readonly prompt: Int32Array;
   /** equal for equal prompts */
@@ -46,7 +46,7 @@ export class Row {
   /** the next random number in [0, 1) */
   readonly uniform: () => number;
   readonly answer = Promise.withResolvers<Response>();
-  /** it takes no more tokens */
+  /** the response is complete */
   ended = false;
   readonly #listener: (part: ResponsePart) => void;
   readonly #tokens: number[] = [];
@@ -74,7 +74,7 @@ export class Row {
     this.ended = this.call.eosIds.includes(token) || this.#tokens.length === this.call.maxNewTokens;
   }
 
-  /** Tells the listener of the newest tokens: at the end of the response, or where it is streamed every STREAM_MILLISECONDS. */
+  /** Sends the listener the newest tokens: at the end of the response, or in a stream every STREAM_MILLISECONDS. */
   tell(now: number): void {
     if (!this.ended && !(this.call.streams && now >= this.#toldAt + STREAM_MILLISECONDS)) return;
     this.#listener({ ...this.response(this.#told), ended: this.ended });

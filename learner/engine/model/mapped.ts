@@ -18,7 +18,7 @@ import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
 import type { VocabularyChunk } from "./token-log-probs.ts";
 import { checkFinite, elementCount } from "./weights.ts";
 
-/** Linear layers of the decoder that have one input. */
+/** Groups of linear layers of the decoder with the same input. */
 export const JOINED_PROJECTIONS = [
   ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
   ["self_attn.o_proj"],
@@ -26,10 +26,10 @@ export const JOINED_PROJECTIONS = [
   ["mlp.down_proj"],
 ] as const;
 
-/** Used row by row or in chunks, and cast there. */
+/** Matrices that are used row by row or in chunks, and cast then. */
 const LARGE = new Set(["model.embed_tokens.weight", "lm_head.weight"]);
 const CHECKED_NUMBERS = 2 ** 22;
-/** Read of each tensor for its identity: its first bytes and its last ones. A model that was trained on differs in all of its matrices. */
+/** Bytes of each tensor that its identity reads, at the beginning and at the end. Further training changes all matrices of a model. */
 const SAMPLE_BYTES = 4096;
 
 export class MappedWeights {
@@ -96,7 +96,7 @@ export class MappedWeights {
     return chunks;
   }
 
-  /** Matrices below each other, which a device has one after the other (`joined`). */
+  /** Several matrices as one, which a device has one after the other (`joined`). */
   joinedRows(graph: Graph, paths: readonly string[]): Value {
     const parts = paths.map((path) => this.tensors.find(({ name }) => name === `${path}.weight`)!);
     const total = (of: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + of(part), 0);
@@ -113,7 +113,7 @@ export class MappedWeights {
     ).flat();
   }
 
-  /** The output layer's name, which is the embedding where they are tied. */
+  /** Returns the output layer's name: the embedding's if they are tied. */
   get outputName(): string {
     return this.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
   }
