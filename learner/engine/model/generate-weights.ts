@@ -23,7 +23,7 @@ export interface FileWeights {
 /** All weights, by transformers' names; or a folder's files. */
 export type GeneratorWeights = Numbers | FileWeights;
 
-/** Returns the files of these weights; undefined if all weights are in memory. */
+/** Returns the files of these weights; an empty object if all weights are in memory. */
 export const filesOf = (weights: GeneratorWeights): Partial<FileWeights> => ("base" in weights ? weights : {});
 
 /** The parameters that are inputs of the graph, and their numbers: all of a model, an adapter's, or none. */
@@ -129,7 +129,7 @@ export function weightsIn(
 }
 
 /**
- * Divides `count` rows into parts of at most `most`: equal parts, if at most twice as many parts can be equal, because to join unequal parts on a GPU ONNX Runtime
+ * Returns the rows of a part, at most `most` of `count`. Parts are equal if at most twice as many can be: to join unequal parts on a GPU, ONNX Runtime
  * copies a table of all rows there with every run.
  */
 function partRows(count: number, most: number): number {
