@@ -105,7 +105,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
     ),
     row(
       "generation",
-      "prompts being read",
+      "values of prompts",
       sum(held, ({ prompts }) => prompts),
     ),
   ];

@@ -342,8 +342,8 @@ export class Planner {
       row("logits", `vocabulary of ${config.vocabSize}`, logits + (onGpu ? most("logits") : 0)),
       row("cache", cache, most("cache")),
       onGpu
-        ? row("generation", "prompts being read", prompts)
-        : row("generation", `what prompts being read take beyond the graphs${each}`, beyond),
+        ? row("generation", "values of prompts", prompts)
+        : row("generation", `values of prompts, in addition to the graphs${each}`, beyond),
     ];
   }
 }
