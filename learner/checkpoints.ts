@@ -53,12 +53,12 @@ export class Checkpoints {
     this.#pending.catch((error: Error) => log.error({ err: error, iteration }, "a checkpoint could not be written"));
   }
 
-  /** Waits until the newest checkpoint is in the store. @throws what went wrong with it */
+  /** Waits until the newest checkpoint is in the store. @throws the error of its writing */
   async settled(): Promise<void> {
     await this.#pending;
   }
 
-  /** Returns what was written since the last call. */
+  /** Returns seconds and bytes of the checkpoint that was written since the last call. */
   takeWritten(): { seconds: number; bytes: number } | undefined {
     const written = this.#written;
     this.#written = undefined;

@@ -125,7 +125,7 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
 const complete = ({ unfinished }: OpenGroup) => unfinished === 0;
 
 /**
- * Returns the groups of the store and those that are begun. Samples that are still generated count as unfinished.
+ * Returns the groups of the store and the begun groups. Samples that are still generated count as unfinished.
  * @param underway how many these are, by group
  */
 function withUnderway(stored: OpenGroup[], underway: Generation["underway"]): OpenGroup[] {

@@ -41,7 +41,7 @@ export const COMPUTE = {
 } as const satisfies Record<TrainingRunSpec["learner"]["compute"], ComputeFormat>;
 
 /**
- * Returns the devices and the memory plan, and tells them to the log and the parent process. @param policy model folder
+ * Returns the devices and the memory plan, and reports them to the log and the parent process. @param policy model folder
  * @param restarted the run has begun before: it goes on without GPUs that have failed since
  * @throws GraphError `device`, EngineError `memory` or `device`: one line with the remedy
  */
@@ -139,7 +139,7 @@ function fewer(given: number, work: number, reason = ""): string | undefined {
 /** `Auto` leaves out a GPU with less free memory than this share of the largest: all GPUs hold the same. */
 const LEAST_SHARE = 0.5;
 
-/** The GPUs among devices, in `auto` those of about the same size. */
+/** Returns the GPUs among devices, in `auto` the GPUs of about the same size. */
 function largest(devices: readonly Device[], auto: boolean) {
   const cudas = devices.filter((device) => device.kind === "cuda");
   if (!auto || cudas.length < 2) return cudas;
@@ -147,7 +147,7 @@ function largest(devices: readonly Device[], auto: boolean) {
   return cudas.filter((_, i) => free[i]! >= LEAST_SHARE * Math.max(...free.filter(Number.isFinite)));
 }
 
-/** Returns what the memory plan must hold. */
+/** Returns the request for the memory plan. */
 export function requestOf(
   spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed" | "learner">,
   model: string,

@@ -14,7 +14,7 @@
  *
  * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder has all that is needed to go on), 1 failed, 2
  * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
- * learner tells it its ports, and ends with it.
+ * learner sends it its ports, and ends with it.
  */
 import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";

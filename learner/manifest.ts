@@ -35,7 +35,7 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   return kept;
 }
 
-/** A run whose learner starts was suspended until now: what may change then has changed since. */
+/** A run whose learner starts was suspended until now: settings that may change then have changed. */
 function checkChange(text: string, source: string, before: TrainingRun | undefined): void {
   if (before) before.spec.suspend = true;
   parseTrainingRun(text, source, before ? ["suspend=true"] : [], { before });

@@ -83,7 +83,7 @@ export class Phases {
     return this.#engineTime.seconds;
   }
 
-  /** Whether the weights are those of the newest finished iteration: always, except during an update. */
+  /** Whether the weights belong to the newest finished iteration: always, except during an update. */
   get isBetweenUpdates(): boolean {
     return this.#now === undefined || !UPDATE.includes(this.#now);
   }

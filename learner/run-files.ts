@@ -13,7 +13,7 @@ import type { TensorBoardFile } from "./metrics/tensorboard.ts";
 import type { ReportWriter } from "./report/writer.ts";
 import type { LearnerServer } from "./server/server.ts";
 
-/** Newest samples whose errors are told while no program was valid. */
+/** Number of newest samples whose errors are reported while no program was valid. */
 const ERROR_SAMPLES = 500;
 
 export interface RunFilesOptions extends RunContext {

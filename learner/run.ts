@@ -25,12 +25,12 @@ export interface Run extends RunContext {
   readonly grades: Grades;
   /** How far log-probs of generation and training may differ on the same weights. */
   readonly deviationLimits: DeviationLimits;
-  /** `--replay`: batches and results come from another run's store, and no actor is asked. */
+  /** `--replay`: batches and results come from another run's store, and no actor is used. */
   readonly recorded?: { batch(iteration: number): Collected } | undefined;
 
   /** Begins and ends iterations. */
   readonly iterations: Iterations;
-  /** Knows what the learner does now, and where the run can be stopped. */
+  /** Knows the learner's present phase, and where the run can be stopped. */
   readonly phases: Phases;
   /** When a wait for results gives up. */
   readonly waiting: WaitOptions;

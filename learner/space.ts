@@ -1,4 +1,4 @@
-/** Whether the disk of a run folder has room for the run's checkpoints and what generators get: checked before anything is loaded. */
+/** Checks whether the disk of a run folder has room for the run's checkpoints and the generators' weights, before anything is loaded. */
 import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
@@ -19,7 +19,7 @@ export interface Space {
 const LEAST_CHECKPOINTS = 2;
 /** Versions of the weights for generators that are on the disk at once. */
 const SENT_VERSIONS = 2;
-/** For the store, the report and the file system itself, of what the volume must hold. */
+/** Factor on the checkpoints' bytes: the store, the report and the file system itself need the rest. */
 const SURPLUS = 1.05;
 
 /**

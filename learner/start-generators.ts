@@ -16,7 +16,7 @@ const NO_GENERATOR_SECONDS = 900;
  * the adapter is sent).
  *
  * Merged weights are float32 if the learner computes on a CPU, because the log-probs must be equal, or if the model is float32. Otherwise they
- * are float16: as long as bfloat16, with an eighth of its rounding error, which could hide what the adapter adds.
+ * are float16: as long as bfloat16, with an eighth of its rounding error, which could hide the adapter's effect.
  */
 export function sentWeights(
   { model, generation }: Pick<TrainingRunSpec, "model" | "generation">,

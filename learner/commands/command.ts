@@ -91,13 +91,13 @@ export async function chooseDevice(wish = process.env.LONGRUN_DEVICE || "auto"):
   return device;
 }
 
-/** Returns what a command may take of the host's memory, and of its GPU's. */
+/** Returns the memory of the host and of the GPU that a command may use. */
 export const memoryOf = (device: Device): Budget => ({
   host: hostMemory(),
   gpu: device.kind === "cuda" ? gpuMemory(device) : undefined,
 });
 
-/** Returns a model folder: the given one, or that of a policy that comes with longrun, such as quickstart. */
+/** Returns a model folder: the given one, or the folder of a bundled policy, such as quickstart. */
 export function modelFolder(model: string): string {
   if (!isPolicyName(model) || fs.existsSync(model)) return model;
   try {
@@ -109,7 +109,7 @@ export function modelFolder(model: string): string {
   }
 }
 
-/** Returns a task folder: the given one, or that of a bundled task which `longrun prepare` made. */
+/** Returns a task folder: the given one, or the folder of a bundled task that `longrun prepare` made. */
 export function taskFolder(task: string): string {
   const { LONGRUN_CACHE, XDG_CACHE_HOME } = process.env;
   if (/[/.]/.test(task) || fs.existsSync(task)) return task;

@@ -1,4 +1,4 @@
-/** `longrun model`: fetches a model; what a folder holds, and the memory that training takes; conversion; merging of an adapter. */
+/** `longrun model`: fetches a model; shows a folder's contents and the memory of training; converts; merges an adapter. */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
 import {
@@ -155,7 +155,7 @@ const BATCH = 64;
 const MOST_BATCH = 4096;
 const MOST_GPUS = 16;
 
-/** @returns what PPO with a manifest's defaults asks for, and of which memory, unless a table is wanted; undefined without --plan */
+/** @returns the request of PPO with a manifest's defaults and its memory, unless a table is wanted; undefined without --plan */
 function planWish(
   values: { [Option in keyof typeof PLAN_OPTIONS]?: string },
   { config, folder }: MappedWeights,

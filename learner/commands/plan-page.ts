@@ -1,8 +1,8 @@
 /**
- * Makes learner/engine/plans.md: what `longrun model info --plan` prints for Qwen2.5.
+ * Makes learner/engine/plans.md: the output of `longrun model info --plan` for Qwen2.5.
  *
  *   node learner/commands/plan-page.ts           writes the page
- *   node learner/commands/plan-page.ts --check   exits 1 if the page is not what the command prints
+ *   node learner/commands/plan-page.ts --check   exits 1 if the page differs from the command's output
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

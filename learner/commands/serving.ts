@@ -11,7 +11,7 @@ export function contextOf(text: string | undefined, { maxPositions }: ModelConfi
   throw new InputError(`--context is ${context}; the model has ${maxPositions} positions, give at most so many`);
 }
 
-/** Checks that a model and its slots fit on the device. @throws InputError that names what to lower */
+/** Checks that a model and its slots fit on the device. @throws InputError that names the setting to lower */
 export function checkFit(
   model: InferenceRequest["models"][number],
   device: Device,

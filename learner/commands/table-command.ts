@@ -26,7 +26,7 @@ function asInput<Result>(work: () => Result): Result {
   }
 }
 
-/** Returns the results of `longrun evaluate` in a run's or evaluation's folder, else those of the run's own evaluation phase. */
+/** Returns the results of `longrun evaluate` in a run's or evaluation's folder, else the results of the run's own evaluation phase. */
 function evaluatedIn(folder: string): Evaluated[] {
   for (const place of [join(folder, "evaluation"), folder]) {
     const path = join(place, "summary.json");

@@ -53,7 +53,7 @@ export function adamwScalars(step: number, o: Adam & { learningRate: number; sca
      * divided by it.
      */
     stepSize: (learningRate * rootCorrection) / (1 - beta1 ** step),
-    /** Times that root, too. */
+    /** The epsilon of the denominator, times that root. */
     epsilon: epsilon * rootCorrection,
     /** Factor of the weights. */
     decay: 1 - learningRate * o.weightDecay,

@@ -20,29 +20,29 @@ export type Role = "policy" | "reference" | "critic";
 
 /** A decoder in a graph. */
 export interface Trunk {
-  /** the inputs that have gradients, where they are wanted, by parameter name */
+  /** the inputs with gradients, if requested, by parameter name */
   readonly trained: ReadonlyMap<string, Value>;
   readonly weights: ReadonlyMap<string, Value>;
-  /** left out: linear layers have nothing but their weights */
+  /** left out: linear layers have only their weights */
   readonly project?: Project;
-  /** a critic has none */
+  /** absent for a critic */
   readonly outputLayer: OutputLayer | undefined;
 }
 
 export interface Adaptation {
   readonly config: ModelConfig;
   readonly eosIds: readonly number[];
-  /** what is trained of a policy; the critic's value head is not counted */
+  /** trained parameters, without the critic's value head */
   readonly shapes: Readonly<Record<"policy" | "critic", readonly ParameterShape[]>>;
-  /** The policy that training starts from, and the reference. Reads all weights. @throws ModelError `weights` for one that is not finite */
+  /** Returns the weights of the starting policy and the reference. Reads all weights. @throws ModelError `weights` for one that is not finite */
   initial(): Iterable<readonly [name: string, data: Float32Array]>;
   trunk(g: Graph, role: Role, options: { requiresGrad: boolean }): Trunk;
   readonly sessionOptions: SessionOptions;
-  /** the trunk that is not trained, where there is one */
+  /** the frozen trunk, if there is one */
   readonly frozen?: { readonly mapped: MappedWeights; readonly lora: LoraConfig };
-  /** @param weights of the policy or of the reference */
+  /** @param weights the policy's or the reference's */
   generatorWeights(weights: Numbers, role: Role): GeneratorWeights;
-  /** The policy for others to use. @param dtype of a whole model's matrices; adapters are float32 */
+  /** Writes the policy as a model folder. @param dtype dtype of a whole model's matrices; adapters are float32 */
   write(folder: string, weights: Parameters, dtype?: "F32" | "BF16"): void;
   /** @throws ModelError | EngineError when `folder` holds no policy that fits */
   read(folder: string): Iterable<readonly [name: string, data: Float32Array]>;
@@ -52,7 +52,7 @@ export interface Adaptation {
 export const adaptationOf = (model: string, adapter?: AdapterOptions): Adaptation =>
   adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
 
-/** The same for a plan: the folder may lack its weights. */
+/** Returns the adaptation for a plan: the folder may lack its weights. */
 export const plannedAdaptation = (model: string, adapter?: AdapterOptions): Adaptation =>
   adapter ? loraAdaptation(model, adapter, adapter.seed, MappedWeights.planned(model)) : fullAdaptation(model);
 

@@ -16,7 +16,7 @@ type Question =
       parameters: unknown[];
       /** a function is a further parameter, and stays here */
       listens: boolean;
-      /** which parameter has a signal, which stays here */
+      /** index of the parameter with a signal, which stays here */
       signalled: number;
     }
   | { id: number; aborted: true };
@@ -115,7 +115,7 @@ interface Waiting {
 
 /** A worker thread and the methods of the object T in it. The thread keeps its process alive only while a call is open. */
 export class WorkerThread<T extends object> {
-  /** @throws EngineError with the code of what went wrong there, or `worker` */
+  /** @throws EngineError with the code of the thread's error, or `worker` */
   readonly calls: Remote<T>;
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
@@ -125,9 +125,9 @@ export class WorkerThread<T extends object> {
 
   /**
    * @param file the thread's module, which calls `serveCalls`
-   * @param workerData what the thread is given at its start
+   * @param workerData data that the thread gets at its start
    * @param what the thread's name in errors, such as "the engine's thread"
-   * @param onFailure called once, where the thread fails or ends though nobody has called `close`
+   * @param onFailure called once, if the thread fails or ends without a call of `close`
    */
   constructor(file: URL, workerData: unknown, what: string, onFailure: (failure: EngineError) => void = () => {}) {
     this.#worker = new Worker(file, { workerData });

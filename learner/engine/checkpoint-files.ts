@@ -21,7 +21,7 @@ export class CheckpointFiles {
     this.#options = options;
   }
 
-  /** Returns the digest of the state when all files are written. Until then nobody may change it. @throws EngineError `diskFull` at once */
+  /** Returns the digest of the state when all files are written. Until then the state must not change. @throws EngineError `diskFull` at once */
   write(directory: string, { policy, critic }: States): Promise<string> {
     const kept = { moments: policy.steps > 0 || (critic?.steps ?? 0) > 0, masters: hasMasters(this.#options) };
     const bytes = checkpointBytes(policy.weights.shapes, critic?.weights.shapes, kept);
@@ -41,10 +41,10 @@ export class CheckpointFiles {
 }
 
 /**
- * Returns what a checkpoint has, also one of an earlier version, whose policy folder has the float32 weights.
+ * Returns a checkpoint's contents. In an earlier version's checkpoint the policy folder has the float32 weights.
  *
- * @param policy whose shapes it must have @param wantsCritic false: its critic is left aside
- * @throws EngineError, ModelError for what is missing, damaged or of another model
+ * @param policy the checkpoint must have its shapes @param wantsCritic false: the critic is not read
+ * @throws EngineError, ModelError for files that are missing, damaged or of another model
  */
 export function readCheckpoint(directory: string, model: Adaptation, policy: ModelState, wantsCritic: boolean) {
   const optimizer = path.join(directory, "policy-optimizer.safetensors");

@@ -1,4 +1,4 @@
-/** The thread that writes checkpoints: from weights and moments in shared memory, which nobody changes until it is done. */
+/** The thread that writes checkpoints from weights and moments in shared memory, which must not change until it is done. */
 import path from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { type Adaptation, adaptationOf } from "./adaptation.ts";

@@ -1,7 +1,7 @@
 /**
  * adamw.ts for weights, gradients and moments on a device: the same operations in the same order, in float64 as JavaScript's are, so
- * that every step gives the same bits. A block of the buffers goes at a time, so that temporary values are small. A step's scalars go
- * there in one piece; the sum of the gradient's squares comes back.
+ * that every step gives the same bits. The step works block by block, so that temporary values are small. Its scalars are copied
+ * to the device in one piece; the sum of the gradient's squares is copied back.
  */
 
 import type { AdamWScalars } from "./adamw.ts";
@@ -47,14 +47,14 @@ const words = (numbers: Float64Array) => new Float32Array(numbers.buffer);
 
 export type DeviceAdamW = Awaited<ReturnType<typeof deviceAdamW>>;
 
-/** Numbers on the device, or in this process's memory: those pass through the device, a block at a time. */
+/** Numbers on the device, or in this process's memory, from which they pass through the device block by block. */
 type Numbers = DeviceBuffer | Float32Array;
 /** Weights and both moments. */
 export const PASSING = 3;
 
 /** @param passes whether weights and moments may be in this process's memory: room for a block of each is reserved there */
 export async function deviceAdamW(runtime: Runtime, threads: number, passes = false) {
-  // what is written above is what runs
+  // the graph runs as written above
   const options = { threads, graphOptimizationLevel: "basic" } as const;
   const squaresOf = await runtime.createSession(squaresGraph(), options);
   const adamw = await runtime.createSession(adamwGraph(), options);
@@ -72,7 +72,7 @@ export async function deviceAdamW(runtime: Runtime, threads: number, passes = fa
     if (numbers instanceof Float32Array) await runtime.read(rooms[room]!, numbers.subarray(start, start + count));
   };
   return {
-    /** The sum of squares of a part of the numbers in float64; not finite when any is not. The sum's order is ONNX Runtime's. */
+    /** Returns the sum of squares of a part of the numbers in float64, in ONNX Runtime's order; not finite if any number is not. */
     async squares(gradient: DeviceBuffer, { from, to }: Range): Promise<number> {
       const squares = new Float64Array(1);
       await runtime.write(total, words(squares));
@@ -83,7 +83,7 @@ export async function deviceAdamW(runtime: Runtime, threads: number, passes = fa
       return squares[0];
     },
 
-    /** One step in place of a part of the numbers: `adamwStep`. The moments are those of that part alone. */
+    /** Steps a part of the numbers in place, as `adamwStep`. The moments belong to this part alone. */
     async step(
       {
         gradient,

@@ -1,5 +1,5 @@
 /**
- * bfloat16 beside float32 on a device: copies of the matrices that a bfloat16 graph multiplies, made once for each version of the weights,
+ * bfloat16 numbers beside float32 on a device: copies of the matrices that a bfloat16 graph multiplies, made once for each version of the weights,
  * and the gradients of one micro-batch, which are then added to the float32 sum. In a graph both would be kernels for every matrix.
  */
 
@@ -18,10 +18,10 @@ const { bytes: HALF_BYTES } = DTYPES.bfloat16;
 /** bfloat16 numbers that take the room of a float32 */
 const PER_FLOAT = DTYPES.float32.bytes / HALF_BYTES;
 
-/** Gives the float32 numbers from `start` on, `count` of them, as a tensor on the device, good until the next call. */
+/** Returns `count` float32 numbers from `start` on as a tensor on the device, valid until the next call. */
 export type Wide = (start: number, count: number) => DeviceTensor | Promise<DeviceTensor>;
 
-/** The sessions that turn one into the other, in blocks, as an optimiser works. */
+/** The sessions that convert between the two, block by block. */
 export type HalfKernels = Record<"narrow" | "add", Session>;
 
 export async function halfKernels(runtime: Runtime, threads: number): Promise<HalfKernels> {
@@ -53,7 +53,7 @@ export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, sha
   /** @param offset in the buffer of all parameters */
   const view = (offset: number, shape: readonly number[]): DeviceTensor =>
     buffer.viewOfBytes(HALF_BYTES * (offset - begin), runtime.half, shape);
-  /** Runs a kernel on one block after the other: the float32 numbers there, and these. */
+  /** Runs a kernel on each block of the float32 numbers and of these. */
   const each = async (wide: Wide, run: (wide: DeviceTensor, narrow: DeviceTensor) => Promise<unknown>) => {
     for (let start = begin; start < end; start += BLOCK_NUMBERS) {
       const count = Math.min(BLOCK_NUMBERS, end - start);
@@ -65,16 +65,16 @@ export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, sha
     (start, count) =>
       buffer.view(start, [count]);
   return {
-    /** Whether these are as good for other parameters: what lies between the matrices is 0. */
+    /** Whether these fit other parameters, too: the numbers between the matrices are 0. */
     fits: (others: readonly ParameterShape[]) => isDeepStrictEqual(namesOf(others), namesOf(shapes)),
     parameters: (prefix: string): Record<string, DeviceTensor> =>
       Object.fromEntries(matrices.map(({ name, shape }) => [prefix + name, view(offsets.get(name)!, shape)])),
-    /** Takes the float32 numbers of all parameters, rounded. */
+    /** Sets these to the rounded float32 numbers of all parameters. */
     write: (from: DeviceBuffer | Wide) =>
       each(typeof from === "function" ? from : inBuffer(from), (wide, narrow) =>
         kernels.narrow.run({ wide }, { narrow }),
       ),
-    /** Adds them to the float32 buffer of all parameters. */
+    /** Adds these to the float32 buffer of all parameters. */
     addTo: (total: DeviceBuffer) =>
       each(inBuffer(total), (sum, part) => kernels.add.run({ total: sum, part }, { sum })),
     release: () => buffer.release(),

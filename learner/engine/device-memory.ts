@@ -1,7 +1,7 @@
 /**
  * Models on one device: weights, gradients and moments that stay there from one run to the next, the frozen model that exists
  * there once, and an optimiser that runs there. Weights and moments are copied to this process for checkpoints alone; each step copies the
- * gradient's norm. Results equal those of HostMemory, except that the norm is summed in another order.
+ * gradient's norm. Results equal HostMemory's, except that the norm is summed in another order.
  *
  * Weights trained in bfloat16 can be offloaded: the device then has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The
  * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a step.
@@ -37,7 +37,7 @@ export class DeviceMemory implements Memory, OnDevice {
   /** whether adapters are trained */
   readonly #adapts: boolean;
   readonly offloads: boolean;
-  /** for the rounded weights of one model after the other; left out: each has room of its own */
+  /** room for the rounded weights of one model at a time; left out: each model has its own */
   readonly #room: RoundedWeights | undefined;
   #adamw: DeviceAdamW | undefined;
   #kernels: HalfKernels | undefined;
@@ -58,7 +58,7 @@ export class DeviceMemory implements Memory, OnDevice {
     const frozen = model?.frozen;
     this.runtime = new Runtime(device);
     this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart, frozen?.mapped.joined);
-    // beside products in bfloat16 those that are not (logits, generation) need no more than TF32
+    // beside products in bfloat16 the other products (logits, generation) need no more than TF32
     const tf32 = compute === "tf32" || compute === "bfloat16";
     this.createSession = async (graph, options) =>
       this.runtime.createSession(
@@ -103,7 +103,7 @@ export class DeviceMemory implements Memory, OnDevice {
     if (!this.#narrow) return undefined;
     if (!this.#part?.fits(shapes)) {
       this.#part?.release();
-      this.#part = undefined; // should there be no memory for the next
+      this.#part = undefined; // if there is no memory for the next
       this.#part = await this.#allocateHalves(shapes);
     }
     return this.#part;
@@ -136,7 +136,7 @@ export class DeviceMemory implements Memory, OnDevice {
     return new Map(Object.entries({ ...wide, ...narrow }));
   }
 
-  /** After the models and sessions on it. */
+  /** Call it after the models and sessions on the device were released. */
   async release(): Promise<void> {
     this.#part?.release();
     this.#room?.release();
@@ -184,7 +184,7 @@ class DeviceHeld implements Held {
     return this.buffer.length;
   }
 
-  /** The buffer on the device. The numbers of shared memory are copied into it first, where they are newer. */
+  /** The buffer on the device. Newer numbers of shared memory are copied into it first. */
   async sent(): Promise<DeviceBuffer> {
     if (this.#newest === "here") {
       await this.#runtime.write(this.buffer, this.#here!);

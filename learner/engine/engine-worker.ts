@@ -26,7 +26,7 @@ import { GradientSum, type SharedStep, Trainable } from "./trainable.ts";
 export type Feeds = Record<string, Tensor>;
 export type Outputs = Record<string, Tensor>;
 
-/** `trains`: it has gradients, which are summed. */
+/** `trains`: the graph has gradients, which are summed. */
 type GraphOf = { role: Role; build: (model: Adaptation, options?: StepOptions) => Graph; trains: boolean };
 
 const GRAPHS = {
@@ -53,7 +53,7 @@ export class EngineWorker {
   readonly #sum: GradientSum;
   readonly #sessions: Sessions;
   readonly #generator: Generator;
-  /** what graphs hold on the device they hold in turn, too */
+  /** graphs hold device memory in turn, too */
   readonly #swaps: boolean;
   readonly #trainables = new Map<Role, Trainable>();
 
@@ -69,14 +69,14 @@ export class EngineWorker {
     this.#generator = new Generator(this.#model.config, { threads, onDevice, slots, positions });
   }
 
-  /** Uses these weights, in shared memory, for a role from now on. */
+  /** Sets a role's weights, in shared memory. */
   attach(role: Role, weights: Float32Array): void {
     this.#trainables.get(role)?.release();
     const shapes = trainedShapes(this.#model, role);
     this.#trainables.set(role, new Trainable(this.#memory, this.#sum, shapes, weights));
   }
 
-  /** Tells that another thread has written a role's weights and moments in shared memory. */
+  /** Call it after another thread has written a role's weights and moments in shared memory. */
   changed(role: Role): void {
     this.#of(role).changedHere();
   }

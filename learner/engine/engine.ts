@@ -13,11 +13,11 @@ import type { Device } from "./runtime/device.ts";
 export interface AdapterOptions extends LoraConfig {
   /** seed of the matrices that begin at random */
   seed: number;
-  /** a PEFT folder of the same rank, alpha and targets, whose numbers the policy begins with; default random ones */
+  /** a PEFT folder of the same rank, alpha and targets, with which the policy begins; default random matrices */
   folder?: string;
 }
 
-/** Nothing is trained: the model's files as they are, mapped and not copied. */
+/** Nothing is trained: the model's files are mapped and not copied. */
 export const FROZEN: AdapterOptions = { rank: 1, alpha: 1, targets: [], seed: 0 };
 
 /** tf32: float32 numbers, of which a GPU multiplies the first 10 bits of the mantissa. The last two need CUDA. */
@@ -38,7 +38,7 @@ export interface EngineOptions {
   rowTokens?: number;
   /** responses that are generated side by side, over all workers; further ones wait. It changes no response. Default 64 */
   slots?: number | undefined;
-  /** tokens of a prompt and its response that a slot has room for (GeneratorOptions). Default: what they need */
+  /** tokens of a prompt and its response that a slot has room for (GeneratorOptions). Default: as many as the rows need */
   positions?: number | undefined;
   /** device of the networks; default the CPU */
   device?: Device;
@@ -49,7 +49,7 @@ export interface EngineOptions {
    * gradients. Auto: in micro-batches that would need more than `activationBytes` without it. Default Auto
    */
   activationCheckpointing?: ActivationCheckpointing;
-  /** what the values of a micro-batch may take before Auto recomputes them; default half of the memory that is free */
+  /** most bytes of a micro-batch's values before Auto recomputes them; default half of the free memory */
   activationBytes?: number;
   /** precision of matrix products; weights, gradients and optimiser state are always float32. Default float32 */
   compute?: ComputeFormat;
@@ -83,7 +83,7 @@ export interface GenerateOptions extends Omit<GeneratorRequest, "eosIds"> {
 
 export interface EvaluateOptions {
   temperature: number;
-  /** the critic's, which is made where there is none */
+  /** values of the critic, which is made if there is none */
   values: boolean;
   /** log-probs of the reference too; default true */
   reference?: boolean;
@@ -93,9 +93,9 @@ export interface EvaluateOptions {
 export interface LogProbs {
   /** log pi/T of the response tokens under the current policy */
   logProbs: Float32Array;
-  /** the same under the frozen reference; zeros when not asked for */
+  /** the same under the frozen reference; zeros if not requested */
   referenceLogProbs: Float32Array;
-  /** V_t, read before token t; zeros when not asked for */
+  /** V_t, read before token t; zeros if not requested */
   values: Float32Array;
   /** entropy of pi/T where token t is chosen, nats */
   entropies: Float32Array;
@@ -125,7 +125,7 @@ export interface Adam {
   beta1: number;
   beta2: number;
   epsilon: number;
-  /** decoupled, of every parameter, as torch.optim.AdamW does */
+  /** decoupled, for every parameter, as in torch.optim.AdamW */
   weightDecay: number;
 }
 
@@ -142,7 +142,7 @@ export interface Step {
   microBatchSize: number;
   /** divisor of the loss: sequences or, for TokenMean, response tokens; default: the batch's numbers */
   normalizer?: { sequences: number; tokens: number };
-  /** for SeqMeanTokenSumNorm: divisor of every sequence's sum, whatever the sequence's length */
+  /** divisor of every sequence's sum, whatever its length, with SeqMeanTokenSumNorm */
   maxResponseTokens?: number;
 }
 
@@ -157,7 +157,7 @@ export interface PolicyStep extends Step {
 }
 
 export interface ValueStep extends Step {
-  /** V may move this far from oldValues; 0: as far as it likes */
+  /** largest move of V from oldValues; 0: no limit */
   valueClip: number;
 }
 
@@ -196,11 +196,11 @@ export interface Engine {
    * Samples a response to each prompt. Calls with the same weights run side by side and share the slots of the KV cache: a call begins
    * with the next token of those before it. All other calls wait until those before them have ended.
    *
-   * @param listener told of each response when it has ended, or as its tokens come (`streams`)
+   * @param listener called with each response at its end, or with its tokens during generation (`streams`)
    */
   generate(prompts: Int32Array[], options: GenerateOptions, listener?: Listener): Promise<Response[]>;
   evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]>;
-  /** Makes the critic, a copy of what the policy trains with a head that says `value` everywhere, unless there is one already. */
+  /** Makes the critic, a copy of the policy's trained weights with a head that predicts `value` everywhere, unless there is one already. */
   initializeCritic(value: number): Promise<void>;
   /** One optimiser step over the batch. */
   updatePolicy(batch: PolicySample[], options: PolicyStep): Promise<PolicyStepResult>;
@@ -212,10 +212,10 @@ export interface Engine {
    * Writes policy/ (a Hugging Face folder, or with an adapter one of PEFT), critic/ and the optimisers' state into `directory`, as they are
    * at its turn, and returns that state's digest. Generation and log-probs go on meanwhile; a step waits before it changes weights.
    *
-   * @param taken called when nothing that is asked later changes what is written. @throws EngineError `diskFull` without room for all of it
+   * @param taken called when later calls no longer change the files. @throws EngineError `diskFull` without room for all of it
    */
   save(directory: string, taken?: () => void): Promise<{ digest: string }>;
-  /** Takes back what `save` wrote, bit for bit. The reference stays. */
+  /** Restores what `save` wrote, bit for bit. The reference stays. */
   load(directory: string): Promise<void>;
   /** Writes the policy's weights alone into `directory`: a Hugging Face folder, or with an adapter one of PEFT. */
   savePolicy(directory: string): Promise<void>;
@@ -245,7 +245,7 @@ export async function startEngine(o: EngineOptions, onFailure?: (cause: EngineEr
   const thread = new WorkerThread<Engine>(file, o, "the engine's thread", onFailure);
   const { calls } = thread;
   try {
-    await calls.digest(); // the model has been read, or the reason why not is known here
+    await calls.digest(); // resolves when the model has been read, or rejects with the reason
   } catch (cause) {
     await thread.terminate();
     throw cause;

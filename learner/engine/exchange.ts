@@ -18,7 +18,7 @@ export type Stepping<T> = { readonly worker: T; readonly range: Range };
 
 export class Exchange {
   readonly #pieceNumbers: number;
-  /** The summed gradient; its length is that of the largest model that has taken a step. */
+  /** The summed gradient, as long as the largest model that has taken a step. */
   #total: Float32Array = new Float32Array(0);
 
   /** @param pieceNumbers numbers of a gradient per piece: while one worker adds a piece the next one adds the piece before it */

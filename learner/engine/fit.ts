@@ -1,4 +1,4 @@
-/** Whether a run fits into memory: picks its micro-batch, and says what takes most. */
+/** Decides whether a run fits into memory: picks its micro-batch, and names the largest parts. */
 
 import type { AvailableMemory } from "./available-memory.ts";
 import type { ActivationCheckpointing } from "./engine.ts";
@@ -12,7 +12,7 @@ import { type Device, deviceNames } from "./runtime/device.ts";
 /** The available memory; undefined if unknown, in which case no request is refused. */
 export interface Budget {
   host: AvailableMemory | undefined;
-  /** with several GPUs: the memory of the GPU with the least */
+  /** memory of the GPU; of several, of the GPU with the least */
   gpu: AvailableMemory | undefined;
 }
 
@@ -28,12 +28,12 @@ const FEW_SLOTS = 4;
 /** A refusal proposes no shorter prompts and responses than this, tokens: programs would not fit into them. */
 const SHORT_TOKENS = 256;
 
-/** The least that a manifest may give of either. */
+/** Smallest value of either in a manifest. */
 const LEAST_TOKENS = 16;
 
 /**
- * Prompts are cut to `maxPromptTokens`, but nothing shortens a response where the model's context ends: all tokens are asked
- * for, whatever the prompt.
+ * Prompts are cut to `maxPromptTokens`, but nothing shortens a response at the end of the model's context: the context must have room for all tokens
+ * of both.
  *
  * @param positions the model's context, tokens
  * @param place where the lengths are from, if not from a manifest
@@ -58,10 +58,10 @@ export function checkLengths(
 }
 
 /**
- * The plan of a run. Its passes have as many tokens as are fastest (on a CPU few stay in the caches, a GPU takes as many as
- * there are), or as fit.
+ * The plan of a run. Its passes have the fastest number of tokens (on a CPU few, which stay in the caches; on a GPU as many as
+ * there are), or as many as fit.
  *
- * @param threads of the CPU; 0: all cores
+ * @param threads threads of the CPU; 0: all cores
  * @param mode whether layers are recomputed in the backward pass; Auto: where a single sequence does not fit otherwise
  * @throws EngineError `memory`, one line with the largest parts and their settings; ModelError for a folder that cannot be used
  */
@@ -89,7 +89,7 @@ export class Fitting {
   readonly #mode: ActivationCheckpointing;
   readonly #planners = new Map<string, Planner>();
 
-  /** @param like has built graphs for another budget */
+  /** @param like a Fitting for another budget, whose graphs are used again */
   constructor(threads: number, budget: Budget, mode: ActivationCheckpointing = "Auto", like?: Fitting) {
     this.#threads = threads;
     this.#budget = budget;
@@ -122,7 +122,7 @@ export class Fitting {
       const offloaded = on(workers, { offloads: true });
       return fits(offloaded, this.#budget) ? offloaded : on(workers, { offloads: true, swaps: true });
     }
-    // Weights stay there; a graph takes its memory anew in each call. With adapters and recomputed layers the rehearsed peak was 7 % above the plan.
+    // Weights stay on the device; a graph allocates its memory anew in each call. With adapters and recomputed layers the rehearsed peak was 7 % above the plan.
     if (device.kind === "cuda") return checkpointing && adapter ? plan : on(workers, { swaps: true });
     // threads of a CPU can run one pass together
     return workers > 1 ? on(1) : plan;
@@ -153,7 +153,7 @@ export class Fitting {
     return alone.length > 0 ? alone : this.#together(request, []);
   }
 
-  /** All of some changes, and as few slots and as short lengths as are needed then. */
+  /** Adds the changes one by one until the request fits, then fewer slots, then shorter lengths. @returns the sum; empty if it never fits */
   #together(request: PlanRequest, changes: Change[]): Change[] {
     let all: Change = { name: "", change: {} };
     const add = ({ name, change }: Change) => {
@@ -168,7 +168,7 @@ export class Fitting {
     return [];
   }
 
-  /** The fewest further GPUs of the same size, and the smallest larger ones. */
+  /** Returns the fewest further GPUs of the same size, and the smallest larger GPUs. */
   #hardware(request: PlanRequest): Change[] {
     const { device, devices = [device] } = request;
     const { gpu } = this.#budget;
@@ -198,14 +198,14 @@ export class Fitting {
   }
 }
 
-/** Half of the slots, a quarter, and so on. */
+/** Returns half of the slots, a quarter, and so on. */
 function fewerSlots({ generationBatchSize }: PlanRequest): Change[] {
   return halves(generationBatchSize, FEW_SLOTS).map((slots) => ({
     ...{ name: `model.generationBatchSize: ${slots}`, change: { generationBatchSize: slots } },
   }));
 }
 
-/** Half of both lengths, a quarter, and so on. */
+/** Returns half of both lengths, a quarter, and so on. */
 function shorter({ maxPromptTokens, maxResponseTokens }: PlanRequest): Change[] {
   const responses = halves(maxResponseTokens, SHORT_TOKENS);
   return halves(maxPromptTokens, SHORT_TOKENS).flatMap((prompt, i) => {
@@ -233,7 +233,7 @@ export const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
 /**
  * One line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings.
  *
- * @param governing the settings that make each part smaller
+ * @param governing the settings that shrink each part
  */
 export function shortage(
   plan: MemoryPlan,
@@ -286,7 +286,7 @@ function settings({ adapter, critic, instrumenter, mode }: Request): Record<Plan
 const namesOf = ({ device, devices = [device] }: MemoryPlan) =>
   `${devices.length > 1 ? "each of " : ""}${deviceNames(devices)}`;
 
-/** A table for a terminal or a log. */
+/** Returns the plan as a table for a terminal or a log. */
 export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const gpu = plan.device.kind === "cuda";
   const total = (bytes: number, there: AvailableMemory | undefined, unknown = "") =>
@@ -302,7 +302,7 @@ export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   return [head, ...plan.rows.map(line)];
 }
 
-/** Bytes as people read them, in decimal units. */
+/** Returns bytes in decimal units, for people. */
 export function size(bytes: number): string {
   for (const [unit, factor] of [
     ["GB", 1e9],

@@ -10,7 +10,7 @@ export interface GpuEntry {
   /** memory of each GPU, 10^9 bytes */
   gigabytes: number;
   fits: boolean;
-  /** planned on each GPU; where it does not fit, of the smallest passes that there are */
+  /** planned on each GPU; if the run does not fit, with the smallest passes */
   gpuBytes: number;
   /** planned in the learner's process */
   hostBytes: number;
@@ -20,7 +20,7 @@ export interface GpuEntry {
   remedies: string[];
 }
 
-/** Returns an entry for each. @param request its device and adapter are replaced */
+/** Returns an entry for each number and size of GPUs. @param request its device and adapter are replaced */
 export function gpuTable(request: Omit<PlanRequest, "device" | "devices" | "adapter">): GpuEntry[] {
   let like: Fitting | undefined;
   return (["LoRA", "every weight"] as const).flatMap((trained) =>
@@ -42,7 +42,7 @@ export function gpuTable(request: Omit<PlanRequest, "device" | "devices" | "adap
   );
 }
 
-/** A table for a terminal: what each GPU holds, and what makes the others fit. */
+/** Returns a table for a terminal: the memory of each GPU, and changes that make refused runs fit. */
 export function gpuLines(entries: readonly GpuEntry[]): string[] {
   const cell = ({ fits, gpuBytes }: GpuEntry) => (fits ? gigabytes(gpuBytes) : `no: ${gigabytes(gpuBytes)}`);
   const line = (name: string, cells: readonly string[]) =>

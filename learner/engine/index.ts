@@ -1,11 +1,11 @@
 /**
  * The engine's one interface: everything outside this folder imports this file alone (test/imports.test.ts). Tests and
- * benchmarks of single mechanisms may look behind it.
+ * benchmarks of single mechanisms may import other files.
  *
  * Importing it loads neither ONNX Runtime nor a model: `startEngine`, `localEngine`, `probeDevice` and `Generator` do.
  */
 
-// Devices and memory: where networks run, what they take there, whether it fits.
+// Devices and memory: where networks run, how much memory they take, whether it fits.
 export { gpuMemory, hostMemory, leastGpuMemory } from "./available-memory.ts";
 // The engine: generate, evaluate, updatePolicy, updateCritic, save, load.
 export {

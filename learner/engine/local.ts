@@ -1,11 +1,11 @@
-/** An engine in this thread, which it blocks, without the memory of further threads: for commands that do nothing else. */
+/** An engine in the caller's thread, which it blocks. It saves the memory of further threads, for commands that do nothing else. */
 import type { Remote } from "./calls.ts";
 import type { Engine, EngineOptions } from "./engine.ts";
 import { EngineWorker } from "./engine-worker.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import { Trainer } from "./trainer.ts";
 
-/** @param options of one worker: with an adapter, or on a GPU. @throws EngineError, ModelError for unusable options */
+/** @param options options of one worker: with an adapter, or on a GPU. @throws EngineError, ModelError for unusable options */
 export const localEngine = (options: EngineOptions): Engine =>
   new Trainer(options, undefined, (own) => promising(new EngineWorker(own)));
 

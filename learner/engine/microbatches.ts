@@ -13,18 +13,18 @@ const MAX_WORKERS = 8;
 
 const threadsOf = ({ threads }: Pick<EngineOptions, "threads">) => threads || os.availableParallelism();
 
-/** Whether what is trained, and what is frozen beside it, stays where the networks run: on a GPU. */
+/** Whether trained and frozen weights stay on a GPU, where the networks run. */
 export function isResident({ resident, device }: Pick<EngineOptions, "resident" | "device">): boolean {
   return resident ?? device?.kind === "cuda";
 }
 
-/** Whether the weights that graphs read are not those that are trained, but rounded to bfloat16. */
+/** Whether graphs read weights that are rounded to bfloat16 in place of the trained ones. */
 export const hasMasters = ({ compute, adapter }: Pick<EngineOptions, "compute" | "adapter">): boolean =>
   compute === "bfloat16" && adapter === undefined;
 
 /**
  * Workers, which each run micro-batches of their own (workers.ts): one for each GPU, or for each thread of a CPU where every weight is
- * trained, 8 at most. With adapters on a CPU one: a frozen model can be large, its products fill many threads, and its layers are widened
+ * trained, 8 at most. With adapters on a CPU there is one worker: a frozen model can be large, its products fill many threads, and its layers are widened
  * for every pass.
  */
 export function workerCount(
@@ -43,7 +43,7 @@ export const workerThreads = (options: Pick<EngineOptions, "threads">, workers: 
 export const passTokens = (options: Pick<EngineOptions, "threads">, workers: number): number =>
   MICRO_BATCH_TOKENS * workerThreads(options, workers);
 
-/** Blocks of queries that attention goes in: graphs and what they are fed have to agree on it. */
+/** Blocks of queries in which attention is computed: graphs and their feeds must agree on it. */
 export const attentionBlocks = ({ rowTokens = 0 }: Pick<EngineOptions, "rowTokens">): number => blocksOf(rowTokens);
 
 export interface MicroBatchLimits {
@@ -51,11 +51,11 @@ export interface MicroBatchLimits {
   sequences: number;
   /** most tokens, padding included; a longer row goes alone */
   tokens: number;
-  /** most tokens of a row that is of more than one sequence */
+  /** most tokens of a row with more than one sequence */
   rowTokens: number;
   /** a row of n tokens costs n (1 + n / attentionLength) times one of a token (model/decoder.ts) */
   attentionLength: number;
-  /** the groups are for so many workers: cut so that each has about as much to do; default 1 */
+  /** number of workers: groups are cut so that each worker has about as much work; default 1 */
   workers?: number;
 }
 
@@ -111,7 +111,7 @@ function packed(batch: readonly Sequence[], { sequences, rowTokens: most, attent
   });
 }
 
-/** The limit at which every worker has the same number of groups of about the same size. */
+/** Returns the limit at which every worker has the same number of groups of about the same size. */
 function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBatchLimits): number {
   if (workers === 1) return tokens;
   const total = lengths.reduce((sum, length) => sum + length, 0);
@@ -122,7 +122,7 @@ function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBa
 const samePrompts = (prompts: readonly Int32Array[]): number[][] =>
   Array.from(Map.groupBy(prompts.keys(), (i) => prompts[i].join()).values());
 
-/** Indices of `sizes` for each of `workers`, each next one for the worker that has the least to do. */
+/** Indices of `sizes` for each of `workers`, each next one for the worker with the least work. */
 export function balanced(sizes: readonly number[], workers: number): number[][] {
   const parts = Array.from({ length: workers }, () => ({ size: 0, indices: [] as number[] }));
   for (const [i, size] of sizes.entries()) {
@@ -134,7 +134,7 @@ export function balanced(sizes: readonly number[], workers: number): number[][] 
 }
 
 /**
- * Indices of `prompts` for each worker, so that all have about as many rows with those that they have: no worker gets more than its even
+ * Indices of `prompts` for each worker, so that all have about as many rows, counting their present ones: no worker gets more than its even
  * share, or it gets nothing. Equal prompts are side by side.
  */
 export function dealtPrompts(prompts: readonly Int32Array[], rows: readonly number[]): number[][] {

@@ -24,7 +24,7 @@ export interface Held {
   /** Tensors of these shapes, as `Parameters` lays them out, by `prefix + name`. */
   tensors(shapes: readonly ParameterShape[], prefix?: string): Promise<Record<string, Tensor | DeviceTensor>>;
   zero(): Promise<void>;
-  /** Tells that somebody has written the array in shared memory: it is the newest copy now. */
+  /** Call it after the array in shared memory was written: it is the newest copy then. */
   changedHere(): void;
   /** Copies the newest numbers, from number `from` on, into `numbers`. */
   fetch(numbers: Float32Array, from?: number): Promise<void>;
@@ -35,7 +35,7 @@ export interface Held {
 export interface HeldThere extends Held {
   /** Copies `numbers` there, from number `from` on. */
   put(numbers: Float32Array, from: number): Promise<void>;
-  /** Takes all but a part of the numbers from the array in shared memory, which has this part, too, as it is here. */
+  /** Copies all numbers outside a part from the array in shared memory, which already has this part's numbers. */
   takeOthers(own: Range): Promise<void>;
 }
 
@@ -47,21 +47,21 @@ export interface Memory {
   readonly offloads: boolean;
   /** Returns numbers that begin as a copy of `numbers`, an array in shared memory, or as zeros without it. */
   hold(length: number, numbers?: Float32Array): Promise<Held>;
-  /** Returns a model's weights, which begin as those in shared memory. */
+  /** Returns a model's weights, which begin as a copy of the weights in shared memory. */
   holdWeights(shapes: readonly ParameterShape[], numbers: Float32Array): Promise<Held>;
-  /** Returns one of the optimiser's moments: as `hold`, but what is offloaded is the array itself. */
+  /** Returns one of the optimiser's moments: as `hold`, but an offloaded moment is the array itself. */
   holdMoment(length: number, numbers?: Float32Array): Promise<Held>;
-  /** The sum of a gradient's squares in float64, not finite where one is not. @param others in shared memory, are added to it first */
+  /** Returns the sum of a gradient's squares in float64, not finite if any number is not. @param others gradients in shared memory that are added first */
   squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;
-  /** bfloat16 copies of the matrices that a graph multiplies, of the newest weights, by graphs' names; none where graphs are fed with none. */
+  /** bfloat16 copies of the newest weights' matrices that a graph multiplies, by graphs' names; empty if graphs take none. */
   halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;
   /** Returns the buffer for a graph's bfloat16 gradients of one micro-batch; undefined if it has none. */
   part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined>;
   /** A model's weights as generation takes them, on a GPU with bfloat16 copies of the matrices. */
   generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers>;
-  /** Room in this process's memory for numbers on their way from a device, until the next call. */
+  /** Returns room in this process's memory for numbers from a device, valid until the next call. */
   piece(length: number): Float32Array;
-  /** The loop of an AdamW step over a part of the numbers, in place. */
+  /** Takes an AdamW step over a part of the numbers, in place. */
   adamw(model: HeldModel, range: Range, scalars: AdamWScalars): Promise<void>;
 }
 

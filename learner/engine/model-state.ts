@@ -17,14 +17,14 @@ export interface TakenSteps {
 
 export class ModelState {
   readonly weights: Parameters;
-  /** from the first step on; on a device from the first time on that they are fetched */
+  /** present from the first step on; on a device from the first fetch on */
   moments: Moments | undefined;
   /** optimiser steps taken */
   steps = 0;
   /** The sum of the last step's gradients before it was clipped, where it is in shared memory. */
   gradient: Parameters | undefined;
 
-  /** @param weights that exist already, in this layout */
+  /** @param weights existing weights in this layout */
   constructor(shapes: readonly ParameterShape[], weights?: Float32Array) {
     this.weights = new Parameters(shapes, weights);
   }
@@ -35,12 +35,12 @@ export class ModelState {
     return { shapes: weights.shapes, weights: weights.data, moments, steps };
   }
 
-  /** Whether no step has been taken and the weights equal those of `other`. */
+  /** Whether no step has been taken and the weights equal `other`'s. */
   untrained(other: ModelState): boolean {
     return this.steps === 0 && Buffer.compare(bytesOf(this.weights.data), bytesOf(other.weights.data)) === 0;
   }
 
-  /** Goes on from these weights and moments. */
+  /** Continues from these weights and moments. */
   restore(weights: Iterable<readonly [name: string, data: Float32Array]>, taken: TakenSteps | undefined): void {
     for (const [name, data] of weights) this.weights.set(name, data);
     this.moments = taken?.moments;
@@ -55,7 +55,7 @@ const MASTER = "weight.";
 
 /** The contents of a checkpoint. */
 export type SavedState = Pick<ModelState, "moments" | "steps" | "weights">;
-/** The same in shared memory. */
+/** The contents of a checkpoint in shared memory. */
 export type SharedState = Pick<ModelState, "moments" | "steps"> & {
   shapes: readonly ParameterShape[];
   weights: Float32Array;
@@ -125,7 +125,7 @@ export function readCritic(folder: string, weights: Parameters): void {
 const tensorsOf = (weights: Parameters): Map<string, Tensor> =>
   new Map(weights.shapes.map(({ name, shape }) => [name, { shape, data: weights.get(name).data as Float32Array }]));
 
-/** Reads one tensor at a time: a file can be larger than what is free. */
+/** Reads one tensor at a time: a file can be larger than the free memory. */
 function fill(weights: Parameters, file: string, prefix = ""): void {
   const stored = storedIn(file);
   for (const { name } of weights.shapes) {

@@ -42,17 +42,17 @@ export function instrumenterShape(
   return { ...lengths, rows };
 }
 
-/** Logits, probabilities, their running sum, a comparison. */
+/** Number of arrays of the vocabulary's size: logits, probabilities, their running sum, a comparison. */
 const LOGITS_COPIES = 4;
 /** Attention scores of a layer while a prompt is read, numbers, and the least block of a long one: generate-slots.ts. */
 const PREFILL_SCORES = 2 ** 23;
 const PREFILL_BLOCK = 256;
 
-/** Tokens that the slots have room for. */
+/** Returns the number of tokens that the slots have room for. */
 const cachedTokens = ({ rows, promptTokens, responseTokens }: GenerationShape): number =>
   rows * (promptTokens + responseTokens);
 
-/** Bytes where the networks run. */
+/** Returns the bytes on the device of the networks. */
 export function generationMemory(config: ModelConfig, shape: GenerationShape, kind: Device["kind"]) {
   const { promptTokens, responseTokens } = shape;
   const rows = Math.max(LEAST_SLOTS, shape.rows);

@@ -105,7 +105,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
     ),
     row(
       "generation",
-      "prompts being read",
+      "values of prompts",
       sum(held, ({ prompts }) => prompts),
     ),
   ];
@@ -115,7 +115,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
 }
 
 /**
- * The plan of a process that generates. On a CPU it has one worker where it does not fit with more.
+ * Returns the plan of a process that generates. On a CPU it has one worker if it does not fit with more.
  *
  * @throws EngineError `memory`, one line with the largest parts, the settings of each, and the slots with which it fits
  */

@@ -1,7 +1,7 @@
 /**
  * The memory that a run will take, found before it starts: bytes of weights, gradients, optimiser, activations, logits,
  * keys and values for its largest batches. Activations are not estimated by a formula: the graphs that will run are built,
- * and the lifetimes of their values followed (graph/memory.ts), so that the plan goes by what the engine does.
+ * and the lifetimes of their values followed (graph/memory.ts), so that the plan follows the engine.
  */
 
 import { type Adaptation, plannedAdaptation, type Role, trainedShapes } from "./adaptation.ts";
@@ -37,7 +37,7 @@ export interface PlanRequest extends GenerationLimits {
   critic: boolean;
   /** most sequences of a forward and backward pass */
   microBatchSize: number;
-  /** of programs and what the frozen policy makes of them, where it inserts the markers */
+  /** lengths of programs and of the frozen policy's answers, if it inserts the markers */
   instrumenter?: Parameters<typeof instrumenterShape>[1] | undefined;
   device: Device;
   /** several GPUs, of which `device` is the first */
@@ -48,7 +48,7 @@ export interface PlanRequest extends GenerationLimits {
   compute?: keyof typeof GPU_ARENA;
 }
 
-/** One row of a plan each. */
+/** The rows of a plan. */
 export type PlanPart =
   | ("process" | "weights" | "gradients" | "optimiser")
   | ("activations" | "logits" | "cache" | "generation");
@@ -56,9 +56,9 @@ export type PlanPart =
 export interface PlanRow {
   what: PlanPart;
   detail: string;
-  /** in the learner's process */
+  /** bytes in the learner's process */
   hostBytes: number;
-  /** on the GPU, or on each of several; 0 without one */
+  /** bytes on the GPU, or on each of several; 0 without one */
   gpuBytes: number;
 }
 
@@ -77,7 +77,7 @@ export interface MemoryPlan {
   checkpointing: boolean;
   /** bytes of one checkpoint on the disk; 0 without training */
   checkpointBytes: number;
-  /** as in EngineOptions */
+  /** the same as in EngineOptions */
   offloads: boolean;
   swaps: boolean;
 }
@@ -93,14 +93,14 @@ export const SURROUNDINGS_BYTES = 120e6;
 export const WORKER_BYTES = 40e6;
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 export const CUDA_BYTES = 1e9;
-/** Beside GPUs: ONNX Runtime's provider, and for each node of a graph what its session has in this process. Measured by rehearsal. */
+/** Host memory beside GPUs: ONNX Runtime's provider, and bytes for each node of a graph. Measured by rehearsal. */
 export const PROVIDER_BYTES = 340e6;
 export const NODE_BYTES = 20e3;
 /** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
 const ARENA = 1.15;
 /**
- * The same on a GPU, where kernels have memory of their own, and passes are of other lengths than the longest. Most in deep models, and in
- * bfloat16, whose casts are not foreseen. Measured by rehearsal.
+ * The same on a GPU, where kernels have their own memory and passes have several lengths. Largest in deep models, and in
+ * bfloat16, whose casts the computed peak leaves out. Measured by rehearsal.
  */
 const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
 
@@ -129,7 +129,7 @@ export class Planner {
   /** attention blocks */
   readonly blocks: number;
   /**
-   * The graphs of a run, whatever its batches. Each has a session, whose arena keeps what its largest batch took. `step`: it trains, so
+   * The graphs of a run, whatever its batches. Each has a session, whose arena keeps the memory of its largest batch. `step`: it trains, so
    * that `microBatchSize` holds.
    */
   readonly graphs: readonly { graph: Graph; step: boolean }[];
@@ -191,8 +191,8 @@ export class Planner {
   }
 
   /**
-   * @param workers each holds a pass and its gradients; on GPUs each has one
-   * @param placement on GPUs, where this request `canOffload`
+   * @param workers number of workers, each with a pass and its gradients; on GPUs one for each
+   * @param placement placement on GPUs, if this request `canOffload`
    */
   plan(
     microBatchTokens: number,
@@ -221,12 +221,12 @@ export class Planner {
     return this.#request.device.kind === "cuda";
   }
 
-  /** Whether a GPU can have weights rounded to bfloat16, and float32 weights and moments be here. */
+  /** Whether a GPU can hold rounded weights, while float32 weights and moments stay in this process. */
   get canOffload(): boolean {
     return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
 
-  /** The process, weights, gradients and moments: what is there all the time. */
+  /** Returns the rows of the process, weights, gradients and moments, which stay all the time. */
   #held(workers: number): PlanRow[] {
     const { adapter, critic, compute, instrumenter } = this.#request;
     const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
@@ -246,11 +246,11 @@ export class Planner {
       ];
     /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
-    // generation's copies in half precision: joined adapters; or where training has none the policy's, and the reference's if it instruments
+    // generation's half-precision copies: joined adapters; without training copies the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
     const copies = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
     const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
-    // a micro-batch's gradient is added to the sum by the graph that computes it, and counted there
+    // the graph that computes a micro-batch's gradient also adds it to the sum, and counts it
     const shared = workers > 1 ? `${moments}, a part on each GPU` : moments;
     return [
       this.#gpuProcess(workers),
@@ -260,7 +260,7 @@ export class Planner {
     ];
   }
 
-  /** The same where float32 weights and moments are here, and rounded weights on a GPU (rounded-weights.ts). */
+  /** Returns the same rows with float32 weights and moments in this process, and rounded weights on a GPU (rounded-weights.ts). */
   #offloaded(workers: number, swaps: boolean): PlanRow[] {
     const { critic } = this.#request;
     const roles: Role[] = ["policy", "reference", ...(critic ? (["critic"] as const) : [])];
@@ -300,7 +300,7 @@ export class Planner {
     const { config } = this.model;
     const onGpu = this.#onGpu;
     const each = onGpu ? "" : times(workers);
-    /** passes that are in the same memory: each GPU has its own */
+    /** number of passes in one memory: each GPU has its own */
     const together = onGpu ? 1 : workers;
     // slots are divided among GPUs
     const rows = Math.ceil(this.#request.generationBatchSize / (onGpu ? workers : 1));
@@ -314,7 +314,7 @@ export class Planner {
       return { activations: together * pass.activations, logits: together * pass.logits };
     });
     const bytes = (pass: Pass) => pass.activations + pass.logits;
-    // on a GPU each session has an arena, which it gives back where models are there in turn; on a CPU those of a thread share one
+    // on a GPU each session has an arena, which it gives back where models are there in turn; on a CPU the sessions of a thread share one
     const inTurn = !onGpu || swaps;
     const { activations, logits } = passes.reduce((a, b): Pass => {
       if (!inTurn) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
@@ -342,8 +342,8 @@ export class Planner {
       row("logits", `vocabulary of ${config.vocabSize}`, logits + (onGpu ? most("logits") : 0)),
       row("cache", cache, most("cache")),
       onGpu
-        ? row("generation", "prompts being read", prompts)
-        : row("generation", `what prompts being read take beyond the graphs${each}`, beyond),
+        ? row("generation", "values of prompts", prompts)
+        : row("generation", `values of prompts, in addition to the graphs${each}`, beyond),
     ];
   }
 }

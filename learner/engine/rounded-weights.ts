@@ -1,5 +1,5 @@
 /**
- * Weights on a device as bfloat16 graphs read them where every weight is trained: matrices in bfloat16, the rest in float32. The float32
+ * Weights on a device for bfloat16 graphs that train every weight: matrices in bfloat16, the rest in float32. The float32
  * weights, the masters, are in this process's memory, which all workers share. There an update smaller than bfloat16's resolution is not lost.
  */
 
@@ -14,7 +14,7 @@ import type { Runtime } from "./runtime/runtime.ts";
 type Shapes = readonly ParameterShape[];
 type Made = { halves: DeviceHalves | undefined; rest: DeviceBuffer; block: DeviceBuffer };
 
-/** Parameters of which graphs read float32. */
+/** Parameters that graphs read in float32. */
 const rest = (shapes: Shapes) => shapes.filter(({ name }) => !isMultiplied(name));
 
 /** Bytes of a model's rounded weights on a device. */
@@ -36,8 +36,8 @@ export class RoundedWeights {
   #has: { masters: Masters; version: number } | undefined;
 
   /**
-   * @param allocate makes room for bfloat16 matrices, which are the same of all models
-   * @param models that it must have room for
+   * @param allocate makes room for bfloat16 matrices, which have the same shapes in all models
+   * @param models the models for which there must be room
    */
   constructor(runtime: Runtime, allocate: (shapes: Shapes) => Promise<DeviceHalves | undefined>, models: Shapes[]) {
     this.#runtime = runtime;
@@ -45,7 +45,7 @@ export class RoundedWeights {
     this.#restNumbers = Math.max(...models.map((shapes) => layoutOf(rest(shapes)).size));
   }
 
-  /** A model's newest weights by graphs' names, until another model's are asked for. @throws GraphError `device` without memory */
+  /** A model's newest weights by graphs' names, valid until the next call for another model. @throws GraphError `device` without memory */
   async of(masters: Masters): Promise<Record<string, DeviceTensor>> {
     const { shapes, version } = masters;
     this.#made ??= {
@@ -54,7 +54,7 @@ export class RoundedWeights {
       halves: await this.#allocate(shapes),
     };
     if (this.#has?.masters !== masters || this.#has.version !== version) {
-      this.#has = undefined; // should a copy fail
+      this.#has = undefined; // if a copy fails
       await this.#write(masters, this.#made);
       this.#has = { masters, version };
     }

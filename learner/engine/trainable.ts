@@ -9,7 +9,7 @@ import type { Held, HeldThere, Memory, Range } from "./model-memory.ts";
 import type { Session } from "./runtime/session.ts";
 import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 
-/** The sum of gradients of one worker's models, of which one at a time has one: the one that takes a step. */
+/** The sum of gradients in one worker. Only the model that takes a step has one. */
 export class GradientSum {
   readonly #memory: Memory;
   #sum: { held: Held; of: Trainable } | undefined;
@@ -21,14 +21,14 @@ export class GradientSum {
   }
 
   /**
-   * A model that will step, of so many numbers. A sum is as long as the largest needs: what a shorter one returned would stay in a GPU's
+   * Announces a model of `length` numbers that will step. The sum is as long as the longest model needs: memory of a shorter one would stay in a GPU's
    * arena beside the next.
    */
   expect(length: number): void {
     this.#longest = Math.max(this.#longest, length);
   }
 
-  /** The sum of a model's gradients, zeros: no other model has one from now on. */
+  /** Begins the sum of a model's gradients with zeros. No other model has a sum from now on. */
   async begin(of: Trainable): Promise<Held> {
     if (this.#sum && this.#sum.held.length < of.length) this.release();
     if (this.#sum) await this.#sum.held.zero();
@@ -37,13 +37,13 @@ export class GradientSum {
     return held;
   }
 
-  /** @throws EngineError `step` where another model has begun one since */
+  /** @throws EngineError `step` if another model has begun a sum since */
   of(model: Trainable): Held {
     if (this.#sum?.of === model) return this.#sum.held;
     throw new EngineError("step", "another model's gradient was computed between a gradient and its optimiser step");
   }
 
-  /** The same, where this model has one already, or as zeros. */
+  /** Returns this model's sum, or begins it with zeros. */
   async ofOrBegin(model: Trainable): Promise<Held> {
     return this.#sum?.of === model ? this.#sum.held : this.begin(model);
   }
@@ -56,7 +56,7 @@ export class GradientSum {
 
 export class Trainable {
   readonly shapes: readonly ParameterShape[];
-  /** float32 numbers, with those between tensors (`layoutOf`) */
+  /** float32 numbers, padding between tensors included (`layoutOf`) */
   readonly length: number;
   readonly #memory: Memory;
   readonly #sum: GradientSum;
@@ -65,7 +65,7 @@ export class Trainable {
   #moments: { first: Held; second: Held } | undefined;
   #parts = 0;
 
-  /** @param weights in shared memory, laid out as these shapes are */
+  /** @param weights weights in shared memory, in the layout of these shapes */
   constructor(memory: Memory, sum: GradientSum, shapes: readonly ParameterShape[], weights: Float32Array) {
     this.#memory = memory;
     this.#sum = sum;
@@ -75,7 +75,7 @@ export class Trainable {
     this.#shared = weights;
   }
 
-  /** The weights as a graph is fed with them. */
+  /** Returns the weights as a graph's feeds. */
   async feeds(): Promise<Record<string, Tensor | DeviceTensor>> {
     const weights = await this.#held();
     return { ...(await weights.tensors(this.shapes)), ...(await this.#memory.halves(weights, this.shapes)) };
@@ -116,12 +116,12 @@ export class Trainable {
     return this.#parts > 0 ? this.#sum.of(this).shared?.subarray(0, this.length) : undefined;
   }
 
-  /** The sum of squares of a part of the gradient: of workers' sums in shared memory together, or of this one's. */
+  /** Returns the sum of squares of a part of the gradient: of all workers' sums in shared memory, or of this worker's. */
   async squares(range: Range, [own, ...others]: readonly Float32Array[]): Promise<number> {
     return this.#memory.squares(await this.#gradient(own), range, others);
   }
 
-  /** The loop of an AdamW step over a part of the numbers, which is the same in every step. */
+  /** Takes an AdamW step over a part of the numbers, the same part in every step. */
   async adamw(range: Range, scalars: AdamWScalars, shared: SharedStep): Promise<void> {
     const weights = await this.#held();
     const gradient = await this.#gradient(shared.gradient);
@@ -129,7 +129,7 @@ export class Trainable {
     await this.#memory.adamw({ weights, gradient, first, second }, range, scalars);
   }
 
-  /** Adds a piece of this device's gradient to those of the devices before it; the first of them begins the total. */
+  /** Adds a piece of this device's gradient to the earlier devices' sum; the first device begins the sum. */
   async addGradient({ from, to }: Range, total: Float32Array, isFirst: boolean): Promise<void> {
     const piece = this.#memory.piece(to - from);
     await this.#sum.of(this).fetch(piece, from);
@@ -138,7 +138,7 @@ export class Trainable {
     else for (let i = 0; i < part.length; i++) part[i]! += piece[i]!;
   }
 
-  /** This device steps a part of the numbers: it takes their gradient, and has their moments, before any device has changed a weight. */
+  /** Prepares this device's step of a part of the numbers, with their gradient and moments, before any device changes a weight. */
   async prepareStep({ from, to }: Range, total: Float32Array, moments: Moments | undefined): Promise<void> {
     const sum = (await this.#sum.ofOrBegin(this)) as HeldThere;
     await this.#held();
@@ -151,19 +151,19 @@ export class Trainable {
     await this.#weights!.fetch(this.#shared.subarray(from, to), from);
   }
 
-  /** Takes what the other devices have stepped from shared memory. */
+  /** Copies the parts that the other devices have stepped from shared memory. */
   async takeWeights(own: Range): Promise<void> {
     await (this.#weights as HeldThere).takeOthers(own);
   }
 
-  /** Tells that somebody has written weights and moments in shared memory: those are the newest now. */
+  /** Call it after weights and moments in shared memory were written: they are the newest then. */
   changedHere(): void {
     this.#weights?.changedHere();
     for (const held of [this.#moments?.first, this.#moments?.second]) held?.release();
     this.#moments = undefined;
   }
 
-  /** Copies a part of the newest weights, and of the moments where they are given, into shared memory. */
+  /** Copies a part of the newest weights, and of the given moments, into shared memory. */
   async fetch({ from, to }: Range, moments: Moments | undefined): Promise<void> {
     await this.#weights?.fetch(this.#shared.subarray(from, to), from);
     if (!moments) return;
@@ -176,7 +176,7 @@ export class Trainable {
     this.#weights = this.#moments = undefined;
   }
 
-  /** @param shared the sum of the worker that has the whole one, in shared memory */
+  /** @param shared the whole sum, in shared memory */
   async #gradient(shared: Float32Array | undefined): Promise<Held> {
     return shared ? this.#memory.hold(this.length, shared) : this.#sum.of(this);
   }

@@ -1,5 +1,5 @@
 /**
- * The engine's flow: what goes into a graph together, what each step minimises and says, and the weights of policy, reference and critic
+ * The engine's flow: the inputs of each graph, the loss and the result of each step, and the weights of policy, reference and critic
  * in shared memory. Graphs, generation and the loops over all weights are the workers' (workers.ts).
  */
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
@@ -62,7 +62,7 @@ export class Trainer implements Engine {
     this.policy = new ModelState(policy);
     const folder = options.adapter?.folder;
     if (folder) this.policy.restore(this.#model.read(folder), undefined);
-    // which looks at all of the model's weights
+    // `initial` checks all of the model's weights
     else if (policy.length > 0) for (const [name, data] of this.#model.initial()) this.policy.weights.set(name, data);
     if (options.reference ?? true)
       this.#reference = new ModelState(policy, folder ? undefined : this.policy.weights.copy().data);
@@ -72,7 +72,7 @@ export class Trainer implements Engine {
     if (this.#reference) this.#workers.attach("reference", this.#reference);
   }
 
-  /** All workers have read the model folder. @throws what they could not do */
+  /** Resolves when all workers have read the model folder. @throws the first worker's error */
   async ready(): Promise<void> {
     await this.#workers.ready();
   }
@@ -120,7 +120,7 @@ export class Trainer implements Engine {
     for (const { name } of critic.weights.shapes) {
       if (name.startsWith("model.")) critic.weights.set(name, this.policy.weights.get(name).data as Float32Array);
     }
-    critic.weights.set(VALUE_BIAS, Float32Array.of(value)); // the head's weights are 0, so it says this everywhere
+    critic.weights.set(VALUE_BIAS, Float32Array.of(value)); // the head's weights are 0, so it predicts this everywhere
     this.#useCritic(critic);
   }
 
@@ -210,7 +210,7 @@ export class Trainer implements Engine {
   async load(directory: string): Promise<void> {
     await this.#workers.reading;
     const read = readCheckpoint(directory, this.#model, this.policy, this.#options.critic !== false);
-    // all of it was readable: now it counts
+    // the whole checkpoint was readable: only now is it used
     this.policy.restore(read.weights, read.taken);
     this.#workers.changed("policy");
     this.#useCritic(read.critic);
@@ -256,7 +256,7 @@ export class Trainer implements Engine {
     });
   }
 
-  /** The decoder's feeds of each micro-batch, and those that `also` gives; response tokens are in the order of its samples. */
+  /** The decoder's feeds of each micro-batch, and the feeds of `also`; response tokens are in the order of its samples. */
   #feeds<T extends Sequence, F extends Record<string, Tensor>>(
     groups: readonly MicroBatch[],
     batch: readonly T[],
@@ -304,7 +304,7 @@ const join = (parts: readonly ArrayLike<number>[]): Tensor =>
 const joinEach = (samples: readonly Sequence[], of: (index: number) => number): Tensor =>
   join(samples.map(({ response }, i) => new Float32Array(response.length).fill(of(i))));
 
-/** Cuts per-token numbers into those of each sequence. */
+/** Cuts per-token numbers into one array for each sequence. */
 function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Array[] {
   let at = 0;
   return sequences.map(({ response }) => {
@@ -333,7 +333,7 @@ function addStatistics(
   }
 }
 
-/** 0 of no numbers. */
+/** Returns the variance, 0 without numbers. */
 function variance(numbers: readonly number[]): number {
   const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
   return numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / (numbers.length || 1);

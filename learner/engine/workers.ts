@@ -1,7 +1,7 @@
 /**
  * The engine's pool of equal workers, each a thread: one for each GPU, or one for each core or group of cores of a CPU. Matrices of a small
  * model are too small to be divided among threads, so that each core takes whole micro-batches or whole rows of a generation: two workers
- * on two cores do 1.4 times the work of one. They also divide the loops over all weights of an optimiser step. Who does what of a step
+ * on two cores do 1.4 times the work of one. They also divide the loops over all weights of an optimiser step. The division of a step
  * depends on the batch alone: the same number of workers gives the same bits. GPUs exchange gradients and weights: exchange.ts.
  */
 
@@ -38,12 +38,12 @@ export class Workers {
   /** present if several workers have a device each */
   readonly #exchange: Exchange | undefined;
   readonly #dealing: Dealing;
-  /** Until then somebody reads weights and moments in shared memory: no step changes them. */
+  /** Resolves when weights and moments in shared memory are no longer read: until then no step changes them. */
   reading: Promise<unknown> | undefined;
   /** calls of `attach` and `changed` that workers have not answered yet */
   readonly #attached: Promise<unknown>[] = [];
 
-  /** @param onFailure called where a worker has failed or ended by itself: nothing more can be asked of it */
+  /** @param onFailure called if a worker has failed or ended by itself: it takes no more calls */
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
     const size = workerCount(options);
     this.#share = !isResident(options);
@@ -62,12 +62,12 @@ export class Workers {
     return this.#workers.length;
   }
 
-  /** All workers use these weights from now on, and see how they change. */
+  /** Shares these weights, and their later changes, with all workers. */
   attach(role: Role, { weights }: ModelState): void {
     this.#tell((worker) => worker.attach(role, weights.data));
   }
 
-  /** This thread has written weights and moments of a role. */
+  /** Call it after this thread has written weights and moments of a role. */
   changed(role: Role): void {
     this.#tell((worker) => worker.changed(role));
   }
@@ -85,7 +85,7 @@ export class Workers {
     await this.#ofNumbers(model, (worker, range) => worker.fetch(role, range, model.moments));
   }
 
-  /** Outputs of a graph that does not train, by micro-batch. */
+  /** Returns the outputs of a graph that does not train, by micro-batch. */
   async evaluate(name: GraphName, microBatches: Feeds[]): Promise<Outputs[]> {
     return (await this.#run(name, microBatches)).outputs;
   }
@@ -123,7 +123,7 @@ export class Workers {
     return { outputs, done: { gradientNorm, skipped: false } };
   }
 
-  /** Prompts go to the workers that have the fewest rows. Equal ones stay together, so that a prompt is read by as few workers as possible. */
+  /** Gives prompts to the workers with the fewest rows. Equal prompts stay together, so that few workers compute the same prompt. */
   async generate(
     role: Role,
     prompts: Int32Array[],
@@ -146,7 +146,7 @@ export class Workers {
     }
   }
 
-  /** Outputs by micro-batch, the sums of gradients in shared memory, and who has computed a gradient. */
+  /** Returns outputs by micro-batch, the sums of gradients in shared memory, and the workers that computed a gradient. */
   async #run(name: GraphName, microBatches: Feeds[]) {
     const sizes = microBatches.map(({ ids }) => ids.data.length);
     const parts = balanced(sizes, this.size);
@@ -159,7 +159,7 @@ export class Workers {
     return { outputs: inOrder(parts, outputs), gradients: found.flatMap((done) => done?.gradient ?? []), ran };
   }
 
-  /** Each worker does as large a part of a model's numbers; what they return, in the numbers' order. */
+  /** Divides a model's numbers equally among the workers. @returns the workers' results, in the numbers' order */
   async #ofNumbers<T>(model: ModelState, work: (worker: Calls, range: Range) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#stepping(model).map(({ worker, range }) => work(worker, range)));
   }
@@ -173,7 +173,7 @@ export class Workers {
     return this.#workers.map((worker, i) => ({ worker, range: { from: border(i), to: border(i + 1) } }));
   }
 
-  /** Nothing is asked of a worker without a part. */
+  /** Skips workers without a part. */
   async #each<T>(parts: number[][], work: (worker: Calls, part: number[]) => Promise<T>): Promise<(T | undefined)[]> {
     await this.ready();
     return Promise.all(

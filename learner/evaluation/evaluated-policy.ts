@@ -15,7 +15,7 @@ export interface Weights {
  * Returns the files of a policy.
  *
  * @param model folder that the run began with
- * @param adapter what the run trains; undefined: every weight
+ * @param adapter the run's adapter; undefined: every weight is trained
  * @param checkpoint folder; undefined: the policy that the run began with
  */
 export function weightsOf(model: string, adapter: AdapterOptions | undefined, checkpoint: string | undefined): Weights {

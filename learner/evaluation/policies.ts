@@ -23,7 +23,7 @@ export function readPolicies(directory: string): Policies | undefined {
   }
 }
 
-/** Evaluates each in turn, but none twice. @param load loads a checkpoint's weights @returns what was done, for people */
+/** Evaluates each policy in turn, and none twice. @param load loads a checkpoint's weights @returns a line for people */
 export async function evaluatePolicies(
   run: Evaluating,
   policies: Policies,

@@ -1,4 +1,4 @@
-/** An evaluation as a table: what is said in the report, in Markdown and on the terminal. */
+/** Makes the table of an evaluation, for the report, Markdown and the terminal. */
 import { change, count, duration, NONE, number, percent } from "../metrics/format.ts";
 import type { Change, Evaluation, EvaluationSummary, Figures, Interval, Statistics, When } from "../metrics/summary.ts";
 
@@ -33,7 +33,7 @@ export function evaluationTable({ settings, change, tasks: _, ...evaluation }: E
   return { heads, groups: [both, scratch, group("improve prompts", ({ kinds }) => kinds?.improve)] };
 }
 
-/** One line for the terminal: what an evaluation between iterations found. */
+/** Returns the terminal's line about an evaluation between iterations. */
 export function evaluationSentence(found: EvaluationSummary, metric = "score"): string {
   const { iteration, samples, validFraction, meanScore, bestScore } = found;
   return (
@@ -87,7 +87,7 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
 
 type Unit = (value: number) => string;
 
-/** Rows of cells, one for each policy; @param change a cell more, for what it is measured of */
+/** Returns rows with a cell for each policy. @param change adds a cell to the rows that it measures */
 function rowsOf(policies: (Figures | undefined)[], metric: string, change?: Change) {
   const plain = (label: string, text: (figures: Figures) => string) => ({
     label,

@@ -12,13 +12,13 @@ export interface Backend {
   /** Whether it still has the weights that were loaded last. @throws GeneratorError `failed`: why it cannot be used now */
   hasWeights(): Promise<boolean>;
   /**
-   * Makes these weights those of further rows. The folder is the backend's from here on.
+   * Loads weights: further rows use them. The backend owns the folder from now on.
    *
-   * @throws GeneratorError `request` for weights that it cannot take
+   * @throws GeneratorError `request` for weights that it cannot load
    */
   load(folder: string, weights: WeightsName & { kind: WeightsKind }): Promise<void>;
   /**
-   * Generates rows with the weights that were loaded last, and tells of each that has ended.
+   * Generates rows with the weights that were loaded last, and calls `onRow` with each at its end.
    *
    * @throws GeneratorError `request` for a row that cannot be generated here; the reason of `signal`
    */

@@ -1,4 +1,4 @@
-/** Whether a generator's log-probs are those of the learner's weights. */
+/** Checks whether a generator's log-probs equal the learner's. */
 import type { Engine } from "../engine/index.ts";
 import type { Faults } from "./faults.ts";
 import type { GeneratorState, WeightsName } from "./protocol.ts";
@@ -15,7 +15,7 @@ export interface LogProbCheckOptions {
   engine: Pick<Engine, "evaluate">;
   /** The learner's device. */
   device: GeneratorState["device"];
-  /** Whether the learner's weights are those of this policy version now. */
+  /** Whether the learner has the weights of this policy version now. */
   isCurrent: (policyVersion: number) => boolean;
   faults: Faults;
 }
@@ -36,7 +36,7 @@ export class LogProbCheck {
    * Returns whether a generator's rows with these weights may be used. Compares its first rows with the learner's log-probs; later rows wait
    * for these comparisons.
    *
-   * @param check what the generator had when the row was sent
+   * @param check the generator's `check` when the row was sent
    */
   async passes(
     generator: RemoteGenerator,
@@ -55,7 +55,7 @@ export class LogProbCheck {
     return check.sameLogProbs;
   }
 
-  /** Whether a row's log-probs are the learner's own. A learner with newer weights cannot tell: then what it found before counts. */
+  /** Whether a row's log-probs are the learner's own. A learner with newer weights cannot compare: then the earlier result counts. */
   async #isLearners(
     generator: RemoteGenerator,
     { policyVersion, digest }: WeightsName,
@@ -85,7 +85,7 @@ export class LogProbCheck {
   }
 }
 
-/** Returns the mean absolute difference of a row's log-probs and those of the learner's current policy, nats a token. */
+/** Returns the mean absolute difference between a row's log-probs and the learner's current policy's, nats a token. */
 async function meanDifference(
   engine: Pick<Engine, "evaluate">,
   row: { prompt: Int32Array; response: Int32Array; logProbs: Float32Array },

@@ -27,7 +27,7 @@ export class GeneratorClient {
   readonly #tls: () => TlsBuffers;
   readonly #agent = new Agent({ keepAlive: true });
 
-  /** @param tls what the learner shows, and whom it trusts: looked at for each connection */
+  /** @param tls returns the learner's certificate and its trusted authority; called for each connection */
   constructor(address: Address, tls: () => TlsBuffers) {
     this.#address = address;
     this.#tls = tls;
@@ -54,7 +54,7 @@ export class GeneratorClient {
     if (answer.statusCode !== 200) throw errorOf(answer.statusCode, text);
   }
 
-  /** Resolves when all rows have ended. @param onRow is told of each that has */
+  /** Resolves when all rows have ended. @param onRow called with each row at its end */
   async generate(request: GenerateRequest, signal: AbortSignal, onRow: (row: RowAnswer) => void): Promise<void> {
     const body = Buffer.from(JSON.stringify(request));
     const headers = { "content-type": "application/json", "content-length": body.length };

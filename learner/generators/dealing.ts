@@ -27,7 +27,7 @@ export class Dealer {
     this.#o = options;
   }
 
-  /** Sends waiting rows to generators, each row to the generator with the most free slots among those that have not refused it. */
+  /** Sends waiting rows to generators, each row to the generator with the most free slots that has not refused it. */
   deal(): void {
     const { queue, generators, hasEnded } = this.#o;
     const weights = this.#o.weights();

@@ -16,7 +16,7 @@ import { type GenerateOptions, type Listener, RowQueue, type VersionedResponse }
 import { RemoteGenerator } from "./remote.ts";
 import { type Merge, type PublishedWeights, writeWeights } from "./weights.ts";
 
-/** How often each generator is asked for its state, and how long one that failed gets nothing. */
+/** Interval between requests for a generator's state, and pause after a failure. */
 const STATE_SECONDS = 2;
 /** How often names are resolved again and certificates are read again. */
 const RESOLVE_SECONDS = 10;
@@ -35,9 +35,9 @@ export interface GeneratorsOptions {
   vocabSize: number;
   /** For weights until every generator has them. */
   directory: string;
-  /** For LoRA: sends full weights with the adapter merged in. Absent: sends what the engine trains. */
+  /** For LoRA: sends full weights with the adapter merged in. Absent: sends the trained weights or adapter. */
   merge?: Merge | undefined;
-  /** Whether the learner's weights are those of this policy version now. */
+  /** Whether the learner has the weights of this policy version now. */
   isCurrent: (policyVersion: number) => boolean;
   /** The run ends with an error when rows wait and no generator could be used for so long. */
   noGeneratorSeconds: number;
@@ -107,7 +107,7 @@ export class Generators {
     return this.#faults.take();
   }
 
-  /** Makes the learner's current weights those that further rows are written with. The generators get them in the background. */
+  /** Publishes the learner's current weights: further rows use them. The generators get them in the background. */
   async publish(policyVersion: number): Promise<void> {
     const before = this.#current;
     if (before?.policyVersion === policyVersion) return;
@@ -138,7 +138,7 @@ export class Generators {
     return responses;
   }
 
-  /** Ends what runs, and removes the weights' files. */
+  /** Ends running rows, and removes the weights' files. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#ticking);
@@ -162,7 +162,7 @@ export class Generators {
     try {
       this.#tls = readTls(this.#o.tlsDirectory);
     } catch {
-      // in the middle of a change: what was read before goes on to be used
+      // the files are being replaced: the certificates that were read before stay in use
     }
     const found = new Map<string, Address>();
     for (const url of this.#o.urls) {

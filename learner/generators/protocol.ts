@@ -10,7 +10,7 @@ export const PATHS = {
 
 /** Headers of a request that brings weights. */
 export const HEADERS = {
-  /** of the body: the digest that names these weights, hexadecimal */
+  /** digest of the body, which names these weights, hexadecimal */
   digest: "x-longrun-sha256",
   /** JSON, `[{"name", "bytes"}]` in the order of the body */
   files: "x-longrun-files",
@@ -142,7 +142,7 @@ const senseless = (what: string): never => {
   throw new GeneratorError("failed", what);
 };
 
-/** Returns what a learner is told of a generator's state. @throws GeneratorError `failed` */
+/** Returns a generator's state from its answer. @throws GeneratorError `failed` */
 export function parseState(text: string): GeneratorState {
   const state = Object(parseJson(text, "its state", "failed")) as Fields;
   const { engine, device, policyVersion, digest, slots, running, waiting, draining } = state;
@@ -156,7 +156,7 @@ export function parseState(text: string): GeneratorState {
   return known ? (state as unknown as GeneratorState) : senseless(`its state is ${text.slice(0, 200)}`);
 }
 
-/** Returns a line of the answer to GenerateRequest. @throws GeneratorError `failed`, or what the line says */
+/** Returns a line of the answer to GenerateRequest. @throws GeneratorError `failed`, or the line's error */
 export function parseAnswer(line: string): RowAnswer {
   const answer = Object(parseJson(line, "a row", "failed")) as Fields;
   if (answer.error !== undefined) throw parseError(answer);

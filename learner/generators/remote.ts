@@ -12,7 +12,7 @@ const CHECKED_ROWS = 2;
 const WAITING_SHARE = 1 / 8;
 /** Longest that a generator may take for weights: it first ends the rows that it generates. */
 const WEIGHTS_SECONDS = 900;
-/** A generator that took no weights is asked again after so long. */
+/** Seconds until weights are sent again to a generator that refused them. */
 const REFUSED_SECONDS = 30;
 /** Polls in a row without an answer, after which its rows go to another generator. */
 const LOST_POLLS = 3;
@@ -28,7 +28,7 @@ export class RemoteGenerator {
   mistrusted: string | undefined;
   /** Its log-probs have been the learner's before. */
   proven = false;
-  /** Rows that are yet to be compared, of the weights that it has; and what was found so far. */
+  /** Number of rows still to be compared with the generator's present weights, and the result so far. */
   check = { left: CHECKED_ROWS, sameLogProbs: Promise.resolve(true) };
   /** Rows that were sent and have not come back. */
   rows = 0;
@@ -98,7 +98,7 @@ export class RemoteGenerator {
     this.#refusedUntil = performance.now() + REFUSED_SECONDS * 1000;
   }
 
-  /** It gets no rows until it answers again; those that it has come back with an error. */
+  /** It gets no rows until it answers again. Its present rows come back with an error. */
   lose(why: string): void {
     this.problem = `it does not answer: ${why}`;
     this.holds = undefined;
@@ -132,7 +132,7 @@ export class RemoteGenerator {
     this.hasRefused = false;
   }
 
-  /** Generates rows. @throws what ended the request before all of them had come back */
+  /** Generates rows. @throws the error that ended the request before all rows had come back */
   async generate(weights: WeightsName, rows: RowRequest[], onRow: (row: RowAnswer) => void): Promise<void> {
     const { policyVersion, digest } = weights;
     await this.client.generate({ policyVersion, digest, rows }, this.#open.signal, onRow);

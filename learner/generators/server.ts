@@ -36,7 +36,7 @@ export interface GeneratorServerOptions {
   /** 0: any free one */
   port: number;
   host: string;
-  /** of the probes and metrics, 0: any free one */
+  /** port of the probes and metrics, 0: any free one */
   probePort: number;
   /** Folder with ca.crt, tls.crt and tls.key, which may change. */
   tlsDirectory: string;
@@ -44,11 +44,11 @@ export interface GeneratorServerOptions {
   folder: string;
   /** Time that running rows have once the server is to end. */
   drainSeconds: number;
-  /** is told one line about each fault */
+  /** called with one line for each fault */
   onFault: (line: string) => void;
 }
 
-/** A generator that drains says so for at least so long: the learner asks every two seconds. */
+/** A generator that drains answers for at least this time, because the learner asks every two seconds. */
 const NOTICE_SECONDS = 5;
 /** How often it looks whether rows still run, then. */
 const LOOK_MILLISECONDS = 100;
@@ -68,7 +68,7 @@ export class GeneratorServer {
   #loading: Promise<void> = Promise.resolve();
   #rows = 0;
   #draining = false;
-  /** Ends what runs when the time to drain is over. */
+  /** Ends running rows when the time to drain is over. */
   readonly #cut = new AbortController();
 
   private constructor(options: GeneratorServerOptions) {

@@ -1,5 +1,5 @@
 /**
- * A generator whose engine is a vLLM server on the same machine. Shapes are those of vLLM's `entrypoints/openai/completion/protocol.py` and
+ * A generator whose engine is a vLLM server on the same machine. Shapes are from vLLM's `entrypoints/openai/completion/protocol.py` and
  * `entrypoints/serve/lora/protocol.py`, commit 002032ee2b18e1f7bd924ec47b62504ba3866063; for full weights of `entrypoints/serve/dev` and
  * `entrypoints/rl/online/api_router.py` of vLLM 0.32.0.
  */
@@ -119,7 +119,7 @@ export class VllmBackend implements Backend {
     }
   }
 
-  /** Each version has a name of its own: vLLM's prefix cache goes by the name, and would mix two versions under one. */
+  /** Each version has a name of its own: vLLM's prefix cache uses the name as its key, and would mix two versions of one name. */
   async #loadAdapter(name: string, own: string): Promise<void> {
     const known = [this.#newest, ...this.#older].find((each) => each?.name === name);
     const adapter = known ?? { name, folder: own, rows: 0 };
@@ -212,7 +212,7 @@ export class VllmBackend implements Backend {
 
   async #complete(model: string, row: RowRequest, signal?: AbortSignal, more: object = {}): Promise<Completion> {
     const { prompt, seed, temperature, topP, maxTokens, stopTokens } = row;
-    // vLLM's log-probs are then those of the tokens that top-p leaves, which the learner's are not
+    // with top-p vLLM normalises log-probs over the remaining tokens, and the learner over all tokens
     if (topP !== 1) throw new GeneratorError("request", `topP is ${topP}: with vLLM model.topP must be 1`);
     const sampling = { seed, temperature, top_p: 1, max_tokens: maxTokens, stop_token_ids: stopTokens };
     const output = { logprobs: 0, return_token_ids: true, skip_special_tokens: false };
@@ -245,7 +245,7 @@ export class VllmBackend implements Backend {
     return data.map(({ id }) => id);
   }
 
-  /** Returns "default", or what was said last; undefined: this vLLM has no such endpoint. */
+  /** Returns "default", or the last version that was set; undefined: this vLLM has no such endpoint. */
   async #weightVersion(): Promise<string | undefined> {
     const { status, text } = await this.#ask("/weight_info");
     if (status === 404) return undefined;

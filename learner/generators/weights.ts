@@ -25,9 +25,9 @@ export type Merge = Pick<MergeRequest, "model" | "dtype">;
 
 export interface WriteOptions {
   engine: Pick<Engine, "savePolicy">;
-  /** For weights until every generator has them. */
+  /** Folder of weights until every generator has them. */
   directory: string;
-  /** Absent: what the engine trains is sent as it is. */
+  /** Absent: the trained weights or adapter are sent as they are. */
   merge?: Merge | undefined;
   /** Ends a merge. */
   signal: AbortSignal;
@@ -36,7 +36,7 @@ export interface WriteOptions {
 /**
  * Writes the learner's weights into the directory's folder for this policy version, and returns them.
  *
- * @param before the version before; undefined: none, and the directory has only what a killed learner left
+ * @param before the version before; undefined: none, and the directory has only files of a killed learner
  * @throws ModelError for weights that do not fit the dtype; the reason of `signal`
  */
 export async function writeWeights(
@@ -45,7 +45,7 @@ export async function writeWeights(
   before: PublishedWeights | undefined,
 ): Promise<PublishedWeights> {
   const folder = join(directory, String(policyVersion));
-  // what a learner that was killed has left would lie on the volume until the run ends
+  // files of a killed learner would stay on the volume until the run ends
   await rm(before ? folder : directory, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   if (!merge) await engine.savePolicy(folder);

@@ -4,7 +4,7 @@ import type { Values } from "./metrics.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
-/** The rules that differ among graders: those of MLE-bench's tasks, and those of a TrainingRun's `grader`. */
+/** The rules that differ among graders: of MLE-bench's tasks, and of a TrainingRun's `grader`. */
 export interface Rules {
   ids: MleBenchTask["ids"];
   /** Each column has one type throughout, see `FrameLimits`. */

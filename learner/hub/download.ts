@@ -83,7 +83,7 @@ async function continuePart(server: FileServer, part: Part, progressed: () => vo
     throw new TransferError("network", `${part.file.name}: the connection ended early`, { again: {} });
 }
 
-/** @throws TransferError if the answer is of other bytes than those that are missing */
+/** @throws TransferError if the answer has other bytes than the missing ones */
 function checkRange({ status, range }: { status: number; range: string | undefined }, { file, length }: Part): void {
   const [, start, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(range ?? "") ?? [];
   if (status !== 206 || (Number(start) === length && Number(total) === file.bytes)) return;
@@ -112,7 +112,7 @@ class Part {
     this.#hash = newHash(this.file);
   }
 
-  /** Takes up what an earlier fetch has left. */
+  /** Continues the partial file of an earlier fetch. */
   async readBack(): Promise<void> {
     const { size } = await this.#handle.stat();
     if (size > this.file.bytes) await this.#handle.truncate(0);
@@ -125,7 +125,7 @@ class Part {
     }
   }
 
-  /** Returns whether the file is longer now than it ever was: what comes again is no progress. */
+  /** Returns whether the file is longer than ever: repeated bytes are no progress. */
   async append(chunk: Uint8Array): Promise<boolean> {
     if (this.length + chunk.length > this.file.bytes) {
       await this.clear();

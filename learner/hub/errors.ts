@@ -1,7 +1,7 @@
 /** Why a transfer failed; the codes are stable. `input`, `access` and `disk` need a person; the others may pass by themselves. */
 export type TransferErrorCode = "input" | "access" | "disk" | "network" | "hash";
 
-/** A model cannot be fetched, or results cannot be copied. The message is one line: what is wrong with what, and the remedy. */
+/** A model cannot be fetched, or results cannot be copied. The message is one line with the fault and the remedy. */
 export class TransferError extends Error {
   override readonly name = "TransferError";
   readonly code: TransferErrorCode;
@@ -18,7 +18,7 @@ export class TransferError extends Error {
     this.again = options.again;
   }
 
-  /** Whether trying again without a change of what was asked for, of rights or of disk is in vain. */
+  /** Whether a retry is useless until a person changes the request, the rights or the disk. */
   get needsPerson(): boolean {
     return this.code === "input" || this.code === "access" || this.code === "disk";
   }

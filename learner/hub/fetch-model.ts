@@ -22,7 +22,7 @@ export interface FetchOptions {
   revision?: string | undefined;
   /** Left out: a folder of the commit's own in longrun's cache. */
   out: string | undefined;
-  /** HF_TOKEN or HF_TOKEN_PATH, HF_ENDPOINT; what every S3 client reads (AWS_…); and the cache folder. */
+  /** HF_TOKEN or HF_TOKEN_PATH, HF_ENDPOINT; the variables of every S3 client (AWS_…); and the cache folder. */
   env: NodeJS.ProcessEnv;
   /** Shows progress and retries. */
   output: ProgressOutput;
@@ -57,7 +57,7 @@ interface Origin {
   cached: string[];
 }
 
-/** @throws TransferError; what has come stays, and the same call goes on from there */
+/** @throws TransferError; fetched bytes stay, and the same call continues from there */
 export async function fetchModel(options: FetchOptions): Promise<FetchedModel> {
   const { repo, output, env } = options;
   const progress = new Progress(output, repo);
@@ -96,7 +96,7 @@ function emptyFolder(folder: string): void {
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
-/** Fetches what is missing: first what says whether longrun can train the model, then the weights. */
+/** Fetches missing files: first the files that show whether longrun can train the model, then the weights. */
 async function fillFolder(
   server: ModelServer,
   folder: string,

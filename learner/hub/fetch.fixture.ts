@@ -25,7 +25,7 @@ export interface Wish {
 }
 
 let caches = 0;
-/** Fetches from the server into a cache of its own; returns what was said too. */
+/** Fetches from the server into a cache of its own; also returns the printed lines. */
 export async function fetchFrom(
   server: HubServer | undefined,
   wish: Wish = {},
@@ -52,7 +52,7 @@ export const ALL = [...NEEDED, "tokenizer_config.json"];
 
 export const isStorage = (request: { url?: string | undefined }) => request.url!.startsWith("/model");
 
-/** Sends `bytes` of what is missing and cuts the connection. */
+/** Sends `bytes` of the missing part and cuts the connection. */
 export function cut(response: ServerResponse, body: Buffer, range: string | undefined, bytes: number): void {
   const start = Number(/\d+/.exec(range ?? "bytes=0-")![0]);
   const headers = { "content-length": body.length - start };

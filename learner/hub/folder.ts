@@ -17,7 +17,7 @@ import { FETCH_RECORD, size } from "../engine/index.ts";
 import { TransferError } from "./errors.ts";
 import type { RepoFile } from "./server.ts";
 
-/** `fetched.json`: stays beside the model, so that a run can name what it trained. */
+/** `fetched.json`: stays beside the model, so that a run can name its origin. */
 export interface FetchRecord {
   repo: string;
   /** The requested branch, tag or commit of the hub. */
@@ -30,7 +30,7 @@ export interface FetchRecord {
   files: RepoFile[];
 }
 
-/** Returns what a folder was fetched from; undefined if it is empty or missing. @throws TransferError for another folder */
+/** Returns the source of a folder; undefined if it is empty or missing. @throws TransferError for another folder */
 export function readRecord(folder: string): FetchRecord | undefined {
   const path = join(folder, FETCH_RECORD);
   if (existsSync(path))

@@ -4,7 +4,7 @@ import type { RepoFile } from "./server.ts";
 
 export interface FileHash {
   update(chunk: Uint8Array): void;
-  /** Returns the hash of what has come so far, in the form of `RepoFile.hash`. */
+  /** Returns the hash of the bytes so far, in the form of `RepoFile.hash`. */
   digest(): string;
 }
 

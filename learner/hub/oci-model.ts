@@ -1,6 +1,6 @@
 /**
  * A model folder in a registry: an OCI artifact whose layers are files, as `oras push` makes it. Their digests are their SHA-256.
- * The registry's HTTP API is asked here: https://github.com/opencontainers/distribution-spec.
+ * This is a client of the registry's HTTP API: https://github.com/opencontainers/distribution-spec.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -78,7 +78,7 @@ class Registry {
     this.#transfer = transfer;
   }
 
-  /** Returns the manifest and its SHA-256, which is the one that was asked for if one was. */
+  /** Returns the manifest and its SHA-256, checked against the requested one, if any. */
   async manifest(): Promise<{ text: string; digest: string }> {
     const { version } = this.place;
     return this.#persist(async (signal) => {
@@ -120,7 +120,7 @@ class Registry {
     return persist(this.#transfer, (cause) => this.explain(cause), ask);
   }
 
-  /** Returns what the registry asks for: a token of its server, or the name and password themselves. */
+  /** Returns the credentials that the registry wants: a token of its server, or the name and password themselves. */
   async #authorize(challenge: string, signal: AbortSignal): Promise<string | undefined> {
     const { host, repository } = this.place;
     const auth = dockerAuth(host, this.#env);

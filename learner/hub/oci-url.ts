@@ -15,7 +15,7 @@ export const isOci = (text: string): boolean => text.startsWith("oci://");
 const FORM =
   /^oci:\/\/([a-z0-9.-]+(?::\d+)?)\/([a-z0-9]+(?:[._/-]+[a-z0-9]+)*)(?::([\w][\w.-]{0,127})|@(sha256:[0-9a-f]{64}))$/;
 
-/** @throws TransferError naming what is wrong with `url` */
+/** @throws TransferError that names the fault of `url` */
 export function parseOciUrl(url: string): OciPlace {
   const [, host, repository, tag, digest] = FORM.exec(url) ?? [];
   if (host !== undefined && repository !== undefined) {

@@ -51,7 +51,7 @@ export class Progress {
     return `${this.#what}: ${size(this.#done)} of ${size(this.#total)} (${share} %), ${size(Math.round(rate))}/s, ${duration(left)} left`;
   }
 
-  /** Prints a line of its own above the one that changes. */
+  /** Prints a permanent line above the changing one. */
   say(text: string): void {
     this.#output.write(`${this.#output.isTTY ? "\r\x1b[K" : ""}${text}\n`);
   }

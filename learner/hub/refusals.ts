@@ -11,7 +11,7 @@ export interface Asked {
   hasToken: boolean;
 }
 
-/** Returns the error of an answer with a status of 400 or more. The hub says in `X-Error-Code` what it means. */
+/** Returns the error of an answer with a status of 400 or more. The hub gives its reason in `X-Error-Code`. */
 export function refusalOf(response: Response, url: string, asked: Asked): TransferError {
   const { endpoint, repo, revision, hasToken } = asked;
   const { status, headers } = response;
@@ -81,7 +81,7 @@ const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|LEAF_SIGNATURE|ALTNAME/;
 /**
  * Returns the error of a request that got no answer, or whose answer broke off.
  *
- * @param elsewhere what names another server
+ * @param elsewhere the setting that names another server
  */
 export function failureOf(
   cause: unknown,

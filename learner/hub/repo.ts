@@ -85,7 +85,7 @@ export const INDEX = "model.safetensors.index.json";
 export const mayBeNeeded = (name: string): boolean =>
   /\.safetensors$/.test(name) || name === INDEX || BESIDE.some((form) => form.test(name));
 
-/** Returns all files but the weights. @throws TransferError if longrun could not train what is there */
+/** Returns all files except the weights. @throws TransferError if longrun cannot train the model */
 export function filesBeside(files: readonly RepoFile[], repo: string): RepoFile[] {
   const names = new Set(files.map(({ name }) => name));
   if (!names.has(SINGLE) && !names.has(INDEX)) {
@@ -106,7 +106,7 @@ export function filesBeside(files: readonly RepoFile[], repo: string): RepoFile[
 /**
  * Returns the files of weights.
  * @param index content of the index, undefined where the weights are one file
- * @throws TransferError if the index names what is not there
+ * @throws TransferError if the index names a missing file
  */
 export function weightFiles(files: readonly RepoFile[], repo: string, index: unknown): RepoFile[] {
   const byName = new Map(files.map((file) => [file.name, file]));

@@ -1,4 +1,4 @@
-/** A model folder in a bucket: what is there, with the hashes that S3 has of it, and the bytes of its files. */
+/** A model folder in a bucket: its files, with their hashes in S3 and their bytes. */
 import { createHash } from "node:crypto";
 import { HeadObjectCommand } from "@aws-sdk/client-s3";
 import { TransferError } from "./errors.ts";
@@ -41,7 +41,7 @@ const keyOf = ({ bucket, prefix }: S3Place, name: string) => ({
   Key: prefix === "" ? name : `${prefix}/${name}`,
 });
 
-/** Returns the objects below the prefix, not those in folders of it. */
+/** Returns the objects directly below the prefix, without subfolders. */
 async function listFolder(bucket: S3Bucket, { prefix }: S3Place): Promise<S3Object[]> {
   const Prefix = prefix === "" ? "" : `${prefix}/`;
   const listed = await bucket.list(Prefix, "/");

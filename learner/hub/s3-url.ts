@@ -9,7 +9,7 @@ export interface S3Place {
 
 export const isS3 = (text: string): boolean => text.startsWith("s3://");
 
-/** @throws TransferError naming what is wrong with `url` */
+/** @throws TransferError that names the fault of `url` */
 export function parseS3Url(url: string): S3Place {
   const [, bucket, rest = ""] = /^s3:\/\/([^/]*)(?:\/(.*))?$/.exec(url) ?? [];
   const prefix = rest.replace(/\/+$/, "");

@@ -1,4 +1,4 @@
-/** A bucket of S3, or of what speaks its protocol: the client, and what its errors mean. Credentials come as every S3 client has them. */
+/** A bucket of S3 or of a compatible server: the client, and its errors explained. Credentials are those of every S3 client. */
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { Readable } from "node:stream";
@@ -94,7 +94,7 @@ export class S3Bucket {
     return persist(this.transfer, (cause) => this.explain(cause), work);
   }
 
-  /** Returns the objects whose keys begin with `prefix`; with a delimiter, not those with one behind the prefix. */
+  /** Returns the objects whose keys begin with `prefix`; with a delimiter, only keys without one behind the prefix. */
   list(prefix: string, delimiter?: string): Promise<_Object[]> {
     const request = { Bucket: this.bucket, Prefix: prefix, ...(delimiter && { Delimiter: delimiter }) };
     return this.persist(async (abortSignal) => {

@@ -7,7 +7,7 @@ export interface RepoFile {
   name: string;
   bytes: number;
   /**
-   * `sha256` and `md5` of the bytes; `git`: SHA-1 of git's blob; `md5-parts`: MD5 of the MD5s of the parts, which S3 has of what
+   * `sha256` and `md5` of the bytes; `git`: SHA-1 of git's blob; `md5-parts`: MD5 of the parts' MD5s, which S3 has for an object that
    * was uploaded in parts.
    */
   algorithm: "sha256" | "git" | "md5" | "md5-parts";

@@ -13,7 +13,7 @@ export interface Transfer {
 
 /** A server's answer to a request for a file. */
 export interface Answer {
-  /** 206: from where it was asked for on; 200: all of the file; 416: it cannot continue there. */
+  /** 206: the file from the requested position on; 200: all of the file; 416: it cannot continue there. */
   status: number;
   /** `Content-Range` of 206. */
   range: string | undefined;

@@ -15,7 +15,7 @@ const mostErrors = 5;
 /** Most characters of an error that are kept. */
 const errorCharacters = 300;
 
-/** Returns one line about what was wrong with an invalid sample: the last line of its program's output, if the program failed. */
+/** Returns one line about the fault of an invalid sample: the last line of its program's output, if the program failed. */
 export function errorOf({ grade, result }: Pick<Failed, "grade" | "result">): string {
   const lastLine = result?.terminalOutput.trimEnd().split("\n").at(-1)?.trim();
   const text = (grade?.reason === "failed" && lastLine) || (grade?.reason ?? result?.outcome ?? "not graded");

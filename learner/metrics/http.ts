@@ -75,7 +75,7 @@ function refusalOf({ socket, headers }: IncomingMessage): string | undefined {
 }
 
 /**
- * Returns what is wrong with the host in a request, unless it is an address or localhost. A foreign web page whose host name points to this
+ * Returns the fault of the host in a request, unless it is an address or localhost. A foreign web page whose host name points to this
  * port would otherwise have the same origin.
  */
 export function foreignHost({ headers }: Pick<IncomingMessage, "headers">): string | undefined {

@@ -30,7 +30,7 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   iteration: number;
   lineage: number;
   tasks: readonly TaskScale[];
-  /** The seven, in their order. */
+  /** The seven markers, in their order. */
   markerNames: readonly string[];
   /** The batch that the update used. */
   trained: readonly MeasuredSample[];
@@ -48,12 +48,12 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   /** The engine's share of `seconds` by use; absent in lines of earlier versions. */
   engineSeconds?: EngineSeconds | undefined;
   seconds: number;
-  /** Since the run began, interruptions left out. */
+  /** Seconds since the run began, without interruptions. */
   elapsedSeconds: number;
   /** Growth of the actors' slot-seconds during the iteration. */
   actors: { busySeconds: number; aliveSeconds: number };
   executions: { queued: number; running: number; lost: number; retried: number };
-  /** Prompts that were to improve a previous solution, by what became of them. */
+  /** Prompts that were drawn to improve a previous solution, by their result. */
   improvePrompts: { shown: number; noPrevious: number; tooLong: number };
   /** Instrumentations that verification refused. */
   verificationFailures: number;

@@ -1,5 +1,5 @@
 /**
- * The numbers of `metrics.jsonl`, and what changes between its lines, for Prometheus. Base units (seconds, bytes,
+ * The numbers of `metrics.jsonl` and the numbers that change between its lines, for Prometheus. Base units (seconds, bytes,
  * shares from 0 to 1); labels have few values, and none names a sample or an attempt.
  */
 import { Counter, Gauge, Histogram } from "prom-client";
@@ -269,7 +269,7 @@ export class LearnerMetrics {
     this.#counted = { ...counts };
   }
 
-  /** Call as often as it changes, or from a timer; counters grow by what is new. */
+  /** Call it after each change, or from a timer; counters grow by the difference. */
   observeExecutions(counts: ExecutionCounts): void {
     this.#inFlight.set({ state: "queued" }, counts.queued);
     this.#inFlight.set({ state: "running" }, counts.running);

@@ -1,4 +1,4 @@
-/** `summary.json` of a run folder: what is known of the run as a whole. Written anew whenever a part of it changes. */
+/** `summary.json` of a run folder: the state and figures of the run as a whole. It is written anew after each change. */
 import { join } from "node:path";
 import type { CommonError } from "./common-errors.ts";
 import { readIfThere, replaceFile } from "./files.ts";
@@ -12,7 +12,7 @@ export interface CorpusSummary {
   bestProgram?: string;
 }
 
-/** How programs are asked for: learner/evaluation/README.md explains each. */
+/** Protocols of an evaluation: learner/evaluation/README.md explains each. */
 export type Protocol = "Paper" | "Equal" | "Scratch";
 
 /** Both ends, in the number's own unit. */
@@ -57,7 +57,7 @@ export interface EvaluationSummary extends Figures {
   kinds?: Record<"scratch" | "improve", Figures>;
 }
 
-/** How the policies of a run were evaluated: what numbers must have in common to be compared. */
+/** Settings of an evaluation. Only numbers with the same settings can be compared. */
 export interface EvaluationSettings {
   task: string;
   metric: string;
@@ -89,7 +89,7 @@ export interface Evaluation extends Partial<Record<When, EvaluationSummary>> {
 export const evaluationsOf = (evaluation: Evaluation): Evaluation[] =>
   evaluation.tasks ? Object.values(evaluation.tasks) : [evaluation];
 
-/** Returns what is known of a task, an empty evaluation where nothing is. An older longrun named no task: it had one. */
+/** Returns the evaluation of a task, an empty one if there is none. An older longrun, which had one task, did not name it. */
 export const evaluationOf = (evaluation: Evaluation, task: string): Evaluation =>
   evaluationsOf(evaluation).find(({ settings }) => settings === undefined || settings.task === task) ?? {};
 
@@ -109,7 +109,7 @@ export interface Change extends Statistics {
 
 export interface RunSummary {
   state: "running" | "succeeded" | "failed" | "stopped";
-  /** For a person: what blocks or failed, and how to mend it. */
+  /** For a person: the obstacle or the failure, and its remedy. */
   message: string;
   startedAt: string;
   updatedAt: string;

@@ -1,8 +1,8 @@
 /**
  * `tensorboard/` of a run folder: every number of metrics.jsonl as a scalar in TensorBoard's event files, a step an
  * iteration.
- * A learner that goes on with a run cuts off what a restart took back and begins a file of its own, so that all files
- * together have each iteration once. The START at its beginning tells a TensorBoard that has read further to forget
+ * A learner that continues a run cuts off the iterations that a restart dropped and begins a file of its own, so that all files
+ * together have each iteration once. The START at its beginning makes a TensorBoard that has read further forget
  * that. No file is removed: TensorBoard would wait at it for ever.
  */
 import { existsSync } from "node:fs";
@@ -64,7 +64,7 @@ export class TensorBoardFile {
   }
 
   /**
-   * Cuts the files that are there back to `lines`, all from the first iteration on, and adds what they lack.
+   * Cuts the existing files back to `lines`, all from the first iteration on, and adds missing lines.
    * @param directory of the event files alone; made with the first line
    */
   static async open(directory: string, lines: readonly IterationMetrics[]): Promise<TensorBoardFile> {

@@ -34,7 +34,7 @@ export function corpusFacts(
   };
 }
 
-/** Returns the README.md of a policy folder: what this model is and what it is not. */
+/** Returns the README.md of a policy folder: the model's purpose and limits. */
 export function readme(facts: ReturnType<typeof corpusFacts>): string {
   return `# Starting policy of the laptop quickstart
 

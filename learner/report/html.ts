@@ -1,8 +1,8 @@
-/** A browser shows what a model wrote and does nothing else with it: no script runs, and nothing is fetched or sent. */
+/** Protects browsers from a model's text: no script runs, and nothing is fetched or sent. */
 export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/** HTML as values: what is put into a template is escaped, unless it is HTML already. */
+/** HTML as values: a template escapes its arguments, unless they are HTML already. */
 export interface Html {
   readonly html: string;
 }

@@ -1,4 +1,4 @@
-/** How many prompts were to improve a previous program and asked for one from scratch instead, and why. */
+/** Reports prompts that asked for a program from scratch instead of an improvement, and why. */
 import { count, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";

@@ -34,7 +34,7 @@ export interface MadeUpRun {
   commonErrors?: RunSummary["commonErrors"];
   /** Every valid reward was raised to the grader's rewardFloor. */
   clamped?: boolean;
-  /** The manifest only names the task, as that of a bundled one does. */
+  /** The manifest only names the task, as it would name a bundled one. */
   bundled?: boolean;
 }
 
@@ -115,7 +115,7 @@ async function writeProgram(directory: string, run: MadeUpRun, best: number): Pr
   await writeFile(join(directory, "score.json"), JSON.stringify(facts));
 }
 
-/** 64 programs from scratch and as many improvements, about as good as those of the line. */
+/** 64 programs from scratch and as many improvements, about as good as the line's programs. */
 function madeUpPrograms({ iteration, validFraction, meanScore }: IterationMetrics): EvaluatedProgram[] {
   const uniform = uniforms(1, "made up evaluation", iteration);
   return Array.from({ length: 128 }, (_, index) => {

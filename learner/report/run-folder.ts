@@ -1,4 +1,4 @@
-/** Reads what the report shows of a run folder. Everything but the manifest may be missing: the run may be young. */
+/** Reads the run folder for the report. Everything but the manifest may be missing: the run may be young. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -63,7 +63,7 @@ export async function readRunFolder(directory: string) {
   };
 }
 
-/** A bundled task's grader does not stand in the manifest; the lines of metrics have what is needed of it. */
+/** The manifest does not contain a bundled task's grader; the lines of metrics have the needed parts. */
 function reportedTasks({ spec }: RunManifest, line: IterationMetrics | undefined) {
   return (spec?.tasks ?? []).map(({ name = "", grader }) => {
     const measured = line?.tasks[name];

@@ -17,7 +17,7 @@ export interface LocalResults {
   folders: ResultFolder[];
 }
 
-/** Returns what there is to push. @throws TransferError for a folder of no run */
+/** Returns the files to push. @throws TransferError for a folder of no run */
 export async function readResults(directory: string): Promise<LocalResults> {
   const manifest = join(directory, "trainingrun.yaml");
   if (!existsSync(manifest))

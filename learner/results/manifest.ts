@@ -1,6 +1,6 @@
 /**
- * `results.json`: what a prefix of a bucket has of a run. All other objects lie in folders that never change once the manifest
- * names them; it is written last, so what it names is always whole.
+ * `results.json`: the results of a run below a prefix of a bucket. All other objects lie in folders that never change once the manifest
+ * names them; it is written last, so its files are always complete.
  */
 import { TransferError } from "../hub/errors.ts";
 import type { S3Bucket } from "../hub/s3.ts";
@@ -38,13 +38,13 @@ export interface ResultsManifest {
 
 export const MANIFEST = "results.json";
 
-/** Below these the prefix has what was pushed, and nothing else: what no manifest names there is removed. */
+/** Folders of pushed files below the prefix. A push removes files there that no manifest names. */
 export const ROOTS = ["checkpoints", "best", "run"] as const;
 
 /** Returns a key of the bucket. */
 export const keyAt = (prefix: string, path: string): string => (prefix === "" ? path : `${prefix}/${path}`);
 
-/** Returns what was pushed to the prefix, undefined for one without a manifest. @throws TransferError */
+/** Returns the manifest of a prefix, undefined if there is none. @throws TransferError */
 export async function readManifest(bucket: S3Bucket, prefix: string): Promise<ResultsManifest | undefined> {
   const text = await bucket.read(keyAt(prefix, MANIFEST));
   if (text === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Brings what a run has pushed back as a run folder: the main flow of `longrun results pull`. */
+/** Copies pushed results back as a run folder: the main flow of `longrun results pull`. */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { bytesThere, downloadFile } from "../hub/download.ts";
@@ -27,7 +27,7 @@ export interface Pulled {
  * Fetches the newest checkpoint, the best program, the metrics and the report.
  *
  * @param options.directory is new or empty, or one that an earlier pull of the same run has begun
- * @throws TransferError; what has come stays, and the same call goes on from there
+ * @throws TransferError; fetched bytes stay, and the same call continues from there
  */
 export async function pullResults(options: ResultsOptions): Promise<Pulled> {
   const { url, env, output } = options;

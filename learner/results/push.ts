@@ -37,7 +37,7 @@ const MOST_READS = 3;
  * Copies a run's results to a bucket. Skips files that the bucket has; sends the manifest last, then removes files that it does not name.
  *
  * @param keepLast checkpoints that stay in the bucket, the new one among them
- * @throws TransferError; what has been sent stays, and the same call goes on from there
+ * @throws TransferError; sent files stay, and the same call continues from there
  */
 export async function pushResults(options: ResultsOptions & { keepLast: number }): Promise<Pushed> {
   const progress = new Progress(options.output, options.url);
@@ -77,7 +77,7 @@ async function pushOnce(
   return { url, iteration: newest?.iteration, checkpoint: newest?.path, sentBytes: progress.come };
 }
 
-/** Takes an empty prefix for the run: what others have there is not overwritten or removed. */
+/** Claims an empty prefix for the run, so that no push overwrites or removes files of others. */
 async function begin(bucket: S3Bucket, prefix: string, run: string, url: string): Promise<ResultsManifest> {
   const [other] = await bucket.list(keyAt(prefix, ""));
   if (other)
@@ -109,7 +109,7 @@ async function upload(
   });
 }
 
-/** Earlier checkpoints stay, as many as are kept; the other folders are those of now. */
+/** Returns the next manifest: the newest `keepLast` checkpoints, and the present other folders. */
 function nextManifest(before: ResultsManifest, local: LocalResults, keepLast: number): ResultsManifest {
   const { checkpoint, folders } = local;
   const earlier = before.checkpoints.filter(({ path }) => path !== checkpoint?.path);
@@ -124,7 +124,7 @@ async function writeManifest(bucket: S3Bucket, prefix: string, manifest: Results
   await bucket.persist((abortSignal) => bucket.client.send(request, { abortSignal }), Body.length);
 }
 
-/** Removes older checkpoints, and what a push that ended early has left. */
+/** Removes older checkpoints and the files of a push that ended early. */
 async function removeOthers(bucket: S3Bucket, prefix: string, manifest: ResultsManifest): Promise<void> {
   const keysOf = ({ at, files }: ResultFolder) => files.map(({ name }) => keyAt(prefix, `${at}/${name}`));
   const kept = new Set([...manifest.checkpoints, ...manifest.folders].flatMap(keysOf));

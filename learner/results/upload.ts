@@ -1,4 +1,4 @@
-/** One file into a bucket: in parts, so that the next try sends those that are missing; each part is checked by its MD5 there. */
+/** Uploads one file in parts, so that the next try sends only the missing ones; the server checks each part by its MD5. */
 import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import {
@@ -133,7 +133,7 @@ async function partsThere(bucket: S3Bucket, key: string, id: string): Promise<Ma
   }
 }
 
-/** Frees what unfinished uploads below a prefix hold: nobody goes on with them. */
+/** Deletes the parts of unfinished uploads below a prefix: nobody continues them. */
 export async function abortUploads(bucket: S3Bucket, prefix: string): Promise<void> {
   for (const { key, id } of await uploadsBelow(bucket, prefix)) {
     const request = new AbortMultipartUploadCommand({ Bucket: bucket.bucket, Key: key, UploadId: id });

@@ -7,7 +7,7 @@ import type { LogProbs } from "../engine/index.ts";
 /** Per-token advantages and returns of one sample. */
 export interface Advantages {
   advantages: Float32Array;
-  /** R_t = A_t + V_t before whitening: what the critic learns. */
+  /** R_t = A_t + V_t before whitening, the critic's target. */
   returns: Float32Array;
 }
 

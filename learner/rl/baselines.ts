@@ -26,7 +26,7 @@ interface AdvantageInputs {
   evaluated: LogProbs[];
 }
 
-/** Samples that are normalised together: `members` get what `reference` measures, indices of samples both. */
+/** Samples that are normalised together: `members` are normalised by the statistics of `reference`. Both are indices of samples. */
 interface Share {
   members: number[];
   reference: number[];

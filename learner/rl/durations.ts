@@ -46,7 +46,7 @@ export function durationClock({ algorithm, actors }: Pick<TrainingRunSpec, "algo
   return resources.some(([name, count]) => name.includes("/") && Number(count) !== 0) ? "Wall" : "Active";
 }
 
-/** dt of one sample, in seconds: `startupSeconds` + what the clock measured. */
+/** dt of one sample, in seconds: `startupSeconds` plus the clock's measurement. */
 export function sampleDuration(sample: TimedSample, o: DurationOptions): number {
   if (sample.outcome === undefined) return o.startupSeconds;
   const wall = sample.durationSeconds ?? 0;

@@ -77,7 +77,7 @@ export interface UpdateResult {
   importanceCappedShare: number;
   /** Share of the groups whose members all have the same reward, from which nothing is learned; null without groups. */
   zeroSpreadShare: number | null;
-  /** The batch does not tell better samples from worse ones, and the policy was left as it is. */
+  /** The batch does not distinguish better samples from worse ones, and the policy was not changed. */
   noSignal: boolean;
 }
 

@@ -14,7 +14,7 @@ import { mapInTurns } from "./turns.ts";
  */
 const LOOK_AHEAD_ROWS = 8;
 
-/** Rows that ended together are read for so long before those that were read are stored in one commit: a commit waits for the disk. */
+/** Time for which ended rows are read before one commit stores them, because a commit waits for the disk. */
 const READING_MILLISECONDS = 10;
 
 /** The run's generators, which write responses in the engine's place. */
@@ -74,7 +74,7 @@ export interface Launched {
   verificationFailures: number;
   /** Why the static policy did not instrument, of each program where it did not. */
   instrumenterFaults: StaticPolicyFault[];
-  /** How long it took to insert markers into each program, its share of those that were instrumented together. */
+  /** Time to insert markers into each program: its share of the programs that were instrumented together. */
   instrumentSeconds: number[];
 }
 
@@ -97,9 +97,9 @@ interface Written extends Row, WrittenResponse {
 
 /**
  * Prompts of one policy version that are generated side by side. A row whose response has ended is read, instrumented and
- * stored at once, and its execution queued, while the others go on.
+ * stored at once, and its execution queued, while other rows continue.
  *
- * With `instrumenter: StaticPolicy` rows go in turns instead. The engine runs the policy or its frozen copy, never both. All
+ * With `instrumenter: StaticPolicy` rows are generated in turns instead. The engine runs the policy or its frozen copy, never both. All
  * rows of a turn end, the copy instruments their programs together, and the next turn begins when they are stored.
  */
 export class Generation {
@@ -110,7 +110,7 @@ export class Generation {
   readonly underway = new Map<string, { left: number; iteration: number }>();
   /** Counts of samples stored since `takeLaunched`. */
   launched = nothingLaunched();
-  /** Samples that were begun, stored or not, but for those that `takeLaunched` told of. */
+  /** Number of samples that were begun, stored or not, without the samples that `takeLaunched` returned. */
   begun = 0;
   readonly #ended: (Row & WrittenResponse)[] = [];
   #reading = false;
@@ -118,14 +118,14 @@ export class Generation {
   #change = newChange();
   #failure: { cause: unknown } | undefined;
 
-  /** @param nextNumbers takes so many numbers of samples for good. @returns the first */
+  /** @param nextNumbers reserves this many sample numbers for good. @returns the first */
   constructor(o: GenerationOptions, source: Source, nextNumbers: (count: number) => number) {
     this.#o = o;
     this.#source = source;
     this.#nextNumbers = nextNumbers;
   }
 
-  /** How many prompts may be begun now. */
+  /** Returns the number of prompts that may be begun now. */
   get room(): number {
     const { generationBatchSize } = this.#o.spec.model;
     const { perPrompt } = this.#source;
@@ -136,7 +136,7 @@ export class Generation {
     return Math.max(0, Math.ceil((generationBatchSize + LOOK_AHEAD_ROWS - rows) / perPrompt));
   }
 
-  /** Rows that generators can have besides those that are begun: what fills their slots, and a batch that waits while the learner trains. */
+  /** Rows that generators can have in addition to the begun ones: rows that fill their slots, and a batch that waits while the learner trains. */
   get rowsToWriteAhead(): number {
     const { spec, writers } = this.#o;
     const slots = Math.max(writers?.slots ?? 0, spec.model.generationBatchSize);
@@ -148,7 +148,7 @@ export class Generation {
     this.#source = source;
   }
 
-  /** Returns what was stored since the last call. */
+  /** Returns the samples that were stored since the last call. */
   takeLaunched(): Launched {
     const { launched } = this;
     this.begun -= launched.samples;
@@ -156,7 +156,7 @@ export class Generation {
     return launched;
   }
 
-  /** Whether a sample is begun and not stored yet, or `changed` has an error to tell. */
+  /** Whether a sample is begun and not stored yet, or `changed` will throw an error. */
   get isUnderWay(): boolean {
     return this.underway.size > 0 || this.#failure !== undefined;
   }
@@ -165,7 +165,7 @@ export class Generation {
     return this.#o.spec.model.instrumenter === "StaticPolicy";
   }
 
-  /** Begins so many prompts, in the background. Errors come from `changed` and `end`. */
+  /** Begins this many prompts, in the background. Errors come from `changed` and `end`. */
   begin(prompts: number): void {
     if (prompts === 0) return;
     const { perPrompt, iteration } = this.#source;
@@ -178,12 +178,12 @@ export class Generation {
     this.#inBackground(this.#generate(numbers));
   }
 
-  /** Resolves when further samples have been stored. @throws the first error of what was begun */
+  /** Resolves when further samples have been stored. @throws the first error of a begun sample */
   async changed(): Promise<void> {
     await this.#change.promise;
   }
 
-  /** Resolves when all samples that were begun are stored. @throws the first error of what was begun */
+  /** Resolves when all samples that were begun are stored. @throws the first error of a begun sample */
   async end(): Promise<void> {
     while (this.#work.size > 0) await Promise.all(this.#work);
     if (this.#failure) throw this.#failure.cause;
@@ -231,7 +231,7 @@ export class Generation {
   async #storeEnded(): Promise<void> {
     this.#reading = true;
     while (this.#ended.length > 0 && !this.#failure) {
-      await nextTurn(); // the engine tells of all rows that ended with one token in one turn
+      await nextTurn(); // the engine reports all rows that ended with one token in one turn
       const since = performance.now();
       const written: Written[] = [];
       do written.push(...(await this.#read([this.#ended.shift()!])));

@@ -40,7 +40,7 @@ const maxLosses = 8;
 /** Loaders, batches, rows, and a `range` with a step. */
 const fineGrained = /load|batch|iter(rows|tuples)|(^|_)dl(_|\b)|range\([^()]*(\([^()]*\)[^()]*)*,[^,]*,/i;
 
-/** A statement with its events, including those in its suites. */
+/** A statement with its events, including the events in its suites. */
 interface Step extends StatementEvents {
   statement: Statement;
   /** A loop with very many passes. */
@@ -84,7 +84,7 @@ class Placement {
     }
   }
 
-  /** Returns the names known in a function: those of the scopes around it, except its parameters and the names that it sets. */
+  /** Returns the names known in a function: the names of the scopes around it, except its parameters and the names that it sets. */
   #namesIn({ node, bodies }: Statement, around: Names): Names {
     const { text } = this.#program;
     const names = { ...around, test: new Map(around.test) };

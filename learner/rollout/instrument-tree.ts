@@ -142,7 +142,7 @@ export interface Call {
   arguments: string;
 }
 
-/** Returns the calls that a statement or expression makes itself: not those in suites of a compound statement or in lambdas. */
+/** Returns the calls that a statement or expression makes itself, without calls in suites of a compound statement or in lambdas. */
 export function callsOf(node: SyntaxNode, text: string): Call[] {
   const calls: Call[] = [];
   visit(node, (part) => {
@@ -185,7 +185,7 @@ export function visit(node: SyntaxNode, enter: (node: SyntaxNode) => void): void
       visit(child, enter);
 }
 
-/** Returns names that are direct children of a node: those in a `def`, `del`, `global` or import. */
+/** Returns names that are direct children of a node: in a `def`, `del`, `global` or import. */
 export function variablesOf(node: SyntaxNode, text: string): string[] {
   return node.getChildren("VariableName").map(({ from, to }) => text.slice(from, to));
 }

@@ -63,7 +63,7 @@ function insertBySyntax(parsed: Program): string {
   return text + program.slice(copied);
 }
 
-/** Returns the line break at `offset`; at the end of the program, the one that is used elsewhere. */
+/** Returns the line break at `offset`; at the end of the program, the usual line break of the program. */
 function lineBreakAt(program: string, offset: number): string {
   return /^(\r\n|\n|\r)/.exec(program.slice(offset, offset + 2))?.[0] ?? /\r\n|\n|\r/.exec(program)?.[0] ?? "\n";
 }

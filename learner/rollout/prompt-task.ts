@@ -30,6 +30,6 @@ export interface DataProfile {
   columns: readonly ColumnFacts[];
   profiledRows: number;
   complete: boolean;
-  /** The test table, if there is one: the columns that it lacks and those that it adds. */
+  /** The test table, if there is one: its missing and its additional columns. */
   test?: { file: string; lacks: readonly string[]; adds: readonly string[] };
 }

@@ -17,23 +17,23 @@ import { mapInTurns } from "./turns.ts";
 
 interface RolloutOptions extends GenerationOptions {
   store: GenerationOptions["store"] & { previousSolutions(task: string, limit: number): PreviousSolution[] };
-  /** In the manifest's order; with the weights that prompts draw them by. */
+  /** The tasks in the manifest's order, each with the weight by which prompts draw it. */
   tasks: readonly (PromptTask & { weight: number })[];
   /** Number of the next sample of this store; numbers are never used twice. */
   nextNumber: number;
-  /** No further prompt of an evaluation is begun once it fires. */
+  /** After it fires no further prompt of an evaluation is begun. */
   signal?: AbortSignal;
 }
 
 /** Samples of one kind of an evaluation. */
 interface Wanted {
-  /** How many there are to be. */
+  /** Required number of samples. */
   count: number;
   /** Samples that an interrupted evaluation has launched. */
   there: readonly Pick<Sample, "executionSeed">[];
 }
 
-/** A task and what prompts of it show. */
+/** A task and the parts that its prompts show. */
 interface Shown {
   task: string;
   weight: number;
@@ -62,7 +62,7 @@ export class Rollout {
     });
   }
 
-  /** Whether generators write, which go on while the learner trains. */
+  /** Whether generators write; they continue while the learner trains. */
   get writesAhead(): boolean {
     return this.#o.writers !== undefined;
   }
@@ -114,7 +114,7 @@ export class Rollout {
     return this.#launch(wanted, iteration, purpose, "improve", drawnFor);
   }
 
-  /** A sample's index, from 0, is not stored. Its execution seed tells it, which is a function of the index. */
+  /** A sample's index, from 0, is not stored. Its execution seed, a function of the index, identifies it. */
   async #launch(
     { count, there }: Wanted,
     iteration: number,

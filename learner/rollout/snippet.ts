@@ -10,7 +10,7 @@ import { clip } from "./shorten.ts";
 
 /** Bytes that are read of a file for its first records. */
 const headBytes = 1 << 16;
-/** Longest record. A JSON record leaves room for what `shorten.ts` then removes. */
+/** Longest record. A JSON record has room for the parts that `shorten.ts` then removes. */
 const recordCharacters = 1000;
 const jsonCharacters = 8000;
 

@@ -87,7 +87,7 @@ export async function startLearner({
   return { store, status, server, path, address: `127.0.0.1:${server.port}`, stop };
 }
 
-/** Fails if a promise takes longer; the error names what it waits for. */
+/** Fails if a promise takes longer; the error names the expected event. */
 export async function within<T>(promise: Promise<T>, what: string, seconds = 15): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`waited ${seconds} s for ${what}`)), seconds * 1000);

@@ -143,7 +143,7 @@ export class LearnerServer {
     return actorStates(connected, this.#options.store.leases.running());
   }
 
-  /** Like `waitForChange` of waiting.ts, and meanwhile shows in log and status what blocks. */
+  /** Like `waitForChange` of waiting.ts, and meanwhile shows the obstacle in log and status. */
   async waitForChange(options: WaitOptions = {}): Promise<void> {
     const { log, status, store } = this.#options;
     if (this.#failure !== undefined) throw this.#failure;

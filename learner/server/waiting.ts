@@ -1,4 +1,4 @@
-/** Waits for results: reports what blocks and since when, and gives up if the wait cannot end by itself. */
+/** Waits for results: reports the obstacle and since when, and gives up if the wait cannot end by itself. */
 import type { Store } from "../store/store.ts";
 import type { KnownActor } from "./actor-states.ts";
 import { ServerError } from "./errors.ts";
@@ -48,12 +48,12 @@ export interface WaitOptions {
   other?: Promise<unknown>;
 }
 
-/** How often a wait checks what blocks it. */
+/** Interval between checks of the obstacle. */
 const LOOK_SECONDS = 1;
 
 /**
  * Resolves at the next lease, result, lost attempt or discarded execution, or when `other` does.
- * @throws ServerError `stalled` naming what blocks; StoreError if the store fails; the reason of `signal` if it aborts
+ * @throws ServerError `stalled` that names the obstacle; StoreError if the store fails; the reason of `signal` if it aborts
  */
 export async function waitForChange(
   store: Store,

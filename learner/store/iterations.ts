@@ -151,8 +151,8 @@ export class PolicyVersions {
        ON CONFLICT DO UPDATE SET digest = :digest, path = :path, committed_at = :at, deleted = 0`,
       { lineage: this.lineage, iteration, digest, path, at: this.at() },
     );
-    // The best submissions so far are always kept, so the best of those that are left are the best of all. Looking at all samples would take
-    // longer with every iteration. Of equal ones the first is enough: a policy can write the same program thousands of times.
+    // The best submissions so far are always kept, so the best of the remaining ones are the best of all. Looking at all samples would take
+    // longer with every iteration. The first of equal programs is enough: a policy can write the same program thousands of times.
     this.database.change(
       `WITH kept AS ( -- CROSS JOIN: submissions first, which are few
          SELECT s.id, s.sequence, s.task, s.purpose, s.iteration, s.used_iteration, iif(g.valid, g.score, NULL) AS score
@@ -167,7 +167,7 @@ export class PolicyVersions {
     );
   }
 
-  /** Returns the iterations that the weights have behind them, oldest first, without those that a restart took back. */
+  /** Returns the iterations that trained the weights, oldest first, without the ones that a restart dropped. */
   iterationRows(): IterationRow[] {
     const sql = `SELECT lineage, iteration, metrics, committed_at AS committedAt
       FROM iterations WHERE superseded_by IS NULL ORDER BY iteration`;

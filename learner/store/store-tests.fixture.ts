@@ -44,7 +44,7 @@ export function taken(store: Store, actor = "actor-0") {
   return lease;
 }
 
-/** SQL that removes what each version of the schema added. */
+/** SQL that removes the additions of each version of the schema. */
 const DOWNGRADES: Record<number, string> = {
   6: `DROP TRIGGER samples_added; DROP TRIGGER samples_changed; DROP TABLE tallies;
       DROP INDEX samples_ungraded; DROP INDEX attempts_lost; DROP INDEX checkpoints_kept; DROP INDEX samples_by_state;

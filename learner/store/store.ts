@@ -49,7 +49,7 @@ export class Store extends PolicyVersions {
     this.leases = new Leases(database, { ...LEASE_DEFAULTS, ...options, now, events: this.events });
   }
 
-  /** Runs several calls of this store in one commit. @returns what each has thrown; one that throws leaves nothing */
+  /** Runs several calls of this store in one commit. @returns the error of each; a call that throws changes nothing */
   together(works: readonly (() => void)[]): unknown[] {
     return this.database.together(works);
   }
@@ -129,7 +129,7 @@ export class Store extends PolicyVersions {
     );
   }
 
-  /** Returns the samples of every purpose in the order of dispatch; `failed`: those that are graded and not valid. */
+  /** Returns the samples of every purpose in the order of dispatch; `failed`: only graded samples that are not valid. */
   allSamples({ failed = false } = {}): Sample[] {
     return this.#samples(`${SAMPLE} WHERE NOT :failed OR g.valid = 0 ORDER BY s.sequence`, { failed });
   }

@@ -51,7 +51,7 @@ export interface NewSample {
   instrumented?: string;
   /** Names of the markers that the instrumented program can print. */
   insertedMarkers: string[];
-  /** `StaticPolicy`, `Syntax` or `None`: what inserted the markers. */
+  /** The method that inserted the markers: `StaticPolicy`, `Syntax` or `None`. */
   instrumenter: string;
   /** Seed of the program's interpreter and numpy, below 2^32. */
   executionSeed: number;
@@ -199,7 +199,7 @@ export interface HeldAttempt extends AttemptKey {
 
 /** The store's events, emitted after the commit. */
 export interface StoreEvents {
-  /** Executions can be leased: new ones, or those of lost attempts. */
+  /** Executions can be leased: new ones, or executions whose attempt was lost. */
   queued: [];
   /** Executions were leased, so fewer wait for an actor. */
   leased: [];

@@ -41,7 +41,7 @@ const refused = (message: string, cause?: unknown) => new TaskError("folder", me
  * Writes the folder. Rows without a target are left out.
  *
  * @param directory a folder that does not exist or is empty
- * @returns what was made, one line each @throws TaskError in one line
+ * @returns a line for each file that was made @throws TaskError in one line
  */
 export function initTask(directory: string, options: InitOptions): string[] {
   if (existsSync(directory) && readdirSync(directory).length > 0)

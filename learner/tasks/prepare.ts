@@ -68,7 +68,7 @@ function makeFolder(made: string, task: string, entry: RegistryEntry, file: stri
   writeFileSync(join(made, "task.yaml"), taskYaml(task, entry));
 }
 
-/** Returns whether the folder contains exactly what a preparation would write now. */
+/** Returns whether the folder contains exactly the files that a preparation would write now. */
 function isPrepared(directory: string, task: string, entry: RegistryEntry): boolean {
   const answers = join(directory, "prepared", "private", "answers.csv");
   const same = (path: string, text: string) => existsSync(path) && statSync(path).size === Buffer.byteLength(text);

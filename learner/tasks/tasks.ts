@@ -24,7 +24,7 @@ export class Tasks {
     return [...this.#byName.keys()];
   }
 
-  /** The run has several, so that what it shows is by task. */
+  /** The run has several tasks, so its figures are by task. */
   get areSeveral(): boolean {
     return this.all.length > 1;
   }

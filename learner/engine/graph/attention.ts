@@ -24,7 +24,7 @@ import { product } from "./shapes.ts";
 
 export interface AttentionShape {
   batch: Dim;
-  /** the sequence is this many blocks of `block` positions; keys after a block of queries are never looked at */
+  /** the sequence is this many blocks of `block` positions; no query reads keys after its block */
   blocks: number;
   block: Dim;
   /** query heads, a multiple of keyValueHeads */
@@ -43,11 +43,11 @@ export type Masks = (block: number, scores: Value) => Value;
 
 /**
  * Masks of rows that are a prefix (branch 0) and continuations of it (branches 1, 2, ...), one after the other: a query
- * sees what is before it in the prefix and in its own branch.
+ * sees the earlier tokens of the prefix and of its own branch.
  *
  * @param triangle float32 [block, block], MASKED above the diagonal, else 0
  * @param branches int32 [batch, blocks * block]
- * @param again a mask is made each time that it is asked for; else it is there until it was last used
+ * @param again each use makes its own mask; otherwise one mask stays until its last use
  */
 export function branchMasks(triangle: Value, branches: Value, blocks: number, { again = false } = {}): Masks {
   const dtype = narrows(triangle) ? "bfloat16" : "float32";
@@ -68,20 +68,20 @@ export function branchMasks(triangle: Value, branches: Value, blocks: number, { 
   return (i) => masks[i];
 }
 
-/** The same value with the size of an axis said as a product, where concat says it as a sum. */
+/** Returns the same value with the size of an axis named as a product, where concat names it as a sum. */
 function named(x: Value, axis: number, dim: Dim): Value {
   return { ...x, shape: x.shape.map((old, i) => (i === axis ? dim : old)) };
 }
 
 /**
- * softmax(q k^T / sqrt(headSize) + mask) v, with masks of `branchMasks`; in bfloat16 where the graph multiplies in it, but for sums
+ * softmax(q k^T / sqrt(headSize) + mask) v, with masks of `branchMasks`; in bfloat16 where the graph's products are bfloat16, except for sums
  * over blocks.
  * q [batch*time, heads*headSize]; k, v [batch*time, keyValueHeads*headSize], time = blocks * block.
  *
- * Queries go block by block, each against the keys up to its own block only: (blocks + 1) / 2 blocks of the work of a
+ * Queries are computed block by block, each with the keys up to its own block only: (blocks + 1) / 2 blocks of the work of a
  * full product. The query heads that share a key head are rows of one product, so keys and values are never repeated.
  * Backward keeps only the probabilities P, or with `recompute` computes them again block by block, so that there are never more
- * than one block's; the row sums of dP * P are those of dO * O, which are smaller.
+ * than one block's; the row sums of dP * P equal the row sums of dO * O, which are smaller.
  */
 export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: AttentionShape): Value {
   const { batch, blocks, block, heads, keyValueHeads, headSize, recompute = false } = shape;
@@ -130,7 +130,7 @@ export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: Att
       const { key, value, queries, contexts } = saved;
       const dContexts = queryBlocks(d!);
       const dQueries: Value[] = [];
-      let dKey: Value | undefined; // of the blocks so far, as long as the longest
+      let dKey: Value | undefined; // sum of the blocks so far, as long as the longest
       let dValue: Value | undefined;
       for (let i = blocks - 1; i >= 0; i--) {
         const before = dKey && dValue ? [dQueries[i + 1], dKey, dValue] : [d!];
@@ -151,7 +151,7 @@ export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: Att
   )[0];
 }
 
-/** total + part, which is the beginning of it along axis 2. */
+/** Adds `part` to the beginning of `total` along axis 2. */
 function longer(graph: Graph, total: Value | undefined, part: Value): Value {
   if (total === undefined) return part;
   const rest = sub(graph.dim(total.shape[2]), graph.dim(part.shape[2]));

@@ -1,4 +1,4 @@
-/** Operations of transformers, composed of primitives, with gradients by hand where composing them would cost passes over memory. */
+/** Operations of transformers, composed of primitives. Some have hand-written gradients, which pass over memory less often. */
 import { custom } from "./emit.ts";
 import { type Dim, float, type OutputSpec, type Value } from "./graph.ts";
 import {
@@ -82,7 +82,7 @@ export interface RotaryValues {
 
 /**
  * Rotary positions in the half-split layout of Hugging Face: x [batch, time, heads * headSize] or [batch, heads, time, headSize],
- * cos and sin [time, headSize / 2], in whose dtype it is computed. `positions`, int64 [batch, time], below time; left out: 0, 1, 2, ... The gradient is the
+ * cos and sin [time, headSize / 2], which give the dtype of the computation. `positions`, int64 [batch, time], below time; left out: 0, 1, 2, ... The gradient is the
  * rotation by the opposite angle.
  */
 export function rotary(x: Value, table: RotaryValues, heads: number, positions?: Value): Value {
@@ -117,16 +117,16 @@ export function rows(x: Value, indices: Value, inverse: Value): Value {
   )[0];
 }
 
-/** How the rows of an embedding's gradient are summed without adding twice to one place; made by `embeddingPlan`. */
+/** The plan by which the rows of an embedding's gradient are summed without adding twice to one place (`embeddingPlan`). */
 export interface EmbeddingPlan {
   /**
    * positions in `ids`, sorted by id, int32 [positions], or [groups, each]: the running sum then goes in two levels, over the rows of a
-   * group and over groups. CUDA's CumSum makes each sum from the beginning, which is quadratic
+   * group and over groups. CUDA's CumSum is quadratic, because it begins each sum anew
    */
   order: Value;
   /** the distinct ids, ascending, int32 [distinct, 1] */
   distinct: Value;
-  /** for each distinct id: where its run in `order` begins and ends, int32 [distinct] */
+  /** begin and end of each distinct id's run in `order`, int32 [distinct] */
   begins: Value;
   ends: Value;
 }

@@ -4,7 +4,7 @@ import { type Attribute, type Graph, isFloat, type Shape, type Value } from "./g
 import type { DType } from "./tensor.ts";
 
 /**
- * Computes the cotangents of the inputs from that of the output, with primitives. `needs(i)` says whether the i-th input needs
+ * Computes the cotangents of the inputs from the cotangent of the output, with primitives. `needs(i)` says whether the i-th input needs
  * a cotangent. The rule closes over the inputs.
  */
 export type Rule = (cotangent: Value, needs: (input: number) => boolean, output: Value) => (Value | undefined)[];
@@ -19,7 +19,7 @@ interface Emission {
   dtype?: DType;
   domain?: string;
   rule?: Rule;
-  /** of the rule, in the table of README.md; default: the operator's type */
+  /** the rule's name in the table of README.md; default: the operator's type */
   name?: string;
 }
 

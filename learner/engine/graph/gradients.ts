@@ -24,7 +24,7 @@ export function gradients(loss: Value, params: readonly Value[]): Value[] {
   });
 }
 
-/** Cotangents by value name, from those of `seeds` [value, cotangent]. */
+/** Cotangents by value name, computed from `seeds` [value, cotangent]. */
 export function backward(seeds: readonly (readonly [Value, Value])[]): Map<string, Value> {
   const model = seeds[0][0].graph.model;
   const cotangents = new Map<string, Value>();

@@ -57,9 +57,9 @@ export interface ExternalData {
 }
 export type Initializer = { value: Value } & ({ data: TypedArray } | { external: ExternalData });
 
-/** One differentiable step: cotangents of `outputs` (undefined: zero) to those of `inputs` (undefined: none). */
+/** One differentiable step: cotangents of `outputs` (undefined: zero) to cotangents of `inputs` (undefined: none). */
 export interface TapeEntry {
-  /** of the rule, as the table in README.md has it */
+  /** the rule's name in the table of README.md */
   name: string;
   inputs: readonly Value[];
   outputs: readonly Value[];
@@ -81,10 +81,10 @@ const newModel = (opset: number, compute: Compute) => ({
   counter: 0,
   names: new Set<string>(),
   constants: new Map<string, Value>(),
-  /** by the name of a value: what it was cast from without loss, and its bfloat16 */
+  /** by the name of a value: the value that it was cast from without loss, and its bfloat16 copy */
   castFrom: new Map<string, Value>(),
   halves: new Map<string, { value: Value; tape: TapeEntry[] }>(),
-  /** by the name of a value: it, added to a total (primitives.ts) */
+  /** by the name of a value: the value added to a total (primitives.ts) */
   addedTo: new Map<string, (total: Value) => Value>(),
   tape: [] as TapeEntry[],
   /** something is computed a second time to save memory: the session must not merge it with the first (recomputation.ts) */
@@ -116,7 +116,7 @@ export class Graph {
 
   output(name: string, value: Value): void {
     this.#checkOwn(value, `output ${name}`);
-    // the name of an output is the name of the value that makes it, so a copy gives it one of its own; ORT removes the copy
+    // the name of an output is the name of the value that makes it, so a copy gives the output its own name; ORT removes the copy
     const named = this.#value(this.#claim(name), value.dtype, value.shape, false);
     const node = { name: `output_${name}`, inputs: [value.name], outputs: [named] };
     this.nodes.push({ ...node, type: "Identity", domain: "", attributes: {} });

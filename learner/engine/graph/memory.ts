@@ -1,6 +1,6 @@
 /**
- * How much memory a graph takes at its worst moment, found without running it: a value lives from the node that makes it to
- * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes are not foreseen.
+ * Computes a graph's peak memory without running it: a value lives from the node that makes it to
+ * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes count as if they ran.
  */
 import { GraphError } from "./errors.ts";
 import type { Dim, Graph, OpNode, Value } from "./graph.ts";
@@ -22,7 +22,7 @@ export function boundDims(graph: Graph, feeds: Readonly<Record<string, Tensor>>)
 
 export interface PeakMemory {
   bytes: number;
-  /** what is live then, largest first; inputs and initializers are not counted */
+  /** values that are live then, largest first; inputs and initializers are not counted */
   live: { value: Value; bytes: number }[];
 }
 
@@ -34,7 +34,7 @@ export const OVERWRITING = "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigm
 /** Kernels that write over an input of the same size that nobody reads any more. */
 const IN_PLACE = new Set([...OVERWRITING, "Cast", "ScatterND", "ScatterElements"]);
 
-/** Memory that values share; what is an input's or an initializer's has none. */
+/** Memory that values share; inputs and initializers have none. */
 interface Buffer {
   value: Value;
   reads: number;
@@ -88,7 +88,7 @@ const lifetimesOf = perGraph((graph) => {
 
 /**
  * @param dims sizes of the graph's named dims
- * @param outputsHeld outputs are written into memory of the caller's and do not count
+ * @param outputsHeld the caller holds the outputs' memory, which does not count
  * @throws GraphError `shape` for a dim whose size is not known
  */
 export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {}): PeakMemory {

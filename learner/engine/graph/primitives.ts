@@ -345,7 +345,7 @@ interface MatMulOptions {
   transA?: boolean;
   transB?: boolean;
   alpha?: number;
-  /** in float32 also where the graph computes its products in bfloat16 */
+  /** computes in float32 also where the graph's products are bfloat16 */
   precise?: boolean;
 }
 

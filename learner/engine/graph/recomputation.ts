@@ -1,4 +1,4 @@
-/** Activation checkpointing: what the backward pass needs is computed again there, not kept from the forward pass. */
+/** Activation checkpointing: the backward pass computes values again instead of keeping them from the forward pass. */
 import { during } from "./emit.ts";
 import { backward } from "./gradients.ts";
 import type { TapeEntry, Value } from "./graph.ts";
@@ -6,11 +6,11 @@ import { add } from "./primitives.ts";
 
 /**
  * Returns the values of `forward(inputs)` and keeps only `inputs` for the backward pass, which computes `forward` a second time
- * (gradient checkpointing). The gradients equal those of `forward` bit for bit, also for values that `forward` captures.
+ * (gradient checkpointing). The gradients equal the gradients of `forward` bit for bit, also for values that `forward` captures.
  */
 export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) => readonly Value[]): Value[] {
   const { model } = inputs[0].graph;
-  const emitted: TapeEntry[] = []; // read for what the values depend on, then forgotten
+  const emitted: TapeEntry[] = []; // read to find the values' inputs, then forgotten
   const outputs = during(model, { tape: emitted }, () => forward([...inputs]));
   const inside = new Set(emitted.flatMap((entry) => entry.outputs.map(({ name }) => name)));
   const outside = emitted.flatMap((entry) => entry.inputs).filter((x) => x.requiresGrad && !inside.has(x.name));
@@ -27,7 +27,7 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
       });
       const found = backward(seeds);
       return [...sources.keys()].map((name) => {
-        // what is given may be captured, too
+        // a given value may be captured, too
         const copies = again.filter((_, i) => inputs[i].name === name).map((copy) => copy.name);
         const parts = [name, ...copies].flatMap((source) => found.get(source) ?? []);
         return parts.length > 0 ? parts.reduce((a, b) => add(a, b)) : undefined;

@@ -3,7 +3,7 @@ import { DTYPES } from "./tensor.ts";
 
 /**
  * For tests: makes a bfloat16 graph one that a CPU runs. Every bfloat16 value becomes a float32 one that is rounded to bfloat16, so
- * that its numbers are those of the bfloat16 graph but for roundings within a kernel. Inputs and outputs become float32.
+ * that its numbers equal the bfloat16 graph's except for roundings within a kernel. Inputs and outputs become float32.
  */
 export function rounded(graph: Graph): Graph {
   const { float32, bfloat16 } = DTYPES;

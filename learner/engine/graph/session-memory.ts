@@ -98,13 +98,13 @@ interface Piece {
 
 /**
  * The memory that ONNX Runtime's arena takes from a device for allocations of given sizes: more than is in use at any time, as a freed piece
- * does not always fit what comes next. The rules are those of `BFCArena` (onnxruntime/core/framework/bfc_arena.cc) with the
+ * does not always fit the next request. The rules are `BFCArena`'s (onnxruntime/core/framework/bfc_arena.cc) with the
  * strategy kSameAsRequested: best fit, a new region of just the size that found no free piece, nothing given back.
  */
 export class Arena {
-  /** by size */
+  /** free regions by size */
   readonly #free: Piece[] = [];
-  /** of all regions */
+  /** bytes of all regions */
   bytes = 0;
 
   allocate(bytes: number): Piece {

@@ -14,7 +14,7 @@ export interface Tensor {
 export interface DeviceTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** of the OrtValue */
+  /** address of the OrtValue */
   readonly address: bigint;
 }
 

@@ -13,7 +13,7 @@ const CONFIG = "adapter_config.json";
 const WEIGHTS = "adapter_model.safetensors";
 const PREFIX = "base_model.model.";
 
-/** Fields that would make PEFT compute something else than we do, with the values at which they do not. */
+/** Fields that would change PEFT's computation, with the values at which it equals ours. */
 const NEUTRAL_FIELDS: Record<string, readonly unknown[]> = {
   peft_type: ["LORA"],
   bias: ["none"],
@@ -29,7 +29,7 @@ const NEUTRAL_FIELDS: Record<string, readonly unknown[]> = {
   init_lora_weights: [true, false, "gaussian", "orthogonal", "eva"], // others change the base weights
 };
 const EMPTY_FIELDS = ["rank_pattern", "alpha_pattern"];
-/** Variants of LoRA, such as use_dora and velora_config, that must not be on. */
+/** Variants of LoRA, such as use_dora and velora_config, which must be off. */
 const VARIANT = /^use_|_config$/;
 
 /**
@@ -87,7 +87,7 @@ function parseAdapterConfig(json: Json, source: string): Adapter["lora"] {
   return { rank: r as number, alpha: alpha as number, targets };
 }
 
-/** @param base what the adapter was trained on: a folder, or a name of Hugging Face's hub */
+/** @param base the model that the adapter was trained on: a folder, or a name of Hugging Face's hub */
 export function writeAdapter(folder: string, { lora, weights }: Adapter, base: string): void {
   fs.mkdirSync(folder, { recursive: true });
   const { rank, alpha, targets } = lora;

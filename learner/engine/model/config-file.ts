@@ -1,12 +1,12 @@
 import { ModelError } from "./errors.ts";
 
-/** A JSON object whose fields are read by name; what is wrong with one is said with its path, its value and the remedy. */
+/** A JSON object whose fields are read by name. Errors name the field's path, its value and the remedy. */
 export class ConfigFile {
   readonly #json: Record<string, unknown>;
   readonly #source: string;
   readonly #path: string;
 
-  /** @param source what to call the file in errors */
+  /** @param source name of the file in errors */
   constructor(json: unknown, source: string, path = "") {
     if (typeof json !== "object" || json === null || Array.isArray(json)) {
       throw new ModelError("config", `${source}: expected a JSON object, got ${describe(json)}`);
@@ -47,14 +47,14 @@ export class ConfigFile {
     return typeof value === "boolean" ? value : this.refuse(field, "expected true or false");
   }
 
-  /** The fields of an object; none where it is left out. */
+  /** Returns the fields of an object; none if it is left out. */
   object(field: string): ConfigFile {
     const value = this.value(field) ?? {};
     if (typeof value !== "object" || Array.isArray(value)) return this.refuse(field, "expected an object");
     return new ConfigFile(value, this.#source, `${this.#path}${field}.`);
   }
 
-  /** Refuses a field that is there with another value than `allowed`. */
+  /** Refuses a field whose value is not `allowed`. */
   allow(field: string, allowed: readonly unknown[], remedy: string): void {
     const value = this.value(field);
     if (value !== undefined && !allowed.includes(value)) this.refuse(field, remedy);

@@ -3,7 +3,7 @@ import { parseRope, ropeJson, type ScaledRope } from "./rope.ts";
 
 /**
  * A decoder of the Qwen2, Qwen3 or Llama family: RMSNorm, rotary positions, grouped-query attention, SiLU-gated MLP.
- * Names on the right are those of Hugging Face's `config.json`.
+ * Names on the right are the fields of Hugging Face's `config.json`.
  */
 export interface ModelConfig {
   readonly modelType: ModelType; // model_type
@@ -19,9 +19,9 @@ export interface ModelConfig {
   readonly rope?: ScaledRope; // rope_scaling, in newer files rope_parameters; left out: unscaled
   readonly tied: boolean; // tie_word_embeddings: the output layer is the embedding
   readonly queryKeyValueBias: boolean; // always true in qwen2, attention_bias in the others
-  readonly outputBias?: boolean; // of o_proj: never in qwen2, attention_bias in the others
+  readonly outputBias?: boolean; // bias of o_proj: never in qwen2, attention_bias in the others
   readonly queryKeyNorm?: boolean; // an RMSNorm over each head's query and key: qwen3
-  readonly maxPositions: number; // max_position_embeddings, or what rope scaling stretches the original ones to
+  readonly maxPositions: number; // max_position_embeddings, or the number that rope scaling stretches the original positions to
   readonly initializerRange: number; // initializer_range: standard deviation of random weights
 }
 
@@ -31,10 +31,10 @@ const MAX_LAYERS = 1000;
 export type ModelType = keyof typeof ARCHITECTURES;
 
 /**
- * Reads a parsed `config.json`. Whatever would make our decoder compute something else than transformers does is
+ * Reads a parsed `config.json`. A setting with which our decoder would differ from transformers is
  * refused with the field's name: another architecture, another activation, sliding windows, quantised weights.
  *
- * @param source what to call the file in errors
+ * @param source name of the file in errors
  * @throws ModelError `config`
  */
 export function parseConfig(json: unknown, source = "config.json"): ModelConfig {
@@ -80,7 +80,7 @@ export function parseConfig(json: unknown, source = "config.json"): ModelConfig 
   };
 }
 
-/** Fields that may be present when they say what this decoder does anyway. */
+/** Fields that may be present if they describe the decoder's fixed behaviour. */
 const NEUTRAL_FIELDS: readonly [field: string, allowed: readonly unknown[], remedy: string][] = [
   ["hidden_act", ["silu"], "only silu is supported"],
   ["attention_dropout", [0], "only 0 is supported"],
@@ -106,7 +106,7 @@ function refuseSlidingWindow(file: ConfigFile): void {
   }
 }
 
-/** The `config.json` that transformers reads back as the same model; `extra` carries fields such as `eos_token_id`. */
+/** Returns the `config.json` that transformers reads back as the same model; `extra` carries fields such as `eos_token_id`. */
 export function configJson(config: ModelConfig, extra: Record<string, unknown> = {}): Record<string, unknown> {
   const rope = ropeJson(config.ropeTheta, config.rope);
   return {

@@ -2,14 +2,14 @@
  * Forward pass of a Qwen2 / Qwen3 / Llama decoder for training and evaluation: right-padded rows in, hidden states that predict
  * response tokens out. Generation has a graph of its own (generate.ts).
  *
- * A row is a prompt and all responses to it that go together, so that the prompt is computed once:
+ * A row is a prompt and all of its responses in one graph, so that the prompt is computed once:
  *
  *     token     p0 p1 ... p(n-2)   p(n-1) r0 r1 ...   p(n-1) s0 s1 ...
  *     branch     0  0 ...  0          1    1  1 ...      2    2  2 ...
  *     position   0  1 ... n-2        n-1   n n+1 ...    n-1   n n+1 ...
  *
  * A branch sees the prompt and itself. It begins with the prompt's last token, which predicts its first one; its last token predicts
- * none and is not there. Padding stands on the right, where the causal mask keeps it out of what real tokens see.
+ * none and is not there. Padding stands on the right, where the causal mask hides it from real tokens.
  */
 import { attention, branchMasks, MASKED } from "../graph/attention.ts";
 import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "../graph/composites.ts";
@@ -30,22 +30,22 @@ const DISTINCT = "distinct";
 const timeOf = (blocks: number) => product([blocks, BLOCK]);
 const tokensOf = (blocks: number) => product([BATCH, timeOf(blocks)]);
 
-/** Tokens of a block of queries, where there are no more than MOST_BLOCKS of them. */
+/** Tokens of a block of queries, if a row has at most MOST_BLOCKS blocks. */
 const BLOCK_TOKENS = 512;
 const MOST_BLOCKS = 32;
-/** Two save a quarter of attention's work; more cost too many small kernels at 250 tokens. */
+/** Two blocks save a quarter of attention's work; more blocks cost too many small kernels at 250 tokens. */
 const FEWEST_BLOCKS = 2;
 
 /**
- * Blocks of queries that attention goes in: a layer holds the scores of one, and keys after it are left out. Their number belongs to a
- * graph, so that all sequences of a run have that of its `longest` row, tokens.
+ * Blocks of queries in attention: a layer holds the scores of one block, and leaves later keys out. Their number belongs to a
+ * graph, so all sequences of a run have the number of the `longest` row, tokens.
  */
 export const blocksOf = (longest: number): number =>
   Math.min(MOST_BLOCKS, Math.max(FEWEST_BLOCKS, 2 ** Math.ceil(Math.log2(longest / BLOCK_TOKENS))));
 /** the named dim of all response tokens in a micro-batch */
 export const RESPONSE = "response";
 
-/** @param blocks of queries in attention, as in `decoderFeeds` */
+/** @param blocks number of blocks of queries in attention, as in `decoderFeeds` */
 export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLOCKS) {
   const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
   const each = (name: string) => g.input(name, "int32", [BATCH, TIME]);
@@ -64,14 +64,14 @@ export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLO
       begins: ofDistinct("begins"),
       ends: ofDistinct("ends"),
     },
-    /** which of a row's responses a token belongs to, from 1; 0: the prompt, or padding */
+    /** number of the token's response in its row, from 1; 0: the prompt, or padding */
     branches: each("branches"),
-    /** of each token in its prompt and response, int64 */
+    /** position of each token in its prompt and response, int64 */
     positions: cast(each("positions"), "int64"),
     rotary: { cos: angles("cos"), sin: angles("sin"), negativeSin: angles("negativeSin") },
-    /** those of [batch*time] that predict response tokens */
+    /** positions in [batch*time] that predict response tokens */
     predicting: g.input("predicting", "int32", [RESPONSE]),
-    /** its inverse: for each of [batch*time] its place in `predicting`, or their number */
+    /** inverse of `predicting`: each position's place in it, or the length of `predicting` */
     inverse: reshape(each("inverse"), [ROWS]),
   };
 }
@@ -81,7 +81,7 @@ export const decoderParameters = (g: Graph, config: ModelConfig, options: { requ
   new Map(parameters(config).map(({ name, shape }) => [name, parameterInput(g, name, shape, options)]));
 
 /**
- * The output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. A graph that
+ * Returns the output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. A graph that
  * multiplies in bfloat16 gives a bfloat16 output, or float32 with `wide`.
  */
 export type Project = (x: Value, path: string, wide?: boolean) => Value;
@@ -92,7 +92,7 @@ export function withBias(y: Value, bias: Value | undefined, wide: boolean): Valu
   return bias ? add(there, wide ? bias : half(bias)) : there;
 }
 
-/** Linear layers with these weights and nothing else. */
+/** Linear layers with these weights alone. */
 function plain(weights: ReadonlyMap<string, Value>): Project {
   return (x, path, wide = false) => {
     const matrix = weights.get(`${path}.weight`)!;
@@ -142,7 +142,7 @@ export function decoder(
     const key = turn(headNorm(project(normed, "self_attn.k_proj", true), "k_norm", keyValueHeads), keyValueHeads);
     let context = attention(query, key, project(normed, "self_attn.v_proj"), masks, shape);
     if (layer === config.layers - 1) {
-      // past the last attention nobody looks at other tokens any more
+      // past the last attention no token reads other tokens
       context = rows(context, inputs.predicting, inputs.inverse);
       x = rows(x, inputs.predicting, inputs.inverse);
     }
@@ -159,7 +159,7 @@ export function decoder(
   return rmsNorm(x, weight("model.norm.weight"), normEpsilon);
 }
 
-/** The matrix that makes logits of hidden states, [vocabSize, hiddenSize]. */
+/** Returns the matrix that computes logits from hidden states, [vocabSize, hiddenSize]. */
 export function outputLayer(config: ModelConfig, weights: ReadonlyMap<string, Value>): Value {
   return weights.get(config.tied ? "model.embed_tokens.weight" : "lm_head.weight")!;
 }
@@ -170,10 +170,10 @@ export interface DecoderRow {
   responses: readonly Int32Array[];
 }
 
-/** Tokens of a row of a prompt and its responses of these lengths. */
+/** Returns the tokens of a row with a prompt and responses of these lengths. */
 export const rowTokens = (promptTokens: number, responseTokens: number): number => promptTokens - 1 + responseTokens;
 
-/** How much slower a number of a score is computed than one of a linear layer: they are few at once, and softmax is among them. */
+/** Time of a number in attention's scores, relative to a number in a linear layer: its products are small, and softmax is part of it. */
 const ATTENTION_FACTOR = 2.5;
 
 /** The length at which a row's attention costs as much as its linear layers, tokens: a row of n costs n (1 + n / this). */

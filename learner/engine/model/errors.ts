@@ -5,7 +5,7 @@ export type ModelErrorCode = "config" | "weights" | "tokenizer" | "generation";
 
 /**
  * A model folder or a request that cannot be used. The message names the file or field, its value and the remedy, in one
- * line: control characters of a file's texts are shown as \u and their code.
+ * line; it shows control characters of a file's texts as \u and their code.
  */
 export class ModelError extends CodedError<ModelErrorCode> {
   constructor(code: ModelErrorCode, message: string, options?: ErrorOptions) {

@@ -23,7 +23,7 @@ export function locateWeights(folder: string, config: ModelConfig): StoredTensor
   return parameters(config).map(({ name }) => tensors.get(name)!);
 }
 
-/** Whether a folder has files of weights. One that is only planned for needs none. */
+/** Whether a folder has files of weights. A plan needs none. */
 export const hasWeights = (folder: string): boolean =>
   [WEIGHTS, INDEX].some((name) => fs.existsSync(path.join(folder, name)));
 
@@ -43,7 +43,7 @@ export function expectedWeights(folder: string, config: ModelConfig): StoredTens
   });
 }
 
-/** All tensors of a folder by name. */
+/** Returns all tensors of a folder by name. */
 function locateTensors(folder: string): Map<string, StoredTensor> {
   const single = path.join(folder, WEIGHTS);
   if (fs.existsSync(single)) return new Map(readHeader(single).tensors.map((tensor) => [tensor.name, tensor]));

@@ -9,7 +9,7 @@ export function readModelFolder(folder: string) {
   return { config, weights: new Map(eachWeight(folder, config)), eosIds: readEosIds(folder) };
 }
 
-/** The weights that `config` asks for out of what a file holds, in canonical order. @throws as `checkShapes` */
+/** Returns the weights that `config` needs from a file's tensors, in canonical order. @throws as `checkShapes` */
 export function selectWeights(
   config: ModelConfig,
   tensors: ReadonlyMap<string, Tensor>,

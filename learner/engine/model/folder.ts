@@ -11,7 +11,7 @@ import { checkFinite, parameters } from "./weights.ts";
 
 /**
  * A Hugging Face model folder: `config.json`, `model.safetensors` (or shards and their index), `tokenizer.json`,
- * `tokenizer_config.json`, and where present `generation_config.json`, `chat_template.jinja` and whatever else.
+ * `tokenizer_config.json`, and, if present, `generation_config.json`, `chat_template.jinja` and other files.
  */
 export function readConfig(folder: string): ModelConfig {
   return parseConfig(readJson(folder, "config.json", "config"), path.join(folder, "config.json"));
@@ -22,7 +22,7 @@ export function* readWeights(folder: string, config: ModelConfig): Generator<[na
   for (const stored of locateWeights(folder, config)) yield [stored.name, readTensor(stored)];
 }
 
-/** The same. @throws ModelError naming a weight that is not finite */
+/** Like `readWeights`. @throws ModelError naming a weight that is not finite */
 export function* eachWeight(folder: string, config: ModelConfig): Generator<[name: string, data: Float32Array]> {
   for (const [name, data] of readWeights(folder, config)) {
     checkFinite(name, data, folder);
@@ -48,10 +48,10 @@ export function readTokenizer(folder: string): Tokenizer {
 }
 
 /**
- * A response ends with any of these: several in Qwen2.5 and Llama 3. generation_config.json counts before config.json, as
+ * A response ends with any of these: several in Qwen2.5 and Llama 3. generation_config.json takes precedence over config.json, as
  * in transformers; the tokenizer's own eos token comes last.
  *
- * @throws ModelError `config` for what is no token id of the model: it would never end a response
+ * @throws ModelError `config` for an id that is no token of the model: it would never end a response
  */
 export function readEosIds(folder: string): number[] {
   const vocabulary = readJson(folder, "config.json", "config", {}).vocab_size;
@@ -84,7 +84,7 @@ export function writeModelFolder(
   saveWeights(folder, canonical(folder, config, weights), { dtype });
 }
 
-/** File of a folder that was fetched: names where from. */
+/** File of a fetched folder: names the source. */
 export const FETCH_RECORD = "fetched.json";
 
 /** All files but config.json, the weights and the record of a fetch. */
@@ -99,7 +99,7 @@ export function copyOtherFiles(folder: string, source: string): void {
   }
 }
 
-/** transformers would round weights to the dtype that config.json names, so it has to be the one they are stored in. */
+/** transformers would round weights to the dtype that config.json names, so it must name the stored dtype. */
 export function writeConfig(folder: string, source: string, dtype: string): void {
   const { torch_dtype: _, ...rest } = readJson(source, "config.json", "config");
   writeJson(path.join(folder, "config.json"), { ...rest, dtype });

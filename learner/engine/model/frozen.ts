@@ -1,6 +1,6 @@
 /**
  * The frozen trunk of LoRA in graphs that train: a folder's memory-mapped weights, which exist once for policy, critic,
- * reference and generation. A gradient passes through them to the adapters below; they have none themselves.
+ * reference and generation. A gradient passes through the weights to the adapters below; the weights have no gradients.
  */
 
 import { affine } from "../graph/composites.ts";
@@ -17,7 +17,7 @@ export interface FrozenTrunk {
   /** float32 by transformers' name, but the embedding in the dtype of the file */
   readonly weights: ReadonlyMap<string, Value>;
   readonly project: Project;
-  /** where logits are wanted */
+  /** undefined if the graph computes no logits */
   readonly outputLayer: OutputLayer | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface FrozenTrunk {
  * Call this before other nodes are made: see `MappedWeights.initializers`.
  *
  * @param adapter left out: the trunk alone
- * @param wants `gradient`: it has a backward pass; `logits`: its output layer is used
+ * @param wants `gradient`: the graph has a backward pass; `logits`: it uses the output layer
  */
 export function frozenTrunk(
   g: Graph,
@@ -35,7 +35,7 @@ export function frozenTrunk(
 ): FrozenTrunk {
   const stored = mapped.stored(g);
   const weights = mapped.initializers(g, stored);
-  // The backward pass casts half precision anew, and so does a layer that is computed again in it: the float32 copy of one layer is there at a time, not those of all.
+  // The backward pass casts half precision anew, and so does a layer that is computed again in it: only one layer's float32 copy exists at a time.
   const again = new Map(
     wants.gradient
       ? [...stored].flatMap(([name, value]) => (name.endsWith("_proj.weight") ? [[name, cast(value, "float32")]] : []))
@@ -58,8 +58,8 @@ export function frozenTrunk(
       const y = frozenLinear(x, weight, again.get(name), bias);
       return adapter ? adapted(y, x, path, adapter) : y;
     }
-    // The product is added to the adapter's, not the other way round: beside a product that has been rounded, what an adapter has
-    // learned in a few steps is less than a rounding.
+    // The product is added to the adapter's, not the other way round: beside a rounded product, the effect that an adapter has
+    // learned in a few steps is smaller than a rounding.
     const added = adapter && adapterProduct(x, path, adapter);
     const y = frozenLinear(x, weight, again.get(name), added);
     return withBias(y, bias, wide);
@@ -77,7 +77,7 @@ export function frozenLinear(x: Value, weight: Value, again: Value | undefined, 
   )[0]!;
 }
 
-/** Sessions of such graphs: equal casts must not be merged, or all float32 copies live from forward to backward. */
+/** Options of sessions with such graphs: equal casts must not be merged, or all float32 copies live from forward to backward. */
 export function frozenSessionOptions(mapped: MappedWeights): SessionOptions {
   const { sessionOptions } = mapped;
   if (mapped.tensors.every(({ dtype }) => dtype === "F32")) return sessionOptions;

@@ -9,27 +9,27 @@ import type { ModelConfig } from "./config.ts";
 import { type GeneratorWeights, type WeightOptions, weightsIn } from "./generate-weights.ts";
 import { sampleFromAll, sampleGreedy, sampleMixed } from "./sample.ts";
 
-/** How the rows of a step sample: all take the most probable token; all draw from the whole vocabulary; or each row has its own way, nucleus sampling included. */
+/** Sampling of a step's rows: all take the most probable token; all draw from the whole vocabulary; or each row has its own method, nucleus sampling included. */
 export type Sampling = "greedy" | "all" | "mixed";
 
 export interface GraphOptions extends WeightOptions {
   /** left out: nothing is sampled, the tokens are a prompt's */
   readonly sampling: Sampling | undefined;
   readonly compute: Compute;
-  /** of keys and values */
+  /** dtype of keys and values */
   readonly cache: DType;
 }
 
 /** GroupQueryAttention rotates heads of a multiple of 16 numbers only; other heads are padded with zeros. */
 const HEAD_MULTIPLE = 16;
-/** The size that heads have in the cache and in the tables of positions. */
+/** Returns the size of heads in the cache and in the tables of positions. */
 export const cachedHeadSize = ({ headSize }: ModelConfig): number =>
   Math.ceil(headSize / HEAD_MULTIPLE) * HEAD_MULTIPLE;
 /** Numbers of a token's keys, or values, in a layer. */
 export const tokenNumbers = (config: ModelConfig): number => config.keyValueHeads * cachedHeadSize(config);
 
 const MICROSOFT = "com.microsoft";
-/** The cache in a layer, as graphs call what they read and what they write. */
+/** Names of a layer's cache among a graph's inputs and outputs. */
 export const FROM = ["keys", "values"] as const;
 export const TO = ["newKeys", "newValues"] as const;
 
@@ -81,7 +81,7 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
     const [normed, , , sum] = op("SkipSimplifiedLayerNormalization", inputs, shapes, { epsilon }, MICROSOFT);
     return [sum!, normed!];
   };
-  /** The heads of a projection as attention takes them. Halves of a head are filled by themselves, as position turns one with the other. */
+  /** Returns the heads of a projection for attention. Each half of a head is padded separately, because rotation pairs the halves. */
   const headsOf = (x: Value, count: number, normName?: string): Value => {
     let each = x;
     if (normName !== undefined && config.queryKeyNorm) each = norm(reshape(x, ["rows", count, headSize]), normName);
@@ -97,7 +97,7 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
     const counts = [heads, keyValueHeads, keyValueHeads];
     const sizes = counts.map((count) => count * headSize);
     const norms = [`${at}.q_norm.weight`, `${at}.k_norm.weight`];
-    const isPlain = wide === headSize && !config.queryKeyNorm; // attention takes joined projections as they are
+    const isPlain = wide === headSize && !config.queryKeyNorm; // attention takes joined projections unchanged
     const parts: (Value | null)[] =
       projected.length === 1 && isPlain
         ? [cast(inSlots(projected[0]!, projected[0]!.shape[1] as number), cache), null, null]

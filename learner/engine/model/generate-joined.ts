@@ -1,7 +1,7 @@
 /**
  * Linear layers with one input as one product, for a GPU: the frozen matrices lie there one after the other (MappedWeights.joined), and
- * the adapter beside them is two matrices. The first has their A's below each other; the second their B's as blocks of a diagonal, so
- * that each layer reads its own part of the first product: what is added is exactly what each adapter adds by itself.
+ * the adapter beside them is two matrices. The first matrix stacks the adapters' A; the second has their B as diagonal blocks, so
+ * that each layer reads its own part of the first product: the sum is exactly the sum of the separate adapters.
  */
 import { affine } from "../graph/composites.ts";
 import { Graph, type Value } from "../graph/graph.ts";
@@ -14,7 +14,7 @@ import { adapterNames, adapterParameters, adapterScale, type LoraConfig } from "
 import { castFirst, JOINED_PROJECTIONS, type MappedWeights } from "./mapped.ts";
 import { parameters } from "./weights.ts";
 
-/** The name in the first layer, and the same in another. */
+/** Returns a parameter's name in another layer. */
 const inLayer = (name: string, layer: number) => name.replace(/model\.layers\.\d+\./, `model.layers.${layer}.`);
 
 /** Joined layers, and the adapter's matrices beside them: [adapted layers x rank, in] and [sum of out, adapted layers x rank]. */
@@ -54,10 +54,10 @@ export function joinedLinear(x: Value, mapped: MappedWeights, lora: LoraConfig |
   if (!layers || layers.adapted.length === 0) return matmul(input, weight, transposed);
   const [down, up] = [layers.down, layers.up].map(({ name, shape }) => graph.input(name, compute, shape));
   const added = matmul(matmul(input, down!, transposed), up!, { ...transposed, alpha: adapterScale(lora) });
-  return affine(input, weight, added); // the product added to the adapter's: once it is rounded, small changes would be lost
+  return affine(input, weight, added); // adds the product to the adapter's output: added to a rounded product, small changes would be lost
 }
 
-/** The adapter's matrices of the first layer, float32, to joined ones. */
+/** Makes joined matrices from the adapter's float32 matrices of the first layer. */
 function joinGraph(config: ModelConfig, lora: LoraConfig, dtype: DType): Graph {
   const graph = new Graph("join_adapter");
   const given = adapterParameters({ ...config, layers: 1 }, lora);
@@ -94,7 +94,7 @@ export async function joinedAdapter(onDevice: OnDevice, config: ModelConfig, lor
   const feeds: Record<string, DeviceTensor> = {};
   for (const { name, shape } of shapes) feeds[name] = buffer.viewOfBytes(bytes * offsets.get(name)!, dtype, shape);
   return {
-    /** The joined matrices by the names of the graph's inputs. */
+    /** Returns the joined matrices by the names of the graph's inputs. */
     feeds,
     /** Joins an adapter's newest numbers, float32, by the names of `adapterParameters`: one layer at a time, in the memory of one. */
     async write(weights: ReadonlyMap<string, DeviceTensor>): Promise<void> {

@@ -17,17 +17,17 @@ import { rotaryTable } from "./rotary.ts";
 export type Cache = Pick<DeviceBuffer | HostBuffer, "viewOfBytes" | "release">;
 export type Feeds = Record<string, Tensor | DeviceTensor>;
 
-/** A prompt in a prefill graph; a prompt's cache to another slot; a token in a decode graph of each way to sample. */
+/** Kinds of sessions: prefill of a prompt; copy of a prompt's cache to another slot; decode of a token, one for each method of sampling. */
 type SessionKind = "prefill" | "copy" | Sampling;
 
-/** Makes each part when it is first needed. */
+/** Makes each part at its first use. */
 export class GenerationModel {
   readonly config: ModelConfig;
   readonly onGpu: boolean;
   readonly #threads: number;
   readonly #onDevice: OnDevice | undefined;
   readonly #sessions = new Map<string, Promise<Session>>();
-  /** this process's numbers on the device, by the names of inputs. They stay where they are, as captured graphs read them there. */
+  /** this process's numbers on the device, by the names of inputs. Their addresses stay, because captured graphs read them. */
   readonly #copies = new Map<string, DeviceBuffer>();
   #positions: { feeds: Feeds; count: number } = { feeds: {}, count: 0 };
   #joined: JoinedAdapter | undefined;
@@ -49,7 +49,7 @@ export class GenerationModel {
     const key = kind === "copy" ? kind : kind + graphKey(weights);
     const session = this.#sessions.get(key) ?? this.#newSession(kind, weights);
     this.#sessions.set(key, session);
-    session.catch(() => this.#sessions.delete(key)); // memory may be there again at the next call
+    session.catch(() => this.#sessions.delete(key)); // the next call may have memory again
     return session;
   }
 
@@ -58,7 +58,7 @@ export class GenerationModel {
     return { ...(await this.#positionFeeds(positions)), ...(await this.#weightFeeds(weights)) };
   }
 
-  /** Zeros in so many numbers of the cache's type. */
+  /** Returns this many zeros of the cache's type. */
   async allocate(numbers: number): Promise<Cache> {
     const words = Math.ceil((numbers * DTYPES[this.cacheType].bytes) / DTYPES.float32.bytes);
     return (await this.#onDevice?.runtime.allocate(words)) ?? new HostBuffer(words);
@@ -80,7 +80,7 @@ export class GenerationModel {
   }
 
   /**
-   * How a graph has the weights. Products are in half precision on a GPU, unless the files hold float32, or float16 beside bfloat16. Layers
+   * Returns the form of the weights in a graph. Products are in half precision on a GPU, unless the files hold float32, or float16 beside bfloat16. Layers
    * with one input are joined where the device can have the files' matrices one after the other.
    */
   #options({ base }: { base?: MappedWeights }) {
@@ -132,7 +132,7 @@ export class GenerationModel {
     return feeds;
   }
 
-  /** Cosines and sines of at least so many positions. */
+  /** Returns cosines and sines of at least this many positions. */
   async #positionFeeds(positions: number): Promise<Feeds> {
     if (this.#positions.count >= positions) return this.#positions.feeds;
     const shape = [positions, cachedHeadSize(this.config) / 2] as const;
@@ -143,7 +143,7 @@ export class GenerationModel {
     return feeds;
   }
 
-  /** Numbers of this process where the sessions read them: here, or in a copy on the device. */
+  /** Returns numbers where the sessions read them: in this process, or in a copy on the device. */
   async #put(name: string, numbers: Float32Array, shape: readonly number[], dtype: Compute) {
     if (!this.#onDevice) return tensor(numbers, shape);
     const { runtime } = this.#onDevice;
@@ -154,7 +154,7 @@ export class GenerationModel {
   }
 }
 
-/** A key that is equal for weights that can share a graph, because only their numbers differ. */
+/** Returns a key that is equal for weights that can share a graph, because only their numbers differ. */
 export function graphKey(weights: GeneratorWeights): string {
   const { base, adapter } = filesOf(weights);
   return base ? JSON.stringify([base.folder, adapter?.lora]) : "";

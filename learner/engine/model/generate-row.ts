@@ -1,4 +1,4 @@
-/** What is asked of a generator, and what it answers: one row for each prompt. */
+/** Requests and answers of generation: one row for each prompt. */
 import { createHash } from "node:crypto";
 import { uniforms } from "./random.ts";
 
@@ -12,7 +12,7 @@ export interface GenerateOptions {
   readonly maxNewTokens: number;
   /** a response ends with the first of these, and includes it */
   readonly eosIds: readonly number[];
-  /** the listener is told of tokens every `STREAM_MILLISECONDS`, not once at the end of a response */
+  /** the listener gets tokens every `STREAM_MILLISECONDS`, not once at the end of a response */
   readonly streams?: boolean;
   /** ends the call's rows at once: its promise rejects with the signal's reason */
   readonly signal?: AbortSignal;
@@ -26,18 +26,18 @@ export interface Response {
   readonly finished: boolean;
 }
 
-/** The tokens of a response since the listener was last told of it: all of them, where nothing is streamed. */
+/** The tokens of a response that the listener does not know yet: all of them if nothing is streamed. */
 export interface ResponsePart extends Response {
   readonly ended: boolean;
 }
 
-/** @param index of the response's prompt */
+/** @param index index of the response's prompt */
 export type Listener = (index: number, part: ResponsePart) => void;
 
-/** How often a listener is told of a response that is streamed. */
+/** Interval between messages to the listener of a stream. */
 export const STREAM_MILLISECONDS = 20;
 
-/** A prompt and its response so far, and who waits for it. */
+/** A prompt, its response so far, and the call that waits for it. */
 export class Row {
   readonly prompt: Int32Array;
   /** equal for equal prompts */
@@ -46,12 +46,12 @@ export class Row {
   /** the next random number in [0, 1) */
   readonly uniform: () => number;
   readonly answer = Promise.withResolvers<Response>();
-  /** it takes no more tokens */
+  /** the response is complete */
   ended = false;
   readonly #listener: (part: ResponsePart) => void;
   readonly #tokens: number[] = [];
   readonly #logProbs: number[] = [];
-  /** tokens that the listener knows, and when it was told */
+  /** tokens that the listener knows, and since when */
   #told = 0;
   #toldAt = 0;
 
@@ -74,7 +74,7 @@ export class Row {
     this.ended = this.call.eosIds.includes(token) || this.#tokens.length === this.call.maxNewTokens;
   }
 
-  /** Tells the listener of the newest tokens: at the end of the response, or where it is streamed every STREAM_MILLISECONDS. */
+  /** Sends the listener the newest tokens: at the end of the response, or in a stream every STREAM_MILLISECONDS. */
   tell(now: number): void {
     if (!this.ended && !(this.call.streams && now >= this.#toldAt + STREAM_MILLISECONDS)) return;
     this.#listener({ ...this.response(this.#told), ended: this.ended });

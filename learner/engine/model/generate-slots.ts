@@ -1,5 +1,5 @@
 /**
- * Slots of the KV cache. Each generates one row at a time. A row that ends leaves its slot to the next one that waits; no row is moved. A
+ * Slots of the KV cache. Each generates one row at a time. When a row ends, the next waiting row takes its slot; no row is moved. A
  * slot keeps its prompt's part of the cache until another prompt takes it, so that rows with one prompt read it once: a slot that has it
  * is used again, or copied.
  */
@@ -21,17 +21,17 @@ export interface SlotOptions {
   readonly positions: number;
 }
 
-/** Attention scores of a layer in one run, numbers. A prompt that has more goes by blocks of so many tokens that a block has no more, */
+/** Attention scores of a layer in one run, numbers. A prompt with more scores is computed in blocks that have at most this number, */
 const SCORES = 1 << 23;
-/** but of no less than this. */
+/** but no block is smaller than this. */
 const LEAST_BLOCK = 256;
-/** A product of a single row is summed in another order than one of several: a row alone would have other log-probs than among others. */
+/** A product of a single row is summed in another order than one of several: a single row would have other log-probs than the same row among others. */
 export const LEAST_SLOTS = 2;
 
-/** Empty slots between two that have rows are computed with them, if there are no more: a further run of the graph costs more. */
+/** Up to this many empty slots between two used ones are computed with them, because a further run of the graph costs more. */
 const SMALL_GAP = 3;
 
-/** Slots that are computed together. */
+/** Slots of one run of the graph. */
 type Range = { first: number; count: number };
 type Step = { binding: Binding; drawn: Float32Array };
 
@@ -40,9 +40,9 @@ export class Slots {
   readonly #rows: (Row | undefined)[];
   /** keys of the prompts that slots have */
   readonly #holds: (string | undefined)[];
-  /** by sampling and slots. `drawn` are tokens, then their probabilities */
+  /** steps by sampling and slots. `drawn` has tokens, then their probabilities */
   readonly #steps = new Map<string, Step>();
-  /** what changes from step to step, a number for each slot */
+  /** inputs that change from step to step, a number for each slot */
   readonly #inputs;
 
   constructor(options: SlotOptions) {
@@ -61,7 +61,7 @@ export class Slots {
     return this.#rows.every((row) => !row || row.ended);
   }
 
-  /** Takes rows from the front of `waiting`, as many as there are free slots, up to the first that is too long for one. */
+  /** Takes rows from the front of `waiting`, as many as there are free slots, up to the first row that is too long for a slot. */
   async admit(waiting: Row[]): Promise<void> {
     const free = [...this.#rows.keys()].filter((slot) => !this.#row(slot));
     const next = waiting.slice(0, free.length);
@@ -73,7 +73,7 @@ export class Slots {
     });
     for (const row of without) {
       const slot = free.shift()!;
-      // another free slot does not have it, so that what is copied is not what another row takes
+      // another free slot does not have it, so the copied slot is not given to another row
       const source = this.#holds.indexOf(row.key);
       this.#place(row, slot);
       if (row.prompt.length === 1) continue;
@@ -101,7 +101,7 @@ export class Slots {
     for (const { binding } of this.#steps.values()) binding.release();
   }
 
-  /** The row of a slot that is not free. */
+  /** Returns the row of a used slot. */
   #row(slot: number): Row | undefined {
     return this.#rows[slot]?.ended ? undefined : this.#rows[slot];
   }
@@ -116,7 +116,7 @@ export class Slots {
     topPs[slot] = row.call.topP;
   }
 
-  /** All tokens of a prompt but its last, which is the first to be decoded. */
+  /** Returns all tokens of a prompt except the last, which the first decode step reads. */
   async #read(prompt: Int32Array, slot: number): Promise<void> {
     const { model, feeds } = this.#o;
     const prefill = await this.#session("prefill");
@@ -153,7 +153,7 @@ export class Slots {
       const row = this.#row(slot);
       uniforms[slot] = row && row.call.temperature > 0 ? row.uniform() : -1;
       if (row) continue;
-      last[slot] = 0; // a token is computed for an empty slot, too, and overwrites what was there
+      last[slot] = 0; // the step also computes a token for an empty slot, and overwrites the slot's first position
       this.#holds[slot] = undefined;
     }
     const { binding, drawn } = await this.#step(sampling, { first, count });
@@ -191,7 +191,7 @@ export class Slots {
     return this.#o.model.session(kind, this.#o.weights);
   }
 
-  /** Keys and values of some slots, as a graph calls what it reads or what it writes. The cache has a part for each layer's keys and values. */
+  /** Keys and values of some slots, by the names of a graph's inputs or outputs. The cache has a part for each layer's keys and values. */
   #cached(first: number, count: number, names: readonly string[]): Feeds {
     const { model, cache, slots, positions } = this.#o;
     const { config, cacheType } = model;
@@ -206,7 +206,7 @@ export class Slots {
   }
 }
 
-/** Few numbers of slots: powers of two, then multiples of eight. */
+/** Rounds a number of slots up to one of few: powers of two, then multiples of eight. */
 const roundedUp = (count: number): number =>
   count <= 8 ? Math.max(LEAST_SLOTS, 2 ** Math.ceil(Math.log2(count))) : 8 * Math.ceil(count / 8);
 

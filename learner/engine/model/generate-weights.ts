@@ -1,4 +1,4 @@
-/** The weights of generation, and how its graph has them: as inputs where they change, else as initializers in a folder's files. */
+/** The weights of generation: inputs of its graph if they change, else initializers in a folder's files. */
 import type { Compute, Graph, Value } from "../graph/graph.ts";
 import { add, cast, concat, gather, matmul } from "../graph/primitives.ts";
 import { type DeviceTensor, type DType, tensor } from "../graph/tensor.ts";
@@ -14,7 +14,7 @@ import { elementCount, parameters } from "./weights.ts";
 /** Weights by name, in this process's memory or on the device of the generator's sessions. They may change between calls. */
 export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
 
-/** A folder's files as they are, and an adapter beside them. */
+/** A folder's unchanged files, and an adapter. */
 export interface FileWeights {
   readonly base: MappedWeights;
   readonly adapter?: { readonly lora: LoraConfig; readonly weights: Numbers };
@@ -23,7 +23,7 @@ export interface FileWeights {
 /** All weights, by transformers' names; or a folder's files. */
 export type GeneratorWeights = Numbers | FileWeights;
 
-/** The files of these weights; nothing where all weights are numbers. */
+/** Returns the files of these weights; an empty object if all weights are in memory. */
 export const filesOf = (weights: GeneratorWeights): Partial<FileWeights> => ("base" in weights ? weights : {});
 
 /** The parameters that are inputs of the graph, and their numbers: all of a model, an adapter's, or none. */
@@ -34,26 +34,26 @@ export function changing(config: ModelConfig, weights: GeneratorWeights) {
 }
 
 /**
- * Half precision that is not multiplied as it is, is cast where it is used, for every token anew, this many numbers at a time: their
- * float32 copy stays in the processor's cache until the product has read it, so that a step reads the file's bytes from memory and no
- * more. Half and twice as many take 10 to 20 % longer.
+ * A half-precision matrix that must be cast is cast at its use, for every token anew, this many numbers at a time: their
+ * float32 copy stays in the processor's cache until the product has read it, so that a step reads only the file's bytes from
+ * memory. Half and twice as many take 10 to 20 % longer.
  */
 export const CAST_NUMBERS = 1 << 19;
 /** Parts of CAST_NUMBERS would be a thousand launches a token on a GPU. There a part is a whole matrix, except in the output layer. */
 export const GPU_CAST_NUMBERS = 1 << 25;
-/** More parts of a model than this, and each is larger: a session of 1,700 takes 3 s to make, one of 6,500 minutes. */
+/** Most parts of a model; beyond it parts become larger. A session of 1,700 parts takes 3 s to make, one of 6,500 minutes. */
 const MOST_PARTS = 1024;
 
 export interface WeightOptions {
   /** numbers of a matrix that are cast at a time; default CAST_NUMBERS */
   readonly castAtOnce?: number;
-  /** whether the layers of `linear` are joined: a device has their matrices one after the other (generate-joined.ts) */
+  /** whether the layers of `linear` are joined (generate-joined.ts) */
   readonly joins?: boolean;
 }
 
 /**
  * Functions that add products with a model's weights to a graph. Hidden states are [rows, size]; parameters have transformers' names.
- * No copy of a matrix is held: those in another dtype than the product's are cast in the graph.
+ * No copy of a matrix is held: the graph casts matrices whose dtype is not the product's.
  */
 export function weightsIn(
   graph: Graph,
@@ -69,13 +69,13 @@ export function weightsIn(
   const embedding = "model.embed_tokens.weight";
   const shapes = new Map(changing(config, weights).shapes.map(({ name, shape }) => [name, shape]));
   const inputs = new Map<string, Value>();
-  /** Made when it is first asked for: an input that nothing reads would be copied to the host with every run. */
+  /** Made at its first use: an input that nothing reads would be copied to the host with every run. */
   const input = (name: string): Value | undefined => {
     const shape = shapes.get(name);
     if (shape && !inputs.has(name)) inputs.set(name, parameterInput(graph, name, shape, { requiresGrad: false }));
     return inputs.get(name);
   };
-  /** Vectors one after the other. Those of files are read here: a cast in the graph would be one more node with every token. */
+  /** Vectors one after the other. Vectors of files are read here: a cast in the graph would be one more node with every token. */
   const vector = (dtype: Compute, names: readonly string[]): Value | undefined => {
     if (!base) return input(names[0]!);
     const found = names.flatMap((name) => stored.get(name) ?? []);
@@ -84,7 +84,7 @@ export function weightsIn(
     const data = dtype === "float32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
     return graph.initializer(names.join(), tensor(data, [data.length], dtype));
   };
-  /** A matrix of the files, in parts that are cast by themselves. */
+  /** A matrix of the files, in parts that are cast separately. */
   const parts = (files: MappedWeights, name: string): Value[] => {
     const { dtype, shape } = stored.get(name)!;
     const [count, size] = shape as [number, number];
@@ -97,7 +97,7 @@ export function weightsIn(
     const products = (base ? parts(base, name) : [input(name)!]).map((part) => matmul(x, castFirst(part, as), options));
     return products.length === 1 ? products[0]! : concat(products, 1);
   };
-  /** The layers of some paths beside each other: one by itself, or all of them joined. */
+  /** The layers of some paths, separately or all joined. */
   const layer = (x: Value, paths: readonly string[]): Value => {
     if (joins) return joinedLinear(x, base!, adapter?.lora, paths);
     const y = multiply(x, `${paths[0]}.weight`, compute);
@@ -113,7 +113,7 @@ export function weightsIn(
     },
     /** A norm's scales, float32. */
     scales: (name: string): Value => vector("float32", [name])!,
-    /** Linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each; where they are joined, one with all side by side. */
+    /** Linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each, or one joined output. */
     linear: (x: Value, ...paths: string[]): Value[] =>
       (joins ? [paths] : paths.map((path) => [path])).map((each) => {
         const y = layer(x, each);
@@ -129,7 +129,7 @@ export function weightsIn(
 }
 
 /**
- * At most `most` rows of `count` for each part. Equal parts, where twice as many can be equal: to join others on a GPU, ONNX Runtime
+ * Returns the rows of a part, at most `most` of `count`. Parts are equal if at most twice as many can be: to join unequal parts on a GPU, ONNX Runtime
  * copies a table of all rows there with every run.
  */
 function partRows(count: number, most: number): number {

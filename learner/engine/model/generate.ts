@@ -20,7 +20,7 @@ export interface GeneratorOptions {
   readonly onDevice?: OnDevice | undefined;
   /** rows that are generated side by side; further ones wait. It changes no response. Default DEFAULT_SLOTS */
   readonly slots?: number | undefined;
-  /** tokens of a prompt and its response that a slot has room for; longer rows get fewer slots in the same memory. Default: what rows need */
+  /** tokens of a prompt and its response that a slot has room for; longer rows get fewer slots in the same memory. Default: as many as the rows need */
   readonly positions?: number | undefined;
 }
 
@@ -38,13 +38,13 @@ export class Generator {
   readonly #model: GenerationModel;
   /** rows that have no answer yet */
   readonly #open = new Set<Row>();
-  /** those among them that have no slot yet */
+  /** rows that have no slot yet */
   #waiting: Row[] = [];
   /** resolves when the slots are empty; undefined while nothing is generated */
   #running: Promise<void> | undefined;
   /** the KV cache, which all slots share */
   #cache: { numbers: number; memory?: Cache } = { numbers: 0 };
-  /** slots in that cache, by what they were made of: a GPU has captured graphs for them */
+  /** slots in the cache, by their sizes: a GPU has captured graphs for them */
   readonly #made = new Map<string, Slots>();
 
   constructor(config: ModelConfig, options: GeneratorOptions) {
@@ -107,7 +107,7 @@ export class Generator {
     for (const row of ended) row.answer.resolve(row.response());
   }
 
-  /** Rejects the unanswered rows of `call`; without `call`, those of every call. */
+  /** Rejects the unanswered rows of `call`; without `call`, the rows of every call. */
   #reject(cause: unknown, call?: GenerateOptions): void {
     for (const row of this.#open) {
       if (call && row.call !== call) continue;
@@ -118,7 +118,7 @@ export class Generator {
     this.#waiting = this.#waiting.filter(({ ended }) => !ended);
   }
 
-  /** Slots with room for what waits. */
+  /** Returns slots with room for the waiting rows. */
   async #openSlots(weights: GeneratorWeights): Promise<Slots> {
     const needed = this.#waiting.reduce((most, { positions }) => Math.max(most, positions), 0);
     const { slots: asked = DEFAULT_SLOTS, positions: given = needed } = this.#o;
@@ -139,7 +139,7 @@ export class Generator {
     return found;
   }
 
-  /** Frees the KV cache: a CPU needs the memory for other things, where a GPU keeps it with what it has captured. */
+  /** Frees the KV cache on a CPU, which needs the memory for other things. A GPU keeps it with its captured graphs. */
   #forget(): void {
     for (const slots of this.#made.values()) slots.release();
     this.#made.clear();

@@ -11,7 +11,7 @@ export type SafetensorsDType = keyof typeof TRANSFORMERS_DTYPES;
 export const storedBytes = (dtype: SafetensorsDType, shape: readonly number[]): number =>
   DTYPES[TRANSFORMERS_DTYPES[dtype]].bytes * elementCount(shape);
 
-/** Exact: every bfloat16 and float16 is a float32. The buffer is taken over where nothing has to be converted. */
+/** Converts exactly: every bfloat16 and float16 is a float32. Numbers that need no conversion keep their buffer. */
 export function fromStored(dtype: SafetensorsDType, buffer: ArrayBuffer): Float32Array {
   if (dtype === "F32") return new Float32Array(buffer);
   if (dtype === "F16") return Float32Array.from(new Float16Array(buffer));

@@ -1,4 +1,4 @@
-/** Files of a model folder: JSON, and how any of them is written. */
+/** Reads JSON of a model folder, and writes the folder's files. */
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
@@ -35,7 +35,7 @@ export function readJson(folder: string, name: string, code: ModelErrorCode, fal
   }
 }
 
-/** @throws Error, with this message for what is no object */
+/** @throws Error, with this message for a value that is no object */
 export function parseObject(text: string, otherwise: string): Json {
   const json: unknown = JSON.parse(text);
   if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Error(otherwise);
@@ -50,7 +50,7 @@ export function writeText(file: string, text: string): void {
   writeWhole(file, (descriptor) => writeAll(descriptor, Buffer.from(text)));
 }
 
-/** The file appears whole or not at all: it is written and synced beside its final name, then renamed. */
+/** Writes a file that appears whole or not at all: it is written and synced beside its final name, then renamed. */
 export function writeWhole(file: string, write: (descriptor: number) => void): void {
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`;
   try {

@@ -97,7 +97,7 @@ export function adapterFeeds(config: ModelConfig, { lora, weights }: Adapter): R
   );
 }
 
-/** y, the output [rows, out] of the frozen layer `path` for x [rows, in], plus what the adapter adds to it. */
+/** y, the output [rows, out] of the frozen layer `path` for x [rows, in], plus the adapter's output. */
 export function adapted(y: Value, x: Value, path: string, { scale, values }: GraphAdapter): Value {
   const added = adapterProduct(x, path, { scale, values });
   return added ? add(y, added) : y;

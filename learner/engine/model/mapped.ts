@@ -18,7 +18,7 @@ import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
 import type { VocabularyChunk } from "./token-log-probs.ts";
 import { checkFinite, elementCount } from "./weights.ts";
 
-/** Linear layers of the decoder that have one input. */
+/** Groups of linear layers of the decoder with the same input. */
 export const JOINED_PROJECTIONS = [
   ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
   ["self_attn.o_proj"],
@@ -26,34 +26,34 @@ export const JOINED_PROJECTIONS = [
   ["mlp.down_proj"],
 ] as const;
 
-/** Used row by row or in chunks, and cast there. */
+/** Matrices that are used row by row or in chunks, and cast then. */
 const LARGE = new Set(["model.embed_tokens.weight", "lm_head.weight"]);
 const CHECKED_NUMBERS = 2 ** 22;
-/** Read of each tensor for its identity: its first bytes and its last ones. A model that was trained on differs in all of its matrices. */
+/** Bytes of each tensor that its identity reads, at the beginning and at the end. Further training changes all matrices of a model. */
 const SAMPLE_BYTES = 4096;
 
 export class MappedWeights {
   readonly folder: string;
   readonly config: ModelConfig;
-  /** in canonical order */
+  /** all weights, in canonical order */
   readonly tensors: readonly StoredTensor[];
   readonly #directory: string;
 
   /**
-   * @param located in canonical order; default: what the folder's files hold
+   * @param located in canonical order; default: the weights in the folder's files
    * @throws ModelError `config` or `weights` naming the file that is missing or wrong
    */
   constructor(folder: string, located?: readonly StoredTensor[]) {
     this.folder = folder;
     this.config = readConfig(folder);
-    // Links are followed here (a cache of Hugging Face's consists of them): ONNX Runtime refuses those that lead out.
+    // Links are followed here (a cache of Hugging Face's consists of them): ONNX Runtime refuses links that lead out of the folder.
     const found = () =>
       locateWeights(folder, this.config).map((tensor) => ({ ...tensor, file: fs.realpathSync(tensor.file) }));
     this.tensors = located ?? found();
     this.#directory = commonFolder(this.tensors.map(({ file }) => file));
   }
 
-  /** The weights to plan with: those of the folder, or what its config.json asks for where it has no files of weights. */
+  /** The weights to plan with: the folder's, or the shapes of its config.json if it has no files of weights. */
   static planned(folder: string): MappedWeights {
     return new MappedWeights(folder, hasWeights(folder) ? undefined : expectedWeights(folder, readConfig(folder)));
   }
@@ -96,7 +96,7 @@ export class MappedWeights {
     return chunks;
   }
 
-  /** Matrices below each other, which a device has one after the other (`joined`). */
+  /** Several matrices as one, which a device has one after the other (`joined`). */
   joinedRows(graph: Graph, paths: readonly string[]): Value {
     const parts = paths.map((path) => this.tensors.find(({ name }) => name === `${path}.weight`)!);
     const total = (of: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + of(part), 0);
@@ -113,7 +113,7 @@ export class MappedWeights {
     ).flat();
   }
 
-  /** The output layer's name, which is the embedding where they are tied. */
+  /** Returns the output layer's name: the embedding's if they are tied. */
   get outputName(): string {
     return this.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
   }
@@ -176,7 +176,7 @@ function commonFolder(files: readonly string[]): string {
 }
 
 /**
- * Tells the weights of one model folder from those of another without reading them all. SHA-256, hex, over the configuration, every
+ * Identifies the weights of a model folder without reading them all: SHA-256, hex, over the configuration, every
  * tensor's name, dtype and shape, and a sample of its numbers. The same model in other files or shards has the same identity. 3B
  * parameters take 3.5 MB of reading.
  */

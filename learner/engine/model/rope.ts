@@ -25,7 +25,7 @@ export interface RopeConfig {
   readonly ropeTheta: number;
   /** left out: unscaled */
   readonly rope?: ScaledRope;
-  /** tokens that positions are made for: max_position_embeddings, or what the scaling stretches the original ones to */
+  /** number of positions: max_position_embeddings, or the number that the scaling stretches the original positions to */
   readonly maxPositions: number;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The safetensors format: 8 bytes little-endian header length, a JSON header of `name -> {dtype, shape, data_offsets}`,
  * then the tensors' bytes without gaps. A file comes from outside: nothing in its header is believed before it was checked against
- * the file's size, and memory is only taken for what it really holds.
+ * the file's size, so no header makes the reader take more memory than the file has.
  */
 import fs from "node:fs";
 import { ModelError } from "./errors.ts";
@@ -18,7 +18,7 @@ export interface StoredTensor {
   readonly file: string;
   readonly dtype: SafetensorsDType;
   readonly shape: readonly number[];
-  /** from the start of the file, bytes */
+  /** bytes from the start of the file */
   readonly offset: number;
   /** bytes */
   readonly length: number;

@@ -28,17 +28,17 @@ const sampled = (probabilities: Value, token: Value): Sampled => ({
   probability: flat(entryOf(probabilities, token)),
 });
 
-/** The most probable token; of equals the first. */
+/** Takes the most probable token, the first of equal ones. */
 export const sampleGreedy = (logits: Value): Sampled => sampled(ops.softmax(logits), argMax(logits));
 
-/** A token of the whole vocabulary. */
+/** Draws a token from the whole vocabulary. */
 export function sampleFromAll(logits: Value, uniform: Value): Sampled {
   const probabilities = ops.softmax(logits);
   return sampled(probabilities, draw(probabilities, uniform));
 }
 
 /**
- * Each row samples in its own way: it takes the most probable token where `uniform` is below 0, draws from the whole vocabulary where
+ * Samples each row by its own method: takes the most probable token where `uniform` is below 0, draws from the whole vocabulary where
  * `topP` is 1, and else draws from the nucleus. The first two ways give the same bits as the two functions above. The nucleus is the
  * smallest set of most probable tokens whose probabilities sum to at least `topP`, renormalised. A token belongs to it if the tokens that
  * are more probable sum to less than `topP`; so the token that reaches `topP` belongs to it, with all tokens of the same
@@ -55,7 +55,7 @@ export function sampleMixed(logits: Value, uniform: Value, topP: Value): Sampled
 
 /** The lowest probability in a nucleus is sought between 2^-OCTAVES and 1. Tokens below sum to less than a float32 near 1 can show. */
 const OCTAVES = 48;
-/** Each halves the range's logarithm. After 24, probabilities that differ by a factor of 1 + 2e-6 count as equal; neighbouring float32 logits of 16 differ so. */
+/** Number of halvings of the range's logarithm. After 24, probabilities that differ by a factor of 1 + 2e-6 count as equal; neighbouring float32 logits of 16 differ so. */
 const HALVINGS = 24;
 
 /**
@@ -80,7 +80,7 @@ export function nucleus(probabilities: Value, topP: Value): Value {
 
 /**
  * A token of each row, drawn by weights [rows, vocabulary]. The cumulative sum runs in two levels, over blocks and then within
- * the chosen block, because CumSum over the vocabulary costs as much as the output layer. GatherElements takes what is chosen, as
+ * the chosen block, because CumSum over the vocabulary costs as much as the output layer. GatherElements reads the chosen block, because
  * CUDA's GatherND copies from the host.
  */
 function draw(weights: Value, uniform: Value): Value {
@@ -97,7 +97,7 @@ function draw(weights: Value, uniform: Value): Value {
 
 /**
  * The first position where the cumulative sum of `weights` [rows, n] exceeds a target [rows, 1], which is a fraction of
- * the total or an absolute value; and what is left of the target there. The weight at that position is never 0.
+ * the total or an absolute value; and the rest of the target there. The weight at that position is never 0.
  */
 function firstAbove(weights: Value, target: Value, isFraction: boolean): { index: Value; rest: Value } {
   const { graph, shape } = weights;

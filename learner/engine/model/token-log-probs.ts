@@ -1,6 +1,6 @@
 /**
- * Output layer, log-softmax, log-prob of the chosen token and entropy as one operator. A small vocabulary goes through it as a whole and
- * its logits are held once. A large one goes in chunks of it: only [rows, chunk] of the logits and of their gradient exists at a time.
+ * Output layer, log-softmax, log-prob of the chosen token and entropy as one operator. A small vocabulary is computed as a whole and
+ * its logits are held once. A large one is computed in chunks: only [rows, chunk] of the logits and of their gradient exists at a time.
  * Its forward pass keeps one number per row, the normaliser; its backward pass computes each chunk's logits again. Chunks of rows would
  * each read all of W (545 MB in Qwen2.5-0.5B) and add up all of its gradient.
  */
@@ -37,14 +37,14 @@ export interface TokenLogProbs {
   entropies: Value;
 }
 
-/** Some rows of a frozen output layer, float32 [rows, size]: for each pass a value of its own, so that a cast lives as long as its pass. */
+/** Some rows of a frozen output layer, float32 [rows, size]: each pass has its own value, so that a cast lives as long as its pass. */
 export interface VocabularyChunk {
   forward: Value;
   backward: Value;
 }
 
 /**
- * Logits are float32 in any case: bfloat16 has 8 bits, and of a logit of 30 a log-prob would be wrong by 0.1. So are the products of
+ * Logits are always float32: bfloat16 has 8 bits, so the log-prob of a logit of 30 would be wrong by 0.1. So are the products of
  * their gradients, which would each need casts in every chunk.
  */
 const LOGITS = { transB: true, precise: true };
@@ -53,11 +53,11 @@ const OF_LOGITS = { precise: true };
 /** The matrix W that makes logits, float32 [vocabulary, size]: one value, or frozen chunks of its rows. */
 export type OutputLayer = Value | readonly VocabularyChunk[];
 
-/** Entries of the largest vocabulary that goes as a whole: a quarter faster, as no logits are computed twice. */
+/** Entries of the largest vocabulary that is computed as a whole: a quarter faster, because no logits are computed twice. */
 export const WHOLE_VOCABULARY = 8192;
-/** Entries of a chunk of a larger one. Fewer stay in the caches, but are more nodes to make a session of. */
+/** Entries of a chunk of a larger vocabulary. Smaller chunks stay in the caches, but add nodes to the session. */
 export const VOCABULARY_CHUNK = 4096;
-/** The same in a graph that multiplies in bfloat16: on a GPU, which keeps no chunk in a cache and launches some 28 kernels for each. */
+/** The same in a graph that multiplies in bfloat16: on a GPU, which keeps no chunk in a cache and launches about 28 kernels for each. */
 const LARGE_CHUNK = 16384;
 
 export const vocabularyChunk = (graph: Graph): number => (narrows({ graph }) ? LARGE_CHUNK : VOCABULARY_CHUNK);
@@ -136,7 +136,7 @@ function chunkedTokenLogProbs(
   const whole = "shape" in layer ? layer : undefined;
   const chunks = chunksOf(layer, size);
   const index = cast(column(targets), "int64"); // CUDA clips no int32
-  /** the target's place in a chunk, and whether it is there at all */
+  /** the target's place in a chunk, and whether the chunk contains it */
   const placeIn = ({ begin, count }: Chunk) => {
     const offset = sub(index, begin);
     const place = clip(offset, 0, count - 1);
@@ -158,7 +158,7 @@ function chunkedTokenLogProbs(
         const chosen = where(inside, gatherElements(logits, place), 0);
         return concat([largest, ...sums, chosen], 1);
       });
-      // ONNX Runtime goes through one chunk after the other, because each has a single value that is used outside of it
+      // ONNX Runtime computes one chunk after the other, because only one value of each is used outside of it
       const table = reshape(concat(ofChunks, 1), [rowCount, chunks.length, STATISTICS]);
       const [m, s, t, chosen] = [0, 1, 2, 3].map((i) => slice(table, 2, i, i + 1)); // [rows, chunks, 1]
       const top = max(m, [1], true);
@@ -210,7 +210,7 @@ function chunkedTokenLogProbs(
 }
 
 interface Chunk {
-  /** the first entry of the vocabulary, and how many */
+  /** the chunk's first entry of the vocabulary, and its number of entries */
   begin: number;
   count: number;
   weight: (pass: "forward" | "backward") => Value;

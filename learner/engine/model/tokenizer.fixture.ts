@@ -8,7 +8,7 @@ import type { Message, Tokenizer } from "./tokenizer.ts";
 
 interface Reference {
   size: number;
-  /** of each text of the corpus: how many tokens, and the digest of their ids */
+  /** number of tokens of each text of the corpus, and the digest of their ids */
   encoded: [count: number, digest: string][];
   /** the ids of some texts, by index */
   ids: Record<string, number[]>;
@@ -16,7 +16,7 @@ interface Reference {
   sweep: [range: [number, number], digests: string[]][];
   sequences: { ids: number[]; text: string; textWithoutSpecial: string }[];
   transformersDecode: string;
-  /** of each chat: with and without the generation prompt; null where transformers refuses it */
+  /** each chat with and without the generation prompt; null where transformers refuses it */
   chats: [string | null, string | null][];
 }
 
@@ -26,7 +26,7 @@ const read = (name: string) => JSON.parse(fs.readFileSync(new URL(name, FOLDER),
 const normalized: Partial<Record<RealTokenizer, boolean>> = { "qwen2.5": true, qwen3: true };
 
 /**
- * A real tokenizer against what Python's `tokenizers` and `transformers` made of the same texts and chats
+ * Compares a real tokenizer with the results of Python's `tokenizers` and `transformers` for the same texts and chats
  * (test/fixtures/reference/make_real_tokenizer_reference.py). `sweep`: all scripts too, 10 s.
  */
 export function testTokenizer(name: RealTokenizer, { sweep }: { sweep: boolean }): void {

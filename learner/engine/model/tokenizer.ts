@@ -11,7 +11,7 @@ export interface Message {
 export interface TokenizerFiles {
   readonly tokenizer: Json; // tokenizer.json
   readonly tokenizerConfig: Json; // tokenizer_config.json
-  /** chat_template.jinja, where newer model folders keep what older ones have in tokenizer_config.json */
+  /** chat_template.jinja, in which newer model folders keep the template that older ones have in tokenizer_config.json */
   readonly chatTemplate?: string;
 }
 
@@ -19,21 +19,21 @@ export interface TokenizerFiles {
 const NAMED_TOKENS = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /**
- * Text to token ids and back, and chats to text, with the results of Python's `tokenizers` and `transformers`: exactly so
- * for Qwen2.5, Qwen3 and Llama 3 (tokenizer.parity.ts), but for the scripts whose compositions are newer than Python's.
+ * Converts text to token ids and back, and chats to text, with the results of Python's `tokenizers` and `transformers`: exactly
+ * for Qwen2.5, Qwen3 and Llama 3 (tokenizer.parity.ts), except for scripts whose compositions are newer than Python's.
  */
 export class Tokenizer {
   readonly files: TokenizerFiles;
   /** one more than the largest id; a model's vocabulary may be padded beyond it */
   readonly size: number;
-  /** characters of the longest token: a text of so many times as many has at least so many tokens */
+  /** characters of the longest token: a text of n times as many characters has at least n tokens */
   readonly longestToken: number;
   readonly #tokenizer: HuggingFaceTokenizer;
   readonly #template: Template | undefined;
   readonly #variables: Json;
   /** The added tokens, special or not, that text of a message must not become. */
   readonly #addedTokens: readonly string[];
-  /** Stands in each of them in the messages of the chat that is being encoded; empty while none is. */
+  /** The character that breaks these tokens' names in messages while a chat is encoded; empty otherwise. */
   #mark = "";
 
   /** @throws ModelError `tokenizer` naming the file that cannot be used */
@@ -61,13 +61,13 @@ export class Tokenizer {
 
   /**
    * Special tokens in the text become their ids. A surrogate without its other half becomes U+FFFD.
-   * @param addSpecialTokens adds those that tokenizer.json puts around a text, such as Llama 3's at its beginning
+   * @param addSpecialTokens adds the tokens that tokenizer.json puts around a text, such as Llama 3's at its beginning
    */
   encode(text: string, { addSpecialTokens = false } = {}): Int32Array {
     return Int32Array.from(this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids);
   }
 
-  /** Bytes that are no UTF-8 become U+FFFD, also those of a character that `ids` end in. Unknown ids are left out. */
+  /** Bytes that are no UTF-8 become U+FFFD, also if `ids` end within a character. Unknown ids are left out. */
   decode(ids: ArrayLike<number>, { skipSpecialTokens = true } = {}): string {
     if (ids.length === 0) return ""; // the library refuses it
     return this.#tokenizer.decode(Array.from(ids), {
@@ -92,8 +92,8 @@ export class Tokenizer {
   }
 
   /**
-   * A chat as the text that the model was trained on, up to where the assistant's answer begins: what transformers'
-   * `apply_chat_template` makes of the messages when it is given no tools.
+   * Returns a chat as the text that the model was trained on, up to the assistant's answer: the result of transformers'
+   * `apply_chat_template` without tools.
    *
    * @throws ModelError `tokenizer`, one line, when there is no template or it refuses these messages
    */
@@ -101,7 +101,7 @@ export class Tokenizer {
     if (this.#template === undefined) {
       throw new ModelError("tokenizer", "the model has no chat template; add chat_template to tokenizer_config.json");
     }
-    // templates look at messages[0], which is an error in Python and nothing in our Jinja
+    // templates read messages[0], which is an error in Python and undefined in our Jinja
     if (messages.length === 0) throw new ModelError("tokenizer", "a chat without messages; give at least one");
     try {
       return this.#template.render({
@@ -116,10 +116,10 @@ export class Tokenizer {
   }
 
   /**
-   * A chat as token ids [time], up to where the assistant's answer begins. Only the template's own `<|im_start|>`, `<think>` and so on
-   * become tokens of that name, and those that the assistant's messages have; in other messages they are text.
+   * Returns a chat as token ids [time], up to the assistant's answer. Only the template's own `<|im_start|>`, `<think>` and so on
+   * and the ones in the assistant's messages become tokens of that name; in other messages they are text.
    *
-   * Each such name in a message is broken with a character that no message has, which is gone before words are made. Not covered, and
+   * Each such name in a message is broken with a character that no message has, which the library removes before it makes words. Not covered, and
    * in no tokenizer of Qwen or Llama: a name that a message and the template make together, or the normalizer (`normalized: true`).
    *
    * @throws ModelError `tokenizer` as `applyChatTemplate`
@@ -143,8 +143,8 @@ export class Tokenizer {
   }
 
   /**
-   * Has the library take `#mark` out of text once it has looked for added tokens, and before it makes words of it.
-   * @returns the names of the added tokens, but for those of white space: that is text
+   * Makes the library remove `#mark` from text after its search for added tokens and before it makes words.
+   * @returns the names of the added tokens, except white space, which is text
    */
   #hideMark(): string[] {
     const added = [...this.#tokenizer.get_added_tokens_decoder().values()].map(({ content }) => content);
@@ -165,7 +165,7 @@ export class Tokenizer {
 const refusal = (what: string, cause: unknown) =>
   new ModelError("tokenizer", `${what}: ${(cause as Error).message}`, { cause });
 
-/** A character that `text` does not contain, from the last private-use plane, which fonts and scripts leave alone. */
+/** A character that `text` does not contain, from the last private-use plane, which fonts and scripts do not use. */
 function unusedCharacter(text: string): string {
   const used = new Set(text);
   let point = 0x100000;
@@ -173,7 +173,7 @@ function unusedCharacter(text: string): string {
   return String.fromCodePoint(point);
 }
 
-/** Puts `mark` behind the first character of each of the tokens, also of those that overlap. */
+/** Puts `mark` behind the first character of each of the tokens, also of overlapping tokens. */
 function breakTokens(text: string, tokens: readonly string[], mark: string): string {
   for (const token of tokens) {
     const [first] = token;
@@ -182,7 +182,7 @@ function breakTokens(text: string, tokens: readonly string[], mark: string): str
   return text;
 }
 
-/** Some models have several templates, of which one is called default. */
+/** Some models have several templates, one of them named default. */
 function defaultTemplate(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   const named = Array.isArray(value) ? (value as ({ name?: unknown; template?: unknown } | null)[]) : [];

@@ -3,7 +3,7 @@
  * package's own binding: it copies every output and cannot keep tensors on a device between runs (1.30 binds WebGPU buffers
  * alone). Every call that can fail throws ONNX Runtime's message.
  *
- * Source: onnxruntime_c_api.h. `OrtApi` is a struct of function pointers that is only ever appended to: the numbers are those of its
+ * Source: onnxruntime_c_api.h. `OrtApi` is a struct of function pointers that is only ever appended to: the numbers are the indices of its
  * fields in version 24 of the API, and the library hands out the table for that version, as every newer one does.
  */
 import "./telemetry.ts";
@@ -30,7 +30,7 @@ const CHECKED = {
   CreateEnv: [3, "int", "str", "void *"], // severity, name, -> OrtEnv
   CreateSessionFromArray: [8, "void *", "void *", "size_t", "void *", "void *"], // env, bytes, size, options, -> OrtSession
   CreateSessionOptions: [10, "void *"], // -> OrtSessionOptions
-  EnableProfiling: [14, "void *", "str"], // options, what the file's name begins with
+  EnableProfiling: [14, "void *", "str"], // options, prefix of the file's name
   DisableMemPattern: [17, "void *"],
   SetSessionLogSeverityLevel: [22, "void *", "int"],
   SetSessionGraphOptimizationLevel: [23, "void *", "int"],
@@ -88,7 +88,7 @@ type Checked = { readonly [Name in keyof typeof CHECKED]: (...parameters: Argume
 type Unchecked = { readonly [Name in keyof typeof UNCHECKED]: (pointer: Pointer) => void };
 
 export interface OrtApi extends Checked, Unchecked {
-  /** of the library: "1.30.0" */
+  /** the library's version: "1.30.0" */
   readonly version: string;
   /** Returns the pointer that the call writes through its parameter `out`. */
   created(create: (out: Out) => void): Pointer;
@@ -148,7 +148,7 @@ export function load(file: string, requireModule?: (name: string) => unknown): O
   } catch (cause) {
     return refuse(file, cause);
   }
-  /** of the function that field `index` of the struct at `table` points to */
+  /** address of the function to which field `index` of the struct at `table` points */
   const field = (table: Pointer, index: number, result: string, parameters: readonly string[]) =>
     native.decode(
       native.decode(table, index * POINTER_BYTES, "void *"),

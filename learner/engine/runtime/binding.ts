@@ -22,14 +22,14 @@ export interface BoundSession {
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
   readonly address: Pointer;
-  /** on a GPU */
+  /** set on a GPU */
   readonly capture: Capture | undefined;
   readonly stageable: ReadonlySet<string>;
   /** An OrtValue over the numbers of a tensor of this process. */
   wrap(tensor: Tensor): Pointer;
   reserve(length: number): DeviceBuffer;
   fault(cause: unknown): unknown;
-  /** Runs it as a CUDA graph, or without where it cannot be captured. */
+  /** Runs the session as a CUDA graph, or without one if it cannot be captured. */
   captured(run: () => void): void;
   forget(binding: Binding): void;
 }
@@ -38,14 +38,14 @@ const isHere = (value: Tensor | DeviceTensor): value is Tensor => !("address" in
 
 export class Binding {
   readonly #session: BoundSession;
-  /** what native code has addresses of must not be collected */
+  /** native code has their addresses: they must not be collected */
   readonly held: Bound;
-  /** by name: OrtValues of inputs and of outputs */
+  /** OrtValues of inputs and of outputs by name */
   readonly #inputs: ReadonlyMap<string, Pointer>;
   readonly #outputs: ReadonlyMap<string, Pointer>;
   readonly #wrapped: Pointer[] = [];
   readonly #exchange: Exchange | undefined;
-  /** tells this memory from that of all other bindings, and the numbers that a capture keeps */
+  /** identifies this binding's memory, and the numbers that a capture keeps */
   readonly #key: string;
   #binding: Pointer = 0n;
 
@@ -82,7 +82,7 @@ export class Binding {
     return [...at, ...known].join();
   }
 
-  /** When it returns, the outputs are there. */
+  /** Runs the session; the outputs are complete when it returns. */
   async run(): Promise<void> {
     const { api, capture } = this.#session;
     try {
@@ -112,7 +112,7 @@ export class Binding {
     this.#exchange?.release();
   }
 
-  /** Without a CUDA graph nodes may be on the CPU: ONNX Runtime copies what they read, when it is bound. */
+  /** Without a CUDA graph nodes may be on the CPU: ONNX Runtime copies their inputs when they are bound. */
   #sendAgain(binding: Pointer): void {
     this.#session.capture!.stream.synchronise();
     for (const name of Object.keys(this.held.changing))
@@ -135,7 +135,7 @@ function found(name: string, value: Tensor | DeviceTensor | undefined): Tensor |
   throw new GraphError("feed", `bind: '${name}' is missing`);
 }
 
-/** One piece of device memory for what changes and for results, and its twin in pinned memory: one copy there, one back. */
+/** One piece of device memory for changing inputs and for results, and its twin in pinned memory: one copy there, one back. */
 class Exchange {
   readonly views = new Map<Tensor, DeviceTensor>();
   readonly #capture: Capture;

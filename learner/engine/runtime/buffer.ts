@@ -1,10 +1,10 @@
-/** Numbers on a device in one piece, seen as tensors: what Parameters is in this process's memory (../graph/parameters.ts). */
+/** Numbers on a device in one piece, seen as tensors; Parameters (../graph/parameters.ts) is the same in this process's memory. */
 import { layoutOf, type ParameterShape } from "../graph/parameters.ts";
 import { type DeviceTensor, DTYPES, type DType, elementCount, type Tensor, tensor } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
 
 /**
- * Numbers that an optimiser works on at a time: what it holds beside them is of this size, whatever the model's, and an index
+ * Numbers that an optimiser works on at a time. Its temporary buffers have this size for every model, and an index
  * fits into 32 bits.
  */
 export const BLOCK_NUMBERS = 2 ** 22;
@@ -43,7 +43,7 @@ export class DeviceBuffer {
     return this.viewOfBytes(DTYPES.float32.bytes * start, "float32", shape);
   }
 
-  /** The same from byte `offset` on, where what is there are numbers of another type. */
+  /** The same buffer from byte `offset` on, read as numbers of another type. */
   viewOfBytes(offset: number, dtype: DType, shape: readonly number[]): DeviceTensor {
     const key = `${offset}:${dtype}:${shape}`;
     const known = this.#views.get(key);
@@ -81,7 +81,7 @@ export class DeviceBuffer {
     return Object.fromEntries(shapes.map(({ name, shape }) => [prefix + name, this.view(offsets.get(name)!, shape)]));
   }
 
-  /** Frees the views that were given out, not the numbers: for a buffer that is seen in ever other shapes. */
+  /** Frees the views that were given out, not the numbers: for a buffer whose views change shape often. */
   forgetViews(): void {
     for (const { address } of this.#views.values()) this.#api.ReleaseValue(address);
     this.#views.clear();
@@ -106,7 +106,7 @@ export class HostBuffer {
     return tensor(this.#data.subarray(start, start + elementCount(shape)), shape);
   }
 
-  /** Frees the numbers at once, where garbage collection would take its time. */
+  /** Frees the numbers at once, without waiting for garbage collection. */
   release(): void {
     this.#data.buffer.transfer(0);
   }

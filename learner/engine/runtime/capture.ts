@@ -1,14 +1,14 @@
 /**
- * Runs of a session as CUDA graphs. ONNX Runtime records what the first run of a binding asks of the GPU, and each later run is one launch
+ * Runs of a session as CUDA graphs. ONNX Runtime records the GPU work of a binding's first run, and each later run is one launch
  * of that record, which reads and writes the same addresses.
  */
 import type { OrtApi, Pointer } from "./api.ts";
 import { CudaStream } from "./cuda.ts";
 import { notice } from "./notices.ts";
 
-/** `off`: runs are not captured, for measurements and for trouble. */
+/** `off`: runs are not captured, for measurements and to find faults. */
 const SETTING = "LONGRUN_CUDA_GRAPHS";
-/** ONNX Runtime frees what it has captured with the session alone: a session that has so many is made anew. */
+/** ONNX Runtime frees captured graphs only with their session: a session with so many is made anew. */
 export const MOST_GRAPHS = 128;
 const NOT_CAPTURED = "-1"; // kCudaGraphAnnotationSkip
 
@@ -16,11 +16,11 @@ export class Capture {
   readonly stream: CudaStream;
   readonly #api: OrtApi;
   readonly #name: string;
-  /** by what was bound when it was captured */
+  /** graphs by their binding */
   readonly #options = new Map<string, Pointer>();
   #on = true;
 
-  /** @param name of the graph, for the log */
+  /** @param name the graph's name in the log */
   constructor(api: OrtApi, device: number, name: string) {
     this.#api = api;
     this.#name = name;
@@ -43,7 +43,7 @@ export class Capture {
     notice(`'${this.#name}' is not captured as a CUDA graph, and takes longer: ${said.trim()}`);
   }
 
-  /** Runs in `act` are not captured; those after it are, where it throws. */
+  /** Runs `act` without capture. Later runs are captured again only if it throws. */
   without(act: () => void): void {
     this.#on = false;
     try {
@@ -54,13 +54,13 @@ export class Capture {
     }
   }
 
-  /** The provider's options of a session. */
+  /** The CUDA provider's options for a session. */
   get entries(): Record<string, string> {
     const stream = { has_user_compute_stream: "1", user_compute_stream: String(this.stream.address) };
     return this.#on ? { ...stream, enable_cuda_graph: "1" } : stream;
   }
 
-  /** OrtRunOptions of a run that does not wait for the GPU. @param bound tells the memory of one run from that of all others */
+  /** OrtRunOptions of a run that does not wait for the GPU. @param bound identifies the run's memory */
   options(bound: string): Pointer {
     if (!this.#on) return this.uncaptured;
     const entries = { gpu_graph_id: String(1 + this.#options.size), disable_synchronize_execution_providers: "1" };
@@ -72,7 +72,7 @@ export class Capture {
     return this.#known("", { gpu_graph_id: NOT_CAPTURED });
   }
 
-  /** The session has been released, and with it all that was captured. */
+  /** Call it after the session was released, which freed all captured graphs. */
   forget(): void {
     for (const options of this.#options.values()) this.#api.ReleaseRunOptions(options);
     this.#options.clear();

@@ -10,7 +10,7 @@ import { koffi } from "./koffi.ts";
 /** The name by which the provider asks for it, too: the dynamic linker gives both the same library. */
 const LIBRARY = "libcudart.so.13";
 
-/** Types of the parameters; results are cudaError_t, 0 where all is well. */
+/** Types of the parameters; results are cudaError_t, 0 for success. */
 const FUNCTIONS = {
   cudaSetDevice: ["int"],
   cudaDeviceGetAttribute: ["void *", "int", "int"], // -> int, cudaDeviceAttr, device
@@ -71,7 +71,7 @@ export function ignoreOtherCaptures(): void {
   cuda.cudaThreadExchangeStreamCaptureMode(Int32Array.of(OF_THIS_THREAD));
 }
 
-/** Memory of this process that a GPU copies to and from by itself. */
+/** Pinned memory of this process, which a GPU reads and writes itself. */
 export interface Pinned {
   readonly address: Pointer;
   readonly bytes: Uint8Array;
@@ -92,7 +92,7 @@ export class CudaStream {
     call("cudaMemcpyAsync", to, from, bytes, BY_ADDRESS, this.address);
   }
 
-  /** Waits until all that was asked of the stream is done. */
+  /** Waits until all work of the stream is done. */
   synchronise(): void {
     call("cudaStreamSynchronize", this.address);
   }

@@ -7,20 +7,20 @@ import { koffi } from "./koffi.ts";
 
 /** fenv_t of glibc on x86-64: 28 bytes for the x87, then MXCSR. */
 const MXCSR_OFFSET = 28;
-const ENVIRONMENT_BYTES = 64; // twice what is needed
+const ENVIRONMENT_BYTES = 64; // twice the needed size
 /** Bits of MXCSR: the first for results, the second for operands. */
 const FLUSH_TO_ZERO = 0x8000;
 const DENORMALS_ARE_ZERO = 0x40;
 
 let flushed = false;
 
-/** Whether they count as zero in this thread: then its sessions must not say otherwise. */
+/** Whether denormals count as zero in this thread: then its sessions must not set the opposite. */
 export const flushesDenormals = (): boolean => flushed;
 
 /**
  * Makes denormal numbers count as zero from now on in this thread, in JavaScript as well, and in threads that it starts, such as ONNX Runtime's.
  *
- * @returns false where there is no way to say so (not glibc on x86-64): then nothing changes
+ * @returns false if this is impossible (not glibc on x86-64): then nothing changes
  */
 export function flushDenormals(): boolean {
   if (process.platform !== "linux" || process.arch !== "x64") return false;

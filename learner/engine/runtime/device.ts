@@ -7,10 +7,10 @@ import { GraphError } from "../graph/errors.ts";
 
 export type Device = { readonly kind: "cpu" } | { readonly kind: "cuda"; readonly id: number };
 
-/** `auto`: all GPUs that work, or the CPU where none does. `cuda`: all GPUs that are there. */
+/** `auto`: all GPUs that work, or the CPU where none does. `cuda`: all GPUs of the machine. */
 export type DeviceWish = "auto" | "cuda" | readonly Device[];
 
-/** Most GPUs that are looked for. */
+/** Largest number of GPUs that are tried. */
 const MOST_GPUS = 16;
 
 /** `auto`, `cpu`, `cuda`, `cuda:N` or several (`cuda:0,1`), in any case. @throws GraphError `device` */
@@ -26,7 +26,7 @@ export function parseDevices(text: string): DeviceWish {
   return devices;
 }
 
-/** For what runs on one device: the first of several. @throws GraphError `device` */
+/** Returns the first device, for a command that uses one. @throws GraphError `device` */
 export function parseDevice(text: string): Device | "auto" {
   const wish = parseDevices(text);
   return wish === "auto" ? wish : wish === "cuda" ? { kind: "cuda", id: 0 } : wish[0]!;
@@ -45,11 +45,11 @@ export const hasGpu = (): boolean => existsSync("/dev/nvidiactl") || existsSync(
 type Probe = (device: Device) => Promise<void>;
 
 /**
- * The devices for a wish. GPUs that were asked for must all work, but with `lossy` one of them is enough; with `auto` the CPU takes
+ * Returns the devices for a wish. All named GPUs must work, but with `lossy` one of them is enough; with `auto` the CPU takes
  * the place of GPUs where none works.
  *
- * @param lossy GPUs that worked before may have failed: a run goes on with those that are left
- * @returns the devices, for `auto` why it is those, and of each GPU that does not work why
+ * @param lossy GPUs that worked before may have failed: a run continues with the rest
+ * @returns the devices, for `auto` the reason for the choice, and for each failing GPU the reason
  * @throws GraphError `device`, one line with the remedy
  */
 export async function resolveDevices(
@@ -68,7 +68,7 @@ export async function resolveDevices(
       devices.push(device);
     } catch (error) {
       if (!(error instanceof GraphError)) throw error;
-      if (all && devices.length + lost.length > 0 && error.message.includes(NO_SUCH_GPU)) break; // those were all
+      if (all && devices.length + lost.length > 0 && error.message.includes(NO_SUCH_GPU)) break; // there are no more GPUs
       if (wish !== "auto" && !lossy) throw error;
       lost.push(error.message);
       if (all && error.message.includes(NO_GPU)) break;
@@ -82,7 +82,7 @@ export async function resolveDevices(
   throw new GraphError("device", lost[0]!);
 }
 
-/** For what runs on one device. @returns the device, and for `auto` why it is that one. @throws GraphError `device` */
+/** Chooses the device of a command that uses one. @returns the device, and for `auto` the reason for the choice. @throws GraphError `device` */
 export async function resolveDevice(
   wish: Device | "auto",
   probe: Probe,
@@ -102,11 +102,11 @@ const packageFolder = (): string =>
 export const onnxRuntimeFolder = (): string =>
   path.join(packageFolder(), "bin", "napi-v6", process.platform, process.arch);
 
-/** The command that gets what the npm package lacks: `.npmrc` keeps npm from running this script. */
+/** The command that downloads the CUDA files, which the npm package lacks: `.npmrc` keeps npm from running this script. */
 const installCommand = (): string =>
   `ONNXRUNTIME_NODE_INSTALL=1 node ${path.join(packageFolder(), "script/install.js")}`;
 
-/** Asked before ONNX Runtime is, which writes of a missing file to stderr itself. @throws GraphError `device` */
+/** Checked before ONNX Runtime loads them, because it reports a missing file on stderr. @throws GraphError `device` */
 export function checkCudaFiles(device: Device, folder = onnxRuntimeFolder()): void {
   const missing = CUDA_FILES.find((file) => !existsSync(path.join(folder, file)));
   if (missing === undefined) return;
@@ -172,9 +172,9 @@ const FAULTS: readonly [pattern: RegExp, fault: (match: RegExpMatchArray) => str
 ];
 
 /**
- * One line for an error of ONNX Runtime's on a CUDA device.
+ * Returns one line for an error of ONNX Runtime on a CUDA device.
  *
- * @returns undefined where the message is not about the device
+ * @returns undefined if the message is not about the device
  */
 export function cudaFault(device: Device, message: string, linker = linkerSays): string | undefined {
   const told = /Failed to load (shared )?library/.test(message) ? `${message}\n${linker()}` : message;

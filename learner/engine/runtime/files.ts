@@ -26,12 +26,12 @@ export class DeviceFiles {
   readonly #runtime: Runtime;
   readonly #parts: readonly FilePart[];
   readonly #read: ReadFile;
-  /** parts that lie one after the other, by each of them */
+  /** for each part: the group of adjacent parts that contains it */
   readonly #groups: ReadonlyMap<FilePart, readonly FilePart[]>;
   readonly #there = new Map<FilePart, { buffer: DeviceBuffer; begin: number }>();
 
   /**
-   * @param parts that graphs may point to, or into
+   * @param parts parts that graphs may point to, or into
    * @param joined parts that lie one after the other on the device: a graph may point to all of them, by the place of the first in its
    * file and the length of all
    */
@@ -64,7 +64,7 @@ export class DeviceFiles {
     return found;
   }
 
-  /** Bytes of the parts that lie together, where this is the first of them. */
+  /** Bytes of a group of adjacent parts, by its first part. */
   #lengthFrom(part: FilePart): number | undefined {
     const group = this.#groups.get(part);
     return group?.[0] === part ? group.reduce((sum, { length }) => sum + length, 0) : undefined;
@@ -95,7 +95,7 @@ export class DeviceFiles {
     for (const [i, part] of parts.entries()) this.#there.set(part, { buffer, begin: ends[i]! - part.length });
   }
 
-  /** After the sessions. */
+  /** Call it after the sessions were released. */
   release(): void {
     for (const buffer of this.#buffers) buffer.release();
     this.#there.clear();

@@ -1,10 +1,10 @@
-/** Notices from the engine's threads to whoever runs the engine, beside results and errors. Any thread of the process can send and receive them. */
+/** Notices from the engine's threads to the engine's owner, beside results and errors. Any thread of the process can send and receive them. */
 import { BroadcastChannel } from "node:worker_threads";
 
 const CHANNEL = "longrun engine notices";
 const told = new Set<string>();
 
-/** Says it, once in a thread. */
+/** Sends a notice, once in a thread. */
 export function notice(text: string): void {
   if (told.has(text)) return;
   told.add(text);
@@ -13,7 +13,7 @@ export function notice(text: string): void {
   channel.close();
 }
 
-/** Calls `listener` with what is said from now on. It keeps no process alive. @returns what ends it */
+/** Calls `listener` with each later notice. It keeps no process alive. @returns a function that stops it */
 export function onNotice(listener: (text: string) => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.onmessage = (event) => listener((event as { data: string }).data);

@@ -14,7 +14,7 @@ import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
 
 const WARNING = 2; // OrtLoggingLevel
-/** OrtEnv of this thread, which is that of the process. It is never released: sessions of other threads and ONNX Runtime's own threads use it. */
+/** OrtEnv of this process. It is never released: sessions of other threads and ONNX Runtime's own threads use it. */
 let environment: Pointer | undefined;
 const ARENA = 1; // OrtAllocatorType
 const DEFAULT_MEMORY = 0; // OrtMemType
@@ -53,7 +53,7 @@ export class Runtime {
       device.kind === "cuda"
         ? api.created((out) => api.CreateMemoryInfo("Cuda", ARENA, device.id, DEFAULT_MEMORY, out))
         : this.hostMemory;
-    // sessions that are made from now on, in any thread, share an arena: each by itself would keep what its largest run took
+    // sessions that are made from now on, in any thread, share an arena: otherwise each would keep the memory of its largest run
     if (device.kind === "cpu") api.CreateAndRegisterAllocator(this.environment, this.hostMemory, null);
   }
 
@@ -84,7 +84,7 @@ export class Runtime {
     return new Session(this, graph, options, shared, this.#staging);
   }
 
-  /** float32 [length], of which nothing is known. @throws GraphError `device` where there is no memory left */
+  /** float32 [length], uninitialised. @throws GraphError `device` where there is no memory left */
   reserve(length: number): DeviceBuffer {
     return new DeviceBuffer(this.api, this.deviceMemory, this.#newTensor([length]), length);
   }
@@ -108,7 +108,7 @@ export class Runtime {
     }
   }
 
-  /** A copy of numbers of any type, in the place of an earlier one of as many. @throws GraphError `device` where there is no memory left */
+  /** A copy of numbers of any type, which replaces an earlier copy of the same length. @throws GraphError `device` where there is no memory left */
   async place(bytes: Uint8Array, earlier?: DeviceBuffer): Promise<DeviceBuffer> {
     const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
     new Uint8Array(words.buffer).set(bytes);
@@ -171,7 +171,7 @@ export class Runtime {
   piece(length: number): Float32Array {
     if (this.#piece.numbers.length < length) {
       if (this.#piece.pinned) unpin(this.#piece.pinned);
-      this.#piece = { numbers: new Float32Array(0) }; // should there be no memory for the next
+      this.#piece = { numbers: new Float32Array(0) }; // if there is no memory for the next
       try {
         const pinned = this.#onGpu ? pin(DTYPES.float32.bytes * length) : undefined;
         const numbers = pinned ? new Float32Array(pinned.bytes.buffer, 0, length) : new Float32Array(length);
@@ -207,7 +207,7 @@ export class Runtime {
     return told === undefined ? cause : new GraphError("device", told, { cause });
   }
 
-  /** After all sessions and buffers. */
+  /** Call it after all sessions and buffers were released. */
   async release(): Promise<void> {
     const { api } = this;
     this.#staging?.release();
@@ -273,7 +273,7 @@ export interface OnDevice {
   createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 
-/** Whether a device works: a kernel runs there, and numbers come back as they went. @throws GraphError `device`, one line with the remedy */
+/** Tests whether a device works: a kernel runs there, and numbers come back unchanged. @throws GraphError `device`, one line with the remedy */
 export async function probeDevice(device: Device): Promise<void> {
   const [there, back] = [Float32Array.of(1, 2, 3), new Float32Array(3)];
   const cannot = (why: string, cause?: unknown) =>

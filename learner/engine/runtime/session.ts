@@ -28,14 +28,14 @@ export interface SessionOptions {
    * where ONNX Runtime's own default is true
    */
   tf32?: boolean;
-  /** names of graph optimisers to leave out; those that undo recomputation are left out where a graph recomputes */
+  /** names of graph optimisers to leave out; where a graph recomputes, optimisers that undo recomputation are left out anyway */
   disabledOptimizers?: readonly string[];
   /** the folder that external initializers are in */
   externalDirectory?: string;
   /** false: external weights stay memory-mapped and are shared by all sessions that use the file */
   prepacking?: boolean;
   graphOptimizationLevel?: "disabled" | "basic" | "extended" | "all";
-  /** on a GPU the runs of `bind` are CUDA graphs (capture.ts). Such a session has a stream of its own */
+  /** the runs of `bind` are CUDA graphs on a GPU (capture.ts). Such a session has a stream of its own */
   captures?: boolean;
   /** write a profile of every run to files that start with this */
   profilePrefix?: string;
@@ -46,7 +46,7 @@ const LEVELS = { disabled: 0, basic: 1, extended: 2, all: 99 } as const;
 const ERRORS = 3; // OrtLoggingLevel
 const POINTER_BYTES = 8;
 
-/** Options of the CUDA provider. Its arena grows by the size that is asked for, not to twice its size: buffers are large and stay. */
+/** Options of the CUDA provider. Its arena grows by the requested size, not to twice its size: buffers are large and stay. */
 export const cudaOptions = (
   device: number,
   { tf32 = false }: SessionOptions,
@@ -93,7 +93,7 @@ export class Session {
 
   /**
    * @param staging by which inputs go to the device together; left out: each by itself
-   * @throws GraphError `device` for what is wrong with a GPU, or `session`
+   * @throws GraphError `device` for a fault of the GPU, or `session`
    */
   constructor(
     host: Host,
@@ -128,7 +128,7 @@ export class Session {
     }
   }
 
-  /** of the OrtSession */
+  /** address of the OrtSession */
   get address(): Pointer {
     return this.#opened().session;
   }
@@ -186,7 +186,7 @@ export class Session {
     if (this.#staging) Object.assign(given, await this.#staging.send(given, this.#stageable));
     const wrapped: Pointer[] = [];
     const { session, binding } = this.#opened();
-    const pinned: (Tensor | DeviceTensor)[] = []; // what native code has addresses of must not be collected
+    const pinned: (Tensor | DeviceTensor)[] = []; // native code has their addresses: they must not be collected
     const ortValue = (value: Tensor | DeviceTensor): Pointer => {
       pinned.push(value);
       if ("address" in value) return value.address;
@@ -226,7 +226,7 @@ export class Session {
 
   /**
    * Inputs and outputs for many runs, bound once: a run is then one call of ONNX Runtime's. Tensors of this process keep their typed
-   * arrays, in which the caller changes those of `changing` between runs.
+   * arrays; the caller changes the arrays of `changing` between runs.
    */
   bind(feeds: Given, outputs: Readonly<Record<string, Tensor | DeviceTensor>>, changing: Tensors): Binding {
     const binding = new Binding(this.#bound(), { feeds, changing, outputs });
@@ -322,7 +322,7 @@ function configure(
 }
 
 /**
- * The first merges what is computed twice with what is still there; the second resolves the edges of `after` (checkpoint.ts).
+ * The first merges the second computation of a value with the first; the second resolves the edges of `after` (checkpoint.ts).
  * The third takes away the copies that make outputs, after which the gradients of all weights are computed last, and what
  * they need of every layer lives until then.
  */

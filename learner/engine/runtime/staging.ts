@@ -8,7 +8,7 @@ import type { DeviceBuffer } from "./buffer.ts";
 
 /** CUDA's own allocations are aligned to this. */
 export const ALIGNMENT_BYTES = 256;
-/** Inputs of at most this size are sent together. A larger one goes by itself: sending it together would copy it on the host first. */
+/** Inputs of at most this size are sent together. A larger one is sent alone, because sending it together would copy it on the host first. */
 const MOST_BYTES = 2 ** 22;
 const FLOAT_BYTES = DTYPES.float32.bytes;
 
@@ -76,7 +76,7 @@ export class Staging {
   }
 }
 
-/** Not what is there already, nor what is large. */
+/** Excludes inputs that are on the device already, and large ones. */
 function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
   return !("address" in feed) && feed.data.byteLength > 0 && feed.data.byteLength <= MOST_BYTES;
 }
@@ -89,7 +89,7 @@ function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
 export function stageable(graph: Graph): ReadonlySet<string> {
   const live = new Set(graph.outputs.map(({ value }) => value.name));
   const measured = new Set<string>();
-  // from the end on: what leads to no output is not read
+  // from the end on: a node that leads to no output reads nothing
   for (const { type, inputs, outputs } of graph.nodes.toReversed())
     if (outputs.some(({ name }) => live.has(name) || measured.has(name)))
       for (const name of inputs) (type === "Shape" ? measured : live).add(name);
