@@ -92,8 +92,7 @@ export class Runtime {
   /** float32 [length], zeros. @throws GraphError `device` where there is no memory left */
   async allocate(length: number): Promise<DeviceBuffer> {
     const buffer = this.reserve(length);
-    await this.zero(buffer);
-    return buffer;
+    return written(buffer, this.zero(buffer));
   }
 
   #newTensor(shape: readonly number[]): Pointer {
@@ -112,9 +111,12 @@ export class Runtime {
   async place(bytes: Uint8Array, earlier?: DeviceBuffer): Promise<DeviceBuffer> {
     const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
     new Uint8Array(words.buffer).set(bytes);
-    const buffer = earlier ?? this.reserve(words.length);
-    await this.write(buffer, words);
-    return buffer;
+    if (earlier) {
+      await this.write(earlier, words);
+      return earlier;
+    }
+    const buffer = this.reserve(words.length);
+    return written(buffer, this.write(buffer, words));
   }
 
   async zero(buffer: DeviceBuffer): Promise<void> {
@@ -221,6 +223,17 @@ export class Runtime {
     if (this.deviceMemory !== this.hostMemory) api.ReleaseMemoryInfo(this.deviceMemory);
     api.ReleaseMemoryInfo(this.hostMemory);
   }
+}
+
+/** Returns the buffer when its numbers are written; frees it if they cannot be. */
+async function written(buffer: DeviceBuffer, writing: Promise<void>): Promise<DeviceBuffer> {
+  try {
+    await writing;
+  } catch (cause) {
+    buffer.release();
+    throw cause;
+  }
+  return buffer;
 }
 
 const NOTHING = new Uint8Array(64);

@@ -14,7 +14,7 @@ import { add, cast, concat, exp, linear, matmul, mul, plus, sum } from "../graph
 import { serialise } from "../graph/serialise.ts";
 import { tensor, tensorOf } from "../graph/tensor.ts";
 import { load, ortApi } from "./api.ts";
-import { BLOCK_NUMBERS } from "./buffer.ts";
+import { BLOCK_NUMBERS, DeviceBuffer } from "./buffer.ts";
 import { onnxRuntimeFolder } from "./device.ts";
 import { createSession, probeDevice, Runtime } from "./runtime.ts";
 
@@ -272,4 +272,22 @@ test("the library stays loaded when the threads that used it have ended", {
     encoding: "utf8",
   });
   assert.deepEqual([status, stdout.trim().split("\n")], [0, ["true", "true"]], stderr);
+});
+
+test("a buffer whose numbers cannot be written is freed: a KV cache would be lost for later calls", async (t) => {
+  const full = new Error("the GPU's memory is full");
+  const freed = t.mock.method(DeviceBuffer.prototype, "release");
+  for (const part of ["zero", "write"] as const)
+    t.mock.method(runtime, part, async () => {
+      throw full;
+    });
+  await assert.rejects(runtime.allocate(8), full);
+  assert.equal(freed.mock.callCount(), 1);
+  await assert.rejects(runtime.place(new Uint8Array(8)), full);
+  assert.equal(freed.mock.callCount(), 2);
+  const earlier = runtime.reserve(2);
+  await assert.rejects(runtime.place(new Uint8Array(8), earlier), full);
+  assert.equal(freed.mock.callCount(), 2, "its owner frees it");
+  t.mock.restoreAll();
+  earlier.release();
 });
