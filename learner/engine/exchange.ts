@@ -45,7 +45,9 @@ export class Exchange {
         piece,
         done: done.then(() => worker.addGradient(role, piece, total, i === 0)),
       }));
-    await Promise.all(added.map(({ done }) => done));
+    // a call that came after the error would add to the sum of the next step
+    const ended = await Promise.allSettled(added.map(({ done }) => done));
+    for (const each of ended) if (each.status === "rejected") throw each.reason;
     await Promise.all(all.map(({ worker, range }) => worker.prepareStep(role, range, total, moments)));
     return total;
   }

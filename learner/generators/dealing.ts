@@ -73,6 +73,12 @@ export class Dealer {
       if (!row) throw new GeneratorError("failed", `it wrote row ${answer.id}, which nobody asked it for`);
       if (answer.policyVersion !== weights.policyVersion)
         throw new GeneratorError("version", `it wrote a row with policy version ${answer.policyVersion}`);
+      const { maxTokens } = row.request;
+      if (answer.tokens.length > maxTokens)
+        throw new GeneratorError(
+          "failed",
+          `it wrote ${answer.tokens.length} tokens where at most ${maxTokens} were asked for`,
+        );
       const outside = answer.tokens.find((token) => token >= this.#o.vocabSize);
       if (outside !== undefined)
         throw new GeneratorError("failed", `it wrote token ${outside}, which is not in the vocabulary`);

@@ -1,5 +1,6 @@
 /** How far one learner with N generators goes: a simulation of events, by the rules of collect.ts and generators.ts, in which work only takes time. */
 import { uniforms } from "../../learner/engine/model/random.ts";
+import { updateSeconds } from "./recipe-times.ts";
 import type { Bench, BenchResult } from "./result.ts";
 
 const BATCH = 128;
@@ -9,8 +10,8 @@ const OVERSAMPLING = 1.25;
 const SLOTS = 64;
 const TOKEN_SECONDS = 0.04;
 const PROGRAM_SECONDS = [30, 90] as const;
-/** Time to transfer and load an adapter. */
-const SWAP_SECONDS = 2;
+/** Time to transfer and load an adapter; and 7B weights in float32, 30 GB at 10 Gbit/s. */
+const [SWAP_SECONDS, LARGE_SWAP_SECONDS] = [2, 40];
 const ITERATIONS = 60;
 const UNCOUNTED = 20;
 
@@ -18,12 +19,34 @@ interface Work {
   what: string;
   tokens: readonly [shortest: number, longest: number];
   updateSeconds: number;
+  swapSeconds: number;
+}
+
+/** 7B, every weight and a critic, on eight A100 of 80 GB with layers recomputed. Prompts have 1,000 tokens. */
+function largeWork(tokens: Work["tokens"]): Work {
+  const batchTokens = BATCH * (1000 + (tokens[0] + tokens[1]) / 2);
+  const machine = { isFull: true, isCritic: true, checkpointing: true, operationsPerSecond: 8 * 312e12 };
+  const seconds = updateSeconds(7.6e9, batchTokens, machine);
+  const name = tokens.map((count) => count.toLocaleString("en")).join(" to ");
+  return {
+    what: `7B: ${name} tokens, updates of ${seconds.toFixed(0)} s`,
+    tokens,
+    updateSeconds: seconds,
+    swapSeconds: LARGE_SWAP_SECONDS,
+  };
 }
 
 const WORKS: readonly Work[] = [
-  { what: "200 to 1,000 tokens, updates of 120 s", tokens: [200, 1000], updateSeconds: 120 },
-  { what: "200 to 1,000 tokens, updates of 30 s", tokens: [200, 1000], updateSeconds: 30 },
-  { what: "1,000 to 5,000 tokens, updates of 120 s", tokens: [1000, 5000], updateSeconds: 120 },
+  { what: "200 to 1,000 tokens, updates of 120 s", tokens: [200, 1000], updateSeconds: 120, swapSeconds: SWAP_SECONDS },
+  { what: "200 to 1,000 tokens, updates of 30 s", tokens: [200, 1000], updateSeconds: 30, swapSeconds: SWAP_SECONDS },
+  {
+    what: "1,000 to 5,000 tokens, updates of 120 s",
+    tokens: [1000, 5000],
+    updateSeconds: 120,
+    swapSeconds: SWAP_SECONDS,
+  },
+  largeWork([300, 900]),
+  largeWork([1000, 5000]),
 ];
 
 /** Who writes: the learner alone, or so many generators, which end their rows before they take new weights (Longrun) or do not (VLLM). */
@@ -164,7 +187,7 @@ class Simulation {
 
   #swap(writer: Writer): void {
     const version = this.#version;
-    this.#in(SWAP_SECONDS, () => {
+    this.#in(this.#work.swapSeconds, () => {
       writer.version = version;
       if (version === this.#version) writer.isSwapping = false;
       else this.#swap(writer); // newer weights came in the meantime
@@ -213,7 +236,7 @@ async function run(): Promise<BenchResult> {
   }));
   const method =
     `A simulation of events, nothing is measured. B ${BATCH}, m ${OVERSAMPLING}, maxStaleness ${MAX_STALENESS}, CarryOver under Wait; learner and generators have ${SLOTS} slots and take ` +
-    `${TOKEN_SECONDS} s a token; programs take ${PROGRAM_SECONDS.join(" to ")} s and wait for no actor; new weights take ${SWAP_SECONDS} s; ` +
+    `${TOKEN_SECONDS} s a token; programs take ${PROGRAM_SECONDS.join(" to ")} s and wait for no actor; new weights take ${SWAP_SECONDS} s, of 7B ${LARGE_SWAP_SECONDS} s; ` +
     `${ITERATIONS - UNCOUNTED} iterations after the first ${UNCOUNTED}. Longrun: a generator ends its rows before it takes new weights`;
   return { rows, goals: [], method, raw };
 }

@@ -4,10 +4,11 @@
  * Nothing here was measured on a GPU.
  */
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { basename, join } from "node:path";
 import { parseTrainingRun, type TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { SHAPES } from "../../learner/engine/model/hollow.fixture.ts";
 import { elementCount, parameters } from "../../learner/engine/model/weights.ts";
+import { planOf, RECIPES, type Recipe } from "../rehearsal/recipes.ts";
 import { iterationsOf } from "./overlap-run.ts";
 import type { BenchResult } from "./result.ts";
 import { type EngineTimes, SCALE, SimulatedEngine } from "./simulated-engine.ts";
@@ -16,37 +17,38 @@ import { type EngineTimes, SCALE, SimulatedEngine } from "./simulated-engine.ts"
 const REACHED = 1 / 3;
 /** Tokens of a prompt; the shortest and the longest response, with lengths spread evenly between them. */
 const TOKENS = { prompt: 1000, shortest: 300, longest: 900 };
-/** Time of an AdamW step on every weight, with float32 weights and moments in host memory. */
-const FULL_STEP_SECONDS = 10;
+/** Assumed time of an AdamW step on a weight, with float32 weights and moments in host memory: 10 s for 3B. */
+const FULL_STEP_SECONDS = 10 / 3.1e9;
 
 interface Machine {
-  gpus: number;
   /** bandwidth of one GPU's memory */
   bytesPerSecond: number;
   /** rate of one GPU, for bfloat16 products with float32 sums */
   operationsPerSecond: number;
-  shape: keyof typeof SHAPES;
   /** that programs take, a half to three halves and a quarter of it */
   programSeconds: number;
 }
 
 const MACHINES: Record<string, Machine> = {
   // RTX 3060
-  "laptop-gpu": { gpus: 1, bytesPerSecond: 0.36e12, operationsPerSecond: 25e12, shape: "0.5b", programSeconds: 20 },
+  "laptop-gpu": { bytesPerSecond: 0.36e12, operationsPerSecond: 25e12, programSeconds: 20 },
   // A100 of 80 GB
-  "one-gpu": { gpus: 1, bytesPerSecond: 2.0e12, operationsPerSecond: 312e12, shape: "3b", programSeconds: 20 },
+  "one-gpu": { bytesPerSecond: 2.0e12, operationsPerSecond: 312e12, programSeconds: 20 },
   // A100 of 40 GB
-  "eight-gpus": { gpus: 8, bytesPerSecond: 1.55e12, operationsPerSecond: 312e12, shape: "3b", programSeconds: 60 },
+  "eight-gpus": { bytesPerSecond: 1.55e12, operationsPerSecond: 312e12, programSeconds: 60 },
 };
 const SPREAD = 1.5;
 
 export async function recipeTimes(counts: { iterations: number; uncounted: number }): Promise<BenchResult> {
   const rows: Record<string, string | number>[] = [];
   const raw: unknown[] = [];
-  for (const [name, machine] of Object.entries(MACHINES)) {
-    const file = fileURLToPath(new URL(`../../manifests/examples/${name}.yaml`, import.meta.url));
-    const { spec } = parseTrainingRun(readFileSync(file, "utf8"), file);
-    const times = engineTimes(spec, machine);
+  for (const recipe of RECIPES) {
+    const { file } = recipe;
+    const name = basename(file, ".yaml");
+    const machine = MACHINES[name]!;
+    const { spec } = parseTrainingRun(readFileSync(join(import.meta.dirname, "../..", file), "utf8"), file);
+    const { checkpointing } = planOf(recipe);
+    const times = engineTimes(spec, { ...machine, ...recipe, checkpointing });
     const engine = new SimulatedEngine(times);
     const { actors } = spec;
     const { starts, ...counted } = await iterationsOf(
@@ -59,7 +61,7 @@ export async function recipeTimes(counts: { iterations: number; uncounted: numbe
     );
     const total = counted.seconds.reduce((sum, seconds) => sum + seconds, 0);
     const seconds = (SCALE * total) / counted.seconds.length;
-    raw.push({ name, machine, times, counted });
+    raw.push({ name, machine, checkpointing, times, counted });
     rows.push({
       recipe: name,
       "s a token": times.tokenSeconds.toFixed(4),
@@ -74,32 +76,44 @@ export async function recipeTimes(counts: { iterations: number; uncounted: numbe
   const method =
     `real collection, rollout, store and server, real clients as actors, ${SCALE} times as fast; a simulated engine at ${REACHED.toFixed(2)} of the data sheets' rates: ` +
     `a token reads the weights and the rows' keys and values once, an update has 2 operations for each weight and token in a forward pass and 4 (LoRA) or 6 in a ` +
-    `backward pass with layers recomputed, and a step of every weight ${FULL_STEP_SECONDS} s besides; prompts of ${TOKENS.prompt} tokens, responses of ${TOKENS.shortest} to ${TOKENS.longest}, twice that with StaticPolicy, which ` +
+    `backward pass, 2 more where the plan recomputes layers, and a step of 1e9 weights ${(1e9 * FULL_STEP_SECONDS).toFixed(1)} s besides; prompts of ${TOKENS.prompt} tokens, responses of ${TOKENS.shortest} to ${TOKENS.longest}, twice that with StaticPolicy, which ` +
     `writes each program again; programs of 0.25 to 1.75 times 20 s (eight-gpus: 60 s); evaluations and checkpoints are left out`;
   return { part: "recipes", rows, goals: [], method, raw };
 }
 
 /** Returns what the engine takes, at `REACHED` of the GPUs' rates. */
-function engineTimes({ model, algorithm }: TrainingRunSpec, machine: Machine): EngineTimes {
-  const { gpus, bytesPerSecond, operationsPerSecond, shape } = machine;
+function engineTimes(
+  { model, algorithm }: TrainingRunSpec,
+  on: Machine & Recipe & { checkpointing: boolean },
+): EngineTimes {
+  const { gpus, bytesPerSecond, operationsPerSecond, shape, checkpointing } = on;
   const config = SHAPES[shape];
   const weights = parameters(config).reduce((sum, each) => sum + elementCount(each.shape), 0);
   const slots = model.generationBatchSize;
   const meanResponse = (TOKENS.shortest + TOKENS.longest) / 2;
   const cacheBytes = 4 * config.layers * config.keyValueHeads * config.headSize * (TOKENS.prompt + meanResponse / 2);
   const stepBytes = 2 * weights + (slots / gpus) * cacheBytes;
-  const isFull = model.adaptation.type === "Full";
-  const isCritic = algorithm.baseline === "Critic";
-  // forward, forward again, backward: by the inputs, and by the weights where they are trained
-  const step = 2 + 2 + (isFull ? 4 : 2);
-  const passes = 2 + 2 + step + (isCritic ? 2 + step : 0); // log-probs of policy and reference, values
-  const operations = passes * weights * algorithm.batchSize * (TOKENS.prompt + meanResponse);
+  const batch = algorithm.batchSize * (TOKENS.prompt + meanResponse);
+  const update = { isFull: model.adaptation.type === "Full", isCritic: algorithm.baseline === "Critic", checkpointing };
   const written = model.instrumenter === "StaticPolicy" ? 2 : 1;
   return {
     slots,
     tokenSeconds: stepBytes / (REACHED * bytesPerSecond),
     shortestTokens: written * TOKENS.shortest,
     longestTokens: written * TOKENS.longest,
-    updateSeconds: operations / (gpus * REACHED * operationsPerSecond) + (isFull ? FULL_STEP_SECONDS : 0),
+    updateSeconds: updateSeconds(weights, batch, { ...update, operationsPerSecond: gpus * operationsPerSecond }),
   };
+}
+
+/** Returns the time of an update, at `REACHED` of the rate of all GPUs. @param tokens of the batch's prompts and responses */
+export function updateSeconds(
+  weights: number,
+  tokens: number,
+  on: Record<"isFull" | "isCritic" | "checkpointing", boolean> & { operationsPerSecond: number },
+): number {
+  const { isFull, isCritic, checkpointing, operationsPerSecond } = on;
+  // forward, forward again, backward: by the inputs, and by the weights where they are trained
+  const step = 2 + (checkpointing ? 2 : 0) + (isFull ? 4 : 2);
+  const passes = 2 + 2 + step + (isCritic ? 2 + step : 0); // log-probs of policy and reference, values
+  return (passes * weights * tokens) / (REACHED * operationsPerSecond) + (isFull ? FULL_STEP_SECONDS * weights : 0);
 }

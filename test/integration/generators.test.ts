@@ -1,8 +1,9 @@
 /** The learner with generators: `longrun serve --tls` as real processes over mutual TLS, and servers that lie. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -35,6 +36,17 @@ import {
   writes,
   written,
 } from "./generators.fixture.ts";
+
+const get = { method: "GET", headers: {}, signal: AbortSignal.timeout(60_000) };
+
+/** Whether a descriptor of this process is of a file below a folder. */
+function isIn(fd: string, folder: string): boolean {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
+  } catch {
+    return false; // closed meanwhile
+  }
+}
 
 describe("longrun serve as generators", () => {
   for (const kind of ["adapter", "full"] as const)
@@ -245,6 +257,40 @@ describe("a generator that cannot be trusted", () => {
     assert.equal((await fetch(`${probes}/health`)).status, 200);
   });
 
+  test("an upload that ends early leaves no file and no open handle, and the next one succeeds", async () => {
+    const { url } = await lying(backendThat(writes), "ended-early");
+    const received = join(folder, "ended-early");
+    const { authority: ca, certificate: cert, key } = readTls(tls("learner"));
+    const digest = createHash("sha256").update("weights").digest("hex");
+    const upload = (parts: string[], signal: AbortSignal) => {
+      const files = JSON.stringify([{ name: "model.safetensors", bytes: 7 }]);
+      const headers = { [HEADERS.digest]: digest, [HEADERS.files]: files, "content-length": 7 };
+      const body = Readable.from(
+        (async function* () {
+          yield* parts.map((part) => Buffer.from(part));
+          if (parts.length === 1) await sleep(20_000, undefined, { signal, ref: false });
+        })(),
+      );
+      return send(
+        new URL(`${PATHS.weights}1?kind=full`, url),
+        { ca, cert, key },
+        { method: "PUT", headers, body, signal },
+      );
+    };
+    const open = () => readdirSync("/proc/self/fd").filter((fd) => isIn(fd, received));
+    const aborting = new AbortController();
+    const ended = upload(["wei"], aborting.signal);
+    while (open().length === 0) await sleep(5);
+    aborting.abort(new Error("newer weights are there"));
+    await assert.rejects(ended, { name: "AbortError" });
+    while (readdirSync(received).length > 0) await sleep(5);
+    assert.deepEqual(open(), []);
+    const answer = await send(new URL(PATHS.state, url), { ca, cert, key }, get);
+    assert.match(await textOf(answer), /"policyVersion":null/);
+    assert.match(await textOf(await upload(["wei", "ghts"], get.signal)), /"policyVersion":1/);
+    assert.deepEqual(readdirSync(received), []);
+  });
+
   test("none is left: rows wait, and the error says for how long and why", async () => {
     const { url, child } = await ofQuickstart();
     const { generators, publish } = await learner([url], "adapter", { noGeneratorSeconds: 3 });
@@ -330,6 +376,7 @@ describe("a generator that refuses rows", () => {
   for (const [what, answer] of Object.entries({
     "a log-prob that is no number": { logProbs: [Number.NaN] },
     "a row that nobody asked for": { id: "other" },
+    "a row that is longer than was asked": { tokens: new Array(5).fill(7), logProbs: new Array(5).fill(0) },
   }))
     test(`${what} is its own fault: another one writes the row`, async () => {
       const bad = backendThat(

@@ -1,5 +1,5 @@
 /**
- * The recipes of `manifests/examples`: each plans for its GPUs, and runs two iterations on the stand-in for CUDA, with arithmetic, on as many
+ * The recipes of `manifests/examples`: each runs two iterations on the stand-in for CUDA, with arithmetic, on as many
  * GPUs as it is for. Sizes are others, and so is the task (`recipes.ts`); `test/tasks/training.tasks.ts` runs MLE-bench's on synthetic stand-ins.
  */
 import assert from "node:assert/strict";
@@ -10,7 +10,7 @@ import path from "node:path";
 import test, { after } from "node:test";
 import type { IterationMetrics } from "../../learner/metrics/iteration.ts";
 import type { RunSummary } from "../../learner/metrics/summary.ts";
-import { planOf, RECIPES, SMALL } from "./recipes.ts";
+import { RECIPES, SMALL } from "./recipes.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 const folder = mkdtempSync(path.join(os.tmpdir(), "longrun-recipes-"));
@@ -21,20 +21,8 @@ chmodSync(smi, 0o755);
 
 const read = (run: string, name: string) => readFileSync(path.join(run, name), "utf8");
 
-for (const recipe of RECIPES) {
-  const { file, gpus, gigabytes } = recipe;
+for (const { file, gpus } of RECIPES) {
   const name = path.basename(file, ".yaml");
-
-  test(`${name}: it fits ${gpus} x ${gigabytes} GB, and takes what its comment says`, () => {
-    const plan = planOf(recipe);
-    const said = /([\d.]+) GB of (?:the|each) GPU, ([\d.]+) GB of this machine/.exec(read(ROOT, file));
-    assert.ok(said, `${file} says what it takes`);
-    for (const [bytes, text] of [
-      [plan.gpuBytes, said[1]],
-      [plan.hostBytes, said[2]],
-    ] as const)
-      assert.ok(Math.abs(Number(text) / (bytes / 1e9) - 1) < 0.03, `${said[0]}: the plan has ${bytes / 1e9} GB`);
-  });
 
   test(`${name}: two iterations train, and the policy is evaluated before, between and after them`, () => {
     const out = path.join(folder, name);

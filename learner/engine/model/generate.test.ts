@@ -4,6 +4,7 @@ import path from "node:path";
 import { after, describe, it } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { type OnDevice, Runtime } from "../runtime/runtime.ts";
 import { Session } from "../runtime/session.ts";
 import { type ModelConfig, parseConfig } from "./config.ts";
 import { selectWeights } from "./folder.fixture.ts";
@@ -68,6 +69,20 @@ for (const name of ["qwen2", "llama"]) {
           if (tokens === row) assert.deepEqual([...responses[index].response], greedy);
         }
       }
+    });
+
+    it("makes a session that could not be made again at the next call", async () => {
+      const runtime = new Runtime({ kind: "cpu" });
+      let failures = 1;
+      const createSession: OnDevice["createSession"] = async (...graph) => {
+        if (failures-- > 0) throw new Error("there is no memory");
+        return runtime.createSession(...graph);
+      };
+      const own = new Generator(config, { threads: 1, onDevice: { runtime, createSession } });
+      await assert.rejects(generate(prompts, {}, own), /there is no memory/);
+      assert.deepEqual(await generate(prompts, {}, own), await generate(prompts));
+      await own.release();
+      await runtime.release();
     });
 
     it("reads a prompt once, however many rows have it and however few slots there are", async (t) => {
