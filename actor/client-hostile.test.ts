@@ -1,58 +1,14 @@
 /** Tests the client against a hostile or broken learner, over real mutual TLS: it keeps working, in bounded memory and time. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, afterEach, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { writeRunCertificates } from "../proto/certificates.ts";
 import { type FromLearnerMessage, messages } from "../proto/service.ts";
-import { ActorClient, type ClientOptions } from "./client.ts";
-import { type ExecutionResult, lostResult } from "./execution.ts";
-import { Learner } from "./learner.fixture.ts";
-
-const folder = mkdtempSync(join(tmpdir(), "longrun-hostile-"));
-const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
-const actorTls = await tls.actor("actor-0");
-after(() => rmSync(folder, { recursive: true }));
+import { completed, setUp } from "./client.fixture.ts";
+import type { Learner } from "./learner.fixture.ts";
 
 const MEBIBYTE = 1 << 20;
 const LONG = "x".repeat(MEBIBYTE);
-const completed = (submission?: Buffer): ExecutionResult => ({ ...lostResult(""), outcome: "completed", submission });
-
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-});
-
-/** Returns a learner and a client whose executions end as `execute` says; absent: when they are revoked. */
-async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learner> } = {}) {
-  const learner = Object.assign(new Learner(tls.learner), options.learner);
-  await learner.start();
-  const executed: string[] = [];
-  const lines: object[] = [];
-  const note = (fields: object, message: string) => lines.push({ ...fields, message });
-  const until = (signal: AbortSignal) =>
-    new Promise<ExecutionResult>((end) => signal.addEventListener("abort", () => end(lostResult("revoked"))));
-  const { execute = (_, signal) => until(signal), ...rest } = options;
-  const client = new ActorClient({
-    ...{ address: `127.0.0.1:${learner.port}`, tlsDirectory: actorTls, name: "actor-0", slots: 2 },
-    ...{ isolationLevel: "namespaces", maxReconnectSeconds: 0.2, log: { info: note, warn: note } },
-    ...rest,
-    execute: (lease, signal, onProgress) => {
-      executed.push(lease.attempt.execution);
-      return execute(lease, signal, onProgress);
-    },
-  });
-  const ended = client.run();
-  ended.catch(() => {});
-  stops.push(() => {
-    client.stop();
-    learner.kill();
-  });
-  return { learner, client, ended, executed, lines };
-}
 
 /** Waits until the sent messages have been read as well: messages arrive in order. */
 async function worksOn(learner: Learner, executed: string[], name = "last"): Promise<void> {

@@ -1,72 +1,12 @@
 /** Tests the client against the test's own learner, over real mutual TLS. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, afterEach, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inflateSync } from "node:zlib";
 import * as grpc from "@grpc/grpc-js";
-import { writeRunCertificates } from "../proto/certificates.ts";
 import { type FromLearnerMessage, type longrun, messages } from "../proto/service.ts";
-import { ActorClient, type ClientOptions } from "./client.ts";
-import { type ExecutionResult, lostResult } from "./execution.ts";
-import { Learner } from "./learner.fixture.ts";
-import type { Lease } from "./lease.ts";
-
-const folder = mkdtempSync(join(tmpdir(), "longrun-client-"));
-const tls = await writeRunCertificates(join(folder, "tls"), { validSeconds: 600 });
-const strangersTls = await writeRunCertificates(join(folder, "other"), { validSeconds: 600 });
-after(() => rmSync(folder, { recursive: true }));
-
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-});
-
-/** Returns a learner, a client that dials it, and executions that end when the test says so. */
-async function setUp(options: Partial<ClientOptions> & { learner?: Partial<Learner> } = {}) {
-  const learner = Object.assign(new Learner(tls.learner), options.learner);
-  await learner.start();
-  const executions = new Map<string, { lease: Lease; signal: AbortSignal; end: (result: ExecutionResult) => void }>();
-  const client = new ActorClient({
-    address: `127.0.0.1:${learner.port}`,
-    tlsDirectory: await tls.actor("actor-0"),
-    name: "actor-0",
-    slots: 2,
-    isolationLevel: "namespaces",
-    maxReconnectSeconds: 0.2,
-    execute: (lease, signal, onProgress) =>
-      new Promise((end) => {
-        executions.set(lease.attempt.execution!, { lease, signal, end });
-        onProgress({ elapsedSeconds: 1, cpuSeconds: 0.5, memoryBytes: 7, markers: ["loaded data"] });
-        signal.addEventListener("abort", () => end(lostResult("revoked")));
-      }),
-    ...options,
-  });
-  const ended = client.run();
-  ended.catch(() => {});
-  stops.push(() => {
-    client.stop();
-    learner.kill();
-  });
-  const started = async (execution: string) => {
-    for (let i = 0; !executions.has(execution); i++) {
-      assert.ok(i < 500, `${execution} was not started`);
-      await sleep(10);
-    }
-    return executions.get(execution)!;
-  };
-  return { learner, client, ended, started };
-}
-
-const completed = (submission?: Buffer): ExecutionResult => ({
-  ...lostResult(""),
-  outcome: "completed",
-  durationSeconds: 1.5,
-  submission,
-});
+import { completed, setUp, strangersTls } from "./client.fixture.ts";
 
 describe("one execution", () => {
   test("an actor understands an older learner, which still lists what programs import", async () => {
@@ -344,102 +284,5 @@ describe("commands of the learner", () => {
     running.end(completed());
     client.drain("SIGTERM");
     assert.equal(await ended, "drained");
-  });
-});
-
-describe("an actor that is asked to stop", () => {
-  test("the actor tells the learner, lets its programs finish and hands them in", async () => {
-    const { learner, client, ended, started } = await setUp({ finishSeconds: 60 });
-    await learner.next("ready");
-    const attempt = learner.lease("e1");
-    const running = await started("e1");
-    client.terminate("SIGTERM");
-    const { freeSlots, draining } = await learner.next("ready", 2);
-    assert.deepEqual({ freeSlots, draining }, { freeSlots: 0, draining: true });
-    await sleep(50);
-    assert.equal(running.signal.aborted, false);
-    running.end(completed());
-    assert.equal((await learner.next("result")).outcome, messages.Outcome.COMPLETED);
-    learner.send({ ack: { attempt, accepted: true, reason: "accepted" } });
-    assert.equal(await ended, "drained");
-  });
-
-  test("unfinished programs are given back after finishSeconds, finished programs are handed in", async () => {
-    const { learner, client, ended, started } = await setUp({ finishSeconds: 0.2 });
-    await learner.next("ready");
-    const attempts = [
-      learner.lease("e1"),
-      learner.lease("e2", { attempt: { execution: "e2", number: 1, fence: "8" } }),
-    ];
-    await started("e1");
-    (await started("e2")).end(completed());
-    await learner.next("result");
-    client.terminate("SIGTERM");
-    const given = await learner.next("result", 1, ({ result }) => result?.attempt?.execution === "e1");
-    assert.deepEqual([given.outcome, given.disrupted], [messages.Outcome.LOST, true]);
-    assert.match(given.detail, /SIGTERM: its program was not finished 0.2 s later/);
-    assert.equal(client.held, 2, "until the learner has it");
-    for (const [index, execution] of ["e1", "e2"].entries())
-      learner.send({
-        ack: { attempt: { ...attempts[index], execution, fence: index === 0 ? "7" : "8" }, reason: "accepted" },
-      });
-    assert.equal(await ended, "drained");
-  });
-
-  test("a lease that arrives after the stop signal is given back", async () => {
-    const { learner, client, started } = await setUp({ finishSeconds: 60 });
-    await learner.next("ready");
-    learner.lease("e1");
-    await started("e1");
-    client.terminate("SIGTERM");
-    learner.lease("e2", { attempt: { execution: "e2", number: 1, fence: "8" } });
-    const { attempt, outcome, disrupted } = await learner.next("result");
-    assert.deepEqual([attempt.execution, outcome, disrupted], ["e2", messages.Outcome.LOST, true]);
-  });
-
-  test("an actor that stops tells the next learner of it as well", async () => {
-    const { learner, client, started } = await setUp({ finishSeconds: 60 });
-    await learner.next("ready");
-    learner.lease("e1");
-    await started("e1");
-    client.terminate("SIGTERM");
-    await learner.next("ready", 2);
-    learner.kill();
-    await sleep(30);
-    await learner.start(learner.port);
-    assert.equal((await learner.next("ready", 3)).draining, true);
-  });
-
-  test("a second signal gives programs back at once and does not wait for a learner that is gone", async () => {
-    const { learner, client, ended, started } = await setUp();
-    await learner.next("ready");
-    learner.lease("e1");
-    await started("e1");
-    client.terminate("SIGTERM");
-    client.giveBack("SIGINT");
-    assert.equal((await learner.next("result")).disrupted, true);
-    assert.equal(await ended, "stopped", "the acknowledgement did not come");
-
-    const other = await setUp();
-    await other.learner.next("ready");
-    other.learner.lease("e1");
-    await other.started("e1");
-    other.learner.kill();
-    await sleep(100);
-    other.client.giveBack("SIGINT");
-    assert.equal(await other.ended, "stopped");
-  });
-
-  test("an actor without a learner for handInSeconds stops its programs", async () => {
-    const { learner, client, ended, started } = await setUp({ finishSeconds: 60, handInSeconds: 0.2 });
-    await learner.next("ready");
-    learner.lease("e1");
-    const running = await started("e1");
-    learner.kill();
-    await sleep(50);
-    assert.equal(running.signal.aborted, false);
-    client.terminate("SIGTERM");
-    assert.equal(await ended, "drained");
-    assert.equal(running.signal.aborted, true);
   });
 });

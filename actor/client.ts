@@ -7,7 +7,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FromLearnerReceived, longrun } from "../proto/service.ts";
 import { type ExecutionResult, idleShareOf, lostResult, type Progress } from "./execution.ts";
-import { HandIn, type HeldExecution, keyOf } from "./hand-in.ts";
+import { HandIn, type HeldExecution } from "./hand-in.ts";
+import { HeldExecutions, type HeldLimits } from "./held-executions.ts";
 import { LearnerStream, type LearnerStreamOptions, LONGEST_SAID } from "./learner-stream.ts";
 import { type Attempt, type Lease, parseAttempt } from "./lease.ts";
 import { headerOf } from "./result-header.ts";
@@ -16,7 +17,7 @@ import { type PackedSubmission, packSubmission } from "./submission.ts";
 /** Why `run` ended. */
 export type EndReason = "drained" | "idle" | "stopped";
 
-export interface ClientOptions extends LearnerStreamOptions {
+export interface ClientOptions extends LearnerStreamOptions, HeldLimits {
   /** Number of the `slots` that can work now; call `offer` when it changes. Absent: all slots. */
   usableSlots?: () => number;
   /** Runs a lease. Must not reject. */
@@ -34,9 +35,6 @@ export interface ClientOptions extends LearnerStreamOptions {
    * Whether the actor leaves after `Welcome.idle_seconds` without a lease. False if another process decides the number of actors. [true]
    */
   leavesWhenIdle?: boolean;
-  /** Limits on unacknowledged results for each slot, in number and in bytes of submissions. Above them the actor takes no lease. */
-  heldPerSlot?: number;
-  heldBytes?: number;
 }
 
 export interface ClientState {
@@ -58,14 +56,11 @@ const GIVE_BACK_SECONDS = 2;
 const DAMAGED_UPLOADS = 3;
 /** The learner may send this many leases for each slot before it learns that a slot broke; the leases wait. */
 const LEASES_PER_SLOT = 2;
-const DEFAULT_HELD_PER_SLOT = 16;
-const DEFAULT_HELD_BYTES = 1024 ** 3;
 const LONGEST_IDLE_SECONDS = 86_400;
 
 export class ActorClient {
   readonly #options: ClientOptions;
-  readonly #held = new Map<string, HeldExecution>();
-  readonly #startedAt = performance.now();
+  readonly #held: HeldExecutions;
   readonly #end = Promise.withResolvers<EndReason>();
   readonly #stream: LearnerStream;
   #draining = false;
@@ -74,12 +69,9 @@ export class ActorClient {
   /** Why the actor gives back the programs that it kills now. */
   #givingBack: string | undefined;
   #ended = false;
-  #running = 0;
   #leased = 0;
   #mostLeases: number;
   #refused = 0;
-  #busySeconds = 0;
-  #busySince = new Map<HeldExecution, number>();
   readonly #handIn: HandIn;
   #idleTimer: NodeJS.Timeout | undefined;
   #idleSeconds = 0;
@@ -87,14 +79,15 @@ export class ActorClient {
   constructor(options: ClientOptions) {
     this.#options = options;
     this.#mostLeases = options.maxExecutions ?? Number.POSITIVE_INFINITY;
-    const isHeld = (held: HeldExecution) => !this.#ended && this.#held.get(keyOf(held.attempt)) === held;
+    this.#held = new HeldExecutions(options);
     this.#stream = new LearnerStream(options, {
-      holding: () => [...this.#held.values()].map(({ attempt }) => attempt),
-      heartbeat: () => this.#heartbeat(),
+      holding: () => this.#held.all.map(({ attempt }) => attempt),
+      heartbeat: () => this.#held.heartbeat(),
       onWelcome: (welcome) => this.#onWelcome(welcome),
       onMessage: (message) => this.#onMessage(message),
       onEnd: () => clearTimeout(this.#idleTimer),
     });
+    const isHeld = (held: HeldExecution) => !this.#ended && this.#held.has(held);
     this.#handIn = new HandIn(() => this.#stream.call, isHeld, options.random ?? Math.random);
   }
 
@@ -107,7 +100,7 @@ export class ActorClient {
       this.#ended = true;
       clearTimeout(this.#idleTimer);
       this.#stream.close();
-      for (const held of this.#held.values()) held.abort.abort();
+      for (const held of this.#held.all) held.abort.abort();
     }
   }
 
@@ -143,8 +136,8 @@ export class ActorClient {
     if (this.#givingBack !== undefined) return;
     this.#givingBack = reason;
     this.terminate(reason);
-    this.#options.log?.info({ reason, running: this.#running }, "gives back what it runs");
-    for (const held of this.#held.values()) if (!held.result) held.abort.abort();
+    this.#options.log?.info({ reason, running: this.#held.running }, "gives back what it runs");
+    for (const held of this.#held.all) if (!held.result) held.abort.abort();
     if (this.#stream.isConnected) setTimeout(() => this.stop(), GIVE_BACK_SECONDS * 1000).unref();
     else this.stop();
   }
@@ -161,11 +154,11 @@ export class ActorClient {
 
   /** Returns the client's state, for metrics. */
   get state(): ClientState {
-    const { busySeconds, aliveSeconds } = this.#heartbeat();
+    const { busySeconds, aliveSeconds } = this.#held.heartbeat();
     return {
-      ...{ connected: this.#stream.isConnected, draining: this.#draining, running: this.#running },
-      unacknowledged: [...this.#held.values()].filter(({ result }) => result !== undefined).length,
-      ...{ brokenStreams: this.#stream.broken, busySeconds: busySeconds ?? 0, aliveSeconds: aliveSeconds ?? 0 },
+      ...{ connected: this.#stream.isConnected, draining: this.#draining, running: this.#held.running },
+      unacknowledged: this.#held.all.filter(({ result }) => result !== undefined).length,
+      ...{ brokenStreams: this.#stream.broken, busySeconds, aliveSeconds },
     };
   }
 
@@ -176,7 +169,7 @@ export class ActorClient {
     for (const attempt of welcome.revoked ?? []) this.#forget(attempt, "it was revoked while the stream was broken");
     const lineage = welcome.lineage?.slice(0, LONGEST_SAID);
     this.#options.log?.info({ lineage, held: this.#held.size }, "connected to the learner");
-    for (const held of this.#held.values()) if (held.result) void this.#handIn.send(held);
+    for (const held of this.#held.all) if (held.result) void this.#handIn.send(held);
     this.offer();
     if (this.#terminating !== undefined) this.#sayDraining();
     this.#restartIdleTimer();
@@ -196,7 +189,7 @@ export class ActorClient {
   /** Tells the learner how many leases the actor can take. */
   offer(): void {
     const { slots, usableSlots = () => slots } = this.#options;
-    const freeSlots = Math.min(usableSlots() - this.#running, this.#mostLeases - this.#leased, this.#room);
+    const freeSlots = Math.min(usableSlots() - this.#held.running, this.#mostLeases - this.#leased, this.#held.room);
     if (!this.#draining) this.#stream.send({ ready: { freeSlots: Math.max(0, freeSlots) } });
   }
 
@@ -205,23 +198,15 @@ export class ActorClient {
     this.#stream.send({ ready: { freeSlots: 0, draining: true } });
   }
 
-  /** Returns how many more attempts the actor can hold. */
-  get #room(): number {
-    const { slots, heldPerSlot = DEFAULT_HELD_PER_SLOT, heldBytes = DEFAULT_HELD_BYTES } = this.#options;
-    let bytes = 0;
-    for (const { result } of this.#held.values()) bytes += Number(result?.submission?.info.compressedBytes ?? 0);
-    return bytes >= heldBytes ? 0 : Math.max(0, slots * heldPerSlot - this.#held.size);
-  }
-
   #onLease(lease: longrun.v1alpha1.Lease.$Properties): void {
     const attempt = parseAttempt(lease.attempt);
-    if (attempt && (this.#held.has(keyOf(attempt)) || this.#ended)) return;
+    if (attempt && (this.#held.of(attempt) || this.#ended)) return;
     const { slots } = this.#options;
     if (!attempt) this.#refuse(attempt, "it names no attempt");
     else if (this.#leased >= this.#mostLeases) this.#refuse(attempt, "this actor takes no more leases");
-    else if (this.#running >= LEASES_PER_SLOT * slots)
+    else if (this.#held.running >= LEASES_PER_SLOT * slots)
       this.#refuse(attempt, `more leases than ${slots} slots can take`);
-    else if (this.#room === 0) this.#refuse(attempt, "too many results wait for their acknowledgement");
+    else if (this.#held.room === 0) this.#refuse(attempt, "too many results wait for their acknowledgement");
     else void this.#work({ ...lease, attempt });
   }
 
@@ -239,20 +224,8 @@ export class ActorClient {
 
   async #work(lease: Lease): Promise<void> {
     const { attempt } = lease;
-    const key = keyOf(attempt);
-    const progress = { elapsedSeconds: 0, cpuSeconds: 0, memoryBytes: 0, markers: [] };
-    const held: HeldExecution = {
-      attempt,
-      abort: new AbortController(),
-      progress,
-      damagedUploads: 0,
-      waits: false,
-      refusedForNow: false,
-    };
-    this.#held.set(key, held);
-    this.#running++;
+    const held = this.#held.begin(attempt);
     if (++this.#leased === this.#options.maxExecutions) this.drain(`--executions ${this.#leased}`);
-    this.#busySince.set(held, performance.now());
     clearTimeout(this.#idleTimer);
     let result = await this.#options.execute(lease, held.abort.signal, (now) => {
       held.progress = now;
@@ -266,22 +239,11 @@ export class ActorClient {
     } catch (error) {
       result = lostResult(`its submission could not be packed: ${(error as Error).message}`);
     }
-    this.#busySeconds += (performance.now() - this.#busySince.get(held)!) / 1000;
-    this.#busySince.delete(held);
-    this.#running--;
-    this.#options.log?.info(
-      {
-        execution: attempt.execution,
-        attempt: attempt.number,
-        outcome: result.outcome,
-        slot: result.slot,
-        durationSeconds: result.durationSeconds,
-        idleShare: idleShareOf(result),
-        detail: result.detail,
-      },
-      "executed",
-    );
-    if (this.#held.get(key) === held) {
+    this.#held.end(held);
+    const { outcome, slot, durationSeconds, detail } = result;
+    const ran = { execution: attempt.execution, attempt: attempt.number, outcome, slot, durationSeconds, detail };
+    this.#options.log?.info({ ...ran, idleShare: idleShareOf(result) }, "executed");
+    if (this.#held.has(held)) {
       held.result = { header: headerOf(attempt, result, submission, this.#options.isolationLevel), submission };
       await this.#handIn.send(held);
     }
@@ -290,13 +252,8 @@ export class ActorClient {
     this.#finishIfDrained();
   }
 
-  #heldOf(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): HeldExecution | undefined {
-    const parsed = parseAttempt(attempt);
-    return parsed && this.#held.get(keyOf(parsed));
-  }
-
   #onAck({ attempt, accepted, reason }: longrun.v1alpha1.Ack.$Properties): void {
-    const held = this.#heldOf(attempt);
+    const held = this.#held.of(attempt);
     if (!held?.result) return;
     if (!accepted && reason === "digest" && ++held.damagedUploads < DAMAGED_UPLOADS) {
       void this.#handIn.send(held);
@@ -317,7 +274,7 @@ export class ActorClient {
   }
 
   #forget(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined, reason: string): void {
-    const held = this.#heldOf(attempt);
+    const held = this.#held.of(attempt);
     if (!held) return;
     this.#options.log?.info({ execution: held.attempt.execution, reason }, "revoked");
     this.#drop(held);
@@ -327,21 +284,9 @@ export class ActorClient {
 
   /** Forgets the attempt. Offers room for a lease if the actor was full because of it. */
   #drop(held: HeldExecution): void {
-    const wasFull = this.#room < this.#options.slots;
-    this.#held.delete(keyOf(held.attempt));
+    const wasFull = this.#held.room < this.#options.slots;
+    this.#held.delete(held);
     if (wasFull) this.offer();
-  }
-
-  #heartbeat(): longrun.v1alpha1.Heartbeat.$Properties {
-    const now = performance.now();
-    let busySeconds = this.#busySeconds;
-    for (const since of this.#busySince.values()) busySeconds += (now - since) / 1000;
-    return {
-      // Includes attempts that wait for their acknowledgement: an upload may take longer than a lease.
-      running: [...this.#held.values()].map(({ attempt, progress }) => ({ attempt, ...progress })),
-      busySeconds,
-      aliveSeconds: (this.#options.slots * (now - this.#startedAt)) / 1000,
-    };
   }
 
   // --- The end ------------------------------------------------------------------------------------------------------
@@ -349,18 +294,13 @@ export class ActorClient {
   #restartIdleTimer(): void {
     clearTimeout(this.#idleTimer);
     const { leavesWhenIdle = true } = this.#options;
-    if (
-      leavesWhenIdle &&
-      this.#idleSeconds > 0 &&
-      this.#held.size === 0 &&
-      this.#running === 0 &&
-      this.#stream.isConnected
-    )
+    const isIdle = this.#held.size === 0 && this.#held.running === 0 && this.#stream.isConnected;
+    if (leavesWhenIdle && this.#idleSeconds > 0 && isIdle)
       this.#idleTimer = setTimeout(() => this.#leave("idle"), this.#idleSeconds * 1000);
   }
 
   #finishIfDrained(): void {
-    if (this.#draining && this.#held.size === 0 && this.#running === 0) this.#leave("drained");
+    if (this.#draining && this.#held.size === 0 && this.#held.running === 0) this.#leave("drained");
   }
 
   /** Says goodbye if a stream is open. */
@@ -384,7 +324,7 @@ export class ActorClient {
       const { cutOffSince } = this.#stream;
       const cutOffMs = cutOffSince === undefined ? 0 : performance.now() - cutOffSince;
       const mustStop = this.#terminating !== undefined && finishSeconds !== undefined;
-      if (cutOffMs >= handInSeconds * 1000 && (this.#running === 0 || mustStop)) {
+      if (cutOffMs >= handInSeconds * 1000 && (this.#held.running === 0 || mustStop)) {
         log?.warn({ held: this.#held.size }, "the learner stays away; programs and results are given up");
         return this.#finish("drained");
       }

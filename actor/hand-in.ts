@@ -70,10 +70,6 @@ export class HandIn {
   }
 }
 
-export function keyOf({ execution, number, fence }: Attempt): string {
-  return `${execution} ${number} ${fence}`;
-}
-
 function drained(stream: Stream): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

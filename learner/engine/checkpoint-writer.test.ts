@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { type PretrainStep, startEngine } from "./engine.ts";
-import { configJson, type ModelConfig } from "./model/config.ts";
-import { writeModelFolder } from "./model/folder.ts";
+import type { ModelConfig } from "./model/config.ts";
 import { toStored } from "./model/halves.ts";
 import { readHeader, readPart } from "./model/safetensors.ts";
-import { initialWeights } from "./model/weights.ts";
 import { randomSamples } from "./samples.fixture.ts";
+import { tinyModel } from "./tiny-model.fixture.ts";
 import { Trainer } from "./trainer.ts";
 
 const CONFIG: ModelConfig = {
@@ -23,16 +21,7 @@ const PRETRAIN: PretrainStep = {
   adam: { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 },
 };
 
-let folder: string;
-let model: string;
-before(() => {
-  folder = fs.mkdtempSync(path.join(os.tmpdir(), "checkpoint-"));
-  model = path.join(folder, "model");
-  fs.mkdirSync(model);
-  fs.writeFileSync(path.join(model, "config.json"), JSON.stringify(configJson(CONFIG, { eos_token_id: 0 })));
-  writeModelFolder(model, model, CONFIG, initialWeights(CONFIG, 3));
-});
-after(() => fs.rmSync(folder, { recursive: true }));
+const { folder, model } = tinyModel(CONFIG);
 
 const batch = () => randomSamples(CONFIG.vocabSize, 6);
 const values = () => batch().map((sample) => ({ ...sample, oldValues: sample.advantages, returns: sample.advantages }));

@@ -1,17 +1,15 @@
 /** Compares several workers with separate memory, like several GPUs, with one worker, on the CPU. */
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import type { Remote } from "./calls.ts";
 import type { Adam, EngineOptions, Step } from "./engine.ts";
 import { EngineWorker } from "./engine-worker.ts";
-import { configJson, type ModelConfig } from "./model/config.ts";
-import { writeModelFolder } from "./model/folder.ts";
-import { initialWeights } from "./model/weights.ts";
+import type { ModelConfig } from "./model/config.ts";
 import { randomSamples } from "./samples.fixture.ts";
+import { tinyModel } from "./tiny-model.fixture.ts";
 import { Trainer } from "./trainer.ts";
 import type { StartWorker } from "./workers.ts";
 
@@ -31,16 +29,7 @@ const STEP: Step = {
 const POLICY = { ...STEP, temperature: 0.8, clipRatio: 0.2, dualClip: 3, entropyCoefficient: 0.01, klCoefficient: 0.1 };
 const TOLERANCE = 1e-6;
 
-let folder: string;
-let model: string;
-before(() => {
-  folder = fs.mkdtempSync(path.join(os.tmpdir(), "several-"));
-  model = path.join(folder, "model");
-  fs.mkdirSync(model);
-  fs.writeFileSync(path.join(model, "config.json"), JSON.stringify(configJson(CONFIG, { eos_token_id: 0 })));
-  writeModelFolder(model, model, CONFIG, initialWeights(CONFIG, 3));
-});
-after(() => fs.rmSync(folder, { recursive: true }));
+const { folder, model } = tinyModel(CONFIG);
 
 /** Starts workers in this thread. @param delay milliseconds that worker `i` sleeps before each call of this method */
 const inThisThread = (delay: (worker: number, method: string) => number): StartWorker => {

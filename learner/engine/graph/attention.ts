@@ -2,23 +2,8 @@
 
 import { custom } from "./emit.ts";
 import type { Dim, Graph, Value } from "./graph.ts";
-import {
-  add,
-  cast,
-  concat,
-  equal,
-  half,
-  matmul,
-  mul,
-  narrows,
-  or,
-  reshape,
-  softmax,
-  sub,
-  sum,
-  transpose,
-  where,
-} from "./primitives.ts";
+import { add, cast, concat, equal, mul, or, reshape, softmax, sub, sum, transpose, where } from "./primitives.ts";
+import { half, matmul, narrows } from "./products.ts";
 import { after } from "./recomputation.ts";
 import { product } from "./shapes.ts";
 

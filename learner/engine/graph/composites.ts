@@ -8,10 +8,7 @@ import {
   cumSum,
   expand,
   gather,
-  half,
-  matmul,
   mul,
-  narrows,
   pad,
   reshape,
   sigmoid,
@@ -20,6 +17,7 @@ import {
   sum,
   sumTo,
 } from "./primitives.ts";
+import { half, matmul, narrows } from "./products.ts";
 import { product } from "./shapes.ts";
 
 /** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */

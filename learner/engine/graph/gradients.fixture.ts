@@ -5,6 +5,7 @@ import { draw, type GradientCase } from "./differences.fixture.ts";
 import { stopGradient } from "./emit.ts";
 import type { Graph, Value } from "./graph.ts";
 import * as op from "./primitives.ts";
+import * as products from "./products.ts";
 import { checkpoint } from "./recomputation.ts";
 import { tensor, tensorOf } from "./tensor.ts";
 
@@ -78,14 +79,14 @@ export const CASES: GradientCase[] = [
       [2, 3],
       [3, 4],
     ],
-    f: ([a, b]) => op.matmul(a, b),
+    f: ([a, b]) => products.matmul(a, b),
   },
   ...[0, 1, 2, 3].map((bits): GradientCase => {
     const [transA, transB] = [(bits & 1) > 0, (bits & 2) > 0];
     return {
       name: `matmul in batches, transA ${transA}, transB ${transB}, alpha`,
       shapes: [transA ? [2, 2, 3] : [2, 3, 2], transB ? [2, 4, 2] : [2, 2, 4]],
-      f: ([a, b]) => op.matmul(a, b, { transA, transB, alpha: 0.7 }),
+      f: ([a, b]) => products.matmul(a, b, { transA, transB, alpha: 0.7 }),
     };
   }),
   {
@@ -94,7 +95,7 @@ export const CASES: GradientCase[] = [
       [2, 3, 2],
       [2, 4],
     ],
-    f: ([a, b]) => op.matmul(a, b),
+    f: ([a, b]) => products.matmul(a, b),
   },
   {
     name: "matmul, one transposed matrix for all",
@@ -102,7 +103,7 @@ export const CASES: GradientCase[] = [
       [2, 3, 2],
       [4, 2],
     ],
-    f: ([a, b]) => op.matmul(a, b, { transB: true, alpha: 2 }),
+    f: ([a, b]) => products.matmul(a, b, { transB: true, alpha: 2 }),
   },
   {
     name: "matmul, a batch of one",
@@ -110,9 +111,9 @@ export const CASES: GradientCase[] = [
       [1, 3, 2],
       [4, 2, 2],
     ],
-    f: ([a, b]) => op.matmul(a, b),
+    f: ([a, b]) => products.matmul(a, b),
   },
-  { name: "linear with bias", shapes: [[3, 2], [4, 2], [4]], f: ([x, w, b]) => op.linear(x, w, b) },
+  { name: "linear with bias", shapes: [[3, 2], [4, 2], [4]], f: ([x, w, b]) => products.linear(x, w, b) },
   { name: "affine", shapes: [[3, 2], [4, 2], [4]], f: ([x, w, b]) => affine(x, w, b) },
   {
     name: "gatherElements",
@@ -130,7 +131,7 @@ export const CASES: GradientCase[] = [
       [4, 3],
     ],
     f: ([x, w, unused]) => {
-      const inner = ([y]: Value[]) => [op.exp(op.matmul(op.square(y), w, { transB: true })), op.mul(y, 2)];
+      const inner = ([y]: Value[]) => [op.exp(products.matmul(op.square(y), w, { transB: true })), op.mul(y, 2)];
       const [a, b] = checkpoint([x], inner);
       return [op.square(a), op.mul(b, x), unused];
     },

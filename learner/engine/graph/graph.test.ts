@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { createSession } from "../runtime/runtime.ts";
 import { gradients } from "./gradients.ts";
 import { Graph, type Value } from "./graph.ts";
-import { add, linear, maximum, minimum, reshape, square, sum } from "./primitives.ts";
+import { add, maximum, minimum, reshape, square, sum } from "./primitives.ts";
+import { linear } from "./products.ts";
 import { tensor, tensorOf } from "./tensor.ts";
 
 const f32 = (values: number[], shape?: number[]) => tensorOf("float32", values, shape);

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { gradients } from "./gradients.ts";
 import { Graph } from "./graph.ts";
 import { boundDims, executionOrder, peakMemory } from "./memory.ts";
-import { add, concat, exp, matmul, mul, reshape, sum, transpose } from "./primitives.ts";
+import { add, concat, exp, mul, reshape, sum, transpose } from "./primitives.ts";
+import { matmul } from "./products.ts";
 import { arenaBytes } from "./session-memory.ts";
 import { tensor } from "./tensor.ts";
 

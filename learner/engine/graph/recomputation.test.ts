@@ -8,7 +8,8 @@ import { draw } from "./differences.fixture.ts";
 import { gradients } from "./gradients.ts";
 import { Graph, type Value } from "./graph.ts";
 import { peakMemory } from "./memory.ts";
-import { add, exp, matmul, mul, sum } from "./primitives.ts";
+import { add, exp, mul, sum } from "./primitives.ts";
+import { matmul } from "./products.ts";
 import { checkpoint } from "./recomputation.ts";
 import { tensor } from "./tensor.ts";
 

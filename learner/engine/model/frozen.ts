@@ -6,7 +6,8 @@
 import { affine } from "../graph/composites.ts";
 import { custom } from "../graph/emit.ts";
 import type { Graph, Value } from "../graph/graph.ts";
-import { cast, half, linear, matmul, narrows, sumTo } from "../graph/primitives.ts";
+import { cast, sumTo } from "../graph/primitives.ts";
+import { half, linear, matmul, narrows } from "../graph/products.ts";
 import type { SessionOptions } from "../runtime/session.ts";
 import { type Project, withBias } from "./decoder.ts";
 import { adapted, adapterProduct, type GraphAdapter } from "./lora.ts";

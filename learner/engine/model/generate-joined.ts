@@ -6,7 +6,8 @@
 import { affine } from "../graph/composites.ts";
 import { Graph, type Value } from "../graph/graph.ts";
 import { layoutOf } from "../graph/parameters.ts";
-import { cast, concat, matmul, pad } from "../graph/primitives.ts";
+import { cast, concat, pad } from "../graph/primitives.ts";
+import { matmul } from "../graph/products.ts";
 import { type DeviceTensor, DTYPES, type DType, elementCount, tensor } from "../graph/tensor.ts";
 import type { OnDevice } from "../runtime/runtime.ts";
 import type { ModelConfig } from "./config.ts";

@@ -1,6 +1,7 @@
 /** The weights of generation: inputs of its graph if they change, else initializers in a folder's files. */
 import type { Compute, Graph, Value } from "../graph/graph.ts";
-import { add, cast, concat, gather, matmul } from "../graph/primitives.ts";
+import { add, cast, concat, gather } from "../graph/primitives.ts";
+import { matmul } from "../graph/products.ts";
 import { type DeviceTensor, type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { joinedLinear } from "./generate-joined.ts";

@@ -1,31 +1,9 @@
 import assert from "node:assert/strict";
-import fs from "node:fs";
-import path from "node:path";
 import { after, describe, it } from "node:test";
-import { setImmediate } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { type OnDevice, Runtime } from "../runtime/runtime.ts";
-import { Session } from "../runtime/session.ts";
-import { type ModelConfig, parseConfig } from "./config.ts";
-import { selectWeights } from "./folder.fixture.ts";
-import { type GenerateOptions, Generator, type Response, type ResponsePart } from "./generate.ts";
-import { permutation, uniforms } from "./random.ts";
-import { readSafetensors } from "./safetensors.ts";
+import type { ModelConfig } from "./config.ts";
+import { generation, load, NAMES, OPTIONS, type Reference, seedsFor } from "./generate.fixture.ts";
+import { type GenerateOptions, Generator } from "./generate.ts";
 import { initialWeights } from "./weights.ts";
-
-const FIXTURES = fileURLToPath(new URL("../../../test/fixtures/generation", import.meta.url));
-
-interface Reference {
-  cases: { prompt: number[]; greedy: number[]; logProbs: Record<string, number[]>; logits: number[] }[];
-}
-
-function load(name: string) {
-  const json = (file: string) => JSON.parse(fs.readFileSync(path.join(FIXTURES, name, file), "utf8"));
-  const config = parseConfig(json("config.json"));
-  const file = path.join(FIXTURES, name, "model.safetensors");
-  const weights = selectWeights(config, readSafetensors(file), file);
-  return { config, weights, reference: json("reference.json") as Reference };
-}
 
 function largestDifference(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
   assert.equal(actual.length, expected.length);
@@ -34,22 +12,9 @@ function largestDifference(actual: ArrayLike<number>, expected: ArrayLike<number
   return largest;
 }
 
-const OPTIONS = { temperature: 1, topP: 1, maxNewTokens: 72, eosIds: [] } satisfies Partial<GenerateOptions>;
-const seedsFor = (rows: ArrayLike<unknown>) => Array.from({ length: rows.length }, (_, i) => i + 1);
-
-for (const name of ["qwen2", "llama"]) {
+for (const name of NAMES) {
   describe(`generation of a ${name} model`, () => {
-    const { config, weights, reference } = load(name);
-    const generator = new Generator(config, { threads: 1 });
-    after(() => generator.release());
-    const prompts = reference.cases.map(({ prompt }) => Int32Array.from(prompt));
-    const generate = (rows: Int32Array[], options: Partial<GenerateOptions> = {}, by = generator) =>
-      by.generate(weights, rows, { ...OPTIONS, seeds: seedsFor(rows), ...options });
-    const withSlots = (slots: number) => {
-      const own = new Generator(config, { threads: 1, slots });
-      after(() => own.release());
-      return own;
-    };
+    const { weights, reference, prompts, generator, generate } = generation(name);
 
     it("writes the greedy tokens of transformers, with prompts of different lengths in one batch", async () => {
       const responses = await generate(prompts, { temperature: 0 });
@@ -69,156 +34,6 @@ for (const name of ["qwen2", "llama"]) {
           if (tokens === row) assert.deepEqual([...responses[index].response], greedy);
         }
       }
-    });
-
-    it("makes a session that could not be made again at the next call", async () => {
-      const runtime = new Runtime({ kind: "cpu" });
-      let failures = 1;
-      const createSession: OnDevice["createSession"] = async (...graph) => {
-        if (failures-- > 0) throw new Error("there is no memory");
-        return runtime.createSession(...graph);
-      };
-      const own = new Generator(config, { threads: 1, onDevice: { runtime, createSession } });
-      await assert.rejects(generate(prompts, {}, own), /there is no memory/);
-      assert.deepEqual(await generate(prompts, {}, own), await generate(prompts));
-      await own.release();
-      await runtime.release();
-    });
-
-    it("reads a prompt once, however many rows have it and however few slots there are", async (t) => {
-      const run = t.mock.method(Session.prototype, "run");
-      const eosIds = Array.from({ length: 16 }, (_, id) => id);
-      const batch = Array.from({ length: 24 }, (_, row) => prompts[[3, 2, 4][row % 3]]);
-      const read = () =>
-        run.mock.calls.flatMap(({ arguments: [feeds] }) => ("tokens" in feeds ? [feeds.tokens.shape] : []));
-      for (const slots of [24, 5, 2]) {
-        run.mock.resetCalls();
-        await generate(batch, { eosIds, temperature: 1.5 }, withSlots(slots));
-        assert.deepEqual(
-          read(),
-          [3, 2, 4].map((index) => [prompts[index].length - 1]),
-        );
-      }
-    });
-
-    it("gives a row the same bits in any order, beside any other rows and in any number of slots", async () => {
-      const options = { eosIds: [0, 1, 2, 3], temperature: 1.2 };
-      const batch = Array.from({ length: 40 }, (_, row) => prompts[(row * 7) % prompts.length]);
-      const expected = await generate(batch, options);
-      assert.ok(new Set(expected.map(({ response }) => response.length)).size > 5, "rows must end at many times");
-      const order = permutation(batch.length, uniforms(1, "order"));
-      for (const slots of [1, 3, 16, 40]) {
-        const seeds = order.map((row) => row + 1);
-        const shuffled = await generate(
-          order.map((row) => batch[row]),
-          { ...options, seeds },
-          withSlots(slots),
-        );
-        for (const [i, row] of order.entries()) assert.deepEqual(shuffled[i], expected[row]);
-      }
-      for (const row of [0, 17])
-        assert.deepEqual(await generate([batch[row]], { ...options, seeds: [row + 1] }), [expected[row]]);
-    });
-
-    it("reports each response as soon as it has ended", async () => {
-      const options = { ...OPTIONS, eosIds: [0, 1, 2, 3], temperature: 1.2, seeds: seedsFor(new Array(20)) };
-      const batch = Array.from({ length: 20 }, (_, row) => prompts[row % prompts.length]);
-      const told: [number, ResponsePart][] = [];
-      const responses = await withSlots(3).generate(weights, batch, options, (...each) => told.push(each));
-      assert.deepEqual(new Map(told), new Map(responses.map((response, i) => [i, { ...response, ended: true }])));
-      assert.equal(told.length, batch.length);
-      assert.notDeepEqual(
-        told.map(([index]) => index),
-        [...batch.keys()],
-        "short responses come before long ones",
-      );
-    });
-
-    it("reports tokens as they come, and the end of each response", async () => {
-      const parts = prompts.map((): ResponsePart[] => []);
-      const options = { ...OPTIONS, seeds: seedsFor(prompts), streams: true };
-      const responses = await generator.generate(weights, prompts, options, (i, part) => parts[i].push(part));
-      for (const [i, { response, logProbs }] of responses.entries()) {
-        assert.deepEqual(
-          parts[i].flatMap((part) => [...part.response]),
-          [...response],
-        );
-        assert.deepEqual(
-          parts[i].flatMap((part) => [...part.logProbs]),
-          [...logProbs],
-        );
-        assert.deepEqual(
-          parts[i].map(({ ended }) => ended),
-          parts[i].map((_, at) => at === parts[i].length - 1),
-        );
-        assert.equal(parts[i][0].response.length, 1, "the first token comes at once");
-      }
-    });
-
-    it("serves calls with different options at the same time and gives each the responses that it gets alone", async () => {
-      const asked: Partial<GenerateOptions>[] = [
-        { temperature: 1.3 },
-        { temperature: 0, maxNewTokens: 9 },
-        { temperature: 2, topP: 0.5, eosIds: [1, 2, 3, 4, 5] },
-        { temperature: 0.5, maxNewTokens: 31 },
-      ];
-      const alone: Response[][] = [];
-      for (const [i, options] of asked.entries()) alone.push(await generate([prompts[i], prompts[0]], options));
-      const shared = withSlots(5);
-      let ended = 0;
-      const together = asked.map(async (options, i) => {
-        for (let turn = 0; turn < 3 * i; turn++) await setImmediate();
-        const [first, second] = await generate([prompts[i], prompts[0]], options, shared);
-        return { responses: [first, second], place: ended++ };
-      });
-      const found = await Promise.all(together);
-      assert.deepEqual(
-        found.map(({ responses }) => responses),
-        alone,
-      );
-      assert.ok(found[1].place < found[0].place, "a short call ends before a long one that began earlier");
-    });
-
-    it("ends the rows of an aborted call and no other rows", async () => {
-      const few = withSlots(3);
-      const stop = new AbortController();
-      const expected = await generate([prompts[1], prompts[2]]);
-      const reason = new Error("the client has gone");
-      const aborted = generate([prompts[0], prompts[3], prompts[4]], { signal: stop.signal }, few);
-      const others = generate([prompts[1], prompts[2]], {}, few);
-      for (let turn = 0; turn < 5; turn++) await setImmediate();
-      stop.abort(reason);
-      await assert.rejects(aborted, reason);
-      assert.deepEqual(await others, expected);
-      await assert.rejects(generate([prompts[0]], { signal: stop.signal }, few), reason);
-      assert.deepEqual(await generate([prompts[1], prompts[2]], {}, few), expected, "slots are free again");
-    });
-
-    it("uses the weights of a call that follows an aborted call", async () => {
-      const few = withSlots(3);
-      const other = new Map([...weights].map(([key, data]) => [key, data.map((value) => 1.25 * value)]));
-      const options = { ...OPTIONS, seeds: [1] };
-      const expected = await withSlots(2).generate(other, [prompts[0]], options);
-      const stop = new AbortController();
-      const aborted = generate([prompts[0]], { signal: stop.signal }, few);
-      for (let turn = 0; turn < 5; turn++) await setImmediate();
-      stop.abort(new Error("newer weights"));
-      await assert.rejects(aborted, /newer weights/);
-      const second = new AbortController();
-      const late = generate([prompts[0]], { signal: second.signal }, few);
-      second.abort(new Error("the second call ended, too"));
-      await assert.rejects(late, /the second call ended, too/);
-      assert.deepEqual(await few.generate(other, [prompts[0]], options), expected);
-    });
-
-    it("serves rows that are longer than a slot later, in fewer and longer slots", async () => {
-      const roomy = await generate(prompts);
-      const tight = new Generator(config, { threads: 1, slots: 4, positions: 80 });
-      after(() => tight.release());
-      const short = generate(prompts.slice(0, 2), { maxNewTokens: 5 }, tight);
-      const long = await generate(prompts, {}, tight);
-      assert.deepEqual(long, roomy);
-      assert.deepEqual(await short, await generate(prompts.slice(0, 2), { maxNewTokens: 5 }));
     });
 
     it("samples the same tokens for the same seed in any batch", async () => {
@@ -282,42 +97,16 @@ for (const name of ["qwen2", "llama"]) {
   });
 }
 
-describe("many more rows than slots", () => {
-  it("get the same responses as alone", async () => {
-    const { config, weights } = load("qwen2");
-    const generator = new Generator(config, { threads: 1 });
-    const prompts = Array.from({ length: 10_000 }, (_, row) =>
-      Int32Array.from({ length: 1 + (row % 5) }, (_, i) => (row * 3 + i) % config.vocabSize),
-    );
-    const options = { ...OPTIONS, maxNewTokens: 6, eosIds: Array.from({ length: 40 }, (_, id) => id) };
-    const all = await generator.generate(weights, prompts, { ...options, seeds: seedsFor(prompts) });
-    assert.ok(all.every(({ response }) => response.length > 0));
-    for (const row of [0, 63, 64, 4999, 9998, 9999]) {
-      const [alone] = await generator.generate(weights, [prompts[row]], { ...options, seeds: [row + 1] });
-      assert.deepEqual(all[row], alone);
-    }
-    await generator.release();
-  });
-});
-
 describe("sampling", () => {
-  const { config, weights, reference } = load("qwen2");
-  const generator = new Generator(config, { threads: 1 });
-  after(() => generator.release());
+  const { config, reference, prompts, generate } = generation("qwen2");
   const SAMPLES = 6000;
-  const { prompt, logits } = reference.cases[2];
+  const { logits } = reference.cases[2];
 
-  /** How often each token came first, over many seeds. */
+  /** Returns how often each token is drawn first, over many seeds. */
   async function countTokens(temperature: number, topP: number): Promise<number[]> {
-    const rows = Array.from({ length: SAMPLES }, () => Int32Array.from(prompt));
-    const seeds = rows.map((_, index) => index);
-    const responses = await generator.generate(weights, rows, {
-      seeds,
-      temperature,
-      topP,
-      maxNewTokens: 1,
-      eosIds: [],
-    });
+    const rows = Array.from({ length: SAMPLES }, () => prompts[2]);
+    const seeds = [...rows.keys()];
+    const responses = await generate(rows, { seeds, temperature, topP, maxNewTokens: 1 });
     const counts = new Array<number>(config.vocabSize).fill(0);
     const full = softmax(logits, temperature);
     for (const { response, logProbs } of responses) {

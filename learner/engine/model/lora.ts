@@ -5,7 +5,8 @@
  * B [out, rank].
  */
 import type { Graph, Value } from "../graph/graph.ts";
-import { add, matmul } from "../graph/primitives.ts";
+import { add } from "../graph/primitives.ts";
+import { matmul } from "../graph/products.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";

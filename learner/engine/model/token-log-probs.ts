@@ -16,10 +16,8 @@ import {
   gatherElements,
   log,
   logSoftmax,
-  matmul,
   max,
   mul,
-  narrows,
   neg,
   reshape,
   scatterElements,
@@ -28,6 +26,7 @@ import {
   sum,
   where,
 } from "../graph/primitives.ts";
+import { matmul, narrows } from "../graph/products.ts";
 import { after } from "../graph/recomputation.ts";
 
 export interface TokenLogProbs {

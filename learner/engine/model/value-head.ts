@@ -1,6 +1,7 @@
 /** The critic's head: one number per position, V = hidden w + b. */
 import type { Graph, Value } from "../graph/graph.ts";
-import { add, matmul, reshape } from "../graph/primitives.ts";
+import { add, reshape } from "../graph/primitives.ts";
+import { matmul } from "../graph/products.ts";
 import type { ModelConfig } from "./config.ts";
 
 /** Named as in transformers' token classification models with one label. */

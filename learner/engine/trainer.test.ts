@@ -1,0 +1,213 @@
+/** Tests steps and evaluations: their gradients, results and workers. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { model, POLICY, PRETRAIN, samples, VALUE, withTrainer } from "./engine.fixture.ts";
+import { Trainer } from "./trainer.ts";
+
+const AGGREGATIONS = ["SeqMeanTokenMean", "TokenMean", "SeqMeanTokenSumNorm"] as const;
+/** Takes no step, so that all gradients are for the same weights. */
+const STILL = { learningRate: 0, maxResponseTokens: 12 };
+
+async function gradientOf(
+  trainer: Trainer,
+  kind: "policy" | "critic" | "pretrain",
+  batch: ReturnType<typeof samples>,
+  o: { aggregation: (typeof AGGREGATIONS)[number]; microBatchSize: number },
+): Promise<Float32Array> {
+  if (kind === "policy") await trainer.updatePolicy(batch, { ...POLICY, klCoefficient: 0.1, ...STILL, ...o });
+  if (kind === "critic") await trainer.updateCritic(batch, { ...VALUE, ...STILL, ...o });
+  if (kind === "pretrain") await trainer.pretrain(batch, { ...PRETRAIN, ...STILL, ...o });
+  return (kind === "critic" ? trainer.critic! : trainer.policy).gradient!.data.slice();
+}
+
+test("no division into micro-batches, rows or workers changes a gradient", async () => {
+  const apart = new Trainer({ model, threads: 1, microBatchTokens: 1e6, rowTokens: 0 });
+  const trainers = [
+    ...[1e6, 40, 90].map((microBatchTokens) => new Trainer({ model, threads: 1, microBatchTokens })),
+    ...[2, 3].map((workers) => new Trainer({ model, threads: workers, workers, microBatchTokens: 60 })),
+    new Trainer({ model, threads: 1, rowTokens: 4096 }), // attention in more blocks, which are computed again
+    new Trainer({ model, threads: 3, workers: 1, microBatchTokens: 60 }),
+  ];
+  const division = fc.record({
+    count: fc.integer({ min: 1, max: 13 }),
+    seed: fc.integer({ min: 1, max: 1000 }),
+    kind: fc.constantFrom("policy", "critic", "pretrain"),
+    aggregation: fc.constantFrom(...AGGREGATIONS),
+    microBatchSize: fc.integer({ min: 1, max: 13 }),
+    trainer: fc.nat(6),
+  });
+  let moved = 0;
+  const property = fc.asyncProperty(division, async ({ count, seed, kind, aggregation, microBatchSize, trainer }) => {
+    const batch = samples(count, seed);
+    const whole = await gradientOf(apart, kind, batch, { aggregation, microBatchSize: count });
+    const parts = await gradientOf(trainers[trainer]!, kind, batch, { aggregation, microBatchSize });
+    const largest = whole.reduce((max, x) => Math.max(max, Math.abs(x)), 0);
+    const worst = parts.reduce((max, x, i) => Math.max(max, Math.abs(x - whole[i]!)), 0);
+    assert.ok(worst <= 4e-6 * largest, `${worst} of ${largest}`);
+    moved += Number(largest > 0);
+  });
+  await fc.assert(property, { numRuns: 70, seed: 1 });
+  assert.ok(moved > 60, `only ${moved} of 70 gradients are not 0`);
+  for (const trainer of [apart, ...trainers]) await trainer.close();
+});
+
+test("several workers give the losses of one worker, and the same number of workers gives the same bits", async () => {
+  const train = async (trainer: Trainer) => {
+    const batch = samples(11);
+    const steps = [];
+    for (let step = 0; step < 3; step++) {
+      steps.push(await trainer.updateCritic(batch, VALUE), await trainer.updatePolicy(batch, POLICY));
+    }
+    const options = { temperature: 1, topP: 1, maxNewTokens: 6, seeds: batch.map((_, i) => i) };
+    const prompts = batch.map((_, i) => batch[i >> 1]!.prompt);
+    const [evaluated, generated] = [
+      await trainer.evaluate(batch, { temperature: 0.8, values: true }),
+      await trainer.generate(prompts, options),
+    ];
+    return {
+      steps,
+      evaluated,
+      generated,
+      reference: await trainer.generate(prompts, { ...options, weights: "reference" }),
+    };
+  };
+  const alone = await withTrainer(train, { microBatchTokens: 40 });
+  const two = await withTrainer(train, { microBatchTokens: 40, workers: 2 });
+  assert.deepEqual(await withTrainer(train, { microBatchTokens: 40, workers: 2 }), two);
+  const near = (a: ArrayLike<number>, b: ArrayLike<number>) => {
+    assert.equal(a.length, b.length);
+    for (let t = 0; t < a.length; t++) assert.ok(Math.abs(a[t]! - b[t]!) < 1e-4, `${a[t]} and ${b[t]}`);
+  };
+  const lossesOf = ({ steps }: typeof two) => steps.map(({ loss }) => loss);
+  near(lossesOf(two), lossesOf(alone));
+  for (const [i, sample] of alone.evaluated.entries()) {
+    for (const field of ["logProbs", "referenceLogProbs", "values", "entropies"] as const)
+      near(two.evaluated[i]![field], sample[field]);
+  }
+  for (const which of ["generated", "reference"] as const) {
+    for (const [i, { response, logProbs }] of alone[which].entries()) {
+      assert.deepEqual(two[which][i]!.response, response);
+      near(two[which][i]!.logProbs, logProbs);
+    }
+  }
+});
+
+test("a worker that cannot do its work says why", async () => {
+  await withTrainer(
+    async (trainer) => {
+      trainer.policy.weights.data.fill(Number.NaN);
+      const prompts = samples(4).map(({ prompt }) => prompt);
+      const options = { temperature: 1, topP: 1, maxNewTokens: 2, seeds: [1, 2, 3, 4] };
+      await assert.rejects(trainer.generate(prompts, options), { code: "generation", message: /not finite/ });
+    },
+    { workers: 2 },
+  );
+});
+
+for (const rowTokens of [512, 4096])
+  test(`padding, neighbours and responses to the same prompt change no log-prob, in rows of up to ${rowTokens}`, async () => {
+    const batch = samples(9);
+    await withTrainer(
+      async (trainer) => {
+        const together = await trainer.evaluate(batch, { temperature: 0.8, values: true });
+        for (const [i, sequence] of batch.entries()) {
+          const [alone] = await trainer.evaluate([sequence], { temperature: 0.8, values: true });
+          for (const field of ["logProbs", "entropies", "referenceLogProbs"] as const) {
+            assert.equal(together[i][field].length, sequence.response.length);
+            for (const [t, value] of alone[field].entries()) assert.ok(Math.abs(together[i][field][t] - value) < 1e-5);
+          }
+        }
+      },
+      { microBatchTokens: 1e6, rowTokens },
+    );
+  });
+
+test("pretraining lowers the loss and changes the policy's log-probs, but not the reference's", async () => {
+  await withTrainer(async (trainer) => {
+    const batch = samples(6);
+    const first = await trainer.pretrain(batch, PRETRAIN);
+    const before = await trainer.evaluate(batch, { temperature: 1, values: false });
+    for (let i = 0; i < 30; i++) await trainer.pretrain(batch, PRETRAIN);
+    const last = await trainer.pretrain(batch, PRETRAIN);
+    assert.ok(last.loss < first.loss * 0.6, `${first.loss} -> ${last.loss}`);
+    const evaluated = await trainer.evaluate(batch, { temperature: 1, values: false });
+    assert.deepEqual(evaluated[0].referenceLogProbs, before[0].referenceLogProbs);
+    assert.notDeepEqual(evaluated[0].logProbs, before[0].logProbs);
+  });
+});
+
+test("policy steps raise tokens of positive advantage and lower the others; metrics compare with the proximal policy", async () => {
+  await withTrainer(async (trainer) => {
+    const batch = samples(6);
+    const start = await trainer.evaluate(batch, { temperature: 0.8, values: false });
+    for (const [i, sample] of batch.entries()) {
+      sample.proximalLogProbs = start[i].logProbs;
+      sample.advantages.fill(i % 2 ? 1 : -1);
+      sample.importance.fill(1);
+      sample.weight = 1;
+    }
+    const step = await trainer.updatePolicy(batch, { ...POLICY, entropyCoefficient: 0 });
+    assert.ok(Math.abs(step.loss) < 1e-4 && Math.abs(step.kl) < 1e-5 && Math.abs(step.ratioMean - 1) < 1e-5);
+    assert.equal(step.clipFraction, 0);
+    for (let i = 0; i < 3; i++) await trainer.updatePolicy(batch, { ...POLICY, entropyCoefficient: 0 });
+    const end = await trainer.evaluate(batch, { temperature: 0.8, values: false });
+    const gain = (i: number) => end[i].logProbs.reduce((sum, x, t) => sum + x - start[i].logProbs[t], 0);
+    for (const i of batch.keys()) assert.ok(i % 2 ? gain(i) > 0 : gain(i) < 0, `sample ${i}: ${gain(i)}`);
+    const later = await trainer.updatePolicy(batch, POLICY);
+    assert.ok(later.clipFraction > 0 && later.ratioMax > 1.2);
+
+    for (const sample of batch) sample.advantages.fill(-1);
+    const still = { ...POLICY, learningRate: 0 };
+    const [single, dual] = [
+      await trainer.updatePolicy(batch, still),
+      await trainer.updatePolicy(batch, { ...still, dualClip: 1.1 }),
+    ];
+    assert.ok(dual.clipFraction > single.clipFraction, "ratios above 1.1, which were raised before");
+    assert.ok(dual.loss < single.loss);
+  });
+});
+
+test("the critic starts at the value it is given, learns returns, and is kept when initialised again", async () => {
+  await withTrainer(async (trainer) => {
+    await trainer.initializeCritic(-9.5);
+    const batch = samples(8);
+    const [first] = await trainer.evaluate(batch, { temperature: 1, values: true });
+    for (const value of first.values) assert.equal(value, -9.5);
+    for (const sample of batch) {
+      sample.oldValues.fill(-9.5);
+      sample.returns.fill(sample.prompt.length > 12 ? -9.2 : -9.8);
+    }
+    let result = await trainer.updateCritic(batch, VALUE);
+    for (let i = 0; i < 40; i++) result = await trainer.updateCritic(batch, VALUE);
+    assert.ok(result.explainedVariance > 0.5, `${result.explainedVariance}`);
+    await trainer.initializeCritic(5);
+    const [same] = await trainer.evaluate(batch, { temperature: 1, values: true });
+    assert.ok(same.values.every((value) => value < -9));
+  });
+});
+
+test("a clip of 0 clips neither gradients nor values", async () => {
+  const after = (step: { gradientClip: number; valueClip: number }) =>
+    withTrainer(async (trainer) => {
+      await trainer.updateCritic(samples(4), { ...VALUE, ...step });
+      return trainer.critic!.weights.data.slice();
+    });
+  const open = await after({ gradientClip: 0, valueClip: 0 });
+  assert.deepEqual(open, await after({ gradientClip: 1e9, valueClip: 1e9 }));
+  assert.notDeepEqual(open, await after({ gradientClip: 1e9, valueClip: 0.5 }));
+});
+
+test("a gradient that is not finite skips the step and changes nothing", async () => {
+  await withTrainer(async (trainer) => {
+    const batch = samples(4);
+    await trainer.updatePolicy(batch, POLICY);
+    const before = await trainer.digest();
+    for (const advantage of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      batch[2].advantages.fill(advantage);
+      const result = await trainer.updatePolicy(batch, POLICY);
+      assert.equal(result.skipped, true, `${advantage}: ${result.gradientNorm}`);
+      assert.equal(await trainer.digest(), before);
+    }
+  });
+});
