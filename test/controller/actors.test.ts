@@ -1,26 +1,13 @@
 /** Tests how many actors a run gets and what happens to them, on a real API server with simulated learners. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DRAINING } from "../../controller/desired/names.ts";
 import { POD, type Pod, SECRET, TRAINING_RUN } from "../../controller/kube/resources.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-
-let world: World;
-
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
-
-const { answers, conditionOf, hasActors, hasEvent, start } = stepsIn(() => world);
+useWorld();
 
 describe("actors", { skip, concurrency: 6 }, () => {
   test("actors follow demand: up at once, down by draining, to none", async () => {

@@ -1,8 +1,7 @@
 /** Tests children that the API server refuses, one at a time, with a real API server. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ConditionType, findCondition } from "../../controller/conditions.ts";
 import { RUN } from "../../controller/desired/names.ts";
 import {
   CONFIG_MAP,
@@ -14,11 +13,9 @@ import {
   SERVICE,
 } from "../../controller/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World } from "./world.ts";
+import { conditionOf, hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const clusterWide = (group: string, plural: string, kind: string): Resource => ({
   ...{ group, version: "v1", plural, kind, namespaced: false },
 });
@@ -30,29 +27,13 @@ const BINDING = clusterWide(
   "ValidatingAdmissionPolicyBinding",
 );
 
-let world: World;
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
+useWorld();
 
 describe("children", { skip, concurrency: 6 }, () => {
-  const conditionOf = async (namespace: string, type: ConditionType) =>
-    findCondition((await world.status(namespace, "run")).conditions, type);
   const isAvailable = async (namespace: string) =>
     (await conditionOf(namespace, "LearnerAvailable"))?.status === "True";
   const phaseOf = async (namespace: string) => (await world.status(namespace, "run")).phase;
   const replicasOf = async (namespace: string) => (await world.deployment(namespace, "run"))?.spec?.replicas;
-  const hasEvent = (namespace: string, pattern: RegExp) =>
-    eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));
-  const start = async (spec: Record<string, unknown> = {}) => {
-    const namespace = await world.namespace();
-    await world.createRun(namespace, "run", spec);
-    await eventually(() => isAvailable(namespace));
-    return namespace;
-  };
   const claimOf = (namespace: string) =>
     world.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, { namespace, name: "run-data" });
   const requestOf = async (namespace: string) => (await claimOf(namespace))?.spec?.resources?.requests?.storage;
@@ -96,7 +77,7 @@ describe("children", { skip, concurrency: 6 }, () => {
 
   test("a volume that its class cannot grow is named, training goes on, and a suspension still stops the learner", async () => {
     await storageClass("stiff", false);
-    const namespace = await start({ learner: { storage: { size: "1Gi", className: "stiff" } } });
+    const { namespace } = await start({ learner: { storage: { size: "1Gi", className: "stiff" } } });
     await bind(namespace, "1Gi");
     await world.patchRun(namespace, "run", { learner: { storage: { size: "2Gi" } } });
     await hasEvent(namespace, /^VolumeNotResized: spec\.learner\.storage\.size is 2Gi.*1Gi.*StorageClass stiff/);
@@ -122,7 +103,7 @@ describe("children", { skip, concurrency: 6 }, () => {
 
   test("a volume that an autoresizer has made larger stays so, until the spec asks for more", async () => {
     await storageClass("elastic", true);
-    const namespace = await start({ learner: { storage: { size: "1Gi", className: "elastic" } } });
+    const { namespace } = await start({ learner: { storage: { size: "1Gi", className: "elastic" } } });
     await bind(namespace, "1Gi");
     const key = { namespace, name: "run-data" };
     const from = world.auditLength();
@@ -156,7 +137,7 @@ describe("children", { skip, concurrency: 6 }, () => {
   });
 
   test("a refused Service keeps neither a learner that trains from training, nor one that is suspended from going", async () => {
-    const namespace = await start();
+    const { namespace } = await start();
     await refuse(namespace, SERVICE);
     const service = (await world.client.get(SERVICE, { namespace, name: "run-learner" }))!;
     await world.client.delete(SERVICE, { namespace, name: "run-learner" }, { uid: service.metadata.uid! });
@@ -213,7 +194,7 @@ describe("children", { skip, concurrency: 6 }, () => {
   });
 
   test("a run is Suspended when the learner's pod is gone, not before", async () => {
-    const namespace = await start();
+    const { namespace } = await start();
     const [pod] = await world.podsOf(namespace, "run", "learner");
     const key = { namespace, name: pod!.metadata.name };
     await world.client.mergePatch(POD, key, { metadata: { finalizers: ["example.com/hold"] } });

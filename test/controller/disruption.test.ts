@@ -1,40 +1,25 @@
 /** Tests lost and drained nodes of a learner, with a real API server. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ConditionType, findCondition } from "../../controller/conditions.ts";
 import type { ApiError } from "../../controller/kube/errors.ts";
 import { POD, POD_DISRUPTION_BUDGET, type Pod, type PodDisruptionBudget } from "../../controller/kube/resources.ts";
 import { OVERDUE_SECONDS } from "../../controller/node-loss.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World } from "./world.ts";
-
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+import { conditionOf, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
 const NODE = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
 
-let world: World;
 /** Offset of the controller's clock. It only grows, so only the first test sees a pod in time. */
 let aheadMs = 0;
-before(async () => {
-  if (skip) return;
-  world = await World.start({
-    controllers: ["disruption-controller", "node-lifecycle-controller", "taint-eviction-controller"],
-  });
-  await world.operator({ now: () => Date.now() + aheadMs });
+useWorld({
+  controller: { now: () => Date.now() + aheadMs },
+  parts: { controllers: ["disruption-controller", "node-lifecycle-controller", "taint-eviction-controller"] },
 });
-after(() => world?.stop());
 
 describe("disruption", { skip }, () => {
-  const conditionOf = async (namespace: string, type: ConditionType) =>
-    findCondition((await world.status(namespace, "run")).conditions, type);
-  const start = async (learner: object = {}) => {
-    const namespace = await world.namespace();
-    await world.createRun(namespace, "run", { learner: { stopGraceSeconds: 1, ...learner } });
-    await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
-    return namespace;
-  };
+  const startWith = async (learner: object = {}) =>
+    (await start({ learner: { stopGraceSeconds: 1, ...learner } })).namespace;
   /** Puts the learner's pod on a node that stops reporting. */
   const loseNode = async (namespace: string): Promise<Pod> => {
     const [pod] = await world.podsOf(namespace, "run", "learner");
@@ -82,7 +67,7 @@ describe("disruption", { skip }, () => {
     const tolerations = ["unreachable", "not-ready"].map((it) => ({
       ...{ key: `node.kubernetes.io/${it}`, operator: "Exists", effect: "NoExecute", tolerationSeconds: 10 },
     }));
-    const namespace = await start({ storage: { forceDetach: true }, podTemplate: { spec: { tolerations } } });
+    const namespace = await startWith({ storage: { forceDetach: true }, podTemplate: { spec: { tolerations } } });
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await bind(pod!, "lost");
     world.mute = (it) => it.metadata.uid === pod!.metadata.uid;
@@ -107,7 +92,7 @@ describe("disruption", { skip }, () => {
   });
 
   test("a lost node is named, with what a person can do; nothing is deleted by force unasked", async () => {
-    const namespace = await start();
+    const namespace = await startWith();
     const pod = await loseNode(namespace);
     await waitsForNode(namespace, /^node node-7 has not answered since .*its toleration/);
     holdNew(namespace);
@@ -152,7 +137,7 @@ describe("disruption", { skip }, () => {
     });
 
   test("a drained node gets its learner evicted, and another one goes on", async () => {
-    const namespace = await start();
+    const namespace = await startWith();
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await counted(namespace, 0);
     assert.equal(await drain(pod!), 201);
@@ -164,7 +149,7 @@ describe("disruption", { skip }, () => {
   });
 
   test("disruption Protect: no eviction, until the run is edited, which starts no learner anew", async () => {
-    const namespace = await start({ disruption: "Protect" });
+    const namespace = await startWith({ disruption: "Protect" });
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await counted(namespace, 1);
     assert.equal(await drain(pod!), 429);
@@ -175,7 +160,7 @@ describe("disruption", { skip }, () => {
   });
 
   test("forceDetach: a pod whose node answers is left to its node", async () => {
-    const namespace = await start({ storage: { forceDetach: true } });
+    const namespace = await startWith({ storage: { forceDetach: true } });
     const pod = await loseNode(namespace);
     const conditions = [{ type: "Ready", status: "False", reason: "ContainersNotReady", lastTransitionTime: null }];
     const key = { namespace, name: pod.metadata.name };

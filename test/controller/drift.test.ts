@@ -21,20 +21,10 @@ import {
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasEvent, hasReason, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-
-let world: World;
-const { answers, conditionOf, hasEvent, hasReason } = stepsIn(() => world);
-
-before(async () => {
-  if (!skip) world = await World.start();
-});
-after(() => world?.stop());
+useWorld({ controller: false });
 
 /** Starts a controller for one namespace; `podTemplate` is merged over its learners' pods. */
 const operatorOf = (namespace: string, podTemplate?: object) =>

@@ -1,7 +1,7 @@
 /** Generators of a run against a real API server: what is made, scaled, taken away and repaired. Their processes are not here. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { GENERATORS, RUN_UID } from "../../controller/desired/names.ts";
 import { UNUSED_SECONDS } from "../../controller/generation.ts";
 import {
@@ -15,26 +15,16 @@ import {
   SERVICE_ACCOUNT,
   type Secret,
 } from "../../controller/kube/resources.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "./simulated-learner.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasEvent, hasReason, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const NAME = `run-${GENERATORS}`;
 
-let world: World;
 /** The controller's clock. */
 const clock = { aheadMs: 0 };
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator({ now: () => Date.now() + clock.aheadMs });
-});
-after(() => world?.stop());
+useWorld({ controller: { now: () => Date.now() + clock.aheadMs } });
 
-const { answers, conditionOf, hasReason, hasEvent } = stepsIn(() => world);
 const start = async (spec: object = {}) => {
   const namespace = await world.namespace();
   const run = await world.createRun(namespace, "run", {

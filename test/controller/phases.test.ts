@@ -3,29 +3,16 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FINALIZER } from "../../controller/deletion.ts";
 import { CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, SECRET } from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "./simulated-learner.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-
-let world: World;
-
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
-
-const { answers, conditionOf, hasActors, hasEvent, start } = stepsIn(() => world);
+useWorld();
 
 /** Starts an HTTP server that answers with these statuses in order, and then not at all. */
 async function receive(answers: number[]) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
@@ -23,39 +23,39 @@ import {
   type Secret,
   TRAINING_RUN,
 } from "../../controller/kube/resources.ts";
-import type { Operator } from "../../controller/operator.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
-
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+import {
+  answers,
+  conditionOf,
+  hasActors,
+  hasEvent,
+  operator,
+  restartOperator,
+  skip,
+  start,
+  useWorld,
+  world,
+} from "./steps.ts";
+import { eventually } from "./world.ts";
 
 /** How long converged runs are watched for unnecessary writes, also after a restart of the controller. */
 const QUIET_SECONDS = 60;
 const RESTARTED_SECONDS = 4;
 
-let world: World;
-let operator: Operator;
 /** Namespace of runs that converge before the other tests begin and are checked after them. */
 let quiet: string;
 let quietFrom: { audit: number; atMs: number };
 
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  operator = await world.operator();
-  quiet = await world.namespace();
-  await world.createRun(quiet, "quiet", { actors: { min: 2, max: 2 } });
-  await world.createRun(quiet, "suspended", { suspend: true });
-  await eventually(async () => (await world.status(quiet, "quiet")).actors?.idle === 2);
-  await eventually(async () => (await world.status(quiet, "suspended")).phase === "Suspended");
-  await sleep(1000);
-  quietFrom = { audit: world.auditLength(), atMs: performance.now() };
+useWorld({
+  ready: async () => {
+    quiet = await world.namespace();
+    await world.createRun(quiet, "quiet", { actors: { min: 2, max: 2 } });
+    await world.createRun(quiet, "suspended", { suspend: true });
+    await eventually(async () => (await world.status(quiet, "quiet")).actors?.idle === 2);
+    await eventually(async () => (await world.status(quiet, "suspended")).phase === "Suspended");
+    await sleep(1000);
+    quietFrom = { audit: world.auditLength(), atMs: performance.now() };
+  },
 });
-after(() => world?.stop());
-
-const { answers, conditionOf, hasActors, hasEvent, start } = stepsIn(() => world);
 
 describe("reconcile", { skip, concurrency: 6 }, () => {
   test("the controller makes every child, owned by the run", async () => {
@@ -310,9 +310,9 @@ test("the controller writes nothing while nothing changes, and nothing after a r
   await sleep(Math.max(0, quietFrom.atMs + QUIET_SECONDS * 1000 - performance.now()));
   assert.deepEqual(world.writes(quiet, quietFrom.audit), []);
 
-  await operator.stop();
+  await operator!.stop();
   const restart = world.auditLength();
-  operator = await world.operator();
+  await restartOperator();
   await sleep(RESTARTED_SECONDS * 1000);
   assert.deepEqual(world.writes(quiet, restart), []);
   assert.equal((await world.actors(quiet, "quiet")).length, 2);
@@ -321,7 +321,7 @@ test("the controller writes nothing while nothing changes, and nothing after a r
 test("longrun controller gets ready, reconciles its namespaces alone, and stops on SIGTERM", {
   skip,
 }, async () => {
-  await operator.stop();
+  await operator!.stop();
   const [mine, second, other] = [await world.namespace(), await world.namespace(), await world.namespace()];
   for (const namespace of [mine, second]) await world.createRun(namespace, "run");
   await world.createRun(other, "run");

@@ -1,6 +1,6 @@
 /** spec.results and learner.storage.retainSeconds against a real API server and real controllers of Jobs. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   JOB,
@@ -13,12 +13,10 @@ import {
 } from "../../controller/kube/resources.ts";
 import { connect } from "../../controller/plugin/cluster.ts";
 import { listVolumes } from "../../controller/plugin/volumes.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "./simulated-learner.ts";
-import { eventually, World } from "./world.ts";
+import { hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const S3 = {
   bucket: "results",
   prefix: "team/run",
@@ -27,21 +25,9 @@ const S3 = {
 };
 const URL = "s3://results/team/run";
 
-let world: World;
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator({ sweepSeconds: 0.2 });
-});
-after(() => world?.stop());
+useWorld({ controller: { sweepSeconds: 0.2 } });
 
 describe("storage", { skip, concurrency: 4 }, () => {
-  const start = async (spec: Record<string, unknown>) => {
-    const namespace = await world.namespace();
-    const run = await world.createRun(namespace, "run", spec);
-    const learner = await eventually(() => world.learners.get(`${namespace}/run`));
-    return { namespace, run, learner };
-  };
   const checkpoint = (iteration: number) => ({
     checkpoint: { iteration, digest: "d".repeat(64), path: `checkpoints/1-00000${iteration}` },
   });
@@ -54,8 +40,6 @@ describe("storage", { skip, concurrency: 4 }, () => {
           status?.phase === "Running" && !earlier.some((other) => other.metadata.uid === metadata.uid),
       ),
     );
-  const hasEvent = (namespace: string, pattern: RegExp) =>
-    eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));
 
   test("each new checkpoint is copied by a Job of its own, beside the learner; the last copy is of the run's end", async () => {
     const { namespace, learner } = await start({ results: { s3: S3, intervalSeconds: 0, keepLast: 2 } });
