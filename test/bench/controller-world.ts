@@ -14,39 +14,13 @@ import type { Deployment, Job, Pod } from "../../controller/kube/resources.ts";
 import * as resources from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
+import { perSecond, type Round } from "./controller-round.ts";
 import { complain, inParallel, NAMESPACE, podOf, runPod, setStatus, startLearner } from "./controller-stub.ts";
 import { cpuSecondsOf, describeCores } from "./cores.ts";
 
 const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
 const CONTROLLER = fileURLToPath(new URL("./controller-process.ts", import.meta.url));
 const DIRECT_CHANGES = 300;
-
-export interface Round {
-  runs: number;
-  /** Objects that the controller created, without status writes. */
-  creations: number;
-  /** Time until every run has its learner and its actor. */
-  creationSeconds: number;
-  creationCores: Record<string, number>;
-  pods: number;
-  bytesPerPod: number;
-  heapBytes: number;
-  residentBytes: number;
-  /** Every run's pod changes as fast as the stub can write. */
-  burst: {
-    changes: number;
-    seconds: number;
-    milliseconds: number[];
-    reconciles: number;
-    requests: number;
-    cores: Record<string, number>;
-  };
-  /** The same two writes of each change by the stub alone: the API server's own time. */
-  direct: { changes: number; seconds: number };
-  /** Milliseconds from the pod's event to the run's event, at a steady rate. */
-  steady: { perSecond: number; milliseconds: number[]; cores: Record<string, number> };
-  requestsPerRun: number;
-}
 
 export class BenchWorld {
   readonly #cluster: ControlPlane;
@@ -342,10 +316,6 @@ async function startController(cluster: ControlPlane, qps: number, workers: numb
   const controller = fork(CONTROLLER, args, { execArgv: ["--expose-gc"] });
   const [{ metricsPort }] = (await once(controller, "message")) as [{ metricsPort: number }];
   return { controller, metricsPort };
-}
-
-export function perSecond({ changes, seconds }: { changes: number; seconds: number }): number {
-  return changes / seconds;
 }
 
 function reasonOf(run: Run): string | undefined {

@@ -5,8 +5,9 @@
  */
 import { parseArgs } from "node:util";
 import { API_SERVER, ensureBinaries } from "../cluster/binaries.ts";
+import { perSecond, type Round } from "./controller-round.ts";
 import { STUB_PARALLEL } from "./controller-stub.ts";
-import { BenchWorld, perSecond, type Round } from "./controller-world.ts";
+import { BenchWorld } from "./controller-world.ts";
 import { describeCores } from "./cores.ts";
 import type { Bench, BenchResult, Goal } from "./result.ts";
 
