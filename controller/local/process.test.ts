@@ -88,7 +88,7 @@ describe("a supervised process", () => {
     assert.equal(pids().length, 6);
   });
 
-  test("gets its messages across", async () => {
+  test("It can send and receive messages", async () => {
     const messages: unknown[] = [];
     const { child } = supervise("process.send({ type: 'listening', port: 7 }, () => process.exit(0));", {
       onMessage: (m) => messages.push(m),
@@ -139,7 +139,7 @@ describe("a supervised process", () => {
   });
 });
 
-test("backoff doubles up to its bound", () => {
+test("The back-off doubles up to its bound", () => {
   const policy = { backoffSeconds: 0.5, maxBackoffSeconds: 30, stableSeconds: 60, maxFailures: 9 };
   assert.deepEqual(
     [1, 2, 3, 6, 7, 8, 100].map((failures) => backoffSeconds(failures, policy)),
@@ -147,7 +147,7 @@ test("backoff doubles up to its bound", () => {
   );
 });
 
-test("log lines are made readable", () => {
+test("Log lines become readable", () => {
   const cases: [line: string, expected: string][] = [
     ["plain text", "plain text"],
     ['{"level":30,"msg":"hello"}', "hello"],
@@ -162,7 +162,7 @@ test("log lines are made readable", () => {
   for (const [line, expected] of cases) assert.equal(readableLine(line), expected);
 });
 
-test("the last words of a process are the message of its error", () => {
+test("The error's message has the last words of the process", () => {
   const uncaught = [
     "file:///a/b.ts:12",
     "    throw new Error('the disk is full');",

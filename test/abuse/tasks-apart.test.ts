@@ -13,7 +13,7 @@ import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 const python = join((await ensurePythonEnvironment()).directory, "bin", "python");
 
 for (const level of ["namespaces", "landlock"] as const)
-  test(`${level}: the data of another task of the run cannot be read`, async (context) => {
+  test(`${level}: a program cannot read the data of another task of the run`, async (context) => {
     const folder = mkdtempSync(join(tmpdir(), "longrun-apart-"));
     const inputs = Object.fromEntries(["mine", "other"].map((task) => [task, join(folder, task)]));
     for (const [task, path] of Object.entries(inputs)) {

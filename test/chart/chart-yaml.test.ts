@@ -8,7 +8,7 @@ import { CHART, helm, helmUnavailable, objectsOf, RELEASED, ROOT, template } fro
 
 const skip = helmUnavailable() ?? false;
 
-test("Chart.yaml names the version of package.json, and no image that anybody could publish", () => {
+test("Chart.yaml has the version of package.json, and names no image", () => {
   const chart = parse(readFileSync(join(CHART, "Chart.yaml"), "utf8"));
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   assert.deepEqual([chart.version, chart.appVersion], [version, version]);
@@ -20,7 +20,7 @@ test("Chart.yaml names the version of package.json, and no image that anybody co
   );
 });
 
-test("Chart.yaml tells of every value and every field of the spec that the release before did not have", {
+test("Chart.yaml's changes name every new value, and every new field of the spec", {
   skip,
 }, async () => {
   const pathsOf = (value: unknown, path: string): string[] =>

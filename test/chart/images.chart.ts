@@ -44,13 +44,13 @@ function healthCheckOf(name: string): string[] | undefined {
   return stage && healthCheckOf(stage.from);
 }
 
-test("hadolint finds nothing in the Dockerfile", async (context) => {
+test("hadolint accepts the Dockerfile", async (context) => {
   const found = await hadolint(join(ROOT, "Dockerfile"));
   if ("missing" in found) return context.skip(found.missing);
   assert.equal(found.findings, "");
 });
 
-describe("HEALTHCHECK", () => {
+describe("The HEALTHCHECK of an image", () => {
   let code = 200;
   const server = createServer((_, answer) => answer.writeHead(code).end());
   before(() => once(server.listen(0, "127.0.0.1"), "listening"));
@@ -92,7 +92,7 @@ function expand(text: string, { instructions }: Stage): string {
   return text.replace(/\$\{?([A-Z_]+)\}?/g, (_, name) => (instructions.includes(`ARG ${name}`) ? ARGS[name]! : ""));
 }
 
-describe("labels of OCI", () => {
+describe("The OCI labels of an image", () => {
   const PREFIX = "org.opencontainers.image.";
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   for (const image of IMAGES)
@@ -107,7 +107,7 @@ describe("labels of OCI", () => {
       assert.equal(of("source"), undefined, "the project has no public address");
     });
 
-  test("the base that they name is the one that is built from", () => {
+  test("The labels name the base image that the Dockerfile builds from", () => {
     assert.match(ARGS.DEBIAN_IMAGE!, /^\$\{DEBIAN_NAME\}@\$\{DEBIAN_DIGEST\}$/);
     assert.match(STAGES.get("debian")!.from, /^\$\{DEBIAN_IMAGE\}$/);
     for (const stage of ["service", "python"]) assert.equal(STAGES.get(stage)!.from, "debian");

@@ -9,7 +9,7 @@ import type { KubeObject } from "../../controller/kube/types.ts";
 import { findBinary, missingBinaries } from "../cluster/binaries.ts";
 import { helmUnavailable, isHook, keyOf, OPERATORS, objectsOf, ROOT, template } from "./helm.ts";
 
-describe("manifests/install is what the chart renders to", {
+describe("manifests/install has the objects that the chart renders", {
   skip: helmUnavailable() ?? missingBinaries(["kubectl"]) ?? false,
 }, () => {
   const kustomize = (folder: string) =>
@@ -20,13 +20,13 @@ describe("manifests/install is what the chart renders to", {
       }),
     );
 
-  test("for all namespaces", async () => {
+  test("The kustomization for all namespaces equals the chart with its defaults", async () => {
     const namespace = ({ kind }: KubeObject) => kind === "Namespace"; // helm's --create-namespace makes it
     const manifests = kustomize("manifests/install").filter((object) => !namespace(object));
     assert.deepEqual(comparable(objectsOf(await template())), comparable(manifests));
   });
 
-  test("for one", async () => {
+  test("The kustomization for one namespace equals the chart with watch.scope namespaces", async () => {
     const sets = ["--set", "watch.scope=namespaces", "--set", "rbac.aggregateToUsers=false", "--namespace", "longrun"];
     const text = JSON.stringify(kustomize("manifests/install/namespaced")).replaceAll("$(NAMESPACE)", "longrun");
     const manifests = JSON.parse(text) as KubeObject[];
@@ -38,7 +38,7 @@ describe("manifests/install is what the chart renders to", {
     assert.deepEqual(comparable(objectsOf(await template(sets))), comparable(manifests));
   });
 
-  test("with Kueue: the same controller, and in all the same rights", async () => {
+  test("The Kueue component gives the same controller, and the same rights in all", async () => {
     const overlay = mkdtempSync(join(tmpdir(), "longrun-overlay-"));
     try {
       const install = join(relative(overlay, ROOT), "manifests/install");

@@ -258,8 +258,8 @@ async function leftOver(): Promise<string[]> {
   return names;
 }
 
-describe("the chart on a real API server", { skip, concurrency: false }, () => {
-  test("install of 0.1.0, upgrade with a run going on, uninstall first: the run stays and can be deleted", async () => {
+describe("The chart on a real API server", { skip, concurrency: false }, () => {
+  test("A run survives an upgrade from 0.1.0 and an uninstall of the chart, and can then be deleted", async () => {
     await newNamespace(SYSTEM);
     await newNamespace("training");
     await grantMore();
@@ -325,7 +325,7 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
   });
 
-  test("what kubectl apply -k made is taken over, with the CRD that stayed; runs deleted first, then uninstall", {
+  test("Helm takes over what kubectl apply -k made and the CRD that stayed; runs deleted first allow an uninstall", {
     skip: missingBinaries(["kubectl"]) ?? false,
   }, async () => {
     const kubectl = [findBinary("kubectl")!, "--kubeconfig", controlPlane.kubeconfig] as const;
@@ -349,7 +349,7 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined);
   });
 
-  test("two namespaces and no other; crds.keep false: the CRD goes with its runs", async () => {
+  test("A release for two namespaces serves no other; crds.keep false deletes the CRD with its runs", async () => {
     await newNamespace("elsewhere");
     const values = join(ROOT, "test/chart/values/namespaces.yaml");
     await run(

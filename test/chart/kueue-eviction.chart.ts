@@ -25,8 +25,8 @@ import { admit, admitted, evict, hasWorkload, startQueued, statusOf, useKueue, w
 
 useKueue();
 
-describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
-  test("an evicted run gives its quota back though a pod of a lost node is stuck", async () => {
+describe("A run that Kueue has admitted", { skip, concurrency: 4 }, () => {
+  test("An evicted run gives its quota back though the pod of a lost node cannot end", async () => {
     const { namespace } = await admitted({ actors: { min: 1, evictionGraceSeconds: 0, stopGraceSeconds: 1 } });
     await eventually(async () => (await statusOf(namespace, "PodsReady"))?.status === "True");
     const [pod] = await world.podsOf(namespace, "run", "actor");
@@ -52,7 +52,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     assert.ok(await world.client.get(POD, { namespace, name }), "the pod is still there");
   });
 
-  test("an eviction suspends it: checkpoint, no pod, quota given back; admitted again it goes on", async () => {
+  test("An eviction writes a checkpoint, deletes the pods and gives the quota back; the next admission resumes the run", async () => {
     const { namespace, learner } = await admitted();
     await eventually(async () => (await statusOf(namespace, "PodsReady"))?.status === "True");
     await evict(namespace);
@@ -82,7 +82,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     assert.equal((await workloadOf(namespace))?.metadata.uid, workload.metadata.uid);
   });
 
-  test("a run whose flavor is gone can be suspended all the same", async () => {
+  test("A run whose flavor is gone can be suspended", async () => {
     const { namespace } = await admitted();
     await admit(namespace, { learner: "none", actors: "none" });
     await eventually(async () => /ResourceFlavor none/.test((await conditionOf(namespace, "Ready"))!.message));
@@ -91,7 +91,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
   });
 
-  test("a person's suspension gives its place back, the resumption queues it anew", async () => {
+  test("A suspended run leaves the queue; a resumed run queues anew", async () => {
     const { namespace } = await admitted();
     const before = await hasWorkload(namespace);
     await world.patchRun(namespace, "run", { suspend: true });
@@ -107,7 +107,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     await answers(namespace);
   });
 
-  test("other requests queue it anew; what does not concern nodes does not", async () => {
+  test("Other resource requests queue the run anew; changes that do not concern nodes leave it admitted", async () => {
     const { namespace, learner } = await admitted();
     const before = await hasWorkload(namespace);
     await world.patchRun(namespace, "run", { stopping: { iterations: 7 }, actors: { min: 2 } });
@@ -131,7 +131,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     assert.equal(after.spec.podSets[1]!.count, 2);
   });
 
-  test("a Workload that is taken out of the queue, or deleted, stops the run", async () => {
+  test("A Workload that somebody deactivates or deletes stops the run", async () => {
     const { namespace, learner } = await admitted();
     const key = { namespace, name: "run-workload" };
     await world.client.mergePatch(WORKLOAD, key, { spec: { active: false } });
@@ -145,7 +145,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     await hasReason(namespace, "Admitted", "Queued");
   });
 
-  test("the end of the run is the Workload's, once no pod is left", async () => {
+  test("The Workload finishes with the run, once no pod is left", async () => {
     const { namespace, learner } = await admitted();
     learner.say({ phase: Phase.SUCCEEDED, message: "all iterations are done" });
     await eventually(async () => (await statusOf(namespace, "Finished"))?.status === "True");
@@ -154,7 +154,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     assert.deepEqual(await world.podsOf(namespace, "run", "learner"), []);
   });
 
-  test("a run that failed and is resumed queues anew", async () => {
+  test("A failed run that is resumed queues anew", async () => {
     const { namespace, learner } = await admitted();
     learner.say({ phase: Phase.FAILED_RUN, message: "the GPU fell off the bus" });
     const finished = await eventually(() => statusOf(namespace, "Finished"));
@@ -171,7 +171,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     assert.equal((await conditionOf(namespace, "Failed"))?.status, "False");
   });
 
-  test("it goes with the run", async () => {
+  test("The Workload is deleted with its run", async () => {
     const { namespace, run } = await startQueued();
     await hasWorkload(namespace);
     await world.client.delete(TRAINING_RUN, { namespace, name: "run" }, { uid: run.metadata.uid });
@@ -179,7 +179,7 @@ describe("a run that Kueue has admitted", { skip, concurrency: 4 }, () => {
   });
 });
 
-test("an upgrade whose pods ask for other resources queues no admitted run anew", { skip }, async () => {
+test("An upgrade whose pods ask for other resources leaves admitted runs admitted", { skip }, async () => {
   const namespace = await world.namespace();
   await world.createRun(namespace, "run", { queueName: "team", actors: { min: 1, max: 3 } });
   const key = { namespace, name: "run-workload" };

@@ -30,8 +30,8 @@ const QUIET_SECONDS = 8;
 
 useKueue();
 
-describe("a run in a queue of Kueue", { skip, concurrency: 4 }, () => {
-  test("nothing but a Workload is made before it is admitted, and what it waits for is said", async () => {
+describe("A run in a queue of Kueue", { skip, concurrency: 4 }, () => {
+  test("Before the admission the controller creates only a Workload, and the condition says what the run waits for", async () => {
     const { namespace, run } = await startQueued({ learner: { resources: { requests: { cpu: "4" } } } });
     const { metadata, spec } = await hasWorkload(namespace);
     assert.equal(metadata.ownerReferences?.[0]?.uid, run.metadata.uid);
@@ -79,7 +79,7 @@ describe("a run in a queue of Kueue", { skip, concurrency: 4 }, () => {
     await hasEvent(namespace, /^Admitted: LocalQueue team: ClusterQueue research admitted the run$/);
   });
 
-  test("generators are part of it, there are no more than Kueue admitted, and an eviction takes them away", async () => {
+  test("The Workload has the generators; the controller keeps to the admitted number, and an eviction deletes them", async () => {
     const { namespace } = await startQueued({
       model: { policy: "quickstart", generationBatchSize: 1 },
       generation: { replicas: { min: 1, max: 3 }, resources: { limits: { "nvidia.com/gpu": 1 } } },
@@ -101,7 +101,7 @@ describe("a run in a queue of Kueue", { skip, concurrency: 4 }, () => {
     await eventually(async () => (await statusOf(namespace, "QuotaReserved"))?.status === "False");
   });
 
-  test("actors.min are part of it, more queue one by one; PodsReady is told", async () => {
+  test("The Workload has actors.min; further actors queue one by one; PodsReady becomes True", async () => {
     const { namespace, learner } = await admitted();
     await eventually(async () => (await statusOf(namespace, "PodsReady"))?.status === "True");
     learner.work(3);
@@ -115,7 +115,7 @@ describe("a run in a queue of Kueue", { skip, concurrency: 4 }, () => {
     assert.equal(labels?.[QUEUE_NAME], undefined, "the learner is in the Workload");
   });
 
-  test("Kueue's labels on the run are its queue and its priority", async () => {
+  test("Kueue's labels on the run set its queue and its priority", async () => {
     const namespace = await world.namespace();
     await world.client.create(WORKLOAD_PRIORITY_CLASS, { metadata: { name: "urgent" }, value: 700 } as KubeObject);
     const labels = { [QUEUE_NAME]: "team", "kueue.x-k8s.io/priority-class": "urgent" };
@@ -136,7 +136,7 @@ describe("a run in a queue of Kueue", { skip, concurrency: 4 }, () => {
     assert.equal((await workloadOf(namespace))?.spec.priority, 700);
   });
 
-  test("its pods go to the nodes of the flavors that they were admitted to", async () => {
+  test("The pods run on the nodes of the admitted flavors", async () => {
     const tolerations = [{ key: "gpu", operator: "Exists", effect: "NoSchedule" }];
     await flavor("gpu-nodes", { nodeLabels: { "example.com/pool": "gpu" }, tolerations });
     await flavor("spot-nodes", { nodeLabels: { "example.com/pool": "spot" } });
@@ -163,7 +163,7 @@ describe("a run in a queue of Kueue", { skip, concurrency: 4 }, () => {
     assert.deepEqual(await world.list(POD, gone.namespace), []);
   });
 
-  test("a run without a queue starts at once", async () => {
+  test("A run without a queue starts at once", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run");
     await answers(namespace);
@@ -171,7 +171,7 @@ describe("a run in a queue of Kueue", { skip, concurrency: 4 }, () => {
     assert.equal(await conditionOf(namespace, "Admitted"), undefined);
   });
 
-  test("nothing is written while nothing happens", async () => {
+  test("The controller writes nothing while nothing changes", async () => {
     const running = await admitted();
     await eventually(async () => (await statusOf(running.namespace, "PodsReady"))?.status === "True");
     const waiting = await startQueued();

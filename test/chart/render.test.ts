@@ -72,9 +72,9 @@ interface PodSpec {
 const podOf = (kind: string, spec: unknown): PodSpec | undefined =>
   kind === "Pod" ? (spec as PodSpec) : (spec as { template?: { spec?: PodSpec } } | undefined)?.template?.spec;
 
-describe("the chart, rendered", { skip }, () => {
+describe("The rendered chart", { skip }, () => {
   for (const set of VALUE_SETS) {
-    test(`${set}: the objects as they were`, (t) => {
+    test(`${set}: the objects equal their snapshot`, (t) => {
       const documents = rendered
         .get(set)!
         .text.split(/^---\n/m)
@@ -85,12 +85,12 @@ describe("the chart, rendered", { skip }, () => {
       });
     });
 
-    test(`${set}: the notes as they were`, (t) =>
+    test(`${set}: the notes equal their snapshot`, (t) =>
       t.assert.fileSnapshot(rendered.get(set)!.notes, join(import.meta.dirname, "snapshots", `${set}.notes.txt`), {
         serializers: [(text: string) => text],
       }));
 
-    test(`${set}: every object says that it is part of longrun, and no selector asks for it`, () => {
+    test(`${set}: every object has the label part-of longrun, and no selector uses it`, () => {
       for (const { kind, metadata } of objects(set))
         assert.equal(metadata.labels?.[PART_OF], "longrun", `${kind} ${metadata.name}`);
       const selectors = objects(set).map(({ spec }) =>
@@ -99,7 +99,7 @@ describe("the chart, rendered", { skip }, () => {
       assert.ok(!selectors.some((selector) => selector.includes(PART_OF)));
     });
 
-    test(`${set}: the controller takes the run defaults and the run of helm test`, () => {
+    test(`${set}: the controller accepts the run defaults, and the TrainingRun of helm test`, () => {
       const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
       if (defaults !== undefined) parseRunDefaults(defaults, "run-defaults.yaml");
       const manifest = find(set, "ConfigMap", /-smoke-test$/)!.data!["trainingrun.yaml"]!;
@@ -107,7 +107,7 @@ describe("the chart, rendered", { skip }, () => {
     });
   }
 
-  test("every container of the chart's own asks for what a quota of cpu and memory counts", () => {
+  test("Every container of the chart has the requests and limits that a quota of CPU and memory demands", () => {
     for (const { kind, metadata, spec } of VALUE_SETS.flatMap(objects)) {
       const { containers = [] } = podOf(kind!, spec) ?? {};
       for (const { name, resources } of containers) {
@@ -121,7 +121,7 @@ describe("the chart, rendered", { skip }, () => {
     }
   });
 
-  test("guarded: the pods of helm test and helm uninstall go to the controller's nodes, beside its pods if need be", () => {
+  test("guarded: the pods of helm test and helm uninstall run on the controller's nodes, beside its pods if necessary", () => {
     const affinities = objects("guarded").flatMap(({ kind, spec, metadata }) => {
       const affinity = podOf(kind!, spec)?.affinity;
       return affinity ? [[metadata.name, Object.keys(affinity)]] : [];
@@ -133,7 +133,7 @@ describe("the chart, rendered", { skip }, () => {
     ]);
   });
 
-  test("images.tag is that of every image that has none of its own", async () => {
+  test("images.tag is the tag of every image that sets none of its own", async () => {
     const digest = `sha256:${"1".repeat(64)}`;
     const own = ["images.sandbox.tag=1.2.4", `images.actor.digest=${digest}`].flatMap((it) => ["--set", it]);
     const { text } = await renderWithNotes(["--set", "images.registry=r.example.com,images.tag=1.2.3", ...own]);
@@ -146,7 +146,7 @@ describe("the chart, rendered", { skip }, () => {
     ]);
   });
 
-  test("an image of another registry brings its own, and without a tag it is the chart's version", async () => {
+  test("An image of another registry keeps its registry, and without a tag gets the chart's version", async () => {
     const own = ["controller", "learner", "actor", "sandbox"].map(
       (it) => `images.${it}.repository=localhost:5000/${it}`,
     );
@@ -155,7 +155,7 @@ describe("the chart, rendered", { skip }, () => {
     assert.match(text, new RegExp(`image: localhost:5000/controller:${version}\n`));
   });
 
-  test("gpu: the notes say so where the learner's image cannot use one", async () => {
+  test("gpu: the notes warn where the learner's image cannot use a GPU", async () => {
     const warning = /images\.learner\.repository is longrun\/learner, which computes on the CPU alone/;
     const cpu = ["--set", "images.learner.repository=longrun/learner"];
     assert.match(await notesOf(["--values", valuesFile("gpu"), ...cpu]), warning);
@@ -163,14 +163,14 @@ describe("the chart, rendered", { skip }, () => {
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
-  test("alerts on a controller that nothing scrapes: the notes say which one never stops", async () => {
+  test("The notes name the alert that always fires where nothing scrapes the controller", async () => {
     const warning = /LongrunNoLeader fires for ever, unless\nsomething else has Prometheus scrape/;
     assert.match(await notesOf(["--set", "metrics.prometheusRule.enabled=true"]), warning);
     assert.doesNotMatch(rendered.get("watched")!.notes, warning);
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
-  test("gpu: the run defaults that are meant", () => {
+  test("gpu: the ConfigMap has the intended run defaults", () => {
     const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
     assert.deepEqual(defaults, {
       queueName: "training",
@@ -207,7 +207,7 @@ describe("the chart, rendered", { skip }, () => {
   });
 });
 
-describe("what cannot be is refused in one line", { skip }, () => {
+describe("The chart refuses impossible values in one line", { skip }, () => {
   const REFUSED: [what: string, args: string[], message: RegExp][] = [
     ["an unknown value", ["--set", "replicas=3"], /additional propert.*replicas/i],
     [
@@ -254,7 +254,7 @@ describe("what cannot be is refused in one line", { skip }, () => {
 });
 
 describe("alerts and dashboards are files of the chart", { skip }, () => {
-  test("each file of alerts/ adds its groups, untouched but for the runbook; each of dashboards/ is a ConfigMap", async () => {
+  test("Each file of alerts/ adds its groups and gets a runbook's URL; each file of dashboards/ is a ConfigMap", async () => {
     const chart = join(folder, "with-files");
     cpSync(CHART, chart, { recursive: true });
     const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };

@@ -8,7 +8,7 @@ import { eventually } from "./world.ts";
 
 useWorld();
 
-describe("actors that are taken away", { skip, concurrency: 4 }, () => {
+describe("The controller and actors that are taken away", { skip, concurrency: 4 }, () => {
   /** Starts a run with one actor, whose pod has a node: deleting it then asks the node and takes effect later. */
   const startOnNode = async () => {
     const { namespace, learner } = await start({
@@ -40,7 +40,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
       body: { apiVersion: "policy/v1", kind: "Eviction", metadata: { namespace, name } },
     });
 
-  test("an evicted actor is replaced while it finishes, its learner knows, and it is no failure", async () => {
+  test("The controller replaces an evicted actor while it finishes, tells its learner, and counts no failure", async () => {
     const { namespace, learner, pod } = await startOnNode();
     await evict(pod);
     await podOf(namespace, "run-actor-0-1");
@@ -75,7 +75,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
     assert.ok(!(await world.events(namespace)).some((it) => /^ActorsFailing/.test(it)));
   });
 
-  test("an actor on a node that is not heard is replaced at once, and its Job waits for nothing", async () => {
+  test("The controller replaces an actor on a silent node at once, and its Job waits for nothing", async () => {
     const { namespace, learner, pod } = await startOnNode();
     const jobKey = { namespace, name: "run-actor-0-0" };
     // Like the node controller: Ready is False, the rest is what the kubelet wrote last.

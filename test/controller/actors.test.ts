@@ -10,7 +10,7 @@ import { eventually } from "./world.ts";
 useWorld();
 
 describe("actors", { skip, concurrency: 6 }, () => {
-  test("actors follow demand: up at once, down by draining, to none", async () => {
+  test("Actors follow the demand: up at once, down by draining, to none", async () => {
     const { namespace, learner } = await start({ actors: { min: 0, max: 6, slots: 4, scaleDownSeconds: 1 } });
     await hasActors(namespace, 0);
     learner.work(24);
@@ -40,7 +40,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     assert.equal(again!.metadata.name, "run-actor-0-1");
   });
 
-  test("pods that cannot be scheduled are waited for and reported, not multiplied", async () => {
+  test("The controller waits for pods that cannot be scheduled and reports them, instead of creating more", async () => {
     const namespace = await world.namespace();
     const holds = world.holds;
     world.holds = (pod) =>
@@ -115,7 +115,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     await hasActors(namespace, 1);
   });
 
-  test("a quota that forbids actors is named, and asked no more than once in a while", async () => {
+  test("The condition names a quota that forbids actors, and the controller retries only at intervals", async () => {
     const { namespace, learner } = await start({ actors: { min: 0, max: 20 } });
     const quota = { group: "", version: "v1", plural: "resourcequotas", kind: "ResourceQuota", namespaced: true };
     await world.client.create(quota, {
@@ -142,7 +142,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
       await eventually(() => world.client.get(SECRET, { namespace, name: `${metadata.name}-tls` }));
   });
 
-  test("the learner is told once of a sandbox that was killed for memory", async () => {
+  test("The learner receives once that a sandbox was killed for memory", async () => {
     const { namespace, learner } = await start({ actors: { min: 1, slots: 2 } });
     const [pod] = await eventually(async () => {
       const found = await world.podsOf(namespace, "run", "actor");
@@ -186,7 +186,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     assert.deepEqual((await world.actors(namespace, "run")).map(({ metadata }) => metadata.uid).sort(), before);
   });
 
-  test("a changed spec of actors replaces them a few at a time, and never those that are busy", async () => {
+  test("A change of spec.actors replaces the actors a few at a time, and never a busy one", async () => {
     const { namespace, learner } = await start({ actors: { min: 4, max: 4, slots: 1 } });
     const before = await hasActors(namespace, 4);
     await eventually(() => learner.status.actors?.length === 4);
@@ -222,7 +222,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     }, 60);
   });
 
-  test("actors that fail again and again are tried one at a time, and an event says so", async () => {
+  test("The controller tries actors that keep failing one at a time, and an event says so", async () => {
     const restart = { backoffSeconds: 0.1, maxBackoffSeconds: 0.5, maxFailures: 2 };
     const { namespace } = await start({ actors: { min: 3, max: 3 }, restart });
     let failed = 0;

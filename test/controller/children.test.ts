@@ -75,7 +75,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     return () => world.client.delete(BINDING, { name }, { uid: binding.metadata.uid! });
   };
 
-  test("a volume that its class cannot grow is named, training goes on, and a suspension still stops the learner", async () => {
+  test("A volume that its class cannot grow is named; training continues, and a suspension still stops the learner", async () => {
     await storageClass("stiff", false);
     const { namespace } = await start({ learner: { storage: { size: "1Gi", className: "stiff" } } });
     await bind(namespace, "1Gi");
@@ -101,7 +101,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await conditionOf(namespace, "ObjectsApplied")) === undefined);
   });
 
-  test("a volume that an autoresizer has made larger stays so, until the spec asks for more", async () => {
+  test("A volume that an autoresizer has enlarged keeps its size until the spec asks for more", async () => {
     await storageClass("elastic", true);
     const { namespace } = await start({ learner: { storage: { size: "1Gi", className: "elastic" } } });
     await bind(namespace, "1Gi");
@@ -120,7 +120,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     assert.ok(writes().every(({ code }) => code < 400));
   });
 
-  test("a learner is not started before what it needs is there", async () => {
+  test("The controller does not start a learner before its objects exist", async () => {
     const namespace = await world.namespace();
     const allow = await refuse(namespace, CONFIG_MAP);
     await world.createRun(namespace, "run");
@@ -136,7 +136,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     await eventually(() => isAvailable(namespace));
   });
 
-  test("a refused Service keeps neither a learner that trains from training, nor one that is suspended from going", async () => {
+  test("A refused Service neither stops a learner that trains nor keeps a suspended one", async () => {
     const { namespace } = await start();
     await refuse(namespace, SERVICE);
     const service = (await world.client.get(SERVICE, { namespace, name: "run-learner" }))!;
@@ -149,7 +149,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     assert.equal(await replicasOf(namespace), 0);
   });
 
-  test("the copy of a checkpoint follows learner.podTemplate, also when that is mended, and names what it waits for", async () => {
+  test("The Job that copies a checkpoint follows learner.podTemplate and its correction, and names its blocker", async () => {
     const namespace = await world.namespace();
     const { holds } = world;
     world.holds = (pod) => holds(pod) || pod.metadata.namespace === namespace;

@@ -17,7 +17,7 @@ useWorld({
   parts: { controllers: ["disruption-controller", "node-lifecycle-controller", "taint-eviction-controller"] },
 });
 
-describe("disruption", { skip }, () => {
+describe("The controller and a learner's node", { skip }, () => {
   const startWith = async (learner: object = {}) =>
     (await start({ learner: { stopGraceSeconds: 1, ...learner } })).namespace;
   /** Puts the learner's pod on a node that stops reporting. */
@@ -56,7 +56,7 @@ describe("disruption", { skip }, () => {
     return world.client.mergePatch(NODE, { name }, { status: { conditions } }, { subresource: "status" });
   };
 
-  test("forceDetach: what Kubernetes' node controllers leave of a lost node is recognised, and its pod deleted when overdue", async (t) => {
+  test("forceDetach recognises the lost node's pod as Kubernetes' controllers leave it, and deletes it when overdue", async (t) => {
     for (const name of ["alive", "lost"]) {
       await world.client.create(NODE, { metadata: { name } });
       await reportNode(name);
@@ -91,7 +91,7 @@ describe("disruption", { skip }, () => {
     await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
   });
 
-  test("a lost node is named, with what a person can do; nothing is deleted by force unasked", async () => {
+  test("The condition names a lost node and the remedy; the controller deletes nothing by force unasked", async () => {
     const namespace = await startWith();
     const pod = await loseNode(namespace);
     await waitsForNode(namespace, /^node node-7 has not answered since .*its toleration/);
@@ -136,7 +136,7 @@ describe("disruption", { skip }, () => {
       );
     });
 
-  test("a drained node gets its learner evicted, and another one goes on", async () => {
+  test("A drained node evicts its learner, and another learner goes on", async () => {
     const namespace = await startWith();
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await counted(namespace, 0);
@@ -148,7 +148,7 @@ describe("disruption", { skip }, () => {
     await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
   });
 
-  test("disruption Protect: no eviction, until the run is edited, which starts no learner anew", async () => {
+  test("disruption Protect refuses evictions until the run is edited, which restarts no learner", async () => {
     const namespace = await startWith({ disruption: "Protect" });
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await counted(namespace, 1);
@@ -159,7 +159,7 @@ describe("disruption", { skip }, () => {
     assert.equal(await drain(pod!), 201);
   });
 
-  test("forceDetach: a pod whose node answers is left to its node", async () => {
+  test("forceDetach leaves the pod of an answering node to that node", async () => {
     const namespace = await startWith({ storage: { forceDetach: true } });
     const pod = await loseNode(namespace);
     const conditions = [{ type: "Ready", status: "False", reason: "ContainersNotReady", lastTransitionTime: null }];

@@ -99,8 +99,8 @@ async function receive() {
 const cluster = (namespace: string) =>
   ({ client: world.client, namespace, signal: new AbortController().signal }) as unknown as Cluster;
 
-describe("failures", { skip, concurrency: 5 }, () => {
-  test("a learner that waits for actors waits: the condition says since when, how much, and what keeps actors away", async () => {
+describe("The failures of a learner", { skip, concurrency: 5 }, () => {
+  test("The condition of a learner without actors says since when it waits, for how much, and why", async () => {
     const { namespace, learner } = await start({ actors: { autoscaling: "External", replicas: 0, min: 0 } });
     const blockedSinceUnixMs = Date.UTC(2026, 10, 23, 8);
     learner.work(12);
@@ -120,7 +120,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     await eventually(async () => (await condition(namespace, "Progressing")).status === "True");
   });
 
-  test("failures are counted once, also by the next controller, set back by progress, and end the run when they are too many", async () => {
+  test("The controller counts each failure once, resets the count with progress, and ends the run after too many", async () => {
     const { url, told } = await receive();
     const { namespace, learner } = await start({
       failurePolicy: { retries: 2 },
@@ -215,7 +215,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     );
   });
 
-  test("a failed run that is suspended is Suspended, may be edited, and waits for its resume; its ttl does not delete it", async () => {
+  test("A failed run that is suspended is Suspended, can be edited, and waits for its resume; its ttl does not delete it", async () => {
     const { namespace } = await start({ failurePolicy: { retries: 0 }, ttlSecondsAfterFinished: 5 });
     await crash(namespace, 0, 1, "x is not a function");
     const failed = await eventually(async () => {
@@ -240,7 +240,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     assert.equal((await status(namespace)).phase, "Running");
   });
 
-  test("a full volume blocks, however often the learner is started, and ends nothing", async () => {
+  test("A full volume blocks the run, however often the learner starts, and never ends it", async () => {
     const { namespace } = await start({ failurePolicy: { retries: 1 }, learner: { storage: { size: "10Gi" } } });
     let before: object = {};
     for (const end of [0, 1, 2, 3]) {
@@ -261,7 +261,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     assert.equal((await condition(namespace, "Ready")).status, "True");
   });
 
-  test("a learner of 0.2, which stays and says that the run has failed: that ends it, and it can be resumed", async () => {
+  test("A failed learner of 0.2, which stays alive, ends the run, and the run can be resumed", async () => {
     const { namespace, learner } = await start();
     learner.say({ phase: Phase.FAILED_RUN, message: "no result for 960 s: no actor is connected" });
     await eventually(async () => (await condition(namespace, "Failed"))?.status === "True");

@@ -24,7 +24,7 @@ useWorld();
 
 describe("nonsense from a learner", { skip, concurrency: 4 }, () => {
   for (const [what, said] of NONSENSE)
-    test(`${what}: named once, the status goes on, the end is seen`, async () => {
+    test(`The condition names ${what} once, the status goes on, and the end is seen`, async () => {
       const { namespace, learner } = await start();
       learner.say(said);
       const found = await eventually(async () => {
@@ -47,7 +47,7 @@ describe("nonsense from a learner", { skip, concurrency: 4 }, () => {
       assert.equal(told.length, 1, told.join("\n"));
     });
 
-  test("nonsense that comes and goes makes no loop of writes", async () => {
+  test("Nonsense that appears and disappears causes no loop of writes", async () => {
     const { namespace, learner } = await start();
     learner.say({ blocked: "constructor" });
     await eventually(async () => (await world.events(namespace)).some((it) => it.startsWith("LearnerNonsense")));

@@ -34,7 +34,7 @@ async function receive(answers: number[]) {
 }
 
 describe("the phases of a run", { skip, concurrency: 6 }, () => {
-  test("suspend takes a checkpoint, then everything but the volume; resume goes on", async () => {
+  test("A suspension takes a checkpoint and deletes all but the volume; a resume goes on", async () => {
     const { namespace, learner } = await start({ actors: { min: 2, max: 2 } });
     await hasActors(namespace, 2);
     let release = () => {};
@@ -66,7 +66,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^Resumed: /);
   });
 
-  test("a resume that comes before the suspension is over gets a learner that trains", async () => {
+  test("A resume before the end of the suspension gets a learner that trains", async () => {
     const { namespace, learner } = await start();
     let release = () => {};
     learner.onSuspend = () => new Promise((resolve) => (release = resolve));
@@ -80,7 +80,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     assert.equal((await world.status(namespace, "run")).phase, "Running");
   });
 
-  test("a learner that never writes its checkpoint is not waited for without end", async () => {
+  test("The controller does not wait without end for a learner that never writes its checkpoint", async () => {
     const { namespace, learner } = await start({
       actors: { drainSeconds: 0 },
       learner: { checkpoint: { waitSeconds: 1 } },
@@ -91,7 +91,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^CheckpointNotWaitedFor: .*within 1 s/);
   });
 
-  test("an evaluation is a phase of the run, and its result is in the status and in events", async () => {
+  test("An evaluation is a phase of the run, with its result in the status and in events", async () => {
     const { namespace, learner } = await start();
     learner.say({ phase: Phase.FINAL_EVALUATION, iteration: 1 });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Evaluating");
@@ -105,7 +105,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await hasActors(namespace, 1);
   });
 
-  test("a run that succeeds is recorded, and its learner and actors go", async () => {
+  test("A run that succeeds is recorded, and its learner and actors are deleted", async () => {
     const { namespace, learner } = await start({ learner: { storage: { retain: "OnSuccess" } } });
     const line = {
       iteration: 12,
@@ -139,7 +139,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
   });
 
-  test("a webhook is called at the end of the run until it accepts, and its address stays in its Secret", async () => {
+  test("A webhook is called at the end of the run until it accepts, and its address stays in its Secret", async () => {
     const address = "T0P-SECRET";
     const receiver = await receive([503, 204]);
     const namespace = await world.namespace();
@@ -172,7 +172,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     receiver.close();
   });
 
-  test("a webhook that hangs holds up nothing but the run's own deletion, and that not for ever", async () => {
+  test("A webhook that hangs delays only the run's own deletion, and only for a limited time", async () => {
     const receiver = await receive([]);
     const webhook = { url: receiver.url, timeoutSeconds: 2, maxAttempts: 2, backoffSeconds: 0.1 };
     const { namespace, learner } = await start({ notifications: { webhook }, ttlSecondsAfterFinished: 0 });
@@ -186,7 +186,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     receiver.close();
   });
 
-  test("a run that fails says why", async () => {
+  test("A failed run has its reason in the status", async () => {
     const { namespace, learner } = await start();
     learner.say({ phase: Phase.FAILED_RUN, message: "no result for 375 s: no actor is connected" });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Failed");
@@ -226,7 +226,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     return namespace;
   };
 
-  test("a configuration that the learner refuses becomes a condition, not a crash loop, and an edit starts the learner again", async () => {
+  test("A configuration that the learner refuses is a condition, not a crash loop, and an edit restarts the learner", async () => {
     const namespace = await unanswered();
     await endLearner(namespace, 2, '{"level":30}\n--task-dir /opt/longrun-tasks/diamonds: there is no such task\n');
     const refused = await eventually(async () => {
@@ -243,7 +243,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 1);
   });
 
-  test("a learner that crashes is started again by its Deployment, and the condition says why", async () => {
+  test("The Deployment restarts a crashed learner, and the condition has the reason", async () => {
     const namespace = await unanswered();
     await endLearner(namespace, 137, "");
     const crash = await eventually(async () => {
@@ -254,7 +254,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 1);
   });
 
-  test("an image that cannot be pulled is named", async () => {
+  test("The condition names an image that cannot be pulled", async () => {
     const namespace = await unanswered({ learner: { image: "registry.example/missing:1" } });
     const [pod] = await eventually(async () => {
       const found = await world.podsOf(namespace, "run", "learner");

@@ -15,7 +15,7 @@ const learner = { podTemplate: { spec: { volumes: volumesOf(MOST_VOLUMES, "defau
 useWorld({ controller: { settings: { ...DEFAULT_SETTINGS, runDefaults: { learner } } } });
 
 describe("podTemplate", { skip, concurrency: 2 }, () => {
-  test("reaches the pods, which pass the admission of the restricted level; sandboxes get nothing", async () => {
+  test("It reaches the pods, which pass the restricted level; sandboxes get none of it", async () => {
     const namespace = await world.namespace();
     const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
     await world.client.mergePatch(NAMESPACE, { name: namespace }, { metadata: { labels } });
@@ -64,7 +64,7 @@ describe("podTemplate", { skip, concurrency: 2 }, () => {
     );
   });
 
-  test("that is too much with the controller's defaults is named, and an edit goes on", async () => {
+  test("One that exceeds the limits with the controller's defaults is named, and an edit goes on", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { learner: { podTemplate: { spec: { volumes: volumesOf(1, "own") } } } });
     const ready = await eventually(async () => {

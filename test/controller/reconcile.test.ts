@@ -58,7 +58,7 @@ useWorld({
 });
 
 describe("reconcile", { skip, concurrency: 6 }, () => {
-  test("the controller makes every child, owned by the run", async () => {
+  test("The controller creates every child, owned by the run", async () => {
     const { namespace, run } = await start({ actors: { min: 1, slots: 2 } });
     const names = async (resource: typeof SECRET) =>
       (await world.list(resource, namespace)).map((it) => it.metadata.name);
@@ -86,7 +86,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.equal(status.observedGeneration, 1);
   });
 
-  test("the pods pass the admission of the restricted level", async () => {
+  test("The pods pass the admission of the restricted level", async () => {
     const namespace = await world.namespace();
     await world.client.mergePatch(
       { group: "", version: "v1", plural: "namespaces", kind: "Namespace", namespaced: false },
@@ -130,7 +130,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     });
   });
 
-  test("an actor's certificate names the actor, is made again if it is lost, and is deleted with the actor's Job", async () => {
+  test("An actor's certificate names the actor, is made again if it is lost, and is deleted with the actor's Job", async () => {
     const { namespace } = await start({ actors: { min: 1 } });
     const secret = async (name: string) =>
       (await world.list(SECRET, namespace)).find(({ metadata }) => metadata.name === name) as Secret | undefined;
@@ -158,7 +158,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     });
   });
 
-  test("an addition that nobody forbids is left alone", async () => {
+  test("The controller leaves an addition that no field forbids", async () => {
     const { namespace } = await start();
     const key = { namespace, name: "run-learner" };
     const sidecar = { name: "sidecar", image: "sidecar" };
@@ -228,7 +228,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.deepEqual(config?.data, data);
   });
 
-  test("model.source: the model is fetched before the learner starts; what failed is said, and goes on", async () => {
+  test("The model of model.source is fetched before the learner starts; a failure is reported and repeated", async () => {
     const namespace = await world.namespace();
     const secretRef = { name: "longrun-hub", key: "HF_TOKEN" };
     const source = { huggingFace: { repo: "acme/model", revision: "main", secretRef } };
@@ -295,7 +295,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.deepEqual([claim?.metadata.labels, claim?.metadata.ownerReferences], [metadata.labels, undefined]);
   });
 
-  test("a run that another controller manages is not touched", async () => {
+  test("The controller does not touch a run that another controller manages", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { managedBy: "example.com/other" });
     await sleep(1500);
@@ -318,7 +318,7 @@ test("the controller writes nothing while nothing changes, and nothing after a r
   assert.equal((await world.actors(quiet, "quiet")).length, 2);
 });
 
-test("longrun controller gets ready, reconciles its namespaces alone, and stops on SIGTERM", {
+test("longrun controller becomes ready, reconciles only its namespaces, and stops on SIGTERM", {
   skip,
 }, async () => {
   await operator!.stop();

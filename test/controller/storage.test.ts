@@ -41,7 +41,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
       ),
     );
 
-  test("each new checkpoint is copied by a Job of its own, beside the learner; the last copy is of the run's end", async () => {
+  test("A Job copies each new checkpoint beside the learner; the last copy is at the run's end", async () => {
     const { namespace, learner } = await start({ results: { s3: S3, intervalSeconds: 0, keepLast: 2 } });
     learner.say(checkpoint(1));
     const first = await pod(namespace);
@@ -80,7 +80,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.equal((await job(namespace))!.status!.succeeded, 1, "the last one stays, for its log");
   });
 
-  test("why a copy failed is said, and it is tried again; a finished run waits for its last copy", async () => {
+  test("A failed copy is reported and repeated; a finished run waits for its last copy", async () => {
     const s3 = { bucket: "results", prefix: "team/run", serviceAccountName: "longrun-s3-team" };
     const { namespace, learner } = await start({ results: { s3, intervalSeconds: 1 } });
     await world.client.create(SERVICE_ACCOUNT, { metadata: { namespace, name: "longrun-s3-team" } });
@@ -120,7 +120,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     });
   });
 
-  test("a copy that gets no node is given up after deadlineSeconds, and the finished run goes", async () => {
+  test("A copy without a node is given up after deadlineSeconds, and the finished run is deleted", async () => {
     const stuck = await world.namespace();
     world.holds = ({ metadata }) => metadata.namespace === stuck && metadata.name.startsWith("run-results");
     await world.createRun(stuck, "run", { results: { s3: S3, deadlineSeconds: 5, intervalSeconds: 600 } });
@@ -134,7 +134,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     await eventually(async () => (await world.run(stuck, "run")) === undefined);
   });
 
-  test("a retained volume is deleted when its time is over, and not while its run is there", async () => {
+  test("A retained volume is deleted when its time is over, but not while its run exists", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 2 } } });
     const kept = await start({ learner: { storage: { retain: "Always" } } });
     const claim = (of = namespace) => world.client.get(PERSISTENT_VOLUME_CLAIM, { namespace: of, name: "run-data" });
@@ -153,7 +153,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.equal((await claim(kept.namespace))?.metadata.deletionTimestamp, undefined);
   });
 
-  test("a run that takes retainSeconds back keeps its volume", async () => {
+  test("A run that removes retainSeconds keeps its volume", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 0 } } });
     const note = async () =>
       (await world.client.get(PERSISTENT_VOLUME_CLAIM, { namespace, name: "run-data" }))?.metadata.annotations?.[
@@ -167,7 +167,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.equal(await note(), "");
   });
 
-  test("kubectl longrun volumes lists what is gone or over, and when it is deleted", async () => {
+  test("kubectl longrun volumes lists volumes without a run or of finished runs, and when they are deleted", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 7200, size: "3Gi" } } });
     const list = async (json = false) => {
       let text = "";

@@ -108,7 +108,7 @@ async function goesOn(run: Run): Promise<void> {
   );
 }
 
-describe("in another namespace", { skip, concurrency: false }, () => {
+describe("Objects in another namespace", { skip, concurrency: false }, () => {
   afterEach(() => restartOperator());
 
   for (const component of ["learner", "actor"] as const)
@@ -122,7 +122,7 @@ describe("in another namespace", { skip, concurrency: false }, () => {
       await goesOn(run);
     });
 
-  test("a pod with the labels of an init Job's pod says nothing of the copy", async () => {
+  test("A pod with the labels of an init Job's pod has no effect on the copy", async () => {
     const [elsewhere, namespace] = await twoTenants();
     await startIn(namespace);
     const next = await world.createRun(namespace, "next", { initFrom: { run: "run" } });
@@ -135,7 +135,7 @@ describe("in another namespace", { skip, concurrency: false }, () => {
     assert.ok(await copies());
   });
 
-  test("a suspend asks the run's own learner for its checkpoint, whatever else carries its labels", async () => {
+  test("A suspension asks the run's own learner for its checkpoint, whatever pod carries its labels", async () => {
     const [elsewhere, namespace] = await twoTenants();
     await forgePod(await startIn(namespace), "learner", { namespace: elsewhere });
     await world.patchRun(namespace, "run", { suspend: true });
@@ -144,7 +144,7 @@ describe("in another namespace", { skip, concurrency: false }, () => {
     assert.match((await conditionOf(namespace, "Suspended"))!.message, /checkpoint of iteration 3/);
   });
 
-  test("a claim with the run's labels moves no learner, nor does a Secret with its CA's name", async () => {
+  test("A claim with the run's labels moves no learner, nor does a Secret with its CA's name", async () => {
     const [elsewhere, namespace] = await twoTenants();
     const run = await startIn(namespace);
     const pod = (await world.podsOf(namespace, "run", "learner"))[0]!;
@@ -165,7 +165,7 @@ describe("in another namespace", { skip, concurrency: false }, () => {
     assert.equal((await world.list(PERSISTENT_VOLUME_CLAIM, namespace)).length, 1);
   });
 
-  test("a Job that names the run as its owner is none of its actors", async () => {
+  test("A Job that names the run as its owner is not one of its actors", async () => {
     const [elsewhere, namespace] = await twoTenants();
     const run = await startIn(namespace, { actors: { min: 1, max: 1 } });
     const [job] = await eventually(async () => {
@@ -182,12 +182,12 @@ describe("in another namespace", { skip, concurrency: false }, () => {
   });
 });
 
-describe("in the run's own namespace", { skip, concurrency: false }, () => {
+describe("Objects in the run's own namespace", { skip, concurrency: false }, () => {
   for (const [what, ownerOf] of [
     ["without an owner", () => undefined],
     ["that names the TrainingRun as its owner", (run: Run) => reference("longrun.dev/v1alpha1", "TrainingRun", run)],
   ] as const)
-    test(`a pod with the learner's labels ${what} is not the learner`, async () => {
+    test(`A pod with the learner's labels ${what} is not the learner`, async () => {
       const namespace = await world.namespace();
       await serviceAccount(namespace);
       ignore(({ metadata }) => metadata.namespace === namespace && metadata.name === "forged-learner");
@@ -197,7 +197,7 @@ describe("in the run's own namespace", { skip, concurrency: false }, () => {
       await goesOn(run);
     });
 
-  test("a claim with the run's label does not win over the run's volume, whatever its name", async () => {
+  test("A claim with the run's label does not replace the run's volume, whatever its name", async () => {
     const namespace = await world.namespace();
     const run = await startIn(namespace);
     for (const name of ["a-claim", `run-data-${run.metadata.uid.slice(0, 8)}`]) await forgeClaim(run, namespace, name);
@@ -212,7 +212,7 @@ describe("in the run's own namespace", { skip, concurrency: false }, () => {
     assert.equal(await claimOf(namespace), "run-data");
   });
 
-  test("initFrom takes the volume of the run that it names, not a younger one with that run's label", async () => {
+  test("initFrom takes the volume of the named run, not a younger one with that run's label", async () => {
     const namespace = await world.namespace();
     const source = await startIn(namespace);
     await sleep(1100); // creation times have whole seconds
@@ -244,7 +244,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
   const isReady = (namespace: string) =>
     eventually(async () => (await conditionOf(namespace, "Ready"))?.status === "True");
 
-  test("a foreign Job with an actor's name is told, and the actor has the next name", async () => {
+  test("The condition names a foreign Job with an actor's name, and the actor gets the next name", async () => {
     const namespace = await world.namespace();
     const foreign = await foreignJob(namespace, "run-actor-0-0");
     await startIn(namespace, { actors: { min: 1 } });
@@ -255,7 +255,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     assert.deepEqual(now?.metadata.uid, foreign.metadata.uid);
   });
 
-  test("where all the next names are taken too the run is not ready, until one is free", async () => {
+  test("If all the next names are taken too, the run is not ready until one is free", async () => {
     const namespace = await world.namespace();
     const foreign = [];
     for (let generation = 0; generation < 20; generation++)
@@ -269,7 +269,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await isReady(namespace);
   });
 
-  test("a foreign Job with the init Job's name is told, and waited for", async () => {
+  test("The condition names a foreign Job with the init Job's name, and the run waits for it", async () => {
     const namespace = await world.namespace();
     await startIn(namespace);
     const { metadata } = await foreignJob(namespace, "next-init");
@@ -281,7 +281,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await eventually(async () => (await available())?.reason === "CopyingCheckpoint");
   });
 
-  test("an actor's Job that is removed stays until its pod is gone, so that the pod can be told from others", async () => {
+  test("An actor's Job stays until its pod is gone, so that the pod can be recognised", async () => {
     const namespace = await world.namespace();
     await startIn(namespace, { actors: { min: 1 } });
     const { metadata } = await hasActor(namespace, () => true);
@@ -301,7 +301,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await eventually(async () => (await world.list(JOB, namespace)).length === 0);
   });
 
-  test("an actor's Job that has lost its owner reference is removed, and another takes its place", async () => {
+  test("The controller deletes an actor's Job without its owner reference, and creates another", async () => {
     const namespace = await world.namespace();
     const run = await startIn(namespace, { actors: { min: 1 } });
     const { metadata } = await hasActor(namespace, () => true);
@@ -313,7 +313,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await isReady(namespace);
   });
 
-  test("an actor's Job that has lost the label by which it is watched gets it back", async () => {
+  test("The controller restores the label of an actor's Job by which it is watched", async () => {
     const namespace = await world.namespace();
     await startIn(namespace, { actors: { min: 1 } });
     const { metadata } = await hasActor(namespace, () => true);

@@ -28,7 +28,7 @@ function settingsOf(version: string): Settings {
 
 useWorld({ controller: false });
 
-describe("upgrade", { skip }, () => {
+describe("An upgrade of the controller", { skip }, () => {
   const upgradeTo = (version: string) => restartOperator({ settings: settingsOf(version) });
   const learnerUid = async (namespace: string) => (await world.podsOf(namespace, "run", "learner"))[0]?.metadata.uid;
   const templateOf = async (namespace: string) => {
@@ -56,7 +56,7 @@ describe("upgrade", { skip }, () => {
     return { namespace, uid };
   };
 
-  test("a run keeps its images and its learner; actors that are made later have its images; a resume pins anew", async () => {
+  test("A run keeps its images and its learner; later actors get its images; a resume pins new ones", async () => {
     const { namespace, uid } = await upgraded();
     assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("1"));
     const audit = world.auditLength();
@@ -99,7 +99,7 @@ describe("upgrade", { skip }, () => {
     assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("2"));
   });
 
-  test("an edit of the learner starts it anew with the run's own images; one of actors.max does not", async () => {
+  test("An edit of the learner restarts it with the run's own images; an edit of actors.max does not", async () => {
     const { namespace, uid } = await upgraded();
     await world.patchRun(namespace, "run", { actors: { max: 3 } });
     await eventually(async () => (await world.status(namespace, "run")).observedGeneration === 2);
@@ -115,7 +115,7 @@ describe("upgrade", { skip }, () => {
     );
   });
 
-  test("an edit of actors replaces them, with the run's own images", async () => {
+  test("An edit of actors replaces them with the run's own images", async () => {
     const { namespace, uid } = await upgraded();
     await world.patchRun(namespace, "run", { actors: { sandboxResources: { requests: { cpu: "33m" } } } });
     await eventually(async () => {
@@ -138,7 +138,7 @@ describe("upgrade", { skip }, () => {
     assert.equal((await world.status(namespace, "run")).images?.actor, imagesOf("1").actor);
   });
 
-  test("a Deployment that somebody deletes is made again with the run's own images", async () => {
+  test("A deleted Deployment is made again with the run's own images", async () => {
     const { namespace } = await upgraded();
     const { uid } = (await world.deployment(namespace, "run"))!.metadata;
     await world.client.delete(DEPLOYMENT, { namespace, name: "run-learner" }, { uid: uid! });
@@ -149,7 +149,7 @@ describe("upgrade", { skip }, () => {
     assert.equal((await templateOf(namespace)).image, imagesOf("1").learner);
   });
 
-  test("a run whose learner has never answered, for want of its image, say, has the images of now", async () => {
+  test("A run whose learner has never answered gets the present images", async () => {
     await upgradeTo("1");
     const namespace = await world.namespace();
     world.holds = ({ metadata, spec }) =>
@@ -165,7 +165,7 @@ describe("upgrade", { skip }, () => {
     await eventually(async () => (await world.status(namespace, "run")).images?.learner === imagesOf("2").learner);
   });
 
-  test("runs of 0.2 and earlier, whose children say nothing of images, are kept too", async () => {
+  test("Runs of 0.2 and earlier, whose children have no record of images, keep them too", async () => {
     await upgradeTo("1");
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { actors: { min: 2, max: 4 } });
@@ -209,7 +209,7 @@ describe("upgrade", { skip }, () => {
   });
 });
 
-describe("a GPU of the administrator's", { skip }, () => {
+describe("A GPU from the administrator's defaults", { skip }, () => {
   const settings = (resources?: object) => ({
     ...settingsOf("1"),
     runDefaults: resources ? { learner: { resources } } : {},
@@ -217,7 +217,7 @@ describe("a GPU of the administrator's", { skip }, () => {
   const startWith = (resources?: object) => restartOperator({ settings: settings(resources) });
   const phase = async (namespace: string) => (await world.status(namespace, "run")).phase;
 
-  test("device CUDA takes the default's part of a GPU; without one the condition says what to do", async () => {
+  test("Device CUDA takes the default's part of a GPU; without one the condition has the remedy", async () => {
     await startWith();
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { learner: { device: "CUDA" } });

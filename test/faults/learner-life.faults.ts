@@ -26,7 +26,9 @@ async function newWorld(): Promise<World> {
   return world;
 }
 
-test("suspended, resumed with a changed manifest, finished, started again", { timeout: 180_000 }, async () => {
+test("A run is suspended, resumed with a changed manifest, finished and started again", {
+  timeout: 180_000,
+}, async () => {
   const world = await newWorld();
   let learner = world.learner(manifest());
   const { port } = await learner.listening;
@@ -105,7 +107,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   assert.equal(await learner.exit, 0);
 });
 
-test("bad input is said in one line of the container's status; a rolled pod loses no execution and no iteration", {
+test("The container's status has one line about bad input; a rolled pod loses no execution and no iteration", {
   timeout: 60_000,
 }, async () => {
   const world = await newWorld();
@@ -154,7 +156,7 @@ test("bad input is said in one line of the container's status; a rolled pod lose
   assert.deepEqual([executions()?.retried, executions()?.lost], [0, 0]);
 });
 
-test("a learner that was paused and replaced writes nothing more, and says nothing final", {
+test("A paused learner that was replaced writes nothing more, and reports no end", {
   timeout: 120_000,
 }, async () => {
   const world = await newWorld();
@@ -183,7 +185,7 @@ test("a learner that was paused and replaced writes nothing more, and says nothi
   assert.equal(JSON.parse(readFileSync(join(world.run, "fence.json"), "utf8")).number, 2);
 });
 
-test("a learner waits for actors beyond every limit that there is", { timeout: 60_000 }, async () => {
+test("A learner without actors waits longer than every limit", { timeout: 60_000 }, async () => {
   const world = await newWorld();
   const text = manifest()
     .replace("executionTimeoutSeconds: 20", "executionTimeoutSeconds: 0.5")
@@ -209,7 +211,7 @@ const mayMount = (() => {
   }
 })();
 
-test("a full volume, then one that became read-only: the learner ends each time and goes on when it is mended", {
+test("A learner on a full or read-only volume ends, and continues when the volume is mended", {
   timeout: 180_000,
   skip: !mayMount && "needs the right to mount",
 }, async () => {

@@ -64,12 +64,12 @@ function problemOf(line: string): string | undefined {
 describe("READMEs", () => {
   for (const file of FILES) {
     const markdown = readFileSync(join(ROOT, file), "utf8");
-    test(`${file}: its commands are there`, () => {
+    test(`${file} names commands that exist`, () => {
       const problems = codeOf(markdown).flatMap((line) => problemOf(line) ?? []);
       assert.deepEqual(problems, []);
     });
 
-    test(`${file}: its links lead to files, and to headings of them`, () => {
+    test(`${file} links to files and headings that exist`, () => {
       const links = [...withoutBlocks(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(([, to]) => to!);
       const local = links.filter((to) => !/^[a-z]+:/.test(to));
       assert.deepEqual(

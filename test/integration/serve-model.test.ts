@@ -7,7 +7,7 @@ import OpenAI from "openai";
 import { PROJECTIONS, seedFor, startEngine } from "../../learner/engine/index.ts";
 import { COMMAND, fails, folder, POLICY, serve, tokenizer } from "./serve.fixture.ts";
 
-describe("--adapter and --run", () => {
+describe("longrun serve with --adapter or --run", () => {
   const manifest = `
 apiVersion: longrun.dev/v1alpha1
 kind: TrainingRun
@@ -48,7 +48,7 @@ spec:
     return [...response!.logProbs];
   };
 
-  test("the newest checkpoint of a run; a damaged one is passed over, with its reason", async () => {
+  test("--run serves the newest checkpoint, skips a damaged one, and says why", async () => {
     const directory = run("full", "{ type: Full }");
     const checkpoint = join(directory, "checkpoints/1-000002");
     const expected = await train(false, checkpoint);
@@ -62,7 +62,7 @@ spec:
     assert.match(stderr, /^checkpoint 2-000001 is not used: .*model\.safetensors/);
   });
 
-  test("the newest adapter of a run, and the same by --adapter", async () => {
+  test("--run serves the newest adapter, as --adapter does", async () => {
     const directory = run("lora", "{ type: LoRA, rank: 2, alpha: 4 }");
     const checkpoint = join(directory, "checkpoints/1-000001");
     const expected = await train(true, checkpoint);
@@ -79,14 +79,14 @@ spec:
     );
   });
 
-  test("a run without a checkpoint", async () => {
+  test("--run refuses a run without a checkpoint", async () => {
     const { status, stderr } = await fails("--run", run("young", "{ type: Full }"));
     assert.equal(status, 2);
     assert.match(stderr, /it has no checkpoint to serve; go on with the run, or serve its policy with --model/);
   });
 });
 
-describe("bad input: status 2 and one line", () => {
+describe("Bad input ends with status 2 and one line", () => {
   const without = join(folder, "without");
   mkdirSync(without);
   copyFileSync(join(POLICY, "config.json"), join(without, "config.json"));

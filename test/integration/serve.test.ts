@@ -30,13 +30,13 @@ describe("OpenAI's client", () => {
     );
   };
 
-  test("the lines to begin with", () => {
+  test("The first lines name the model, the address and an example, and no key", () => {
     assert.match(server.lines[0]!, /^Serving tiny at http:\/\/127\.0\.0\.1:\d+\/v1: 64 slots of 1024 tokens on cpu$/);
     assert.match(server.lines[1]!, /^Try: curl http\S+\/chat\/completions .*\$LONGRUN_API_KEY/);
     assert.doesNotMatch(server.lines.join(), new RegExp(KEY));
   });
 
-  test("models", async () => {
+  test("The client lists and retrieves the served model", async () => {
     const { data } = await client.models.list();
     assert.deepEqual(
       data.map(({ id }) => id),
@@ -45,7 +45,7 @@ describe("OpenAI's client", () => {
     assert.equal((await client.models.retrieve("tiny")).owned_by, "longrun");
   });
 
-  test("a chat is what the engine generates", async () => {
+  test("A chat returns the text, log-probs and usage of the engine", async () => {
     const answer = await client.chat.completions.create({
       model: "tiny",
       messages,
@@ -72,7 +72,7 @@ describe("OpenAI's client", () => {
     });
   });
 
-  test("a streamed chat is the whole one in pieces, with its log-probs and its usage", async () => {
+  test("The pieces of a streamed chat add up to the whole one, with its log-probs and its usage", async () => {
     const asked = { model: "tiny", messages, seed: 6, max_tokens: 60, logprobs: true, n: 2 };
     const whole = await client.chat.completions.create(asked);
     const stream = await client.chat.completions.create({
@@ -106,7 +106,7 @@ describe("OpenAI's client", () => {
     assert.equal((await helped.finalChatCompletion()).choices[0]!.message.content, texts[0]);
   });
 
-  test("a completion of a text, of its token ids, and beside another", async () => {
+  test("A completion of a text equals the one of its tokens, also beside another prompt", async () => {
     const asked = { model: "tiny", seed: 9, max_tokens: 20 };
     const prompt = "import pandas";
     const textOf = async (given: string | number[] | string[]) =>
@@ -116,7 +116,7 @@ describe("OpenAI's client", () => {
     assert.deepEqual((await textOf(["import numpy", prompt]))[1], text);
   });
 
-  test("log-probs of a completion, at the sampling temperature", async () => {
+  test("A completion returns log-probs at the sampling temperature", async () => {
     const asked = { model: "tiny", prompt: "import", max_tokens: 12, seed: 1, logprobs: 1, temperature: 0 };
     const { choices, usage } = await client.completions.create(asked);
     const [{ text, logprobs }] = choices as [OpenAI.CompletionChoice];
@@ -126,7 +126,7 @@ describe("OpenAI's client", () => {
       assert.ok(text.slice(offset).startsWith(logprobs!.tokens![i]!) || i === logprobs!.tokens!.length - 1);
   });
 
-  test("stop words, streamed or not", async () => {
+  test("Stop words cut the text, streamed or not", async () => {
     const asked = { model: "tiny", messages, seed: 5, max_tokens: 200 };
     const whole = (await client.chat.completions.create(asked)).choices[0]!.message.content!;
     const stop = ["no such word", whole.slice(30, 34)];
@@ -141,7 +141,7 @@ describe("OpenAI's client", () => {
     assert.equal(streamed, expected);
   });
 
-  test("errors are those that the client knows", async () => {
+  test("The client recognises each error of the server", async () => {
     const wrong = new OpenAI({ baseURL: server.url, apiKey: "another", maxRetries: 0 });
     await assert.rejects(wrong.models.list(), OpenAI.AuthenticationError);
     const asked = { model: "tiny", messages };
@@ -156,7 +156,7 @@ describe("OpenAI's client", () => {
     });
   });
 
-  test("64 clients at once, of which some hang up: the others get what they get alone, and no slot or descriptor is left", async () => {
+  test("Among 64 clients of which some hang up, the others get their answers, and no slot or descriptor leaks", async () => {
     const CLIENTS = 64;
     const hangsUp = (i: number) => i % 3 === 2;
     const ask = async (i: number, signal?: AbortSignal) => {
@@ -216,7 +216,7 @@ async function engineOf(adapter?: string) {
   return { ...engine, [Symbol.asyncDispose]: () => engine.close() };
 }
 
-test("SIGTERM ends it with 0 after running requests, Ctrl-C with 130", async () => {
+test("SIGTERM ends the server with 0 after running requests, and Ctrl-C ends it with 130", async () => {
   const server = await serve([CLI, "serve"], ["--model", POLICY]);
   const client = new OpenAI({ baseURL: server.url, apiKey: "none", maxRetries: 0 });
   const asked = { model: "policy", prompt: "import", max_tokens: 1000, seed: 1 };

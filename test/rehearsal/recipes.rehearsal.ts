@@ -25,7 +25,7 @@ for (const recipe of RECIPES) {
   const { file, gpus, gigabytes } = recipe;
   const name = path.basename(file, ".yaml");
 
-  test(`${name}: it fits ${gpus} x ${gigabytes} GB, and takes what its comment says`, () => {
+  test(`${name} fits ${gpus} x ${gigabytes} GB, and takes the memory that its comment states`, () => {
     const plan = planOf(recipe);
     const said = /([\d.]+) GB of (?:the|each) GPU, ([\d.]+) GB of this machine/.exec(read(ROOT, file));
     assert.ok(said, `${file} says what it takes`);
@@ -36,7 +36,7 @@ for (const recipe of RECIPES) {
       assert.ok(Math.abs(Number(text) / (bytes / 1e9) - 1) < 0.03, `${said[0]}: the plan has ${bytes / 1e9} GB`);
   });
 
-  test(`${name}: two iterations train, and the policy is evaluated before, between and after them`, () => {
+  test(`${name} trains two iterations, and evaluates the policy before, between and after them`, () => {
     const out = path.join(folder, name);
     const settings = SMALL.flatMap((value) => ["--set", value]);
     const run = spawnSync(process.execPath, ["controller/cli.ts", "run", file, "--out", out, ...settings], {
