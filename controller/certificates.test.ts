@@ -226,7 +226,7 @@ test("A learner gets a certificate to dial generators, and all generators share 
   const leaf = new X509Certificate(pem(made.write, "tls.crt"));
   assert.deepEqual(leaf.subject.split("\n"), ["O=longrun", "OU=generator", "CN=quickstart"]);
   assert.equal(leaf.checkHost(hosts[0]!), hosts[0]);
-  assert.ok(!leaf.keyUsage!.includes(CLIENT_AUTHENTICATION), "it calls nobody");
+  assert.ok(!leaf.keyUsage!.includes(CLIENT_AUTHENTICATION), "the generator dials no one");
   assert.equal((await of(made.write)).write, undefined);
   const renewed = await of(made.write, START + 21 * DAY_MS);
   assert.equal(renewed.reason, "the certificate of the generators was renewed");

@@ -102,7 +102,7 @@ describe("learnerFailures", () => {
     assert.equal(look(startedAgain(7), counted(7, 7), { spec: { suspend: true } })!.count, 0);
     const ending = look(crashed(7), counted(7, 7), { spec: { suspend: true } })!;
     assert.deepEqual([ending.count, ending.podEnds], [0, 8]);
-    assert.equal(look(startedAgain(8), ending)!.count, 0, "nor after it");
+    assert.equal(look(startedAgain(8), ending)!.count, 0, "the count stays 0 after the suspension");
   });
 
   test("A full volume and bad input never count", () => {

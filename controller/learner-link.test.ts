@@ -110,9 +110,9 @@ test("The link follows the status, keeps the newest one after the learner's deat
   learner.stop();
   await until(() => !observed().connected, "the break");
   assert.match(observed().error ?? "", /./);
-  assert.equal(observed().status?.iteration, 2, "what was heard stays");
+  assert.equal(observed().status?.iteration, 2, "the last status stays");
   assert.ok(changes.length > heard);
-  assert.equal(closed.length, 1, "what was dialled is closed");
+  assert.equal(closed.length, 1, "the connection is closed");
   const again = await startLearner(learnerTls, learner.port);
   again.push({ phase: Phase.EXECUTING, iteration: 3 });
   await until(() => observed().status?.iteration === 3, "the restarted learner");
@@ -160,7 +160,7 @@ test("A run that is over is dialled again only for another process of its learne
   assert.equal(learner.watchers.length, 0);
   links.ensure(KEY, TARGET);
   await sleep(300);
-  assert.equal(learner.watchers.length, 0, "ensure of what is there changes nothing");
+  assert.equal(learner.watchers.length, 0, "ensure keeps an existing link");
   links.ensure(KEY, { ...TARGET, instance: "pod-2" });
   await until(() => learner.watchers.length === 1, "the redial");
 });

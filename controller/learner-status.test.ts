@@ -83,7 +83,7 @@ test("Scores, evaluations and kubectl's columns are kept by task; unknown task n
   assert.deepEqual([status.display?.best, status.display?.mean], ["diamonds=281.4 wage=35.76", "0.4321"]);
   assert.deepEqual([status.score, status.evaluation], [{ meanNormalized: 0.4321, validFraction: 0.5 }, undefined]);
   const silent = statusOf({ phase: Phase.EXECUTING, iteration: 5 }, "Running", status, run);
-  assert.deepEqual(silent.tasks, status.tasks, "what was known stays");
+  assert.deepEqual(silent.tasks, status.tasks, "known tasks stay");
   assert.equal(parse(line({ tasks: { wage: 3 } })).nonsense?.startsWith("iterationJson.tasks.wage is 3"), true);
 });
 

@@ -37,7 +37,7 @@ for (const [what, bytes, most] of [
     await sleep(1050);
     reader.end();
     assert.ok(handled.length >= 5 && handled.length <= 12, `${handled.length} handled`);
-    // Messages that were read, and those in the stream's buffers.
+    // Messages that were read, and messages in the stream's buffers.
     assert.ok(sent() <= 12 * most + 2 * stream.readableHighWaterMark, `${sent()} read`);
     assert.deepEqual(
       handled,

@@ -143,7 +143,7 @@ describe("The webhook of a run that is over", () => {
         [state, message],
         ["Pending", `the webhook was not delivered, attempt ${attempts} of 3: it is tried again`],
       );
-      assert.equal(it.look(), undefined, "it is written down first");
+      assert.equal(it.look(), undefined, "the attempt is recorded first");
       it.write();
       assert.equal(it.look(), pause);
       it.later(pause);

@@ -95,5 +95,5 @@ test("A learner's pod that the kubelet refused does not hide the running one", (
     look(pods as Pod[], undefined, { Deployment: [deployment], ReplicaSet: [set] });
   assert.equal(found(refused, runs).learnerPod?.metadata.name, "runs");
   assert.equal(found(runs, refused).learnerPod?.metadata.name, "runs");
-  assert.equal(found(refused).learnerPod?.metadata.name, "refused", "it says why no learner starts");
+  assert.equal(found(refused).learnerPod?.metadata.name, "refused", "the refused pod has the reason");
 });

@@ -20,7 +20,7 @@ test("A resolved manifest reads back unchanged; a note on the range stays while 
   assert.match(text, /rewardRange:\n +# estimated\n +worst: 30\n/);
   assert.deepEqual(parseResolved(text, "b.yaml"), ranged);
   assert.equal(resolvedText(ranged, { earlier: text }), text);
-  assert.doesNotMatch(resolvedText(other, { earlier: text }), /estimated/, "of another range it is not known");
+  assert.doesNotMatch(resolvedText(other, { earlier: text }), /estimated/, "the note does not apply to another range");
   assert.doesNotMatch(resolvedText(plain, { earlier: text, notes: { own: "estimated" } }), /estimated/);
 });
 
@@ -28,7 +28,7 @@ test("A run keeps the range that it estimated when it began", () => {
   assert.deepEqual(withEarlierRange(plain, ranged), ranged);
   assert.equal(withEarlierRange(plain, undefined), plain);
   assert.equal(withEarlierRange(plain, plain), plain);
-  assert.equal(withEarlierRange(other, ranged), other, "what is given is not replaced");
+  assert.equal(withEarlierRange(other, ranged), other, "a given range is not replaced");
   const bounded = run(`${GRADER}, bounds: { least: 0 }`);
   assert.equal(withEarlierRange(bounded, ranged), bounded, "another grader has another range");
 });

@@ -190,7 +190,7 @@ test("Each role can talk to the intended roles only", async () => {
     [actor, actor, grpc.status.UNAVAILABLE], // an actor's certificate does not serve
     [learner, expired, grpc.status.UNAVAILABLE],
     [learner, stranger, grpc.status.UNAVAILABLE],
-    [learner, learner, grpc.status.OK], // it dials generators; what it may do elsewhere its role says
+    [learner, learner, grpc.status.OK], // the learner dials generators; its role limits it elsewhere
     [generator, learner, grpc.status.OK],
     [learner, generator, grpc.status.UNAVAILABLE], // a generator's does not dial
   ];

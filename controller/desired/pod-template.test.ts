@@ -1,4 +1,4 @@
-/** Tests how the podTemplate of a run changes its pods, and what it cannot change. */
+/** Tests the changes that the podTemplate of a run makes to its pods, and the fields that it cannot change. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runOf } from "../run.fixture.ts";

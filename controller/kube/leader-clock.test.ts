@@ -59,7 +59,7 @@ test("A leader that was paused for longer than its lease writes nothing more", a
   place.nowMs += 8000;
   const { writes } = place;
   assert.equal(elector.isLeading, false);
-  await until(() => lost.length > 0, "it says so");
+  await until(() => lost.length > 0, "the loss is reported");
   assert.match(lost[0]!, /was not renewed for 8\.0 s/);
   assert.equal(place.writes, writes);
 });

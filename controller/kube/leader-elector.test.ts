@@ -99,7 +99,7 @@ test("One of several leads; when it stops, it finishes its work and releases the
   assert.notEqual(spec?.renewTime, spec?.acquireTime);
   a.stop.abort();
   await sleep(500);
-  assert.equal(a.elector.isLeading, true, "it leads until its work is done");
+  assert.equal(a.elector.isLeading, true, "the elector leads until its work is done");
   work.resolve();
   await a.done;
   assert.equal(a.elector.isLeading, false);

@@ -98,7 +98,7 @@ test("addAfter keeps the earliest time, and an event takes precedence", async (t
   assert.deepEqual(started, ["a", "a"]);
   await finish("a");
   await pass(5);
-  assert.deepEqual(started, ["a", "a", "a"], "what the first run planned still stands");
+  assert.deepEqual(started, ["a", "a", "a"], "the time that the first run planned stays");
   await finish("a");
   await pass(100);
   assert.equal(started.length, 3);

@@ -164,7 +164,7 @@ describe("the folder of an evaluation", () => {
     createEvaluationFolder(at("evaluation"), asked());
     releaseRunFolder(at("evaluation"));
     assert.equal(open(), "begun");
-    assert.equal(open({ set: ["actors.max=3"] }), "begun", "what no number depends on may be another");
+    assert.equal(open({ set: ["actors.max=3"] }), "begun", "settings without influence on the numbers may change");
     lay(["evaluation/summary.json", '{"state": "succeeded"}']);
     assert.equal(open(), "done");
   });

@@ -101,7 +101,7 @@ describe("a supervised process", () => {
     const { child, pids } = supervise(
       "process.on('SIGTERM', () => process.exit(3)); process.send('ready'); setInterval(() => {}, 1000);",
     );
-    await until(() => pids().length === 1, "it runs");
+    await until(() => pids().length === 1, "the process runs");
     await sleep(100);
     const { kind, exit } = await child.stop(5);
     assert.deepEqual([kind, describeExit(exit)], ["stopped", "status 3"]);
@@ -115,7 +115,7 @@ describe("a supervised process", () => {
        console.log(spawn('sleep', ['1000']).pid);
        setInterval(() => {}, 1000);`,
     );
-    await until(() => pids().length === 1 && /\d+\n/.test(log()), "it runs");
+    await until(() => pids().length === 1 && /\d+\n/.test(log()), "the process runs");
     const { kind, exit } = await child.stop(0.1);
     assert.deepEqual([kind, describeExit(exit)], ["stopped", "signal SIGKILL"]);
     await until(() => !alive(Number(log())), "its child is gone");
@@ -125,14 +125,14 @@ describe("a supervised process", () => {
     const { child, pids } = supervise("process.exit(1);", {
       restart: { ...restart, backoffSeconds: 100, maxBackoffSeconds: 100 },
     });
-    await until(() => pids().length === 1 && !alive(pids()[0]!), "it has failed");
+    await until(() => pids().length === 1 && !alive(pids()[0]!), "the process has failed");
     await sleep(50);
     assert.equal((await child.stop(1)).kind, "stopped");
   });
 
   test("counts a forced restart as a failure", async () => {
     const { child, pids } = supervise("if (starts === 1) setInterval(() => {}, 1000);");
-    await until(() => pids().length === 1, "it runs");
+    await until(() => pids().length === 1, "the process runs");
     child.restartNow();
     assert.equal((await child.fate).kind, "ended");
     assert.equal(pids().length, 2);

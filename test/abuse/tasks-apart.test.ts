@@ -1,4 +1,4 @@
-/** One actor has the public data of every task of a run: a program reads that of its own task alone. */
+/** One actor has the public data of every task of a run: a program can read only the data of its own task. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -83,7 +83,7 @@ test("A state that nobody could see, or that a trouble explains, gives no findin
     "Prometheus did not reach the leader",
   );
   const changes = facts([80, { learner: DOWN }], [80, { learner: DOWN, leader: "controller-2" }]);
-  assert.deepEqual(judged(changes, []), [], "each leader counts anew");
+  assert.deepEqual(judged(changes, []), [], "each leader counts from zero");
   assert.deepEqual(
     judged(
       down.filter(({ atMs }) => atMs % 60_000 > 10_000),

@@ -17,7 +17,7 @@ function first(seed: number, draws: number) {
 }
 
 test("The seed alone decides the order and the times of the troubles", () => {
-  assert.deepEqual(first(7, 0), first(7, 5), "what a trouble draws for itself changes nothing");
+  assert.deepEqual(first(7, 0), first(7, 5), "a trouble's own random numbers do not change the order");
   assert.notDeepEqual(first(7, 0), first(8, 0));
 });
 

@@ -1,6 +1,6 @@
 /**
  * `npm run test:chart`: what only an API server can say of the chart's objects and of `manifests/examples`. It has longrun's CRD
- * and those of prometheus-operator, KEDA and Kueue (`operator-crds.ts`), and validates strictly: an unknown field is an error.
+ * and the CRDs of prometheus-operator, KEDA and Kueue (`operator-crds.ts`), and validates strictly: an unknown field is an error.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -261,7 +261,7 @@ describe("manifests/examples", { skip }, () => {
     });
     const reasonOf = (of: string) => conditions.find(({ type }) => type === of)?.reason;
     assert.equal(reasonOf("AbleToScale"), "SucceededGetScale");
-    // No metrics server is here: what it lacks is the metric, and nothing of longrun.
+    // The test has no metrics server, so that only the metric is missing.
     assert.equal(reasonOf("ScalingActive"), "FailedGetExternalMetric");
     await kubectl("scale", ...run, "--replicas=3");
     assert.equal((await kubectl("get", ...run, "--output=jsonpath={.spec.actors.replicas}")).trim(), "3");

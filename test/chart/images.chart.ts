@@ -36,7 +36,7 @@ function readStages(): Map<string, Stage> {
 const STAGES = readStages();
 const IMAGES = ["controller", "learner", "learner-cuda", "actor", "sandbox", "sandbox-paper"];
 
-/** Returns the stage's own health check, or that of the stage that it starts from, as Docker does. */
+/** Returns the stage's own health check, or the one of the stage that it starts from, as Docker does. */
 function healthCheckOf(name: string): string[] | undefined {
   const stage = STAGES.get(name);
   const line = stage?.instructions.findLast((it) => it.startsWith("HEALTHCHECK "));
@@ -65,7 +65,7 @@ describe("The HEALTHCHECK of an image", () => {
   for (const image of IMAGES)
     test(image, async () => {
       const check = healthCheckOf(image);
-      assert.ok(check, "it has one");
+      assert.ok(check, "the image has a health check");
       if (image.startsWith("sandbox")) return assert.deepEqual(check, ["test", "-S", "/sandbox/control.sock"]);
       const asked = /127\.0\.0\.1:(\d+)/.exec(check.join(" "))?.[1];
       assert.equal(Number(asked), image === "controller" ? 8080 : METRICS_PORT);
@@ -78,7 +78,7 @@ describe("The HEALTHCHECK of an image", () => {
     });
 });
 
-/** Returns the stage's labels, with those of the stages that it starts from. */
+/** Returns the stage's labels, with the labels of the stages that it starts from. */
 function labelsOf(name: string): Record<string, string> {
   const stage = STAGES.get(name);
   if (!stage) return {};

@@ -1,7 +1,7 @@
 /**
  * `npm run test:chart`: install, upgrade and removal of the chart against a real API server with real controllers of
  * Deployments and Jobs, in both orders, with a TrainingRun going on. There is no node: pods are ready as soon as they are
- * there, and those that the chart makes run as processes of this machine, with the rights of their service account.
+ * there, and the controllers that the chart makes run as processes of this machine, with the rights of their service account.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -214,7 +214,7 @@ async function uninstall(...args: string[]): Promise<void> {
   const accounts = /^system:serviceaccount:longrun-system:/;
   const asked = controlPlane.audit().filter(({ user, atMs }) => accounts.test(user) && atMs >= refusedSinceMs);
   assert.ok(asked.length > 0);
-  // Controllers that are no pods reach learners through the API server; those of a cluster have no right to that.
+  // Controllers that are no pods reach learners through the API server; a controller in a cluster has no right to that.
   const refused = asked.filter(({ code, subresource }) => code === 403 && subresource !== "portforward");
   assert.deepEqual(refused, []);
   await run("uninstall", "longrun", "--namespace", SYSTEM, "--timeout", "300s", ...args);

@@ -57,7 +57,7 @@ describe("A run that Kueue has admitted", { skip, concurrency: 4 }, () => {
     await eventually(async () => (await statusOf(namespace, "PodsReady"))?.status === "True");
     await evict(namespace);
     await eventually(() => learner.suspended.length === 1);
-    assert.equal(learner.suspended[0]!.drainSeconds ?? 0, 0, "what runs is not waited for");
+    assert.equal(learner.suspended[0]!.drainSeconds ?? 0, 0, "the learner does not wait for running executions");
     await hasReason(namespace, "Suspended", "Evicted");
     assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 0);
     await eventually(async () => (await statusOf(namespace, "QuotaReserved"))?.status === "False");
@@ -122,7 +122,11 @@ describe("A run that Kueue has admitted", { skip, concurrency: 4 }, () => {
       whileItStops.resolve(spec!.template.spec!.containers[0]!.resources!.requests);
     };
     await world.patchRun(namespace, "run", { learner: { resources: { requests: { cpu: "8" } } } });
-    assert.deepEqual(await whileItStops.promise, { cpu: "500m", memory: "1Gi" }, "it goes as it was admitted");
+    assert.deepEqual(
+      await whileItStops.promise,
+      { cpu: "500m", memory: "1Gi" },
+      "the learner stops with the admitted resources",
+    );
     const after = await eventually(async () => {
       const found = await workloadOf(namespace);
       return found && found.metadata.uid !== before.metadata.uid && found;

@@ -153,7 +153,7 @@ describe("A run in a queue of Kueue", { skip, concurrency: 4 }, () => {
       return pods.length > 0 && pods;
     });
     assert.deepEqual(actor!.spec!.nodeSelector, { "example.com/pool": "spot" });
-    assert.equal((await workloadOf(namespace))?.metadata.uid, before.metadata.uid, "it is what was asked for");
+    assert.equal((await workloadOf(namespace))?.metadata.uid, before.metadata.uid, "the Workload is the same");
 
     const gone = await startQueued();
     await admit(gone.namespace, { learner: "none", actors: "none" });

@@ -93,7 +93,7 @@ describe("The controller and actors that are taken away", { skip, concurrency: 4
       const found = await now(pod);
       return found?.metadata.deletionTimestamp !== undefined && found;
     });
-    assert.equal(lost.status?.phase, "Running", "it stays until its node is back");
+    assert.equal(lost.status?.phase, "Running", "the pod stays until its node is back");
     await eventually(async () => (await actorsScaled(namespace))?.status === "True");
 
     // Its name is not reused while its pod exists.

@@ -22,7 +22,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^ScaledUp: scaled actors 0 -> 6: 24 executions wait, 4 slots each$/);
     await eventually(async () => (await world.status(namespace, "run")).actors?.running === 6);
 
-    // One of them is busy: it is not among those that are removed first, and leaves when it is done.
+    // One of them is busy: it is not removed first, and ends when its work is done.
     await eventually(() => learner.status.actors?.length === 6);
     learner.connect({ name: "run-actor-1-0", running: 3 });
     learner.work(0, 3);

@@ -142,7 +142,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     const service = (await world.client.get(SERVICE, { namespace, name: "run-learner" }))!;
     await world.client.delete(SERVICE, { namespace, name: "run-learner" }, { uid: service.metadata.uid! });
     await eventually(async () => (await conditionOf(namespace, "ObjectsApplied"))?.reason === "Refused");
-    assert.equal((await conditionOf(namespace, "LearnerAvailable"))?.status, "True", "it answers");
+    assert.equal((await conditionOf(namespace, "LearnerAvailable"))?.status, "True", "the learner answers");
     assert.equal((await conditionOf(namespace, "Ready"))?.reason, "Refused");
     await world.patchRun(namespace, "run", { suspend: true });
     await eventually(async () => (await phaseOf(namespace)) === "Suspended");

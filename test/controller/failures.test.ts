@@ -153,7 +153,7 @@ describe("The failures of a learner", { skip, concurrency: 5 }, () => {
     await restartOperator();
     await restart(namespace, 2, second);
     await sleep(1000);
-    assert.equal((await status(namespace)).failures?.count, 2, "a controller that starts anew counts nothing twice");
+    assert.equal((await status(namespace)).failures?.count, 2, "a restarted controller counts no failure twice");
 
     // Progress resets the count.
     (await answers(namespace)).say({ iteration: 7, iterationJson: iterationLine(6) });
@@ -232,7 +232,11 @@ describe("The failures of a learner", { skip, concurrency: 5 }, () => {
     assert.match(suspended.message!, /a resume/);
     await world.patchRun(namespace, "run", { model: { generationBatchSize: 8 } });
     await sleep(6000);
-    assert.equal((await status(namespace)).phase, "Suspended", "it is not over, so it is not deleted after its end");
+    assert.equal(
+      (await status(namespace)).phase,
+      "Suspended",
+      "a suspended run has not ended, so its ttl does not delete it",
+    );
     assert.equal(await replicas(namespace), 0);
     down.delete(namespace);
     await world.patchRun(namespace, "run", { suspend: false });

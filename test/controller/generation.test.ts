@@ -1,4 +1,4 @@
-/** Generators of a run against a real API server: what is made, scaled, taken away and repaired. Their processes are not here. */
+/** Generators of a run against a real API server: creation, scaling, deletion and repair. The test has no generator processes. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { describe, test } from "node:test";

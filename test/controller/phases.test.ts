@@ -179,7 +179,11 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     learner.say({ phase: Phase.FAILED_RUN, message: "the disk is full" });
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 0);
     await eventually(() => receiver.bodies.length === 1);
-    assert.equal((await world.status(namespace, "run")).phase, "Failed", "it is there while its webhook is to be told");
+    assert.equal(
+      (await world.status(namespace, "run")).phase,
+      "Failed",
+      "the run stays while its webhook has to be called",
+    );
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
     assert.equal(receiver.bodies.length, 2);
     await hasEvent(namespace, /^WebhookGivenUp: the webhook was not delivered, 2 of 2 attempts: check spec/);

@@ -106,7 +106,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 0 });
     await world.pods.end(second, 0);
     const last = await pod(namespace, [first, second]);
-    assert.ok(await world.run(namespace, "run"), "it is there while its last copy is to be made");
+    assert.ok(await world.run(namespace, "run"), "the run stays while its last copy has to be made");
     await world.pods.end(last, 0);
     // a Job is made again if the learner's pod, next to which its own pod waits, goes at that moment
     await eventually(async () => {

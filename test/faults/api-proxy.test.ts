@@ -185,7 +185,7 @@ test("The proxy resets, stalls, expires, corrupts, drops and delays the events o
   await update("w", "changed");
   await until("the watch without an early fault is there", () => watches.dropped.seen.length > 0);
   assert.deepEqual(watches.dropped.seen, ["MODIFIED w"]);
-  assert.deepEqual(watches.late.seen, [], "it was not late");
+  assert.deepEqual(watches.late.seen, [], "the event was not late");
   await until("late events come, in order", () => watches.late.seen.length === 2);
   assert.deepEqual(watches.late.seen, ["ADDED w", "MODIFIED w"]);
   assert.deepEqual([watches.reset.seen, watches.reset.ended()], [[], "ECONNRESET"]);

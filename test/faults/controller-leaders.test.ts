@@ -118,8 +118,8 @@ describe("controllers", { skip, concurrency: true }, () => {
     released.resolve();
     first.child.kill("SIGCONT");
     await first.exited;
-    assert.equal(write.code, 409, "its late write carries what it was based on");
-    assert.equal(writesTo(first.proxy).length, sent, "it wrote again");
+    assert.equal(write.code, 409, "the late write has the old resource version");
+    assert.equal(writesTo(first.proxy).length, sent, "the first leader wrote again");
     assert.equal((await config(namespace))!.metadata.resourceVersion, before);
   });
 

@@ -39,7 +39,7 @@ function startLearner(folder: string, address: string, tls: string, samples: num
   return child;
 }
 
-/** Returns the learner's next message of that type, and drops those before it. */
+/** Returns the learner's next message of that type, and drops earlier ones. */
 async function message(child: ChildProcess, type: Message["type"]): Promise<Message> {
   for (;;) {
     const messages = inbox.get(child) ?? [];

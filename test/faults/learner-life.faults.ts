@@ -12,7 +12,7 @@ import { openStore } from "../../learner/store/store.ts";
 import { EXIT_STATUS } from "../../proto/exit-status.ts";
 import { freePort, KEY, manifest, SERVER_NAME, sleeps, until, World } from "./real-learner.ts";
 
-/** Executions that end at once before the next ones wait: those of one iteration, and one more. */
+/** Executions that end at once before the next ones wait: the executions of one iteration, and one more. */
 const QUICK = 5;
 const worlds: World[] = [];
 const mounts: string[] = [];
@@ -65,7 +65,7 @@ test("A run is suspended, resumed with a changed manifest, finished and started 
   );
   assert.deepEqual([world.summary().state, world.summary().iterations], ["stopped", iteration]);
   assert.deepEqual(await learner.probe("/healthz"), [200, "STOPPED"]);
-  assert.equal(learner.child.exitCode, null, "it stays");
+  assert.equal(learner.child.exitCode, null, "the learner stays");
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);
 
@@ -86,8 +86,8 @@ test("A run is suspended, resumed with a changed manifest, finished and started 
     Array.from({ length: iteration! + 1 }, (_, index) => index + 1),
   );
   assert.equal(rows.at(-1)?.lineage, 2);
-  assert.equal(rows[iteration! - 1]?.lineage, 1, "what the checkpoint holds was not trained again");
-  assert.equal(learner.child.exitCode, null, "it stays");
+  assert.equal(rows[iteration! - 1]?.lineage, 1, "the checkpoint's iterations were not trained again");
+  assert.equal(learner.child.exitCode, null, "the learner stays");
   assert.deepEqual(await learner.probe("/readyz"), [200, "SUCCEEDED"]);
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);

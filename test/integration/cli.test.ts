@@ -27,7 +27,7 @@ class Longrun {
   stdout = "";
   stderr = "";
 
-  /** @param mark environment variable that tells this run's processes from others */
+  /** @param mark environment variable that marks this run's processes */
   constructor(args: string[], fakes: { learner?: object; actor?: object } = {}, mark = "MARK=") {
     this.child = spawn(process.execPath, [CLI, ...args], {
       cwd: home,

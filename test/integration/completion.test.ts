@@ -32,7 +32,7 @@ const TAB: Record<Shell, string> = {
     [ \${#COMPREPLY[@]} = 0 ] && COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
     printf '%s\\n' "\${COMPREPLY[@]}"`,
   fish: `source .fish; complete -C "$LINE" | string replace -r '\\t.*' ''; true`,
-  // Only a terminal has zsh's completion: a second zsh in a pseudo-terminal presses Tab. There compadd prints what it would add.
+  // Only a terminal has zsh's completion: a second zsh in a pseudo-terminal presses Tab. There compadd prints its words.
   zsh: `zmodload zsh/zpty
     zpty tab zsh -f -i
     zpty -w tab 'PS1=; autoload -U compinit; compinit -u; source .zsh; unsetopt zle_bracketed_paste; stty -echo

@@ -39,7 +39,7 @@ function leadsSomewhere(from: string, to: string): boolean {
   return headings.some((text) => slug(text) === heading);
 }
 
-/** Returns what is wrong with a line of code; undefined if nothing is, or if it is no command of the project. */
+/** Returns the fault of a line of code; undefined if it has none, or is no command of the project. */
 function problemOf(line: string): string | undefined {
   const script = /\bnpm (?:run ([\w:]+)|(test)\b)/.exec(line);
   const name = script?.[1] ?? script?.[2];

@@ -122,7 +122,7 @@ test("A change of the authority loses no running execution", async () => {
     async () => (await shown(learner.server.port, before.actor)) === fingerprint(signed.learner),
     "new files",
   );
-  assert.deepEqual([wire.connections, learner.server.actors()[0]?.connected], [1, true], "what is open stays open");
+  assert.deepEqual([wire.connections, learner.server.actors()[0]?.connected], [1, true], "open connections stay open");
   await controllerConnects();
   wire.cut();
   await until(

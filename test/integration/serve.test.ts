@@ -202,7 +202,7 @@ describe("OpenAI's client", () => {
     const before = await files();
     assert.ok((await round()) > 5, "some have hung up while their rows ran");
     for (let i = 0; i < 3; i++) await round();
-    // connections that clients keep open are closed after a while; one or two are those of this test's questions
+    // connections that clients keep open are closed after a while; one or two belong to this test's requests
     const left = async () => (await files()) - before;
     for (let tries = 0; (await left()) > 2 && tries < 60; tries++) await sleep(500);
     assert.ok((await left()) <= 2, `${await left()} descriptors more after ${4 * CLIENTS} clients`);
@@ -225,7 +225,7 @@ test("SIGTERM ends the server with 0 after running requests, and Ctrl-C ends it 
     if (reason === undefined) server.child.kill("SIGTERM");
     reason = choices[0]!.finish_reason ?? null;
   }
-  assert.ok(reason, "the stream came to its end");
+  assert.ok(reason, "the stream has ended");
   assert.deepEqual(await server.exited, [0, null]);
   assert.match(server.stderr(), /^ending: running requests have 30 seconds/);
   const other = await serve([COMMAND], ["--model", POLICY]);

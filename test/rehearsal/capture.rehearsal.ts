@@ -85,7 +85,7 @@ test("A replay with changed inputs gives changed outputs, with one launch, two c
     assert.deepEqual([counts.launches, counts.products, counts.cudnn, counts.onDevice], [0, 0, 0, 0]);
     assert.deepEqual([counts.toDevice, counts.toHost, counts.synchronisations], [1, 1, 1]);
   }
-  // data at an address that is not sent is also read anew
+  // data at an unsent address is read again too
   await runtime.write(rows.weights, Float32Array.from([...WEIGHTS.map((w) => 2 * w), 0, 0]));
   await assert.rejects(rows.check(3), /Expected values/);
   rows.release();

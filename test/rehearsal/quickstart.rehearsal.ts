@@ -63,7 +63,7 @@ async function iterations(run = out): Promise<Iteration[]> {
   return lines.map((line) => JSON.parse(line));
 }
 
-/** Returns the most kernel runs of a command's process on a device, including those of CUDA graphs. */
+/** Returns the most kernel runs of a command's process on a device, including the kernels of CUDA graphs. */
 async function kernels(): Promise<number> {
   const reports = (await readFile(report, "utf8")).trim().split("\n");
   await rm(report);

@@ -1,4 +1,4 @@
-/** Several GPUs in one engine: what is where, what crosses the bus, and that results are those of one GPU. */
+/** Several GPUs in one engine: the placement of tensors, the bytes over the bus, and results that equal one GPU's. */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -64,7 +64,7 @@ test("A flag is in the store, the metrics, Prometheus and the report, and the ta
   const line = lineOf(trained);
   assert.deepEqual(line.guards, { sampleSubmission: 1, constant: 1, perfect: 1 });
   assert.deepEqual([line.flagged, line.clampedRewards, line.cappedRewards], [2, 0, 2]);
-  assert.equal(trained[0]!.reward, trained[0]!.score, "what no guard flags earns its score");
+  assert.equal(trained[0]!.reward, trained[0]!.score, "an unflagged submission earns its score");
   assert.deepEqual([trained[1]!.reward, trained[2]!.reward], [0, 0]);
   const scraped = await metrics.registry.metrics();
   assert.deepEqual(

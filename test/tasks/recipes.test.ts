@@ -13,7 +13,7 @@ const PAPERS = "manifests/examples/eight-gpus.yaml";
 const text = (file: string) => readFileSync(join(ROOT, file), "utf8");
 const parsed = (file: string, cluster = false) => parseTrainingRun(text(file), file, [], { cluster }).spec;
 
-/** Fields that a reader would look for. A recipe sets each of them, whatever its default is. */
+/** Fields that a reader would look for. A recipe sets each of them, even to its default. */
 const FIELDS = [
   ...["tasks.0.executionTimeoutSeconds", "tasks.0.executionMemoryBytes", "model.source", "model.adaptation"],
   ...["model.instrumenter", "model.temperature", "model.maxPromptTokens", "model.maxResponseTokens"],

@@ -37,7 +37,7 @@ const small = [
   ...["actors={min: 1, max: 1, slots: 1}", "tasks[0].executionTimeoutSeconds=20"],
 ];
 
-/** Predicts anew, in the form of the sample submission: numbers that differ from row to row, and keep what a row must. */
+/** Predicts random numbers in the form of the sample submission; each row keeps its constraints. */
 const program = (sample: string, targets: string[]) => `
 import pandas as pd
 submission = pd.read_csv("input/${sample}", keep_default_na=False)
