@@ -195,7 +195,7 @@ describe("The webhook of a run that is over", () => {
     ["with another thing in it", { hook: { url: btoa(SECRET) } }, /the webhook's url is no http or https address/],
   ];
   for (const [what, secrets, message] of SECRETS)
-    test(`The address comes from a Secret: ${what}`, async () => {
+    test(`The message names the fault of the Secret: ${what}`, async () => {
       const it = looking({ urlFrom: REF, timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, ENDED, secrets);
       const notification: NotificationStatus = await it.attempt();
       assert.match(notification.message!, message);

@@ -37,7 +37,7 @@ describe("inputs", () => {
     ["its probes", { learner: { startSeconds: 7 } }],
   ];
   for (const [what, spec] of LEARNER)
-    test(`The learner's digest: ${what}`, () => {
+    test(`The learner's digest alone changes with ${what}`, () => {
       const { learner, actor } = inputsOf(runOf(spec));
       assert.notEqual(learner, before.learner);
       assert.equal(actor, before.actor);
@@ -51,7 +51,7 @@ describe("inputs", () => {
     ["its runtime class", { actors: { runtimeClassName: "gvisor" } }],
   ];
   for (const [what, spec] of ACTOR)
-    test(`The actors' digest: ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
+    test(`The actors' digest changes with ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
 
   const GENERATOR: [what: string, spec: object, same: boolean][] = [
     ["more of them", { replicas: { max: 3 } }, true],
@@ -59,7 +59,7 @@ describe("inputs", () => {
     ["their nodes", { podTemplate: { spec: { nodeSelector: { a: "b" } } } }, false],
   ];
   for (const [what, generation, same] of GENERATOR)
-    test(`Generators with ${what} ${same ? "stay" : "are queued anew"}`, () => {
+    test(`${same ? "No generator is" : "Generators are"} queued anew: ${what}`, () => {
       const [few, many] = [inputsOf(runOf({ generation: {} })), inputsOf(runOf({ generation }))];
       assert.equal(many.generator === few.generator, same);
       assert.equal(many.learner, few.learner);
@@ -126,7 +126,7 @@ describe("inputs", () => {
 });
 
 /** A run keeps the images of the version that started it, so these must know the arguments with which its pods are started. */
-describe("an image of 0.1.0 knows", () => {
+describe("An image of 0.1.0", () => {
   const run = runOf({ actors: { isolation: "Pod", requireIsolation: false } });
   const inputs = { configHash: "c", claimName: "c", replicas: 1, settings: DEFAULT_SETTINGS } as const;
   const learner = desiredLearner(run, inputs).spec!.template.spec!;
@@ -155,7 +155,7 @@ describe("an image of 0.1.0 knows", () => {
     ],
   ];
   for (const [what, { command, args = [], volumeMounts }, options, paths] of KNOWN)
-    test(`An image of 0.1.0 gets only ${what} options and folders that it knows`, () => {
+    test(`It knows the options and mounts of ${what} container`, () => {
       assert.deepEqual([...command!, ...args].filter((text) => text.startsWith("--")).sort(), options);
       assert.deepEqual(volumeMounts!.map(({ mountPath }) => mountPath).sort(), paths);
     });
