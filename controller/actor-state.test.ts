@@ -45,11 +45,11 @@ describe("actorState", () => {
     test(`${state}: ${what}`, () => assert.equal(actorState(of, its, false, NOW_MS), state));
 
   for (const status of [{ phase: "Pending" }, NODE_GONE])
-    test(`one that the learner hears runs, whatever its node says: ${JSON.stringify(status)}`, () =>
+    test(`An actor that the learner hears runs, whatever its node reports: ${JSON.stringify(status)}`, () =>
       assert.equal(actorState(job(), pod(status), true, NOW_MS), "running"));
 });
 
-test("a pod that has ended is on no lost node: its conditions are False then", () =>
+test("A pod that has ended is not on a lost node, although its conditions are False", () =>
   assert.equal(isOnLostNode(pod({ phase: "Failed", ...says("Ready", "False") })), false));
 
 describe("isDisrupted", () => {
@@ -76,14 +76,14 @@ describe("isDisrupted", () => {
   for (const [what, of, expected] of CASES) test(what, () => assert.equal(isDisrupted(of), expected));
 });
 
-test("nothing waits for a pod that is long past its grace: its node is lost", () => {
+test("The controller waits for no pod far past its grace period: its node is lost", () => {
   assert.equal(takesRoom(pod({}), NOW_MS), true);
   assert.equal(takesRoom(pod({}, 1 - PAST_GRACE_SECONDS), NOW_MS), true);
   assert.equal(takesRoom(pod({}, -PAST_GRACE_SECONDS), NOW_MS), false);
   assert.equal(takesRoom(pod({ phase: "Failed" }), NOW_MS), false);
 });
 
-test("silence counts from when an actor runs and a learner that answers does not hear it", () => {
+test("An actor counts as silent from when it runs and a learner that answers does not hear it", () => {
   const actors = [
     actorOf(RUN, 0, { connected: false }),
     actorOf(RUN, 1, { connected: true }),

@@ -26,7 +26,7 @@ describe("desiredActors", () => {
     test(`${queued} queued, ${running} running, ${JSON.stringify(change)}: ${expected}`, () =>
       assert.equal(desiredActors({ queued, running }, { ...bounds, ...change }), expected));
 
-  test("is within bounds, and enough for the demand unless the bound stops it", () => {
+  test("The number of actors is within bounds, and meets the demand unless the bound prevents it", () => {
     fc.assert(
       fc.property(
         fc.nat(500),
@@ -45,7 +45,7 @@ describe("desiredActors", () => {
   });
 });
 
-test("the stabiliser follows up at once and down after the window", () => {
+test("The stabiliser scales up at once and down after the window", () => {
   const stabiliser = new Stabiliser(60);
   const steps: [atSeconds: number, desired: number, expected: number][] = [
     [0, 2, 2],

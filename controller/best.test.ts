@@ -18,7 +18,7 @@ async function printed(folders: string[], tasks: string[], task?: string, lines?
   return chunks.join("");
 }
 
-test("the best program of a task, wherever the run keeps it", async () => {
+test("printBest finds the best program of a task, wherever the run keeps it", async () => {
   const head = "# MAE 2 · written by the policy of iteration 1 · ran 0.50 s\n";
   assert.equal(await printed(["best"], ["wage"]), `${head}print("best")\n`);
   assert.equal(await printed(["best"], ["wage"], "wage"), `${head}print("best")\n`);
@@ -28,7 +28,7 @@ test("the best program of a task, wherever the run keeps it", async () => {
   assert.equal(await printed(two, ["movie"], "wage"), `${head}print("best/wage")\n`, "a task that was removed");
 });
 
-test("the iteration is that of the row with the program's score", async () => {
+test("The iteration is that of the row with the program's score", async () => {
   const rows = [
     { iteration: 1, bestScore: 3, tasks: { wage: { bestScore: 2 } } },
     { iteration: 2, bestScore: 2, tasks: { wage: { bestScore: 5 } } },
@@ -38,7 +38,7 @@ test("the iteration is that of the row with the program's score", async () => {
   assert.match(await printed(["best/wage"], ["movie", "wage"], "wage", lines), /^# MAE 2 · iteration 1 · ran/);
 });
 
-test("the command needs the name of a task that the run has", async () => {
+test("The command needs the name of one of the run's tasks", async () => {
   const tasks = ["movie", "wage"];
   const input = (message: RegExp) => ({ code: "input", message });
   await assert.rejects(printed([], tasks), input(/^quick has several tasks; name one with --task: movie, wage$/));

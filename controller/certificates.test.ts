@@ -48,7 +48,7 @@ const accepts = (data: Record<string, string> | undefined, leaf: X509Certificate
   leaf.validToDate.getTime() > now &&
   trusted(data).some((ca) => leaf.verify(ca.publicKey) && ca.validToDate.getTime() > now);
 
-test("a new run gets an authority and two leaves, and then nothing is written until the first renewal", async () => {
+test("A new run gets an authority and two leaf certificates, which stay until the first renewal", async () => {
   const { write, reasons, renewAtMs } = await ensure({}, START);
   assert.deepEqual(Object.keys(write).sort(), ["actor", "authority", "learner"]);
   assert.deepEqual(reasons, [
@@ -80,7 +80,7 @@ test("a new run gets an authority and two leaves, and then nothing is written un
   assert.ok(renewed.renewAtMs > renewAtMs + 19 * DAY_MS);
 });
 
-test("the controller's own certificate is of its role and signed by the run's authority", async () => {
+test("The controller's own certificate has its role, and the run's authority has signed it", async () => {
   const { write } = await ensure({}, START);
   const files = await controllerCertificate(write.authority!, { name: "quickstart", now: START });
   assert.match(new X509Certificate(files.certificate).subject, /OU=controller/);
@@ -89,7 +89,7 @@ test("the controller's own certificate is of its role and signed by the run's au
   await assert.rejects(controllerCertificate({}, { name: "quickstart", now: START }), /authority of run quickstart/);
 });
 
-test("three years of one run: whoever has files at most an hour old can always talk to whoever has new ones", async () => {
+test("For three years, processes with files of the last hour and processes with new files trust each other", async () => {
   let secrets = (await ensure({}, START)).write;
   let held = secrets;
   let authorities = new Set(trusted(secrets.learner).map(({ fingerprint256 }) => fingerprint256));
@@ -120,7 +120,7 @@ test("three years of one run: whoever has files at most an hour old can always t
   assert.ok(looks < 80, `${looks} looks`);
 });
 
-test("damaged, missing or wrong certificates are made again and the others stay", async (t) => {
+test("Damaged, missing or wrong certificates are made again, and the others stay", async (t) => {
   const { write: whole } = await ensure({}, START);
   const other = (await ensure({}, START)).write;
   const cases: [string, Secrets, string[], RegExp][] = [
@@ -166,14 +166,14 @@ test("damaged, missing or wrong certificates are made again and the others stay"
   }
 });
 
-test("a learner's new names need a new certificate, and only the learner's", async () => {
+test("New names of a learner renew its certificate alone", async () => {
   const { write } = await ensure({}, START);
   const { write: changed, reasons } = await ensure(write, START, [...HOSTS, "learner.example.org"]);
   assert.deepEqual(Object.keys(changed), ["learner"]);
   assert.deepEqual(reasons, ["the certificate of the learner was made for its new names"]);
 });
 
-test("an actor's certificate is of its own name, and made again where it is another actor's", async () => {
+test("An actor's certificate names the actor, and is made again if it names another", async () => {
   const { write } = await ensure({}, START);
   assert.ok(leafOf(write, "actor").subject.split("\n").includes(`CN=${ACTOR}`));
   const { write: changed, reasons } = await ensure(write, START, HOSTS, "quickstart-actor-0-1");
@@ -210,7 +210,7 @@ async function servingAlone(authority: SecretData): Promise<SecretData> {
   return { "tls.crt": base64(certificate.toString("pem")), "tls.key": base64(key) };
 }
 
-test("a learner that dials generators has a certificate for that, and generators have one for all of them", async () => {
+test("A learner gets a certificate to dial generators, and all generators share one", async () => {
   const { write } = await ensure({}, START);
   const before = { ...write, learner: { ...write.learner!, ...(await servingAlone(write.authority!)) } };
   const asLearner = (dials: boolean) =>
@@ -226,13 +226,13 @@ test("a learner that dials generators has a certificate for that, and generators
   const leaf = new X509Certificate(pem(made.write, "tls.crt"));
   assert.deepEqual(leaf.subject.split("\n"), ["O=longrun", "OU=generator", "CN=quickstart"]);
   assert.equal(leaf.checkHost(hosts[0]!), hosts[0]);
-  assert.ok(!leaf.keyUsage!.includes(CLIENT_AUTHENTICATION), "it calls nobody");
+  assert.ok(!leaf.keyUsage!.includes(CLIENT_AUTHENTICATION), "the generator dials no one");
   assert.equal((await of(made.write)).write, undefined);
   const renewed = await of(made.write, START + 21 * DAY_MS);
   assert.equal(renewed.reason, "the certificate of the generators was renewed");
 });
 
-test("after a long absence everything has expired and is made anew", async () => {
+test("After a long absence all certificates have expired and are made anew", async () => {
   const { write } = await ensure({}, START);
   const now = START + (CERTIFICATE_TIMES.authoritySeconds + 1) * 1000;
   const again = await ensure(write, now);

@@ -11,13 +11,13 @@ function namesUnder(heading: string): Set<string> {
   return new Set(cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name!)));
 }
 
-test("README.md says of every reason of a condition what it means, and of none that there is not", () =>
+test("README.md explains every reason of a condition, and no other reason", () =>
   assert.deepEqual([...namesUnder("Conditions")].sort(), Object.keys(REASONS).sort()));
 
-test("and of every event that no condition tells of", () =>
+test("README.md explains every event that no condition reports, and no other event", () =>
   assert.deepEqual([...namesUnder("Events")].sort(), [...EVENTS].sort()));
 
-test("a long message is cut to what the schema takes, and never within a character", () => {
+test("clip cuts a long message to the schema's limit, never within a character", () => {
   assert.equal(clip("x".repeat(2000)).length, 1024);
   for (const text of ["😀".repeat(600), `x${"😀".repeat(600)}`]) assert.ok(clip(text).isWellFormed());
 });
@@ -31,7 +31,7 @@ describe("stamp and announcements", () => {
   });
   const old = stamp([condition("False", "Unschedulable", "a")], [], { generation: 1, now: "then" });
 
-  test("lastTransitionTime moves with the status alone", () => {
+  test("lastTransitionTime changes only with the status", () => {
     assert.equal(
       stamp([condition("False", "Starting")], old, { generation: 2, now: "now" })[0]!.lastTransitionTime,
       "then",

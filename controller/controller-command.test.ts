@@ -62,7 +62,7 @@ for (const [what, change, code, message] of CASES)
   test(`runController: ${what}`, () =>
     assert.rejects(runController({ ...OPTIONS, ...change }, new AbortController().signal), { code, message }));
 
-test("runController: told to stop before it could reach anything", async () => {
+test("runController stops if it is told to before it has reached anything", async () => {
   const stopping = new AbortController();
   setTimeout(() => stopping.abort(), 200);
   const level = process.env.LOG_LEVEL;

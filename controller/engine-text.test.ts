@@ -21,4 +21,4 @@ const CASES: [what: string, iterations: Parameters<typeof engineText>[0], text: 
   ],
 ];
 for (const [what, iterations, text] of CASES)
-  test(`the engine in a line: ${what}`, () => assert.equal(engineText(iterations), text));
+  test(`The line about the engine is right: ${what}`, () => assert.equal(engineText(iterations), text));

@@ -52,7 +52,7 @@ const cases: [name: string, now: TrainingRunStatus, before: TrainingRunStatus, t
   ],
 ];
 for (const [name, now, before, told] of cases)
-  test(`events of evaluations: ${name}`, () => {
+  test(`Events report the evaluations: ${name}`, () => {
     assert.deepEqual(
       evaluationAnnouncements(now, before).map(({ reason, message }) => `${reason}: ${message}`),
       told,

@@ -38,7 +38,7 @@ describe("unseen", () => {
       assert.deepEqual(expectations.unseen("other"), []);
     });
 
-  test("is seen later", () => {
+  test("A write that the cache lacks is seen later", () => {
     const { state, expectations } = setUp(stored(job("u1", "5")), undefined);
     assert.equal(expectations.unseen("run").length, 1);
     state.cached = job("u1", "5");

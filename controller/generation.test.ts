@@ -60,7 +60,7 @@ const observedWith = (
 const plan = (observed: Observed, stage: Stage = "Running", stabiliser = new Stabiliser(0)) =>
   planGeneration(observed, { stage, stabiliser, nowMs: NOW_MS });
 
-describe("how many generators there are to be", () => {
+describe("The desired number of generators", () => {
   const CASES: [what: string, found: ReturnType<typeof plan>, replicas: number | undefined][] = [
     ["none was asked for", plan(observedOf(runOf())), undefined],
     ["no longer asked for", plan(observedWith({ replicas: 3 }, runOf())), 0],
@@ -81,7 +81,7 @@ describe("how many generators there are to be", () => {
   ];
   for (const [what, found, replicas] of CASES) test(what, () => assert.equal(found?.replicas, replicas));
 
-  test("no more than Kueue has admitted, even below min", () => {
+  test("It is at most the number that Kueue has admitted, even below min", () => {
     const admitted = (count: number) => {
       const workload = { status: { admission: { podSetAssignments: [{ name: "generators", count }] } } } as Workload;
       return plan(observedWith({ replicas: 2, say: said(900) }, RUN, { workload }))?.replicas;
@@ -89,7 +89,7 @@ describe("how many generators there are to be", () => {
     assert.deepEqual([admitted(4), admitted(1)], [4, 1]);
   });
 
-  test("fewer only after the stabilisation window, and it is looked at again then", () => {
+  test("It falls only after the stabilisation window, and the controller looks again then", () => {
     const stabiliser = new Stabiliser(300);
     const at = (seconds: number, waiting: number) =>
       planGeneration(observedWith({ replicas: 5, say: said(waiting) }), {
@@ -100,7 +100,7 @@ describe("how many generators there are to be", () => {
     assert.deepEqual([at(601, 0)?.replicas, at(601, 0)?.againSeconds], [2, undefined]);
   });
 
-  test("a change is told with its reason, and nothing else", () => {
+  test("An event reports each change with its reason, and nothing else", () => {
     const told = (replicas: number | undefined) => {
       const observed = observedWith({ ...(replicas !== undefined && { replicas }), say: said(21, 10) });
       return describeGeneration(observed, plan(observed)!);
@@ -110,12 +110,12 @@ describe("how many generators there are to be", () => {
   });
 });
 
-describe("the Workload", () => {
+describe("The Workload of a run with generators", () => {
   const setsOf = (generation?: object) =>
     desiredWorkload(runOf({ queueName: "team", ...(generation && { generation }) }), DEFAULT_SETTINGS);
   const GPU = { limits: { "nvidia.com/mig-1g.10gb": 1 } };
 
-  test("has the generators with their GPUs, and lets Kueue admit fewer than max", () => {
+  test("It has the generators with their GPUs, and lets Kueue admit fewer than max", () => {
     const podSets = setsOf({ replicas: { min: 2, max: 6 }, resources: GPU }).spec.podSets;
     const { name, count, minCount, template } = podSets[2]!;
     assert.deepEqual([name, count, minCount], ["generators", 6, 2]);
@@ -123,7 +123,7 @@ describe("the Workload", () => {
     assert.equal(setsOf({ replicas: { min: 3, max: 3 } }).spec.podSets[2]!.minCount, undefined);
     assert.equal(setsOf().spec.podSets.length, 2);
   });
-  test("is another one where generators come or ask for something else, and not where there are more", () => {
+  test("It is another Workload when generators appear or ask for other resources, not when their number grows", () => {
     const hash = (generation?: object) => setsOf(generation).metadata.annotations!["longrun.dev/spec-hash"];
     assert.equal(hash({}), hash({ replicas: { min: 2, max: 6 } }));
     assert.notEqual(hash({}), hash());
@@ -180,7 +180,7 @@ describe("GenerationAvailable", () => {
       assert.match(`${available} ${reason} ${message}`, expected);
     });
 
-  test("a generator that loads new weights is no trouble before it takes minutes", () => {
+  test("A generator that loads new weights counts as available for some minutes", () => {
     const observed = observedWith({
       replicas: 2,
       say: unused("it loads policy version 5", "it loads policy version 5"),
@@ -197,13 +197,13 @@ describe("GenerationAvailable", () => {
     );
   });
 
-  test("of a run that is suspended", () => {
+  test("The condition of a suspended run says so", () => {
     const observed = observedWith({ replicas: 0 });
     assert.equal(findingOf(observed, plan(observed, "Suspended")!).reason, "NoWork");
   });
 });
 
-test("the status says how many are ready, and the policy version that all have which are used", () => {
+test("The status has the number of ready generators, and the policy version that all used ones have", () => {
   const versions = (...found: [version: number | undefined, why?: string][]) => {
     const generators = found.map(([policyVersion, notUsedBecause = ""], i) => ({
       ...{ address: `g${i}`, ready: true, notUsedBecause },

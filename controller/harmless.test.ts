@@ -17,7 +17,7 @@ const CASES: [name: string, text: string, shown: string][] = [
 ];
 for (const [name, text, shown] of CASES) test(name, () => assert.equal(harmless(text), shown));
 
-test("nothing that is left is a control character", () => {
+test("harmless leaves no control character", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
       const shown = harmless(text);

@@ -28,7 +28,7 @@ describe("serveHealth", () => {
     ["/", [], [], 404, /\/healthz/],
   ];
   for (const [path, sick, unready, status, body] of CASES)
-    test(`${path} with ${JSON.stringify([...sick, ...unready])}: ${status}`, async () => {
+    test(`${path} with ${JSON.stringify([...sick, ...unready])} answers ${status}`, async () => {
       problems.sick.splice(0, Number.POSITIVE_INFINITY, ...sick);
       problems.unready.splice(0, Number.POSITIVE_INFINITY, ...unready);
       const answer = await fetch(`http://127.0.0.1:${server.port}${path}`);
@@ -37,7 +37,7 @@ describe("serveHealth", () => {
     });
 });
 
-test("bad addresses and slow clients stop neither the process nor its probes", async () => {
+test("Bad addresses and slow clients stop neither the process nor its probes", async () => {
   const options = { host: "127.0.0.1", registry: new Registry(), sick: () => [], unready: () => [] };
   const { port, close } = await serveHealth({ ...options, port: 0 });
   const said = async (request: string) => {
@@ -56,7 +56,7 @@ test("bad addresses and slow clients stop neither the process nor its probes", a
   await close();
 });
 
-test("an address that is taken is an error", async () => {
+test("An address in use is an error", async () => {
   const options = { host: "127.0.0.1", registry: new Registry(), sick: () => [], unready: () => [] };
   const first = await serveHealth({ ...options, port: 0 });
   await assert.rejects(serveHealth({ ...options, port: first.port }), /EADDRINUSE/);

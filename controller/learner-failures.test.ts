@@ -44,7 +44,7 @@ const counted = (count: number, podEnds: number, more: object = {}): FailuresSta
   ...{ iteration: 0, podUid: "pod-1", podEnds, ...more },
 });
 
-test("a learner whose volume is too small asks for a size; one that ended for another reason asks for none", () => {
+test("A learner whose volume is too small asks for a size; a learner that ended otherwise asks for none", () => {
   const message = `two checkpoints do not fit; ${volumeRemedy(310e9)} (learner.checkpoint.keepLast 3)`;
   const asked = (pod: object) => askedVolume(pod as Parameters<typeof askedVolume>[0]);
   assert.equal(asked(crashed(0, 73, { message })), "289Gi");
@@ -54,13 +54,13 @@ test("a learner whose volume is too small asks for a size; one that ended for an
 });
 
 describe("learnerFailures", () => {
-  test("no pod, and one that has never ended", () => {
+  test("A learner without a pod, or whose pod has never ended, has no failure", () => {
     assert.equal(look(undefined), undefined);
     assert.equal(look(podWith({ restartCount: 0, state: { running: {} } })), undefined);
     assert.equal(look(podWith({ restartCount: 0, state: { waiting: { reason: "ContainerCreating" } } })), undefined);
   });
 
-  test("one end is one failure through all that the kubelet shows of it", () => {
+  test("One end counts as one failure in every form that the kubelet reports", () => {
     let failures: FailuresStatus | undefined;
     for (const pod of [crashed(0), backingOff(0), startedAgain(1)]) {
       failures = look(pod, failures);
@@ -74,7 +74,7 @@ describe("learnerFailures", () => {
     assert.deepEqual(failures, counted(2, 2), "a controller that sees no pod forgets nothing");
   });
 
-  test("of ends that nobody saw the last one counts; another pod's begin anew", () => {
+  test("Of several unseen ends the last one counts; the count of another pod begins anew", () => {
     assert.deepEqual(look(backingOff(4), counted(1, 1)), counted(2, 5));
     assert.deepEqual(
       look({ ...crashed(0), metadata: { uid: "pod-2" } }, counted(5, 5)),
@@ -82,7 +82,7 @@ describe("learnerFailures", () => {
     );
   });
 
-  test("a finished iteration sets the count back, by the status or by what the learner says", () => {
+  test("A finished iteration in the status or in the learner's report resets the count", () => {
     const before = counted(7, 7, { iteration: 3 });
     assert.deepEqual(look(startedAgain(7), before, { status: { iteration: 3 } }), before);
     assert.equal(look(startedAgain(7), before, { status: { iteration: 4 } })!.count, 0);
@@ -98,14 +98,14 @@ describe("learnerFailures", () => {
     );
   });
 
-  test("a suspension sets the count back, and what ends under it does not count", () => {
+  test("A suspension resets the count, and an end during the suspension does not count", () => {
     assert.equal(look(startedAgain(7), counted(7, 7), { spec: { suspend: true } })!.count, 0);
     const ending = look(crashed(7), counted(7, 7), { spec: { suspend: true } })!;
     assert.deepEqual([ending.count, ending.podEnds], [0, 8]);
-    assert.equal(look(startedAgain(8), ending)!.count, 0, "nor after it");
+    assert.equal(look(startedAgain(8), ending)!.count, 0, "the count stays 0 after the suspension");
   });
 
-  test("a full volume and bad input do not count, whatever was before", () => {
+  test("A full volume and bad input never count", () => {
     assert.deepEqual(
       look(crashed(2, 73), counted(2, 2)),
       counted(2, 3, { class: "Resource", message: "the learner ended with status 73 (why)" }),
@@ -114,14 +114,14 @@ describe("learnerFailures", () => {
     assert.equal(look(crashed(0, 2)), undefined);
   });
 
-  test("a pod that is evicted or preempted has not failed", () => {
+  test("An evicted or preempted pod is no failure", () => {
     const conditions = [{ type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" }];
     const container = { restartCount: 0, state: { terminated: ended(137) } };
     assert.equal(look(podWith(container, { conditions })), undefined);
   });
 });
 
-test("what an end was", () => {
+test("The controller names the kind of each end of a learner", () => {
   const cases: [exitCode: number, reason: string | undefined, kind: string, words: string][] = [
     [74, "Error", "infrastructure", "ended with status 74 (why)"],
     [71, "Error", "resource", "ended with status 71 (why)"],
@@ -147,14 +147,14 @@ describe("exhaustion", () => {
   const of = (count: number, retries: number, spec: object = {}, more: object = {}) =>
     exhaustion(observedOf(runOf({ failurePolicy: { retries }, ...spec }, { failures: counted(count, count, more) })));
 
-  test("after more failures than retries, and not while the run is suspended", () => {
+  test("A run is exhausted after more failures than retries, unless it is suspended", () => {
     assert.equal(of(0, 0), undefined);
     assert.equal(of(20, 20), undefined);
     assert.equal(of(21, 20)?.reason, "Infrastructure");
     assert.equal(of(21, 20, { suspend: true }), undefined);
   });
 
-  test("a learner that runs again is heard first: it may have finished an iteration unseen", () => {
+  test("The controller first hears a learner that runs again, since it may have finished an iteration unseen", () => {
     const run = runOf({ failurePolicy: { retries: 2 } }, { iteration: 4, failures: counted(2, 2, { iteration: 4 }) });
     const again = (link: Observed["link"]) =>
       exhaustion(observedOf(run, { learnerPod: startedAgain(3) as Observed["learnerPod"], link }));
@@ -165,7 +165,7 @@ describe("exhaustion", () => {
     assert.equal(exhaustion(down)?.reason, "Infrastructure");
   });
 
-  test("says what, how often, and how to go on", () => {
+  test("The message has the kind, the number and the remedy", () => {
     assert.equal(
       of(21, 20)!.message,
       "the learner failed 21 times without finishing an iteration, the last time it ended with status 74 (why); " +

@@ -94,7 +94,7 @@ async function until(condition: () => boolean | undefined, what: string): Promis
   }
 }
 
-test("follows the status, keeps the newest across a learner's death, and dials again", async () => {
+test("The link follows the status, keeps the newest one after the learner's death, and dials again", async () => {
   const learner = await startLearner();
   const { links, changes, closed, observed } = link(() => learner.port);
   assert.deepEqual([observed().connected, observed().error], [false, "not dialled yet"]);
@@ -110,9 +110,9 @@ test("follows the status, keeps the newest across a learner's death, and dials a
   learner.stop();
   await until(() => !observed().connected, "the break");
   assert.match(observed().error ?? "", /./);
-  assert.equal(observed().status?.iteration, 2, "what was heard stays");
+  assert.equal(observed().status?.iteration, 2, "the last status stays");
   assert.ok(changes.length > heard);
-  assert.equal(closed.length, 1, "what was dialled is closed");
+  assert.equal(closed.length, 1, "the connection is closed");
   const again = await startLearner(learnerTls, learner.port);
   again.push({ phase: Phase.EXECUTING, iteration: 3 });
   await until(() => observed().status?.iteration === 3, "the restarted learner");
@@ -120,7 +120,7 @@ test("follows the status, keeps the newest across a learner's death, and dials a
   assert.equal(links.observed(KEY), undefined);
 });
 
-test("calls reach the learner, and say so where there is none", async () => {
+test("Calls reach the learner, and report that there is none", async () => {
   const learner = await startLearner();
   const { links, observed } = link(() => learner.port);
   await assert.rejects(links.drainActors(KEY, ["a"], "fewer"), NotConnectedError);
@@ -134,7 +134,7 @@ test("calls reach the learner, and say so where there is none", async () => {
   assert.deepEqual({ ...(report![1] as { terminations: object[] }).terminations[0] }, termination);
 });
 
-test("a suspension is answered even where the status stream ends before the answer", async () => {
+test("A suspension gets its answer even if the status stream ends first", async () => {
   const learner = await startLearner();
   const { links, closed, observed } = link(() => learner.port);
   await until(() => observed().connected, "the first status");
@@ -149,7 +149,7 @@ test("a suspension is answered even where the status stream ends before the answ
   await until(() => closed.length > 0, "the connection's end");
 });
 
-test("a run that is over is dialled again only for another process of its learner", async () => {
+test("A run that is over is dialled again only for another process of its learner", async () => {
   const learner = await startLearner();
   const { links, observed } = link(() => learner.port);
   await until(() => observed().connected, "the first status");
@@ -160,12 +160,12 @@ test("a run that is over is dialled again only for another process of its learne
   assert.equal(learner.watchers.length, 0);
   links.ensure(KEY, TARGET);
   await sleep(300);
-  assert.equal(learner.watchers.length, 0, "ensure of what is there changes nothing");
+  assert.equal(learner.watchers.length, 0, "ensure keeps an existing link");
   links.ensure(KEY, { ...TARGET, instance: "pod-2" });
   await until(() => learner.watchers.length === 1, "the redial");
 });
 
-test("the same name again: another uid gets a link of its own that has heard nothing", async () => {
+test("A run with an old name and another uid gets a new link", async () => {
   const learner = await startLearner();
   const { links, observed } = link(() => learner.port);
   await until(() => observed().connected, "the first status");
@@ -174,7 +174,7 @@ test("the same name again: another uid gets a link of its own that has heard not
   await until(() => observed().connected, "the new link's status");
 });
 
-test("what keeps it from connecting is named, and waits for nothing for ever", async (t) => {
+test("The link names each reason why it cannot connect, and waits for none for ever", async (t) => {
   const errors = async (port: number, options: Partial<LearnerLinksOptions>): Promise<string> => {
     const { links, observed } = link(() => port, { firstStatusSeconds: 0.3, ...options });
     await until(() => observed().error !== "not dialled yet", "an error");
@@ -209,7 +209,7 @@ test("what keeps it from connecting is named, and waits for nothing for ever", a
   for (const [name, error, expected] of cases) await t.test(name, async () => assert.match(await error, expected));
 });
 
-test("a learner that accepts and never sends a status is dialled again", async () => {
+test("The link dials a learner again that accepts and never sends a status", async () => {
   const learner = await startLearner();
   learner.push({});
   const silent = new grpc.Server();
@@ -227,7 +227,7 @@ test("a learner that accepts and never sends a status is dialled again", async (
   assert.equal(observed().status, undefined);
 });
 
-test("what is no status, or too long, ends the connection with a word on it; the next is dialled later and later", async () => {
+test("An invalid or oversized message ends the connection with a reason, and the delay before the next one grows", async () => {
   const server = new grpc.Server();
   let watches = 0;
   let answer = Buffer.from([0xff, 0xff, 0xff]);

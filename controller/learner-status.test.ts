@@ -20,7 +20,7 @@ const line = (change: object = {}) => ({ iterationJson: JSON.stringify({ ...LINE
 const POLICY = { iteration: 0, samples: 48, validFraction: 0.75, best: 308.25, mean: 1207.5 };
 const evaluation = (change: object) => ({ evaluationJson: JSON.stringify({ protocol: "Paper", ...change }) });
 
-test("a status that makes sense is read whole", () => {
+test("A valid status is read whole", () => {
   const status = parse({
     ...{ phase: Phase.EXECUTING, iteration: 5, blocked: "NoActors", message: "m", ...line() },
     blockedSinceUnixMs: NOW_MS,
@@ -58,7 +58,7 @@ test("a status that makes sense is read whole", () => {
   });
 });
 
-test("several tasks: scores, evaluations and what kubectl get shows, by task; names that the run does not have count nowhere", () => {
+test("Scores, evaluations and kubectl's columns are kept by task; unknown task names are ignored", () => {
   const task = (best: number, mean: number | null) => ({
     samples: 8,
     bestScoreSoFar: best,
@@ -83,11 +83,11 @@ test("several tasks: scores, evaluations and what kubectl get shows, by task; na
   assert.deepEqual([status.display?.best, status.display?.mean], ["diamonds=281.4 wage=35.76", "0.4321"]);
   assert.deepEqual([status.score, status.evaluation], [{ meanNormalized: 0.4321, validFraction: 0.5 }, undefined]);
   const silent = statusOf({ phase: Phase.EXECUTING, iteration: 5 }, "Running", status, run);
-  assert.deepEqual(silent.tasks, status.tasks, "what was known stays");
+  assert.deepEqual(silent.tasks, status.tasks, "known tasks stay");
   assert.equal(parse(line({ tasks: { wage: 3 } })).nonsense?.startsWith("iterationJson.tasks.wage is 3"), true);
 });
 
-test("absent, null and empty fields say nothing", () => {
+test("Absent, null and empty fields have no effect", () => {
   const silent = { iterationJson: "{}", evaluationJson: '{"protocol":"Paper"}', executions: null, checkpoint: {} };
   for (const said of [{}, silent, { evaluationJson: "{}" }]) {
     const { finished, evaluation, executions, checkpoint, nonsense } = parse(said as StatusMessage);
@@ -172,7 +172,7 @@ describe("nonsensical fields are left out and named, and the end of the run is s
     });
 });
 
-test("a checkpoint of an answer is checked as that of a status", () => {
+test("A checkpoint in an answer is checked like one in a status", () => {
   const path = "checkpoints/1-000003";
   assert.deepEqual(parseCheckpoint({ path } as never), { path, iteration: 0, digest: "" });
   assert.equal(parseCheckpoint({ path: "x".repeat(5000) } as never), undefined);
@@ -232,7 +232,7 @@ function problemsOf(status: object): string[] {
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }
 
-describe("whatever a learner says", () => {
+describe("A learner may send anything", () => {
   const number = fc.oneof(
     fc.double(),
     fc.integer(),
@@ -286,7 +286,7 @@ describe("whatever a learner says", () => {
   ) as never;
   const stage = fc.constantFrom<Stage>("Running", "Suspending", "Suspended", "Refused", "Ending", "Ended");
 
-  test("the status that follows passes the CRD's schema, also after another", () => {
+  test("The resulting status passes the CRD's schema, also after another one", () => {
     fc.assert(
       fc.property(said, said, stage, (first, second, at) => {
         const before = statusOf(first);
@@ -297,7 +297,7 @@ describe("whatever a learner says", () => {
     );
   });
 
-  test("the same said again changes nothing: what is stored is what is desired", () => {
+  test("A repeated message changes nothing: the stored status equals the desired one", () => {
     fc.assert(
       fc.property(said, (it) => {
         const stored = storedAs(statusOf(it));
@@ -307,7 +307,7 @@ describe("whatever a learner says", () => {
     );
   });
 
-  test("a final phase is seen", () => {
+  test("A final phase is seen", () => {
     fc.assert(
       fc.property(
         said,

@@ -210,7 +210,7 @@ describe("planLifecycle", () => {
       assert.deepEqual(plan, { stage, learnerReplicas });
     });
 
-  test("says what was refused, and what to do", () => {
+  test("The finding says what was refused, and the remedy", () => {
     const { refusal } = planLifecycle(
       observedOf(RUN, { deployment: deploymentOf(1), learnerPod: podOf(RUN, "learner", exited(2)) }),
       undefined,

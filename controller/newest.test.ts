@@ -16,7 +16,7 @@ function numbers(bytes: number, last = Number.POSITIVE_INFINITY) {
   return { stream, sent: () => sent };
 }
 
-test("the first message at once, then the newest of what came in between", async () => {
+test("The first message is handled at once, then the newest of the messages in between", async () => {
   const { stream, sent } = numbers(8, 50);
   const handled: number[] = [];
   readNewest(stream, 0.1, (message) => handled.push(Number(message)));
@@ -30,14 +30,14 @@ for (const [what, bytes, most] of [
   ["short", 8, 100],
   ["long", 300_000, 4],
 ] as const)
-  test(`a flood of ${what} messages is held up`, async () => {
+  test(`A flood of ${what} messages is slowed down`, async () => {
     const { stream, sent } = numbers(bytes);
     const handled: number[] = [];
     const reader = readNewest(stream, 0.1, (message) => handled.push(Number(message)));
     await sleep(1050);
     reader.end();
     assert.ok(handled.length >= 5 && handled.length <= 12, `${handled.length} handled`);
-    // Messages that were read, and those in the stream's buffers.
+    // Messages that were read, and messages in the stream's buffers.
     assert.ok(sent() <= 12 * most + 2 * stream.readableHighWaterMark, `${sent()} read`);
     assert.deepEqual(
       handled,
@@ -46,7 +46,7 @@ for (const [what, bytes, most] of [
     stream.destroy();
   });
 
-test("at the end the newest is handled without waiting, also of what waits in a paused stream", async () => {
+test("At the end the newest message is handled without waiting, also from a paused stream", async () => {
   const { stream } = numbers(8, 130);
   const handled: number[] = [];
   const reader = readNewest(stream, 60, (message) => handled.push(Number(message)));

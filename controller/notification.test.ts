@@ -15,7 +15,7 @@ const ENDED = {
   conditions: [{ type: "Succeeded", status: "True", reason: "Completed", message: "all 12 iterations are done" }],
 };
 
-describe("the webhook of a run that is over", () => {
+describe("The webhook of a run that is over", () => {
   let server: Server;
   let bodies: { id: string }[];
   let status: number | undefined;
@@ -96,7 +96,7 @@ describe("the webhook of a run that is over", () => {
     };
   }
 
-  test("is told once", async () => {
+  test("It receives the end once", async () => {
     status = 204;
     const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 });
     assert.equal(it.untold(), true);
@@ -112,7 +112,7 @@ describe("the webhook of a run that is over", () => {
     assert.equal(bodies[0]!.id, `${it.run.metadata.uid}-Succeeded`);
   });
 
-  test("a run that is resumed while it is told of its failure is told of again at its next end", async () => {
+  test("A run that is resumed during the call is reported again at its next end", async () => {
     status = 204;
     const conditions = [{ type: "Succeeded", status: "False", reason: "RunFailed", message: "the disk is full" }];
     const failed = { ...ENDED, phase: "Failed", conditions };
@@ -131,7 +131,7 @@ describe("the webhook of a run that is over", () => {
     );
   });
 
-  test("is told again after pauses that double, with the same id, until it is given up", async () => {
+  test("It is called again after pauses that double, with the same id, until it is given up", async () => {
     status = 500;
     const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 3, backoffSeconds: 5 });
     for (const [attempts, pause] of [
@@ -143,7 +143,7 @@ describe("the webhook of a run that is over", () => {
         [state, message],
         ["Pending", `the webhook was not delivered, attempt ${attempts} of 3: it is tried again`],
       );
-      assert.equal(it.look(), undefined, "it is written down first");
+      assert.equal(it.look(), undefined, "the attempt is recorded first");
       it.write();
       assert.equal(it.look(), pause);
       it.later(pause);
@@ -161,7 +161,7 @@ describe("the webhook of a run that is over", () => {
     assert.doesNotMatch(JSON.stringify([it.told, it.run.status]), new RegExp(`${SECRET}|500`));
   });
 
-  test("a controller that takes over goes on counting, and tells again what was not written down", async () => {
+  test("A new controller keeps the count, and repeats a call that was not recorded", async () => {
     status = 503;
     const webhook = { url: address(), timeoutSeconds: 5, maxAttempts: 3, backoffSeconds: 5 };
     const it = looking(webhook);
@@ -177,7 +177,7 @@ describe("the webhook of a run that is over", () => {
     assert.equal(bodies.length, 3);
   });
 
-  test("no look waits for one that hangs, and none begins another attempt", async () => {
+  test("A call that hangs delays no reconcile, and no second call begins meanwhile", async () => {
     status = undefined;
     const it = looking({ url: address(), timeoutSeconds: 0.3, maxAttempts: 1, backoffSeconds: 1 });
     const started = performance.now();
@@ -195,21 +195,21 @@ describe("the webhook of a run that is over", () => {
     ["with another thing in it", { hook: { url: btoa(SECRET) } }, /the webhook's url is no http or https address/],
   ];
   for (const [what, secrets, message] of SECRETS)
-    test(`of a Secret: ${what}`, async () => {
+    test(`The message names the fault of the Secret: ${what}`, async () => {
       const it = looking({ urlFrom: REF, timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, ENDED, secrets);
       const notification: NotificationStatus = await it.attempt();
       assert.match(notification.message!, message);
       assert.doesNotMatch(JSON.stringify([notification, it.told]), new RegExp(SECRET));
     });
 
-  test("of a Secret", async () => {
+  test("The address comes from a Secret", async () => {
     status = 200;
     const secrets = { hook: { url: btoa(`${address()}\n`) } };
     const it = looking({ urlFrom: REF, timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, ENDED, secrets);
     assert.equal((await it.attempt()).state, "Delivered");
   });
 
-  test("no webhook is posted to a host that is not listed, and the message says who can list it", async () => {
+  test("A webhook on an unlisted host is not called, and the message says who can list the host", async () => {
     for (const hosts of [[], ["hooks.example.com", "*.0.0.1"]]) {
       const webhook = { url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 };
       const it = looking(webhook, ENDED, {}, hosts);
@@ -224,7 +224,7 @@ describe("the webhook of a run that is over", () => {
     }
   });
 
-  test("nobody is told of a run that goes on, or that names no webhook", async () => {
+  test("A run that goes on, or that names no webhook, is not reported", async () => {
     const webhook = { url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 };
     assert.equal(looking(webhook, { phase: "Running" }).untold(), false);
     const it = looking(webhook, { phase: "Suspended", conditions: [] });
@@ -234,7 +234,7 @@ describe("the webhook of a run that is over", () => {
     assert.equal(isUntold({ observed: observedOf(runOf({}, ENDED)) } as Look), false);
   });
 
-  test("what is told of a run that failed", () => {
+  test("The report of a failed run has its reason", () => {
     const conditions = [{ type: "Succeeded", status: "False", reason: "RunFailed", message: "the disk is full" }];
     const tasks = [{ name: "a", best: 3 }];
     const several = runOf({ tasks: [{ name: "a" }, { name: "b" }] }, { ...ENDED, tasks });

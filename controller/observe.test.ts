@@ -46,14 +46,14 @@ function look(pods: Pod[], jobs: Job[] = [actorJob(0, 0)], others: Record<string
   return observe(RUN, cache, link, { kueue: true, nowMs: NOW_MS });
 }
 
-test("a run has no pods, and gives its quota back, where one of a lost node is stuck", () => {
+test("A run with only the stuck pod of a lost node has no pods, and gives its quota back", () => {
   const waited = look([terminating("quick-actor-0-0", 1 - PAST_GRACE_SECONDS)]);
   assert.deepEqual([waited.hasPods, waited.nextLossMs], [true, NOW_MS + 1000], "looked at again when its time is over");
   const over = look([terminating("quick-actor-0-0", -PAST_GRACE_SECONDS)]);
   assert.deepEqual([over.hasPods, over.nextLossMs], [false, undefined]);
 });
 
-test("the quota does not wait for the copy of results, which it does not cover", () => {
+test("The quota does not wait for the copy of results, which it does not cover", () => {
   const owner = { apiVersion: RUN.apiVersion, kind: RUN.kind, name: "quick", uid: RUN.metadata.uid, controller: true };
   const metadata = { name: "quick-results", namespace: "team", uid: uidOf("quick-results"), ownerReferences: [owner] };
   const job: Job = { apiVersion: "batch/v1", kind: "Job", metadata };
@@ -62,7 +62,7 @@ test("the quota does not wait for the copy of results, which it does not cover",
   assert.deepEqual([results, resultsPod, hasPods], [job, pod, false]);
 });
 
-test("an actor that leaves, or whose pod is left alone, is replaced under another name", () => {
+test("An actor that leaves, or whose pod is abandoned, is replaced under another name", () => {
   const create = (...args: Parameters<typeof look>) => {
     const stabiliser = new Stabiliser(0);
     const plan = planActors(look(...args), { stage: "Running", stabiliser, hash: "", nowMs: NOW_MS });
@@ -79,7 +79,7 @@ test("an actor that leaves, or whose pod is left alone, is replaced under anothe
   );
 });
 
-test("a learner's pod that the kubelet refused does not hide the one that runs", () => {
+test("A learner's pod that the kubelet refused does not hide the running one", () => {
   const owned = (name: string, ownerUid: string, status = {}): KubeObject => {
     const ownerReferences = [{ apiVersion: "v1", kind: "Owner", name: "owner", uid: ownerUid, controller: true }];
     const pod = podOf(RUN, "learner", status);
@@ -95,5 +95,5 @@ test("a learner's pod that the kubelet refused does not hide the one that runs",
     look(pods as Pod[], undefined, { Deployment: [deployment], ReplicaSet: [set] });
   assert.equal(found(refused, runs).learnerPod?.metadata.name, "runs");
   assert.equal(found(runs, refused).learnerPod?.metadata.name, "runs");
-  assert.equal(found(refused).learnerPod?.metadata.name, "refused", "it says why no learner starts");
+  assert.equal(found(refused).learnerPod?.metadata.name, "refused", "the refused pod has the reason");
 });

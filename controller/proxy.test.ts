@@ -57,7 +57,7 @@ async function startLearner(): Promise<number> {
   );
 }
 
-test("through the proxy goes the webhook alone, and not where NO_PROXY names its receiver", async () => {
+test("Only the webhook uses the proxy, unless NO_PROXY names its receiver", async () => {
   const webhook: string[] = [];
   const receive: RequestListener = (request, response) => {
     webhook.push(`${request.headers.host} ${request.url}`);

@@ -70,11 +70,12 @@ describe("admissionOf", () => {
       assert.equal(`${admission.state} ${admission.finding.reason} ${admission.finding.message}`, expected);
     });
 
-  test("no queue", () => assert.deepEqual(admissionOf(undefined, undefined), { state: "notQueued" }));
+  test("A run without a queue has no admission", () =>
+    assert.deepEqual(admissionOf(undefined, undefined), { state: "notQueued" }));
 });
 
-describe("what is asked for", () => {
-  test("the learner and actors.min, by what decides where they fit", () => {
+describe("The Workload's requests", () => {
+  test("It has the learner and actors.min, with the fields that decide where they fit", () => {
     const resources = { requests: { cpu: "4" }, limits: { "nvidia.com/gpu": 1 } };
     const podTemplate = { spec: { nodeSelector: { gpu: "a" }, priorityClassName: "high" } };
     const { spec } = of({ learner: { resources, podTemplate }, actors: { min: 3, max: 3, slots: 2 } });
@@ -109,10 +110,10 @@ describe("what is asked for", () => {
     ["another queue", { queueName: "other" }, false],
   ];
   for (const [what, spec, same] of SAME)
-    test(`${what}: ${same ? "stays admitted" : "queues anew"}`, () =>
+    test(`A run with ${what} ${same ? "stays admitted" : "queues anew"}`, () =>
       assert.equal(asksFor(of({ actors: { min: 2, max: 4 }, ...spec }), DESIRED), same));
 
-  test("actors that it covers: as many as were admitted, else as were asked for", () => {
+  test("It covers as many actors as were admitted, or else as were asked for", () => {
     assert.equal(coveredActors(undefined), 0);
     assert.equal(coveredActors(DESIRED), 2);
     const podSetAssignments = [{ name: "actors", count: 1 }];
@@ -120,7 +121,7 @@ describe("what is asked for", () => {
   });
 });
 
-describe("the nodes that were chosen", () => {
+describe("The nodes that Kueue chose", () => {
   const flavors = new Map<string, ResourceFlavor>([
     ["gpu", { metadata: { name: "gpu" }, spec: { nodeLabels: { pool: "gpu" }, tolerations: [{ key: "gpu" }] } }],
     ["any", { metadata: { name: "any" } }],
@@ -133,13 +134,13 @@ describe("the nodes that were chosen", () => {
   const admissionChecks = [{ name: "nodes", state: "Ready", podSetUpdates }];
   const admitted: Workload = { ...DESIRED, status: { admission: { podSetAssignments }, admissionChecks } };
 
-  test("are those of flavors and admission checks", () =>
+  test("They come from the flavors and the admission checks", () =>
     assert.deepEqual(choicesOf(admitted, flavors), {
       learner: [{ nodeSelector: { pool: "gpu" }, tolerations: [{ key: "gpu" }] }],
       actors: [{}, { annotations: { class: "fast" }, nodeSelector: { zone: "a" } }],
     }));
 
-  test("are laid over the run's own templates", () => {
+  test("They are laid over the run's own templates", () => {
     const run = runOf({
       learner: { podTemplate: { spec: { nodeSelector: { arch: "amd64" }, priorityClassName: "high" } } },
     });
@@ -155,7 +156,7 @@ describe("the nodes that were chosen", () => {
   });
 });
 
-test("setConditions: others stay, a time moves with the status", () => {
+test("setConditions keeps other conditions, and changes a time with its status", () => {
   const before = workload({ QuotaReserved: "True", Admitted: "True" });
   const set = (status: "True" | "False") => ({ type: "Admitted", status, reason: "N", message: "m" });
   const times = (status: "True" | "False") =>

@@ -35,7 +35,7 @@ function clusterOf(run: ReturnType<typeof runOf> | undefined) {
   return { calls, expectations, look: () => reconcile(KEY, context) };
 }
 
-test("a run that another controller manages is left alone, whatever there is to do", async () => {
+test("The controller leaves a run that another controller manages alone", async () => {
   const ended = { phase: "Failed", completionTime: at(-3600), conditions: [FAILED] };
   for (const status of [{}, ended]) {
     const run = runOf({ managedBy: "kueue.x-k8s.io/multikueue", ttlSecondsAfterFinished: 5 }, status);
@@ -47,7 +47,7 @@ test("a run that another controller manages is left alone, whatever there is to 
   await assert.rejects(own.look(), /takes deletions alone/);
 });
 
-test("the controller decides nothing until its cache has shown the last write", async () => {
+test("The controller decides nothing until its cache has its last write", async () => {
   const run = runOf();
   const { calls, expectations, look } = clusterOf(run);
   expectations.add(KEY, { kind: "stored", resource: TRAINING_RUN, object: run });
@@ -55,7 +55,7 @@ test("the controller decides nothing until its cache has shown the last write", 
   assert.deepEqual(calls, []);
 });
 
-test("a run that is gone is forgotten", async () => {
+test("The controller forgets a run that is gone", async () => {
   const { calls, look } = clusterOf(undefined);
   assert.deepEqual(await look(), {});
   assert.deepEqual(calls, ["drop the link"]);
@@ -63,7 +63,7 @@ test("a run that is gone is forgotten", async () => {
 
 const FAILED = { type: "Succeeded", status: "False", reason: "RunFailed", message: "m", lastTransitionTime: at(-3600) };
 
-test("a failed run is deleted when its ttl is over, and not before, nor once it is suspended to be resumed", async () => {
+test("A failed run is deleted when its ttl is over, but not if it is suspended to be resumed", async () => {
   const deleted = async (ttlSecondsAfterFinished: number, suspend: boolean) => {
     const status = { phase: "Failed", startTime: at(-7200), completionTime: at(-3600), conditions: [FAILED] };
     const { calls, look } = clusterOf(runOf({ ttlSecondsAfterFinished, suspend }, status));
@@ -75,7 +75,7 @@ test("a failed run is deleted when its ttl is over, and not before, nor once it 
   assert.equal(await deleted(5, true), false);
 });
 
-test("a run whose volume is gone waits for no copy of it", async () => {
+test("A run whose volume is gone waits for no copy of it", async () => {
   const checkpoint = { iteration: 3, digest: "d", path: "checkpoints/1-000003" };
   const status = { phase: "Failed", startTime: at(-7200), completionTime: at(-3600), conditions: [FAILED], checkpoint };
   const results = { s3: { bucket: "results", prefix: "team/quick" } };
@@ -137,7 +137,7 @@ function takingCluster(run: ReturnType<typeof runOf>, children: Record<string, O
   return { deleted, replicas, suspended, lookAt };
 }
 
-test("an actor that runs and that the learner does not hear is removed after SILENT_ACTOR_SECONDS, and not before", async () => {
+test("The controller removes a running actor that the learner does not hear after SILENT_ACTOR_SECONDS", async () => {
   const run = runOf({ learner: { storage: { retain: "Never" } } });
   const job = { metadata: owned("quick-actor-0-0", run.metadata.uid!), spec: {}, status: {} };
   const pod = { metadata: owned("pod", job.metadata.uid), status: { phase: "Running", containerStatuses: [] } };
@@ -152,7 +152,7 @@ test("an actor that runs and that the learner does not hear is removed after SIL
   }
 });
 
-test("a suspended run's learner stays until its checkpoint is written, or the wait for it is over", async () => {
+test("A suspended run's learner stays until its checkpoint is written or its time is over", async () => {
   const learner = { checkpoint: { waitSeconds: 90 }, storage: { retain: "Never" } };
   const run = runOf({ suspend: true, learner, actors: { drainSeconds: 30 } });
   const deployment = { metadata: owned("quick-learner", run.metadata.uid!), spec: { replicas: 1, template: {} } };

@@ -29,7 +29,7 @@ describe("a podTemplate that the CRD does not allow", () => {
     ],
   ];
   for (const [part, spec, message] of CASES)
-    test(`of ${part}: ${JSON.stringify(spec).slice(0, 60)}`, () => {
+    test(`A podTemplate of ${part} is refused: ${JSON.stringify(spec).slice(0, 60)}`, () => {
       const podTemplate = { spec };
       const run = { ...RUN, spec: { ...RUN.spec, [part]: { ...RUN.spec[part], podTemplate } } } as Run;
       const check = () => checkPodTemplate(run, part, "it");
@@ -41,14 +41,14 @@ describe("a podTemplate that the CRD does not allow", () => {
       checkPodTemplate(run, part === "learner" ? "actors" : "learner", "it");
     });
 
-  test("none, or one that it allows", () => {
+  test("No podTemplate, or an allowed one, gives no finding", () => {
     const podTemplate = { spec: { nodeSelector: { a: "b" } } };
     for (const run of [RUN, runOf({ learner: { podTemplate }, actors: { podTemplate } })])
       for (const part of ["learner", "actors"] as const) checkPodTemplate(run, part, "it");
   });
 });
 
-test("server-side apply's error about an unknown field becomes a message that names the field of the run", () => {
+test("The error of server-side apply about an unknown field names the field of the run", () => {
   const text =
     "failed to create typed patch object (team/run-learner; apps/v1, Kind=Deployment): .spec.template.spec.nodeSelectr: field not declared in schema";
   const found = writeBlocker(new ApiError(text, { status: 500, reason: "" }), RUN);

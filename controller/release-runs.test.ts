@@ -45,7 +45,7 @@ const release = (client: never, namespaces: string[] = [], said: string[] = []) 
   });
 
 describe("releaseRuns", () => {
-  test("its finalizer goes, others stay, and what has none is not written", async () => {
+  test("It removes longrun's finalizer, keeps others, and writes no run that has none", async () => {
     const runs = [stored("a", "one", ["other", FINALIZER]), stored("b", "two", [FINALIZER]), stored("b", "three")];
     const { client, patches } = server(runs);
     const said: string[] = [];
@@ -58,7 +58,7 @@ describe("releaseRuns", () => {
     assert.deepEqual(said, ["TrainingRun a/one is released", "TrainingRun b/two is released"]);
   });
 
-  test("only the namespaces asked for", async () => {
+  test("It works in the given namespaces only", async () => {
     const runs = [stored("a", "one", [FINALIZER]), stored("b", "two", [FINALIZER])];
     await release(server(runs).client, ["b"]);
     assert.deepEqual(
@@ -67,7 +67,7 @@ describe("releaseRuns", () => {
     );
   });
 
-  test("an object that changed meanwhile is read again", async () => {
+  test("It reads an object that changed meanwhile again", async () => {
     const runs = [stored("a", "one", [FINALIZER])];
     let conflicts = 2;
     const { client, patches } = server(runs, () => {
@@ -77,7 +77,7 @@ describe("releaseRuns", () => {
     assert.deepEqual([patches.length, runs[0]!.metadata.finalizers], [3, []]);
   });
 
-  test("where the CRD is gone there is nothing to do; any other refusal is thrown", async () => {
+  test("It does nothing without the CRD, and throws any other refusal", async () => {
     const refuses = (status: number) =>
       ({
         list: async () => {

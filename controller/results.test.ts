@@ -42,7 +42,7 @@ const LATE =
   "results could not be copied to s3://results/quick: it did not end within 900 s (spec.results.deadlineSeconds)";
 const AGAIN = "it is tried again every 60 s (spec.results.intervalSeconds)";
 
-test("a copy that was late has the seconds of its Job, and what its pod said or waited for", () => {
+test("A late copy's message has its Job's seconds, and its pod's message or the reason why it waited", () => {
   assert.equal(messageOf({}, {}), `${LATE}; ${AGAIN}`);
   const said = pod({ terminated: { exitCode: 1, message: "part 7 of 9\nthe bucket answers 503" } });
   const message = `${LATE}: the bucket answers 503; ${AGAIN}`;
@@ -53,7 +53,7 @@ test("a copy that was late has the seconds of its Job, and what its pod said or 
   assert.deepEqual([resultsStatus(look)?.message, told], [message, []], "the pod is gone, and nothing new is to tell");
 });
 
-test("the last copy of a run that its ttl deletes is not tried again, and the message says what becomes of the volume", () => {
+test("The last copy of a run that its ttl deletes is not repeated; the message says what happens to the volume", () => {
   const ended = (ttlSecondsAfterFinished: number, retain: string) =>
     messageOf({ ttlSecondsAfterFinished, learner: { storage: { retain } } }, OVER);
   assert.match(

@@ -41,7 +41,7 @@ async function scrape(registry: Registry): Promise<Map<string, number>> {
   );
 }
 
-test("run metrics: a run as it is", async () => {
+test("The metrics show a run", async () => {
   const registry = new Registry();
   const metrics = new RunMetrics(registry);
   metrics.observe(name, measurement());
@@ -68,7 +68,7 @@ test("run metrics: a run as it is", async () => {
 
 const phases = readSchema().properties!.status!.properties!.phase!.enum as NonNullable<TrainingRunStatus["phase"]>[];
 for (const phase of phases)
-  test(`run metrics: of a run that is ${phase} one phase is 1, that one`, async () => {
+  test(`The metrics of a run that is ${phase} have exactly one phase with 1`, async () => {
     const registry = new Registry();
     new RunMetrics(registry).observe(name, measurement({ status: { phase, iteration: 3 } }));
     const shown = [...(await scrape(registry))].filter(([series]) => series.startsWith("longrun_run_phase"));
@@ -79,7 +79,7 @@ for (const phase of phases)
     assert.equal(shown.length, phases.length);
   });
 
-test("run metrics: a reason goes with its cause, counters never fall, what is not due is absent", async () => {
+test("A reason disappears with its cause, counters never fall, and metrics that do not apply are absent", async () => {
   const registry = new Registry();
   const metrics = new RunMetrics(registry);
   metrics.observe(name, measurement());
@@ -104,7 +104,7 @@ test("run metrics: a reason goes with its cause, counters never fall, what is no
   assert.equal(values.get('longrun_run_execution_events_total{event="disrupted"}'), 4);
 });
 
-test("run metrics: GPUs, and parts of one, of the learner, of each slot of the actors and of each generator", async () => {
+test("The metrics count GPUs, and parts of one, of the learner, each slot of the actors and each generator", async () => {
   const registry = new Registry();
   const run = runOf();
   run.spec.learner.resources = { limits: { "nvidia.com/gpu": 2 } };
@@ -120,7 +120,7 @@ test("run metrics: GPUs, and parts of one, of the learner, of each slot of the a
   assert.equal(values.get('longrun_run_gpus{component="actor"}'), 4 * (3 + 1));
 });
 
-test("run metrics: of a run that is gone nothing is left", async () => {
+test("A run that is gone has no metrics", async () => {
   const registry = new Registry();
   const metrics = new RunMetrics(registry);
   metrics.observe(name, measurement());

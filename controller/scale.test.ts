@@ -188,7 +188,7 @@ describe("planActors", () => {
       assert.deepEqual(summary(plan(there, options)), { create: [], drain: [], remove: [], ...expected }),
     );
 
-  test("never makes more than are desired, and never drains those that are needed", () => {
+  test("The plan never makes more actors than desired, and never drains needed ones", () => {
     const state = fc.constantFrom(
       "starting",
       "running",
@@ -228,7 +228,7 @@ describe("planActors", () => {
   });
 });
 
-test("down only after the window, from what was desired before", () => {
+test("The number falls only after the window, from the earlier desired number", () => {
   const stabiliser = new Stabiliser(60);
   const run = runOf({ actors: { min: 0, max: 10, scaleDownSeconds: 60 } });
   const look = (queued: number, seconds: number) =>
@@ -247,15 +247,16 @@ test("down only after the window, from what was desired before", () => {
 });
 
 describe("demandOf", () => {
-  test("is queued and running", () =>
+  test("The demand is the queued and running executions", () =>
     assert.deepEqual(demandOf(observedOf(RUN, { link: says(3, 2) })), { queued: 3, running: 2 }));
-  test("is unknown without a learner", () => assert.equal(demandOf(observedOf(RUN)), undefined));
+  test("The demand is unknown without a learner", () => assert.equal(demandOf(observedOf(RUN)), undefined));
 });
 
 describe("drainSeconds", () => {
-  test("is what no execution outlasts", () =>
+  test("The drain lasts longer than any execution", () =>
     assert.equal(drainSeconds(runOf({ learner: { leaseSeconds: 90 } })), 690));
-  test("or what the run says", () => assert.equal(drainSeconds(runOf({ actors: { drainSeconds: 5 } })), 5));
+  test("The drain lasts as long as the run says", () =>
+    assert.equal(drainSeconds(runOf({ actors: { drainSeconds: 5 } })), 5));
 });
 
 describe("describeScaling", () => {

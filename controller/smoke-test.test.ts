@@ -47,7 +47,7 @@ const run = (client: never, timeoutSeconds = 5, said: string[] = []) =>
   });
 
 describe("smokeTest", () => {
-  test("what the manifest leaves out is left to the cluster, whose CRD may be another release's", async () => {
+  test("The cluster fills in fields that the manifest leaves out, since its CRD may be another release's", async () => {
     const { client, created } = server([{ phase: "Succeeded" }]);
     await run(client);
     assert.deepEqual(created, [
@@ -58,7 +58,7 @@ describe("smokeTest", () => {
     ]);
   });
 
-  test("a run that succeeds: what it said is told once, and it is deleted", async () => {
+  test("A run that succeeds is reported once, and deleted", async () => {
     const { client, deleted } = server([
       {},
       { phase: "Pending", conditions: [ready] },
@@ -76,7 +76,7 @@ describe("smokeTest", () => {
     assert.deepEqual(deleted, ["made"]);
   });
 
-  test("one of an earlier test goes first", async () => {
+  test("A run of an earlier test is deleted first", async () => {
     const { client, deleted } = server([{ phase: "Succeeded" }], true);
     assert.equal(await run(client), 0);
     assert.deepEqual(deleted, ["earlier", "made"]);
@@ -91,13 +91,13 @@ describe("smokeTest", () => {
     ],
   ];
   for (const [what, status, message] of FAILURES)
-    test(`a run that ${what}: one line says why, and it is deleted`, async () => {
+    test(`A run that ${what} is reported in one line, and deleted`, async () => {
       const { client, deleted } = server([status]);
       await assert.rejects(run(client, 0.1), { code: "failed", message });
       assert.deepEqual(deleted, ["made"]);
     });
 
-  test("no CRD", async () => {
+  test("A cluster without the CRD is reported", async () => {
     const client = {
       get: async () => undefined,
       create: async () => {

@@ -9,7 +9,7 @@ import type { StatusFacts } from "./status-facts.ts";
 
 const { Phase } = messages;
 
-test("what the API server refused is a condition, and makes a run not ready only where the learner needs it", () => {
+test("A refusal of the API server is a condition, and makes a run unready only where the learner needs the object", () => {
   const finding = { reason: "Forbidden", message: "m" } as const;
   const ready = (refused: StatusFacts["refused"]) => {
     const status = statusOf({ refused });
@@ -191,7 +191,7 @@ describe("conditions", () => {
       for (const { reason } of status.conditions!) assert.ok(reason in REASONS, `${reason} is in the table`);
     });
 
-  test("a run in a queue has one condition more", () => {
+  test("A run in a queue has the condition Admitted", () => {
     const of = (stage: Stage, reason: "Queued" | "Evicted" | "Admitted", status = {}) => {
       const state = reason === "Admitted" ? ("admitted" as const) : ("waiting" as const);
       const finding = { reason, message: "m" };
@@ -214,7 +214,7 @@ describe("conditions", () => {
     assert.deepEqual([shown(again, "Admitted"), shown(again, "Suspended")], ["True Admitted", "False Resumed"]);
   });
 
-  test("after a resume it says so", () => {
+  test("A resumed run has the reason Resumed", () => {
     const before = statusOf({ stage: "Suspended", observed: { link: undefined } });
     const run = runOf({}, before);
     assert.equal(shown(statusOf({ observed: { run } }), "Suspended"), "False Resumed");
@@ -224,7 +224,7 @@ describe("conditions", () => {
     );
   });
 
-  test("since when no actor is there, for what, and what keeps actors away; nonsense of a learner is left out", () => {
+  test("Progressing says since when no actor is connected and why; nonsense of a learner is left out", () => {
     const said = { blocked: "NoActors", executions: { queued: 1, running: 0 } };
     const message = (blockedSinceUnixMs: number, change: Parameters<typeof facts>[0] = {}) =>
       findCondition(statusOf({ said: { ...said, blockedSinceUnixMs }, ...change }).conditions, "Progressing")!.message;
@@ -239,7 +239,7 @@ describe("conditions", () => {
       assert.match(message(nonsense), /^no actor is connected to the learner: 1 execution is queued; see condition/);
   });
 
-  test("a failed run that is suspended is none any more", () => {
+  test("A failed run that is suspended is not failed any more", () => {
     const failing = runOf({ failurePolicy: { retries: 3 } }, { failures: { count: 4, class: "Resource" } });
     const ended = statusOf({ stage: "Ending", observed: { run: failing, link: undefined } });
     const notification = { state: "Delivered", attempts: 1 } as const;
@@ -260,7 +260,7 @@ describe("conditions", () => {
     );
   });
 
-  test("a final phase stays whatever the learner reports later", () => {
+  test("A final phase stays, whatever the learner reports later", () => {
     const run = runOf({}, statusOf({ stage: "Ending", said: { phase: Phase.SUCCEEDED, message: "done" } }));
     const link = linkOf({ phase: Phase.GENERATING });
     const later = statusOf({ stage: "Ended", observed: { run, link }, nowMs: NOW_MS + 60_000 });

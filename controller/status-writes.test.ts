@@ -47,11 +47,11 @@ const CHANGES: [what: string, change: TrainingRunStatus, expected: StatusChange]
   ["a suspension", { phase: "Suspended" }, "end"],
   ["the end", { phase: "Failed" }, "end"],
 ];
-describe("a change of the status is", () => {
+describe("The kind of a change of the status", () => {
   for (const [what, change, expected] of CHANGES)
     test(`${what}: ${expected}`, () => assert.equal(changeOf(STATUS, { ...STATUS, ...change }), expected));
 
-  test("after the end of the run it is a state like others", () =>
+  test("After the end of the run the status changes like any other state", () =>
     assert.equal(
       changeOf({ ...STATUS, phase: "Failed" }, { ...STATUS, phase: "Failed", percent: 1, startTime: "x" }),
       "state",
@@ -77,7 +77,7 @@ for (const [change, facts, seconds] of WAITS)
   test(`${change} with ${JSON.stringify(facts)} waits ${seconds} s`, () =>
     assert.equal(statusWaitSeconds(change, { sinceSeconds: 0, ownSeconds: 0, hasSpare: true, ...facts }), seconds));
 
-test("a run has its burst of writes, then one every two seconds", () => {
+test("A run has its burst of writes, then one every two seconds", () => {
   let nowMs = 0;
   const tokens = new TokenBucket(1 / STATUS_REFILL_SECONDS, STATUS_BURST, () => nowMs);
   let writes = 0;

@@ -15,7 +15,7 @@ const LINE = {
   ...{ meanDurationSeconds: 2, engineSeconds: { generating: 30, updating: 20, idleActors: 50 } },
 };
 
-describe("fields", () => {
+describe("The fields of the status", () => {
   const status = statusOf({
     said: {
       iterationJson: JSON.stringify(LINE),
@@ -25,13 +25,13 @@ describe("fields", () => {
     },
   });
 
-  test("say what the evaluations came to", () =>
+  test("They have the result of the evaluations", () =>
     assert.deepEqual(status.evaluation, {
       protocol: "Equal",
       before: { iteration: 0, samples: 8, validFraction: 0.5 },
     }));
 
-  test("come from the newest line of metrics", () => {
+  test("They come from the newest line of metrics", () => {
     const {
       iteration,
       policyVersion,
@@ -58,7 +58,7 @@ describe("fields", () => {
   test("kubectl get prints short texts", () =>
     assert.deepEqual(status.display, { iteration: "4/10", best: "812.3", mean: "900", valid: "50%", actors: "1/1" }));
 
-  test("do not move while nothing happens", () => {
+  test("They stay the same while nothing happens", () => {
     const run = { ...RUN, status };
     const same = facts({
       said: {
@@ -71,7 +71,7 @@ describe("fields", () => {
     assert.deepEqual(desiredStatus(later), status);
   });
 
-  test("stay when the learner is away", () => {
+  test("They stay when the learner is away", () => {
     const run = { ...RUN, status };
     const away = statusOf({
       observed: { run, link: undefined },
@@ -90,7 +90,7 @@ describe("fields", () => {
       assert.deepEqual(away[field], status[field], field);
   });
 
-  test("count actors", () => {
+  test("They count actors", () => {
     const run = runOf({}, { actors: { desired: 3, lastScaleTime: at(-50) } });
     const actors = [
       actorOf(RUN, 0, { executions: 1 }),

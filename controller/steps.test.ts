@@ -25,8 +25,8 @@ function looking() {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("the result of a step", () => {
-  test("is remembered before the call begins, and the error comes last", () => {
+describe("The result of a step", () => {
+  test("The memory is kept before the call begins, and the error comes last", () => {
     const { look, memory } = looking();
     let seen: string | undefined;
     const work = async () => {
@@ -41,7 +41,7 @@ describe("the result of a step", () => {
     assert.equal(seen, "pod");
   });
 
-  test("a call changes the memory when it comes back, and the run is reconciled after that", async () => {
+  test("A call changes the memory when it returns, and the run is reconciled again", async () => {
     const { look, memory, happened } = looking();
     settle(look, { call: { kind: "suspend", work: async () => ({ forceDeleted: "pod" }) } });
     assert.deepEqual([memory.forceDeleted, [...memory.calls]], [undefined, ["suspend"]]);
@@ -49,7 +49,7 @@ describe("the result of a step", () => {
     assert.deepEqual([memory.forceDeleted, [...memory.calls], happened], ["pod", [], ["woken"]]);
   });
 
-  test("one call of a kind is on its way at a time, and another begins when it has failed", async () => {
+  test("One call of a kind runs at a time, and another begins after it has failed", async () => {
     const { look, memory, happened } = looking();
     let begun = 0;
     const call = {
@@ -69,8 +69,8 @@ describe("the result of a step", () => {
   });
 });
 
-describe("an error of a step", () => {
-  test("that somebody must mend is a finding; what the step remembers stays", async () => {
+describe("An error of a step", () => {
+  test("An error that a person must mend is a finding; the step's memory stays", async () => {
     const thrown = await tryStep(run, () => Promise.reject(blocked()));
     const remember = { forceDeleted: "pod" };
     const returned = await tryStep(run, async () => ({ remember, error: blocked() }));
@@ -78,7 +78,7 @@ describe("an error of a step", () => {
     assert.deepEqual([thrown, returned], [{ refused }, { refused, remember }]);
   });
 
-  test("that another try may mend is thrown", async () => {
+  test("An error that a repetition may mend is thrown", async () => {
     const error = failed(500);
     await assert.rejects(
       tryStep(run, () => Promise.reject(error)),
@@ -89,7 +89,7 @@ describe("an error of a step", () => {
 });
 
 describe("steps that do not depend on one another", () => {
-  test("are all tried; the first refusal and the first error count", async () => {
+  test("All of them are tried; the first refusal and the first error count", async () => {
     const steps = new IndependentSteps(run);
     const first = failed(500);
     let tried = 0;
@@ -108,7 +108,7 @@ describe("steps that do not depend on one another", () => {
     ["too many requests", failed(429)],
     ["no connection", new Error("ECONNREFUSED")],
   ] as const)
-    test(`end at once where the API server does not answer: ${what}`, async () => {
+    test(`They end at once where the API server does not answer: ${what}`, async () => {
       const steps = new IndependentSteps(run);
       const next = async () => assert.fail("the next step waits just as long");
       await assert.rejects(

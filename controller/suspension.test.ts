@@ -10,7 +10,7 @@ const run = runOf();
 const RUNNING = { containerStatuses: [{ name: "learner", state: { running: {} } }] };
 const CHECKPOINT = { iteration: 3, digest: "d", path: "checkpoints/3" };
 
-test("the answer to an earlier suspension does not end a later one, which asks for itself", async () => {
+test("The answer to an earlier suspension does not end a later one, which asks again", async () => {
   const answers: ((answer: Suspended) => void)[] = [];
   const context = {
     links: { suspend: () => new Promise<Suspended>((resolve) => answers.push(resolve)) },

@@ -26,12 +26,12 @@ const HOSTS: [host: string, allowance: ReturnType<typeof allowanceOf>][] = [
 describe("a host is posted to", () => {
   for (const [host, allowance] of HOSTS)
     test(`${host}: ${allowance}`, () => assert.equal(allowanceOf(host, LISTED), allowance));
-  test("no host is allowed if none is listed", () => {
+  test("No host is allowed if none is listed", () => {
     for (const [host] of HOSTS) assert.equal(allowanceOf(host, []), "none");
   });
 });
 
-test("an entry that is no host is refused", () => {
+test("An entry that is no host is refused", () => {
   for (const value of ["https://hook", "hook:8080", "*", "*.", "a/b", "", "a,,b", "10.0.0.0/8"])
     assert.throws(
       () => parseHosts([value], "--webhook-allow"),
@@ -63,12 +63,12 @@ const OUTSIDE = [
   "2606:4700::1111",
   "::ffff:8.8.8.8",
 ];
-test("addresses inside", () => {
+test("Addresses inside the cluster are recognised", () => {
   for (const address of INSIDE) assert.ok(isIP(address) && isInside(address), address);
   for (const address of OUTSIDE) assert.ok(isIP(address) && !isInside(address), address);
 });
 
-test("the address that is connected to is the one that is checked", async () => {
+test("The checked address is the one that is dialled", async () => {
   const looked = (lookup: ReturnType<typeof internetLookup>, all: boolean) =>
     new Promise<unknown>((resolve) => lookup("localhost", { all }, (error, found) => resolve(error ?? found)));
   for (const all of [true, false]) {
@@ -79,7 +79,7 @@ test("the address that is connected to is the one that is checked", async () => 
   }
 });
 
-test("a name that leads inside is refused, unless it is listed itself; what is refused is not connected to", async () => {
+test("A name that leads inside is refused without a connection, unless it is listed itself", async () => {
   let connections = 0;
   const server = createServer((_, response) => void response.writeHead(204).end());
   server.on("connection", () => connections++);

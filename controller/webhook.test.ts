@@ -41,7 +41,7 @@ describe("a webhook", () => {
       response.writeHead(status, headers).end("what it says");
     };
 
-  test("gets a CloudEvent", async () => {
+  test("It receives a CloudEvent", async () => {
     assert.deepEqual(await to(says(202)), { delivered: true, message: "the receiver answered 202" });
     const [{ request, body }] = received as [(typeof received)[number]];
     assert.deepEqual([request.method, request.url], ["POST", `/hooks/${SECRET}`]);
@@ -64,7 +64,7 @@ describe("a webhook", () => {
     ...[301, 302, 400, 401, 404, 410].map((status): [number, boolean] => [status, false]),
   ];
   for (const [status, again] of ANSWERS)
-    test(`that answers ${status} is ${again ? "" : "not "}asked again`, async () => {
+    test(`An answer ${status} is ${again ? "" : "not "}followed by another call`, async () => {
       const headers = status < 400 ? { location: `http://127.0.0.1:${port}/elsewhere` } : {};
       const message = `the receiver answered ${status}`;
       assert.deepEqual(await to(says(status, headers)), { delivered: false, again, message });
@@ -108,21 +108,21 @@ describe("a webhook", () => {
     ["has a broken password", hangs, () => `http://a:%${SECRET}@127.0.0.1/`, false, /^the webhook's url is no http/],
   ];
   for (const [what, handler, url, again, message] of FAULTS)
-    test(`that ${what}: told without its address`, async () => {
+    test(`The error of a webhook that ${what} hides its address`, async () => {
       const delivery = await to(handler, url(port), 0.2);
       assert.deepEqual([delivery.delivered, "again" in delivery && delivery.again], [false, again]);
       assert.match(delivery.message, message);
       assert.doesNotMatch(delivery.message, /T0P|127\.0|invalid/);
     });
 
-  test("whose address has a user and a password gets them as basic authentication", async () => {
+  test("The user and password of its address become basic authentication", async () => {
     const delivery = await to(says(200), `http://us%40er:pass%3A1@127.0.0.1:${port}/hook\n`);
     assert.deepEqual(delivery, { delivered: true, message: "the receiver answered 200" });
     const { authorization } = received[0]!.request.headers;
     assert.equal(Buffer.from(authorization!.split(" ")[1]!, "base64").toString(), "us@er:pass:1");
   });
 
-  test("an answer without end costs nothing", async () => {
+  test("An answer without end costs nothing", async () => {
     const endless = (_: IncomingMessage, response: ServerResponse) => {
       const writing = setInterval(() => response.write("x".repeat(1000)), 1);
       response.on("close", () => clearInterval(writing));
@@ -130,7 +130,7 @@ describe("a webhook", () => {
     assert.equal((await to(endless)).delivered, true);
   });
 
-  test("is left when the user says stop", async () => {
+  test("The call ends when the user stops it", async () => {
     received = [];
     answer = hangs;
     const stopping = new AbortController();
@@ -140,7 +140,7 @@ describe("a webhook", () => {
     assert.deepEqual(await posting, { delivered: false, again: false, message: "interrupted" });
   });
 
-  test("pauses double", () => {
+  test("The pauses double", () => {
     assert.deepEqual(
       [1, 2, 3, 4].map((attempts) => pauseSeconds({ backoffSeconds: 5 }, attempts)),
       [5, 10, 20, 40],

@@ -56,7 +56,7 @@ function expectedCause({ at, message }: RuleCase): string {
   return `${place || "<nil>"}: ${rule.message}`;
 }
 
-describe("each rule refuses what it should and accepts what is next to it", { skip, concurrency: 4 }, () => {
+describe("Each rule refuses its bad cases and accepts the neighbouring good ones", { skip, concurrency: 4 }, () => {
   for (const [index, ruleCase] of RULE_CASES.entries()) {
     const { at, message, refused, accepted } = ruleCase;
     test(`${at || "manifest"}: ${message}: ${refused.join(" ") || "removed"}`, async () => {
@@ -90,7 +90,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
     }
   };
 
-  test("fields that are not given have their defaults", async () => {
+  test("Absent fields have their defaults", async () => {
     for (const overrides of [
       [],
       ["stopping.iterations=3", "actors.max=2"],
@@ -120,7 +120,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
     );
   });
 
-  test("the rule about the form of a text shows it, in the same sentence", async () => {
+  test("The rule about the form of a text shows the text in the same sentence", async () => {
     for (const change of ["queueName=Team_1", "learner.storage.size=5 apples", "prompts.packages=[numpy==2]"]) {
       const [cause] = causesOf(await create(manifest([change])));
       const [, field, sentence] = /^(\S+): (.*)$/.exec(cause!)!;
@@ -129,7 +129,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
     }
   });
 
-  test("a text with a line break, as a YAML block ends, is refused with a sentence too", async () => {
+  test("A text with a line break, as a YAML block ends, is refused with a sentence too", async () => {
     const run = manifest([]);
     const [cause] = causesOf(await create({ ...run, spec: { ...run.spec, queueName: "team\n" } }));
     assert.match(cause!, /^spec\.queueName: the name of a LocalQueue has .* [(]it is "team "[)]$/);
@@ -196,7 +196,7 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
       );
     });
 
-  test("whatever stands in a field, both take it or neither does", async () => {
+  test("Both accept any value of a field, or both refuse it", async () => {
     const value = fc.oneof(
       fc.jsonValue({ maxDepth: 2 }),
       fc.integer({ min: -2, max: 200 }),
@@ -275,7 +275,7 @@ const STATUS: TrainingRunStatus = {
 };
 
 describe("status and scale", { skip }, () => {
-  test("status holds all that it should, and a spec cannot touch it", async () => {
+  test("The status keeps every field of its schema, and a change of the spec cannot touch it", async () => {
     const run = await existing("status", { before: [] });
     const { code, body } = await call("PUT", `${RUNS}/status/status`, {
       ...run,
@@ -289,13 +289,13 @@ describe("status and scale", { skip }, () => {
     assert.deepEqual([changed.body.status, changed.body.metadata.generation], [STATUS, 2]);
   });
 
-  test("a status that comes with a new TrainingRun counts for nothing: its name is looked at", async () => {
+  test("A status that comes with a new TrainingRun is dropped, except for the check of its name", async () => {
     const answer = await create({ ...manifest(["metadata.name=7a"]), status: STATUS });
     assert.equal(answer.code, 422);
     assert.match(answer.body.message, /names of pods and of a Service are made from metadata\.name/);
   });
 
-  test("/scale sets replicas under External and reads the actors that there are", async () => {
+  test("/scale sets replicas under External and reads the number of actors", async () => {
     const run = await existing("scaled", { before: ["actors.autoscaling=External"] });
     await call("PUT", `${RUNS}/scaled/status`, { ...run, status: STATUS });
     const { code, body } = await call("PATCH", `${RUNS}/scaled/scale`, { spec: { replicas: 6 } });
@@ -316,7 +316,7 @@ describe("kubectl", { skip: skip ?? kubectlUnavailable() }, () => {
     }
   };
 
-  test("get prints what a person reads", async () => {
+  test("get prints the columns for people", async () => {
     const run = await existing("printed", { before: [] });
     await call("PUT", `${RUNS}/printed/status`, { ...run, status: STATUS });
     const lines = (...args: string[]): string[][] =>
@@ -341,7 +341,7 @@ describe("kubectl", { skip: skip ?? kubectlUnavailable() }, () => {
     );
   });
 
-  test("scale says what to do under Demand, and works under External", async () => {
+  test("scale explains itself under Demand, and works under External", async () => {
     await existing("kubectl-scale", { before: [] });
     const scale = (): { out: string; error: string } => kubectl("scale", "trun", "kubectl-scale", "--replicas", "4");
     assert.match(

@@ -62,7 +62,7 @@ describe("--set", () => {
   for (const [override, expected] of bad)
     test(`refuses ${override}`, () => assert.deepEqual(problems(MINIMAL, [override]), [expected]));
 
-  test("the last one wins", () => {
+  test("The last of two values wins", () => {
     const run = parseTrainingRun(MINIMAL, "run.yaml", ["seed=1", "seed=2"]);
     assert.equal(run.spec.seed, 2);
   });

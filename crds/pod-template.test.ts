@@ -126,16 +126,16 @@ const ALL: Record<Part, object> = {
   },
 };
 
-describe("what can be said", { skip }, () => {
+describe("A podTemplate", { skip }, () => {
   for (const part of ["learner", "actors"] as const) {
-    test(`of ${part}: it is stored as it was given`, async () => {
+    test(`The API server stores the podTemplate of ${part} unchanged`, async () => {
       const { code, body } = await create(runWith(part, ALL[part]), "dryRun=All&fieldValidation=Strict");
       assert.equal(code, 201, body.message);
       assert.deepEqual(body.spec[part].podTemplate, ALL[part]);
     });
   }
 
-  test("has all fields of the schema", () => {
+  test("The case has all fields of the schema", () => {
     /** Returns paths of the schema without a value; for a list, the fields of all items count. */
     const missingOf = (schema: Schema, value: unknown, at: string): string[] => {
       if (schema.items) return missingOf(schema.items, Object.assign({}, ...(value as object[])), at);
@@ -151,7 +151,7 @@ describe("what can be said", { skip }, () => {
     assert.deepEqual(missing, []);
   });
 
-  test("makes a Deployment and a Job that the API server takes", async () => {
+  test("The API server accepts the Deployment and the Job that it makes", async () => {
     const run = runOf({ learner: { podTemplate: ALL.learner }, actors: { podTemplate: ALL.actors } });
     const inputs = { configHash: "c", claimName: "quick-data", replicas: 1, settings: DEFAULT_SETTINGS } as const;
     for (const [kind, child] of [
@@ -229,7 +229,7 @@ const problemsOf = (run: unknown): string[] => {
   }
 };
 
-describe("what is not listed is named, whoever says it", { skip, concurrency: 4 }, () => {
+describe("An unknown field is named, whoever sends it", { skip, concurrency: 4 }, () => {
   for (const part of ["learner", "actors"] as const)
     for (const [text, below] of [...UNKNOWN, ...(part === "learner" ? ONLY_LEARNER : ONLY_ACTORS)]) {
       const spec = parse(text.replaceAll("NAME", CONTAINER[part]));
@@ -245,7 +245,7 @@ describe("what is not listed is named, whoever says it", { skip, concurrency: 4 
           `${RUNS}/test?dryRun=All&fieldManager=t&fieldValidation=Ignore`,
           run,
         );
-        assert.notEqual(applied.code, 201, "server-side apply refuses it, whatever its validation");
+        assert.notEqual(applied.code, 201, "server-side apply refuses it at any level of validation");
         assert.ok(applied.body.message.includes("field not declared in schema"), applied.body.message);
 
         const other = await create(run, "dryRun=All");
@@ -316,12 +316,12 @@ describe("values that loosen a pod are refused with field, value and remedy", { 
 });
 
 describe("the CRD", { skip }, () => {
-  test("fits into the annotation of kubectl apply, and leaves a quarter of it to others", () => {
+  test("The CRD fits the annotation of kubectl apply, and leaves a quarter of it free", () => {
     const bytes = JSON.stringify(parse(readFileSync(CRD_FILE, "utf8"))).length;
     assert.ok(bytes < 0.75 * ANNOTATION_BYTES, `${bytes} bytes`);
   });
 
-  test("a run of an older CRD, with a name and a podTemplate that are refused now, can be written to and deleted", async () => {
+  test("A run of an older CRD with a name and a podTemplate that are now refused can be changed and deleted", async () => {
     const crd = parse(readFileSync(CRD_FILE, "utf8"));
     const path = `${CRDS}/${crd.metadata.name}`;
     const schema = crd.spec.versions[0].schema.openAPIV3Schema;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { isPolicyName, policyFolder } from "./policy.ts";
 
-test("a bundled name is a folder that is there, wherever the manifest lies", () => {
+test("A bundled name is an existing folder, wherever the manifest is", () => {
   const folder = policyFolder("quickstart", "run.yaml", "/somewhere");
   for (const file of ["config.json", "model.safetensors", "tokenizer.json"])
     assert.ok(existsSync(join(folder, file)), file);
@@ -26,7 +26,7 @@ for (const [policy, folder] of folders) {
 }
 
 for (const name of ["nowhere", "constructor"]) {
-  test(`${name} is refused with the names that there are`, () => {
+  test(`${name} is refused with the bundled names`, () => {
     assert.throws(() => policyFolder(name, "run.yaml", "/model"), {
       name: "ManifestError",
       message: `run.yaml: spec.model.policy is ${name}: longrun brings no policy of this name; give one of quickstart, or ./${name} for a folder`,
@@ -34,7 +34,7 @@ for (const name of ["nowhere", "constructor"]) {
   });
 }
 
-test("a source that nobody fetched is refused", () => {
+test("A source that nobody fetched is refused", () => {
   assert.throws(() => policyFolder(undefined, "run.yaml", "/model"), {
     message:
       "run.yaml: spec.model.source is fetched by longrun run and by the controller alone; give spec.model.policy, the folder that longrun model fetch prints",

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { MINIMAL, problems } from "./manifest.fixture.ts";
 
-describe("a wrong manifest is refused with place, value and remedy", () => {
+describe("A wrong manifest is refused with place, value and remedy", () => {
   const spec = (text: string): string => MINIMAL + text;
   const algorithm = (text: string): string => `${MINIMAL}  algorithm:\n    ${text}\n`;
   const grader = "metric: MAE, idColumn: id, targetColumns: [price], direction: Lower";
@@ -195,7 +195,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
   ];
   for (const [name, text, expected] of cases) test(name, () => assert.deepEqual(problems(text), [expected]));
 
-  test("every problem has its line", () => {
+  test("Every problem has its line", () => {
     const found = problems(`${MINIMAL}  algorithm:\n    gamma: 2\n    batchsize: 1\n`);
     assert.deepEqual(
       found.map((line) => line.split(": ")[0]),
@@ -203,7 +203,7 @@ describe("a wrong manifest is refused with place, value and remedy", () => {
     );
   });
 
-  test("any value of a field gives a valid run or a ManifestError", () => {
+  test("Any value of a field gives a valid run or a ManifestError", () => {
     fc.assert(
       fc.property(
         fc.jsonValue(),

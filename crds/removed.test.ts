@@ -55,7 +55,7 @@ async function installCrd(crd: { spec: unknown }): Promise<void> {
 describe("the API server", { skip }, () => {
   for (const override of [...FIELDS, "algorithm.klController=Adaptive"]) {
     const path = `spec.${override.split("=")[0]}`;
-    test(`${override}: refused by name, or warned of and left out`, async () => {
+    test(`The API server refuses ${override} by name, or warns and drops it`, async () => {
       assert.ok(path in REMOVED_FIELDS);
       const strict = await call("POST", `${RUNS}?fieldValidation=Strict`, manifest("strict", [override]));
       assert.equal(strict.code, 400);
@@ -68,7 +68,7 @@ describe("the API server", { skip }, () => {
     });
   }
   for (const override of VALUES)
-    test(`${override}: refused, with what there is`, async () => {
+    test(`The API server refuses ${override}, and lists the values`, async () => {
       const [path, value] = override.split("=");
       const { code, body } = await call("POST", RUNS, manifest("value", [override]));
       assert.equal(code, 422);

@@ -26,7 +26,7 @@ function problemsOf(overrides: string[], options: RuleOptions): string[] {
   }
 }
 
-describe("each rule refuses what it should and accepts what is next to it", () => {
+describe("Each rule refuses its bad cases and accepts the neighbouring good ones", () => {
   for (const ruleCase of RULE_CASES) {
     const { at, message, refused, accepted, before: overrides, phase } = ruleCase;
     test(`${at || "manifest"}: ${message}: ${refused.join(" ") || "removed"}`, () => {
@@ -44,7 +44,7 @@ describe("each rule refuses what it should and accepts what is next to it", () =
       assert.deepEqual(problemsOf(accepted, { cluster: true, before }), []);
     });
   }
-  test("every rule has a case", () => {
+  test("Every rule has a case", () => {
     const tested = RULE_CASES.map(ruleOf).map(({ at, message }) => `${at}: ${message}`);
     assert.deepEqual([...new Set(tested)].sort(), RULES.map(({ at, message }) => `${at}: ${message}`).sort());
   });
@@ -87,7 +87,7 @@ describe("the CRD", () => {
   };
   collect(readSchema(), "");
 
-  test("blames fields that there are", () => {
+  test("blames fields that exist", () => {
     const blamed = RULES.map(({ at, field }) => [at, field].filter(Boolean).join("."));
     assert.deepEqual(
       blamed.filter((path) => !schemas.has(path)),
@@ -106,7 +106,7 @@ describe("the CRD", () => {
   test("has at least 40 rules, each with a text of its own", () => {
     assert.ok(new Set(RULES.map(({ message }) => message)).size >= 40);
   });
-  test("has each rule that applies on Kubernetes alone", () => {
+  test("lists each rule that applies on Kubernetes alone", () => {
     const found = RULES.filter(({ when }) => when === "cluster").map(({ message }) => message);
     assert.deepEqual([...new Set(found)].sort(), [...CLUSTER_ONLY].sort());
   });
@@ -136,12 +136,12 @@ describe("a quantity", () => {
     ["2E", 2e18],
   ];
   for (const [quantity, value] of cases)
-    test(`${quantity}`, () => {
+    test(`reads ${quantity}`, () => {
       assert.equal(parseQuantity(quantity), value);
       assert.ok(isQuantity(String(quantity)));
     });
   for (const wrong of ["", "Gi", "1 Gi", "1gi", "-1", "1e3", "1.", "1Gi1"])
-    test(`"${wrong}" is none`, () => {
+    test(`refuses "${wrong}"`, () => {
       assert.throws(() => parseQuantity(wrong), /RangeError.*is no quantity; write it as/);
       assert.ok(!isQuantity(wrong));
     });

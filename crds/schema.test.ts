@@ -48,7 +48,7 @@ describe("the CRD", () => {
       [],
     );
   });
-  test("is structural: no keyword that Kubernetes refuses beside properties", () => {
+  test("is structural: it has no keyword that Kubernetes refuses beside properties", () => {
     const refused = fields.filter(({ schema }) =>
       ["additionalProperties", "oneOf", "allOf", "not", "$ref"].some((k) => k in schema && schema.properties),
     );

@@ -4,10 +4,10 @@ import { stringify } from "yaml";
 import { MINIMAL } from "./manifest.fixture.ts";
 import { ManifestError, parseEarlier, parseResolved, parseTask, parseTrainingRun } from "./trainingrun.ts";
 
-describe("defaults", () => {
+describe("Defaults", () => {
   const { spec } = parseTrainingRun(MINIMAL, "run.yaml");
 
-  test("are the paper's Table 3", () => {
+  test("They are the paper's Table 3", () => {
     const { algorithm, model, stopping } = spec;
     assert.deepEqual(
       {
@@ -33,13 +33,13 @@ describe("defaults", () => {
     assert.equal(algorithm.ppoEpochs, 1, "the stated exception");
   });
 
-  test("fill in objects that are not there", () => {
+  test("They fill in absent objects", () => {
     assert.equal(spec.learner.checkpoint.keepLast, 3);
     assert.equal(spec.model.adaptation.type, "Full");
     assert.equal(spec.tasks[0]!.executionTimeoutSeconds, 600);
   });
 
-  test("leave what resolves already as it is", () => {
+  test("They leave a resolved manifest unchanged", () => {
     const run = parseTrainingRun(MINIMAL, "run.yaml", ["algorithm.batchSize=256"]);
     assert.deepEqual(parseTrainingRun(stringify(run), "again.yaml"), run);
   });
@@ -56,7 +56,7 @@ describe("a manifest that an earlier version resolved", () => {
       assert.deepEqual(read(earlier("klController: Fixed"), "run.yaml"), now);
     assert.throws(() => parseTrainingRun(earlier("klController: Fixed"), "run.yaml"), ManifestError);
   });
-  test("is refused where it used what was removed", () => {
+  test("is refused if it used a removed value", () => {
     for (const read of [parseResolved, parseEarlier])
       assert.throws(() => read(earlier("klController: Adaptive"), "run.yaml"), /klController is "Adaptive"/);
     assert.throws(() => parseResolved(earlier("stalenessPolicy: Mask"), "run.yaml"), /give one of Wait, Drop/);
@@ -71,7 +71,7 @@ describe("a manifest that an earlier version resolved", () => {
 });
 
 describe("task.yaml", () => {
-  test("has the defaults of spec.tasks[]", () => {
+  test("It has the defaults of spec.tasks[]", () => {
     const task = parseTask(
       "name: x\ngrader: { metric: R2, idColumn: id, targetColumns: [y], direction: Higher }\n",
       "task.yaml",
@@ -79,7 +79,7 @@ describe("task.yaml", () => {
     assert.equal(task.grader!.rewardFloor, -9);
     assert.equal(task.processes, 64);
   });
-  test("obeys the same rules", () => {
+  test("It obeys the same rules", () => {
     assert.throws(
       () =>
         parseTask("name: x\ngrader: { metric: R2, idColumn: id, targetColumns: [y], direction: Lower }", "task.yaml"),

@@ -14,7 +14,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const HOUR = 3600;
 
-test("a learner's certificate: role, names, validity, signed by the run's authority", async () => {
+test("A learner's certificate has its role, names and validity, signed by the run's authority", async () => {
   const now = () => Date.UTC(2030, 0, 1);
   const authority = await createAuthority({ validSeconds: 2 * HOUR, now });
   const files = await createCertificate(authority, {
@@ -38,7 +38,7 @@ test("a learner's certificate: role, names, validity, signed by the run's author
   assert.equal(certificate.publicKey.asymmetricKeyDetails?.namedCurve, "prime256v1");
 });
 
-test("processes that start after the clock was set back a day trust certificates that ask for it", async () => {
+test("Processes that start after the clock was set back a day trust certificates that allow it", async () => {
   const day = 24 * HOUR;
   const validFrom = async (validity: { pastSeconds?: number }) => {
     const paths = await writeRunCertificates(join(folder, `past-${validity.pastSeconds}`), {
@@ -52,7 +52,7 @@ test("processes that start after the clock was set back a day trust certificates
   assert.ok((await validFrom({})) > Date.now() - HOUR * 1000);
 });
 
-test("bad requests are refused with the field's name", async () => {
+test("Bad requests are refused with the field's name", async () => {
   await assert.rejects(createAuthority({ validSeconds: 0 }), /validSeconds is 0/);
   await assert.rejects(createAuthority({ validSeconds: Number.NaN }), /validSeconds is NaN/);
   const authority = await createAuthority({ validSeconds: HOUR });
@@ -62,7 +62,7 @@ test("bad requests are refused with the field's name", async () => {
   );
 });
 
-test("a run's files: a folder for each process, keys for their owner only, no authority's key anywhere", async () => {
+test("A run's files are a folder for each process, with keys for their owner only and no authority's key", async () => {
   const paths = await writeRunCertificates(join(folder, "run"), { validSeconds: HOUR });
   const keys = new Set<string>();
   for (const path of [paths.learner, paths.controller, await paths.actor("actor-0"), await paths.actor("actor-1")]) {
@@ -80,7 +80,7 @@ test("a run's files: a folder for each process, keys for their owner only, no au
   assert.equal(keys.size, 4);
 });
 
-test("files are replaced, and a key that could be read by others is not left so", async () => {
+test("Files are replaced, and a key that others could read is made private", async () => {
   const authority = await createAuthority({ validSeconds: HOUR });
   const directory = join(folder, "again");
   const files = await createCertificate(authority, { role: "actor", name: "a", validSeconds: HOUR });
@@ -92,13 +92,13 @@ test("files are replaced, and a key that could be read by others is not left so"
   assert.equal(readFileSync(join(directory, "tls.key"), "utf8"), files.key);
 });
 
-test("a folder without the files is named", () => {
+test("A folder without the files is named", () => {
   const missing = { name: "ChannelError", code: "tlsFile", message: /no-such\/ca.crt cannot be read: --tls/ };
   assert.throws(() => clientCredentials(join(folder, "no-such")), missing);
   assert.throws(() => serverCredentials(join(folder, "no-such")), missing);
 });
 
-test("the name of a certificate is its one CN", () => {
+test("The name of a certificate is its one CN", () => {
   const callOf = (subject: unknown) => ({
     getAuthContext: () =>
       ({ sslPeerCertificate: { subject } }) as ReturnType<Parameters<typeof nameOf>[0]["getAuthContext"]>,
@@ -119,7 +119,7 @@ const subjects: [string, unknown, string | RegExp][] = [
   ["no certificate", undefined, /no role/],
 ];
 for (const [name, subject, expected] of subjects) {
-  test(`the role of ${name}`, () => {
+  test(`roleOf reads the role of ${name}`, () => {
     const call = {
       getAuthContext: () =>
         ({ sslPeerCertificate: subject && { subject } }) as ReturnType<Parameters<typeof roleOf>[0]["getAuthContext"]>,
@@ -161,7 +161,7 @@ async function call(server: string, client: string, address = "127.0.0.1"): Prom
   }
 }
 
-test("who can talk to whom", async () => {
+test("Each role can talk to the intended roles only", async () => {
   const authority = await createAuthority({ validSeconds: HOUR });
   const other = await createAuthority({ validSeconds: HOUR });
   const past = () => Date.now() - 10 * HOUR * 1000;
@@ -190,7 +190,7 @@ test("who can talk to whom", async () => {
     [actor, actor, grpc.status.UNAVAILABLE], // an actor's certificate does not serve
     [learner, expired, grpc.status.UNAVAILABLE],
     [learner, stranger, grpc.status.UNAVAILABLE],
-    [learner, learner, grpc.status.OK], // it dials generators; what it may do elsewhere its role says
+    [learner, learner, grpc.status.OK], // the learner dials generators; its role limits it elsewhere
     [generator, learner, grpc.status.OK],
     [learner, generator, grpc.status.UNAVAILABLE], // a generator's does not dial
   ];

@@ -4,7 +4,7 @@ import { ENGINE_USES, type EngineSeconds, engineUse, IDLE_REASONS } from "./engi
 
 const NOTHING = Object.fromEntries(ENGINE_USES.map((use) => [use, 0])) as Record<keyof EngineSeconds, number>;
 
-test("what the engine did: shares over all iterations, whatever each one's length", () => {
+test("The shares of the engine's time are over all iterations, whatever their lengths", () => {
   const use = engineUse([
     { ...NOTHING, generating: 30, updating: 10, idleOther: 10 },
     undefined, // an earlier version wrote this line
@@ -16,17 +16,17 @@ test("what the engine did: shares over all iterations, whatever each one's lengt
 });
 
 for (const reason of ["idleActors", "idlePrograms", "idleStaleness", "idleOther"] as const)
-  test(`what the engine did: the main reason is ${reason}`, () => {
+  test(`The main reason for an idle engine is ${reason}`, () => {
     const idle = { idleActors: 10, idlePrograms: 10, idleStaleness: 10, idleOther: 10, [reason]: 11 };
     const { main } = engineUse([{ ...NOTHING, ...idle }])!;
     assert.equal(main!.because, IDLE_REASONS[reason].because);
   });
 
-test("what the engine did: an engine that hardly idles needs no remedy", () => {
+test("An engine that hardly idles needs no remedy", () => {
   assert.equal(engineUse([{ generating: 91, idleActors: 9 }])!.main, undefined);
   assert.equal(engineUse([{ generating: 90, idleActors: 10 }])!.main!.share, 0.1);
 });
 
-test("what the engine did: nobody knows", () => {
+test("Without measurements nothing is reported", () => {
   for (const iterations of [[], [undefined], [NOTHING], [{}]]) assert.equal(engineUse(iterations), undefined);
 });

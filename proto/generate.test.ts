@@ -5,12 +5,12 @@ import { test } from "node:test";
 import { generate } from "./generate.ts";
 import { ActorProtocolService, messages } from "./service.ts";
 
-test("the generated files are what longrun.proto generates", () => {
+test("The generated files equal the output for longrun.proto", () => {
   for (const [name, text] of generate())
     assert.equal(readFileSync(join(import.meta.dirname, name), "utf8"), text, name);
 });
 
-test("64-bit fields are numbers, set or not; beyond 32 bits, too", () => {
+test("64-bit fields are numbers, set or not, also beyond 32 bits", () => {
   const { requestSerialize, requestDeserialize } = ActorProtocolService.work;
   for (const bytes of [0, 1, 2 ** 32 - 1, 2 ** 32, 2 ** 40 + 3, Number.MAX_SAFE_INTEGER]) {
     const sent = requestSerialize({ result: { peakMemoryBytes: bytes, submission: { bytes } } });
@@ -21,7 +21,7 @@ test("64-bit fields are numbers, set or not; beyond 32 bits, too", () => {
   assert.equal(new messages.Limits().memoryBytes, 0);
 });
 
-test("scalars that were not sent have their defaults, messages are absent", () => {
+test("Absent scalars have their defaults, and absent messages stay absent", () => {
   const { requestDeserialize, requestSerialize } = ActorProtocolService.work;
   const { hello, message } = requestDeserialize(requestSerialize({ hello: {} }));
   assert.equal(message, "hello");

@@ -43,7 +43,7 @@ const slow: [string, string][] = [
   ["does not end its body", "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nabc"],
 ];
 for (const [name, text] of slow)
-  test(`a connection that ${name} is ended`, async () => {
+  test(`The server ends a connection that ${name}`, async () => {
     const { dial } = await serve({ headersSeconds: 0.2, requestSeconds: 0.4, idleSeconds: 0.5 });
     const socket = await dial();
     socket.write(text);

@@ -11,7 +11,7 @@ const load = (file: string) =>
   protobuf.parse(readFileSync(file, "utf8")).root.lookup("longrun.v1alpha1") as protobuf.Namespace;
 const now = load(join(import.meta.dirname, "longrun.proto"));
 
-/** Returns messages between different versions: those between controller and learner, and those of actors that outlive a learner. */
+/** Returns messages between different versions: of controller and learner, and of actors that outlive a learner. */
 function messagesOf(namespace: protobuf.NamespaceBase): protobuf.Type[] {
   return namespace.nestedArray.flatMap((it) => (it instanceof protobuf.Type ? [it, ...messagesOf(it)] : []));
 }

@@ -17,7 +17,7 @@ after(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-test("a process removes the folders of killed processes of its machine and PID namespace, and no other", () => {
+test("A process removes the folders of killed processes of its machine and PID namespace, and no other folder", () => {
   const make = (name: string) => {
     const path = join(tmpdir(), name);
     mkdirSync(path);
@@ -45,7 +45,7 @@ test("a process removes the folders of killed processes of its machine and PID n
   assert.equal(statSync(first).mode & 0o777, 0o700);
 });
 
-test("a temporary folder that cannot be listed, as of mode 1733, is used", (context) => {
+test("A temporary folder that cannot be listed, for example with mode 1733, can be used", (context) => {
   // A root user lists folders of every mode.
   const list = context.mock.method(fs, "readdirSync", () => {
     throw Object.assign(new Error("EACCES"), { code: "EACCES" });

@@ -48,7 +48,7 @@ function importsOf(file: string, source: string): { line: number; imported: stri
   });
 }
 
-test("every import is of the same folder or an earlier one", () => {
+test("Every file imports from its own folder or an earlier one", () => {
   const files = globSync("{proto,crds,actor,learner,controller}/**/*.ts", { cwd: ROOT }).filter(
     (file) => !/\.(test|fixture|parity)\.ts$|\.generated\./.test(file),
   );
@@ -90,7 +90,7 @@ const CASES: [file: string, line: string, fault: string | undefined][] = [
   ["proto/a.ts", 'import { join } from "node:path";', undefined],
 ];
 for (const [file, line, fault] of CASES)
-  test(`${file}: ${line}`, () => {
+  test(`The rule judges ${line} in ${file}`, () => {
     const [found] = importsOf(file, line);
     assert.equal(faultOf(file, found!.imported), fault);
   });

@@ -7,7 +7,7 @@ import { test } from "node:test";
 const LEARNER = join(import.meta.dirname, "../learner");
 const MOST_LINES = 3000;
 
-test("the reading list goes from train.ts to the metrics by way of restrict.py, in at most 3,000 lines", () => {
+test("The reading list leads from train.ts past restrict.py to the metrics, in at most 3,000 lines", () => {
   const readme = readFileSync(join(LEARNER, "README.md"), "utf8");
   const section = readme.split("## Read it in one evening")[1]!.split("\n## ")[0]!;
   const files = [...section.matchAll(/^\| \[`.*?`\]\((.+?)\)/gm)].map(([, file]) => file!);

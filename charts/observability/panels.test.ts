@@ -23,7 +23,7 @@ const panels = Object.entries(DASHBOARDS).flatMap(([name, { variables, rows }]) 
 /** Metric names before a selector, a range or an operator; functions and labels do not begin like this. */
 const METRIC = /\b(?:longrun|controller_runtime|workqueue|rest_client|leader_election|process|nodejs)_\w+/g;
 
-test("every metric of a panel, a variable and an alert is served by some part", async () => {
+test("Some part serves every metric of each panel, variable and alert", async () => {
   const served = await seriesNames();
   const queries = [
     ...panels.flatMap(({ where, panel }) => panel.queries.map(([query]) => [where, query] as const)),
@@ -53,7 +53,7 @@ const WITHOUT_UNIT = [
   ],
 ];
 
-test("every panel has a unit, or is one of those that have none", () => {
+test("Every panel has a unit, except the ones that need none", () => {
   const without = panels.filter(({ panel }) => ["", "none"].includes(panel.unit)).map(({ where }) => where);
   assert.deepEqual(without.sort(), WITHOUT_UNIT.sort());
 });
@@ -70,7 +70,7 @@ test("every panel has a description for people, and a legend for each query", ()
   );
 });
 
-test("variables stand in every query that can have them, and only once", () => {
+test("Each query has the dashboard's variables where it can, and only once", () => {
   for (const { where, variables, panel } of panels)
     for (const [query] of panel.queries) {
       const expanded = expand(query, variables);
@@ -93,7 +93,7 @@ test("panels do not overlap, and none is wider than the dashboard", () => {
   }
 });
 
-test("each alert has a runbook, and each runbook an alert", () => {
+test("Each alert has a runbook, and each runbook has an alert", () => {
   const runbooks = readdirSync(`${CHART}runbooks`).sort();
   assert.deepEqual(runbooks, rules.map(({ alert }) => `${alert}.md`).sort());
   for (const file of runbooks) {

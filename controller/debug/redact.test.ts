@@ -16,11 +16,11 @@ const texts: [text: string, redacted: string][] = [
 ];
 
 for (const [text, redacted] of texts)
-  test(`redacted: ${text}`, () => {
+  test(`redactText hides the secret in ${text}`, () => {
     assert.equal(redactText(text), redacted);
   });
 
-test("redacted: values of environment variables, not where they come from", () => {
+test("redactObject hides the values of environment variables, not their sources", () => {
   const from = { name: "B", valueFrom: { secretKeyRef: { name: "s", key: "k" } } };
   const pod = {
     metadata: {

@@ -7,7 +7,7 @@ import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 describe("network policies", () => {
   const [learner, actor] = desiredNetworkPolicies(runOf(), { ...DEFAULT_SETTINGS, controllerNamespace: "longrun" });
 
-  test("actors reach the learner's port and DNS, nobody reaches them", () => {
+  test("Actors reach the learner's port and DNS, and no pod reaches them", () => {
     assert.deepEqual(actor!.spec!.policyTypes, ["Ingress", "Egress"]);
     assert.deepEqual(actor!.spec!.ingress, [{ ports: [{ port: 9400, protocol: "TCP" }] }]);
     const [toLearner, toDns] = actor!.spec!.egress!;
@@ -23,7 +23,7 @@ describe("network policies", () => {
     assert.equal(actor!.spec!.egress!.length, 2);
   });
 
-  test("the learner is reached by its actors and the controller, and dials nobody", () => {
+  test("The actors and the controller reach the learner, which dials no pod", () => {
     const [grpc, metrics] = learner!.spec!.ingress!;
     assert.equal(grpc!.from!.length, 2);
     assert.deepEqual(grpc!.from![1]!.namespaceSelector, { matchLabels: { "kubernetes.io/metadata.name": "longrun" } });
@@ -32,6 +32,6 @@ describe("network policies", () => {
   });
 });
 
-test("service accounts give no token", () => {
+test("Service accounts mount no token", () => {
   for (const account of desiredServiceAccounts(runOf())) assert.equal(account.automountServiceAccountToken, false);
 });

@@ -7,8 +7,8 @@ import { desiredConfigMap } from "./config-map.ts";
 import { CUSTOM, claim, configOf, SEVERAL } from "./desired.fixture.ts";
 import type { Run } from "./names.ts";
 
-describe("configuration", () => {
-  test("is a manifest that the learner accepts", () => {
+describe("The learner's ConfigMap", () => {
+  test("It has a manifest that the learner accepts", () => {
     for (const spec of [
       {},
       CUSTOM,
@@ -28,10 +28,10 @@ describe("configuration", () => {
     { learner: { image: "x", resources: { requests: { cpu: "2" } }, storage: { retain: "Never" } } },
   ];
   for (const spec of IRRELEVANT)
-    test(`does not change with ${JSON.stringify(spec)}: the learner is not restarted`, () =>
+    test(`It stays the same with ${JSON.stringify(spec)}, so that the learner does not restart`, () =>
       assert.deepEqual(desiredConfigMap(runOf(spec)).data, desiredConfigMap(runOf()).data));
 
-  test("changes with what the learner reads", () => {
+  test("It changes with the fields that the learner reads", () => {
     for (const spec of [
       { stopping: { iterations: 3 } },
       { actors: { idleSeconds: 5 } },
@@ -40,20 +40,20 @@ describe("configuration", () => {
       assert.notDeepEqual(desiredConfigMap(runOf(spec)).data, desiredConfigMap(runOf()).data);
   });
 
-  test("is the same text whatever order the fields come in", () => {
+  test("Its text does not depend on the order of fields", () => {
     const run = runOf();
     const reversed = { ...run, spec: Object.fromEntries(Object.entries(run.spec).reverse()) } as Run;
     assert.deepEqual(desiredConfigMap(reversed).data, desiredConfigMap(run).data);
   });
 
-  test("a custom task brings its task.yaml and finds its data where it is mounted", () => {
+  test("A custom task has its task.yaml, with the paths of its mounted data", () => {
     const run = runOf(CUSTOM);
     assert.equal(configOf(run).spec.tasks[0].privateData.path, "/tasks/own/prepared/private");
     assert.equal(parse(desiredConfigMap(run).data!["task.yaml"]!).grader.metric, "RMSE");
     assert.equal(desiredConfigMap(runOf()).data!["task.yaml"], undefined);
   });
 
-  test("each custom task has a task.yaml, and the learner's manifest leaves out the sandbox's image", () => {
+  test("Each custom task has a task.yaml, and the learner's manifest leaves out the sandbox's image", () => {
     const { data } = desiredConfigMap(runOf(SEVERAL));
     assert.deepEqual(Object.keys(data!).sort(), ["task-other.yaml", "task-own.yaml", "trainingrun.yaml"]);
     const { tasks } = configOf(runOf(SEVERAL)).spec;
@@ -68,6 +68,6 @@ describe("configuration", () => {
     assert.doesNotThrow(() => parseTrainingRun(data!["trainingrun.yaml"]!, "config"));
   });
 
-  test("initFrom.run is the copy on the run's own volume", () =>
+  test("initFrom.run becomes the copy on the run's own volume", () =>
     assert.deepEqual(configOf(runOf({ initFrom: { run: "other" } })).spec.initFrom, { path: "/data/init" }));
 });

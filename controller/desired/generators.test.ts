@@ -27,9 +27,9 @@ const learnerOf = (run: Run) =>
 /** The value after an option. */
 const option = (args: string[] | undefined, name: string) => args?.[args.indexOf(name) + 1];
 
-describe("pods of generators", () => {
+describe("The pods of generators", () => {
   for (const [engine, generation] of Object.entries({ Longrun: {}, VLLM }))
-    test(`of engine ${engine} fit the restricted level, have no token, and read neither answers nor the store`, () => {
+    test(`Pods of engine ${engine} fit the restricted level, and have no token, answers or store`, () => {
       const pod = podOf({ model: MODEL, generation });
       assert.equal(pod.automountServiceAccountToken, false);
       assert.equal(pod.securityContext?.runAsNonRoot, true);
@@ -44,7 +44,7 @@ describe("pods of generators", () => {
       assert.deepEqual(claims, [{ claimName: "models", readOnly: true }]);
     });
 
-  test("serve the model of the run, with as many slots and tokens, to whoever shows the learner's certificate", () => {
+  test("They serve the run's model with its slots and tokens to clients with the learner's certificate", () => {
     const [container, ...others] = podOf({ model: MODEL, generation: {} }).containers;
     assert.deepEqual(others, []);
     assert.equal(container!.image, DEFAULT_SETTINGS.image);
@@ -59,11 +59,11 @@ describe("pods of generators", () => {
     assert.equal(option(podOf({ generation: {} }).containers[0]!.args, "--model"), "quickstart");
   });
 
-  test("have time to end what they write", () => {
+  test("They have time to finish their rows when they are stopped", () => {
     assert.equal(podOf({ generation: { drainSeconds: 90 } }).terminationGracePeriodSeconds, 90 + 15);
   });
 
-  test("of a stock vLLM: on the loopback address, beside a sidecar that holds the certificate and outlives nothing", () => {
+  test("A stock vLLM listens on loopback, beside a sidecar that holds the certificate and ends with it", () => {
     const { initContainers, containers, volumes } = podOf({ model: MODEL, generation: VLLM });
     const [vllm] = initContainers!;
     const [sidecar] = containers;
@@ -116,7 +116,7 @@ describe("pods of generators", () => {
       assert.equal(option(pod.initContainers![0]!.args, "--max-lora-rank"), most);
     });
 
-  test("get what podTemplate adds, each container its own, and the pull secrets of the learner", () => {
+  test("Each container gets its own part of podTemplate, and the pod gets the learner's pull secrets", () => {
     const env = (name: string) => [{ name, value: "1" }];
     const containers = ["generator", "vllm"].map((name) => ({ name, env: env(name.toUpperCase()) }));
     const podTemplate = { spec: { nodeSelector: { gpu: "l40" }, runtimeClassName: "nvidia", containers } };
@@ -132,13 +132,13 @@ describe("pods of generators", () => {
   });
 });
 
-test("generators are replaced one at a time, and none is added meanwhile: their GPUs are counted", () => {
+test("Generators are replaced one at a time without an extra one, because their GPUs are counted", () => {
   const { spec } = desiredGenerators(runOf({ generation: {} }), { replicas: 3, settings: DEFAULT_SETTINGS });
   assert.equal(spec!.replicas, 3);
   assert.deepEqual(spec!.strategy!.rollingUpdate, { maxSurge: 0, maxUnavailable: 1 });
 });
 
-test("every generator is found by one name, before it is ready too", () => {
+test("One name finds every generator, also before it is ready", () => {
   const { spec, metadata } = desiredGeneratorService(runOf({ generation: {} }));
   assert.equal(metadata.name, "quick-generators");
   assert.equal(spec!.clusterIP, "None");
@@ -148,7 +148,7 @@ test("every generator is found by one name, before it is ready too", () => {
 });
 const urlOf = (port: number) => `https://quick-generators.team.svc:${port}`;
 
-test("the learner reaches generators and DNS; generators reach nobody, and the learner alone reaches them", () => {
+test("The learner reaches generators and DNS; generators reach no pod, and only the learner reaches them", () => {
   const policies = desiredNetworkPolicies(runOf({ generation: {} }), DEFAULT_SETTINGS);
   const specOf = (name: string) => policies.find(({ metadata }) => metadata.name === name)!.spec!;
   const generators = { "app.kubernetes.io/component": "generator", "longrun.dev/run": "quick" };
@@ -171,7 +171,7 @@ test("the learner reaches generators and DNS; generators reach nobody, and the l
   assert.ok(accounts.includes(podOf({ generation: {} }).serviceAccountName!));
 });
 
-test("the learner is told that there are generators, and accepts it; what they are and how many starts no learner anew", () => {
+test("The learner's manifest says that there are generators; their settings and number start no learner anew", () => {
   const run = runOf({ model: MODEL, generation: { ...VLLM, replicas: { min: 2, max: 4 } } });
   const text = desiredConfigMap(run).data!["trainingrun.yaml"]!;
   assert.deepEqual(parse(text).spec.generation, {});
@@ -203,10 +203,10 @@ describe("/dev/shm", () => {
     return emptyDir?.sizeLimit;
   };
   for (const [what, part, size] of GPUS)
-    test(`of a container with ${what}: ${size ?? "the container runtime's"}`, () => {
+    test(`A container with ${what} has ${size ?? "the container runtime's size"}`, () => {
       assert.equal(sizeOf(learnerOf(runOf({ learner: part })), "learner"), size);
       assert.equal(sizeOf(podOf({ generation: part }), "generator"), size);
     });
-  test("of vLLM, whose processes talk by it, on a CPU too", () =>
+  test("vLLM, whose processes use /dev/shm, has it on a CPU too", () =>
     assert.equal(sizeOf(podOf({ model: MODEL, generation: { ...VLLM, resources: {} } }), "vllm"), "1Gi"));
 });

@@ -27,7 +27,7 @@ describe("inputs", () => {
     ["a field with its default", { seed: 0, learner: { stopGraceSeconds: runOf().spec.learner.stopGraceSeconds } }],
   ];
   for (const [what, spec] of SAME)
-    test(`${what} asks for no other pod`, () => assert.deepEqual(inputsOf(runOf(spec)), before));
+    test(`The digests of all pods stay the same with ${what}`, () => assert.deepEqual(inputsOf(runOf(spec)), before));
 
   const LEARNER: [what: string, spec: object][] = [
     ["its image", { learner: { image: "own:1" } }],
@@ -37,7 +37,7 @@ describe("inputs", () => {
     ["its probes", { learner: { startSeconds: 7 } }],
   ];
   for (const [what, spec] of LEARNER)
-    test(`the learner: ${what}`, () => {
+    test(`The learner's digest alone changes with ${what}`, () => {
       const { learner, actor } = inputsOf(runOf(spec));
       assert.notEqual(learner, before.learner);
       assert.equal(actor, before.actor);
@@ -51,7 +51,7 @@ describe("inputs", () => {
     ["its runtime class", { actors: { runtimeClassName: "gvisor" } }],
   ];
   for (const [what, spec] of ACTOR)
-    test(`actors: ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
+    test(`The actors' digest changes with ${what}`, () => assert.notEqual(inputsOf(runOf(spec)).actor, before.actor));
 
   const GENERATOR: [what: string, spec: object, same: boolean][] = [
     ["more of them", { replicas: { max: 3 } }, true],
@@ -59,7 +59,7 @@ describe("inputs", () => {
     ["their nodes", { podTemplate: { spec: { nodeSelector: { a: "b" } } } }, false],
   ];
   for (const [what, generation, same] of GENERATOR)
-    test(`generators: ${what} ${same ? "ask for no other" : "are queued anew"}`, () => {
+    test(`${same ? "No generator is" : "Generators are"} queued anew: ${what}`, () => {
       const [few, many] = [inputsOf(runOf({ generation: {} })), inputsOf(runOf({ generation }))];
       assert.equal(many.generator === few.generator, same);
       assert.equal(many.learner, few.learner);
@@ -88,7 +88,7 @@ describe("inputs", () => {
     ["tasks[]", schema!.properties!.tasks!.items!, ({ tasks }) => tasks[0]!],
   ];
   for (const [at, { properties }, partOf] of PARTS)
-    test(`every simple field of ${at} that changes a pod is among them`, () => {
+    test(`The digest covers every simple field of ${at} that changes a pod`, () => {
       let changing = 0;
       const cases = Object.entries(properties!).flatMap(([name, it]) =>
         others(it).map((value) => [name, value] as const),
@@ -107,11 +107,11 @@ describe("inputs", () => {
       assert.ok(changing > 2, `${changing} fields change a pod`);
     });
 
-  test("nodes that Kueue chose", () => {
+  test("The digest covers the nodes that Kueue chose", () => {
     assert.notDeepEqual(inputsOf(runOf(), { learner: [{ nodeSelector: { a: "b" } }] }), before);
   });
 
-  test("fields that were removed since and that an older CRD has stored ask for no other pod, and no learner reads them", () => {
+  test("Removed fields that an older CRD has stored change no digest, and reach no learner", () => {
     const older = structuredClone(runOf());
     Object.assign(older.spec.model, { precision: "Float32" });
     Object.assign(older.spec.algorithm, { klController: "Fixed", klTarget: 0.1, klHorizon: 10000 });
@@ -120,13 +120,13 @@ describe("inputs", () => {
   });
 
   /** Digests of the children of running runs. A version with other digests restarts every learner, so it needs a reason. */
-  test("the digests are those of every version so far", () => {
+  test("The digests equal the ones of every version so far", () => {
     assert.deepEqual(before, { learner: "798ede33c4426cbb", actor: "d2327ab30790183a" });
   });
 });
 
 /** A run keeps the images of the version that started it, so these must know the arguments with which its pods are started. */
-describe("an image of 0.1.0 knows", () => {
+describe("An image of 0.1.0", () => {
   const run = runOf({ actors: { isolation: "Pod", requireIsolation: false } });
   const inputs = { configHash: "c", claimName: "c", replicas: 1, settings: DEFAULT_SETTINGS } as const;
   const learner = desiredLearner(run, inputs).spec!.template.spec!;
@@ -155,7 +155,7 @@ describe("an image of 0.1.0 knows", () => {
     ],
   ];
   for (const [what, { command, args = [], volumeMounts }, options, paths] of KNOWN)
-    test(`${what} options and folders`, () => {
+    test(`It knows the options and mounts of ${what} container`, () => {
       assert.deepEqual([...command!, ...args].filter((text) => text.startsWith("--")).sort(), options);
       assert.deepEqual(volumeMounts!.map(({ mountPath }) => mountPath).sort(), paths);
     });
@@ -168,7 +168,7 @@ describe("the learner's configuration", () => {
   assert.ok(files.length > 10);
   const schema = readSchema();
   for (const file of files)
-    test(`${file}: without its defaults it is the same run`, () => {
+    test(`${file} means the same run without its defaults`, () => {
       const document = readFileSync(join(ROOT, file), "utf8")
         .split(/^---$/m)
         .find((text) => text.includes("kind: TrainingRun"))!;

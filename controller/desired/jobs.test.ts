@@ -9,12 +9,12 @@ import { desiredModelJob } from "./model.ts";
 import type { Run } from "./names.ts";
 import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
-test("the copy of a checkpoint asks for what a quota of cpu and memory counts, since no field of the spec does", () => {
+test("The Job that copies a checkpoint has the requests that a quota of CPU and memory demands", () => {
   const { requests, limits } = podsOf(runOf({ initFrom: { run: "other" } })).init.containers[0]!.resources!;
   for (const counted of [requests!, limits!]) assert.deepEqual(Object.keys(counted), ["cpu", "memory"]);
 });
 
-describe("init", () => {
+describe("The init Job", () => {
   const tolerations = [{ key: "gpu", operator: "Exists" }];
   const term = { matchExpressions: [{ key: "disk", operator: "Exists" }] };
   const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } } };
@@ -32,7 +32,7 @@ describe("init", () => {
       ...(["quick-data", "other-data", DEFAULT_SETTINGS] as const),
     );
 
-  test("goes where the learner goes, with its secrets of registries, and without its containers and GPU", () => {
+  test("It runs where the learner runs, with its pull secrets, and without its containers and GPU", () => {
     const pod = initOf({ ...follows, ...others }, { limits: { "nvidia.com/gpu": "1" } }).spec!.template.spec!;
     for (const [field, value] of Object.entries(follows)) assert.deepEqual(pod[field as "affinity"], value, field);
     assert.deepEqual([pod.containers.map(({ name }) => name), pod.initContainers], [["copy"], undefined]);
@@ -43,28 +43,28 @@ describe("init", () => {
     assert.doesNotMatch(JSON.stringify(pod), /nvidia/);
   });
 
-  test("is another one when that changes, and the same when anything else does", () => {
+  test("It is another Job when the placement changes, and the same Job when anything else changes", () => {
     const hash = (spec: object) => initOf(spec).metadata.annotations!["longrun.dev/spec-hash"];
     assert.notEqual(hash(follows), hash({}));
     assert.equal(hash({ ...follows, ...others }), hash(follows));
   });
 });
 
-describe("a model that is fetched", () => {
+describe("The Job that fetches a model", () => {
   const proxy = { HTTPS_PROXY: "http://proxy.test:3128", NO_PROXY: ".cluster.local" };
   const sourceOf = (change: object = {}, learner: object = {}) =>
     runOf({ model: { source: { huggingFace: { repo: "a/b", ...change } } }, learner });
   const jobOf = (run: Run) => desiredModelJob(run, "quick-data", { ...DEFAULT_SETTINGS, proxy });
   const secretRef = { name: "longrun-hub", key: "token" };
 
-  test("is where the learner looks for its policy; nothing of the source starts a learner anew", () => {
+  test("The learner reads its policy where the Job writes it; the source starts no learner anew", () => {
     const { policy, source } = configOf(sourceOf({ secretRef })).spec.model;
     assert.deepEqual([policy, source], ["/data/model", undefined]);
     assert.deepEqual(configOf(sourceOf()), configOf(sourceOf({ secretRef, endpoint: "https://hub.test" })));
     assert.ok(podsOf(sourceOf()).learner.volumes!.every(({ name }) => name !== "model"));
   });
 
-  test("the Job writes it to the run's volume, as its own account, with the token and the proxy", () => {
+  test("The Job writes the model to the run's volume, with its own account, the token and the proxy", () => {
     const run = sourceOf({ revision: "v1", secretRef, endpoint: "https://hub.test" });
     const pod = jobOf(run).spec!.template.spec!;
     const [container] = pod.containers;
@@ -89,7 +89,7 @@ describe("a model that is fetched", () => {
     );
   });
 
-  test("the Job goes where the learner goes, and is another one when the token or the mirror is", () => {
+  test("The Job runs where the learner runs, and is another Job with another token or mirror", () => {
     const nodeSelector = { pool: "gpu" };
     const job = jobOf(sourceOf({}, { podTemplate: { spec: { nodeSelector } } }));
     assert.deepEqual(job.spec!.template.spec!.nodeSelector, nodeSelector);
@@ -99,7 +99,7 @@ describe("a model that is fetched", () => {
       assert.notEqual(hash(sourceOf()), hash(sourceOf(change)));
   });
 
-  test("its account and its way out of the cluster are there for it alone", () => {
+  test("The Job alone has its account and its way out of the cluster", () => {
     const names = (run: Run) => desiredServiceAccounts(run).map(({ metadata: { name } }) => name);
     assert.deepEqual(names(sourceOf()), ["quick-learner", "quick-actor", "quick-model"]);
     assert.deepEqual(names(runOf()), ["quick-learner", "quick-actor"]);
@@ -118,12 +118,12 @@ describe("a model that is fetched", () => {
   });
 });
 
-describe("a model of S3", () => {
+describe("A model of S3", () => {
   const sourceOf = (change: object) =>
     runOf({ model: { source: { s3: { bucket: "models", prefix: "team/qwen", ...change } } } });
   const podOf = (run: Run) => desiredModelJob(run, "quick-data", DEFAULT_SETTINGS).spec!.template.spec!;
 
-  test("comes by the same Job, with the keys of its Secret and no other identity", () => {
+  test("The same Job fetches it, with the keys of its Secret and no other identity", () => {
     const pod = podOf(sourceOf({ endpoint: "https://s3.test", region: "eu-1", secretRef: { name: "longrun-s3" } }));
     const [container] = pod.containers;
     assert.deepEqual(container!.args, ["fetch", "s3://models/team/qwen", "--out", "/data/model", "--json"]);
@@ -137,7 +137,7 @@ describe("a model of S3", () => {
     assert.equal(pod.serviceAccountName, "quick-model");
   });
 
-  test("an account with a workload identity reaches the agent that hands out its credentials, and nobody else does", () => {
+  test("Only an account with a workload identity reaches the agent that hands out its credentials", () => {
     const run = sourceOf({ serviceAccountName: "longrun-s3-a" });
     assert.deepEqual([podOf(run).serviceAccountName, podOf(run).containers[0]!.env], ["longrun-s3-a", []]);
     const egressOf = (of: Run) => desiredNetworkPolicies(of, DEFAULT_SETTINGS).at(-1)!.spec!.egress!;
@@ -145,7 +145,7 @@ describe("a model of S3", () => {
     assert.doesNotMatch(JSON.stringify(egressOf(sourceOf({}))), /169\.254/);
   });
 
-  test("nothing of spec.results starts a learner anew", () => {
+  test("spec.results starts no learner anew", () => {
     const results = { s3: { bucket: "results", prefix: "a" } };
     assert.deepEqual(configOf(runOf({ results })), configOf(runOf()));
   });

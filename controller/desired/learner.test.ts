@@ -4,13 +4,13 @@ import { runOf } from "../run.fixture.ts";
 import { actorOf, learnerOf } from "./desired.fixture.ts";
 import { desiredDisruptionBudget, desiredService } from "./learner.ts";
 
-test("the learner's disruption budget refuses evictions with Protect alone", () => {
+test("Only with Protect the learner's disruption budget refuses evictions", () => {
   const least = (learner: object) => desiredDisruptionBudget(runOf({ learner })).spec!.minAvailable;
   assert.deepEqual([least({}), least({ disruption: "Checkpoint" }), least({ disruption: "Protect" })], [0, 0, 1]);
 });
 
-describe("learner", () => {
-  test("one at a time, and never two on one volume", () => {
+describe("The learner's Deployment", () => {
+  test("One learner runs at a time, so that two never share a volume", () => {
     const { spec } = learnerOf(runOf());
     assert.deepEqual([spec!.replicas, spec!.strategy], [1, { type: "Recreate" }]);
     assert.deepEqual(
@@ -19,18 +19,18 @@ describe("learner", () => {
     );
   });
 
-  test("the startup probe waits for learner.startSeconds", () => {
+  test("The startup probe waits for learner.startSeconds", () => {
     const { startupProbe } = learnerOf(runOf({ learner: { startSeconds: 95 } })).spec!.template.spec!.containers[0]!;
     assert.equal(startupProbe!.failureThreshold! * startupProbe!.periodSeconds!, 100);
   });
 
-  test("Kueue finds the queue's name on what it admits", () => {
+  test("The Deployment has the queue's name for Kueue", () => {
     const run = runOf({ queueName: "research" });
     for (const object of [learnerOf(run), actorOf(run)])
       assert.equal(object.metadata.labels!["kueue.x-k8s.io/queue-name"], "research");
   });
 
-  test("the label on the run names its queue, too; spec.queueName comes first", () => {
+  test("The label on the run names its queue too; spec.queueName takes precedence", () => {
     const labels = { "kueue.x-k8s.io/queue-name": "labelled" };
     for (const [spec, queue] of [
       [{}, "labelled"],

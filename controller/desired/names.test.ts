@@ -14,15 +14,15 @@ describe("names", () => {
     ["other-actor-0-0", undefined],
   ];
   for (const [name, expected] of CASES)
-    test(`parseActorName ${name}`, () => assert.deepEqual(parseActorName(runOf(), name), expected));
+    test(`parseActorName reads ${name}`, () => assert.deepEqual(parseActorName(runOf(), name), expected));
 
-  test("the longest name of a run fits a pod's", () => {
+  test("The longest name of a run fits a pod's name", () => {
     const run = runOf({}, {}, { name: "x".repeat(40) });
     // A Job's pod adds a dash and five characters; 63 is the most.
     assert.ok(actorName(run, 9999, 999999).length <= 63);
   });
 
-  test("slotOf", () =>
+  test("slotOf finds the slot of a container", () =>
     assert.deepEqual([slotOf("sandbox-3"), slotOf("supervisor"), slotOf("sandbox-x")], [3, undefined, undefined]));
 
   test("digestOf does not depend on the order of keys", () =>

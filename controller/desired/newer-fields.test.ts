@@ -5,7 +5,7 @@ import { desiredActor } from "./actors.ts";
 import { NEWER_DEFAULTS, withNewerFields } from "./newer-fields.ts";
 import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
-test("a run that a CRD of 0.1 has stored gets the defaults of this version's schema", () => {
+test("A run that a CRD of 0.1 has stored gets the defaults of this version's schema", () => {
   const run = runOf({ results: { s3: { bucket: "results", prefix: "quick" } } });
   const older = structuredClone(run);
   for (const [part, fields] of Object.entries(NEWER_DEFAULTS))

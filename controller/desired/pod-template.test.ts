@@ -1,4 +1,4 @@
-/** Tests how the podTemplate of a run changes its pods, and what it cannot change. */
+/** Tests the changes that the podTemplate of a run makes to its pods, and the fields that it cannot change. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runOf } from "../run.fixture.ts";
@@ -8,7 +8,7 @@ import type { Run } from "./names.ts";
 import { mergeStrategically, overlay } from "./pod.ts";
 import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
-describe("overlay", () => {
+describe("overlay lays a podTemplate over a pod", () => {
   const CASES: [what: string, base: object, patch: object, expected: object][] = [
     ["a field", { a: 1 }, { b: 2 }, { a: 1, b: 2 }],
     ["null removes", { a: 1, b: 2 }, { b: null }, { a: 1 }],
@@ -41,7 +41,7 @@ describe("overlay", () => {
   for (const [what, base, patch, expected] of CASES)
     test(what, () => assert.deepEqual(mergeStrategically(base, patch), expected));
 
-  test("longrun's own labels win", () => {
+  test("The labels of longrun take precedence", () => {
     const merged = overlay(
       { metadata: { labels: { a: "ours" } } },
       { metadata: { labels: { a: "theirs", b: "theirs" } } },
@@ -49,13 +49,13 @@ describe("overlay", () => {
     assert.deepEqual(merged.metadata.labels, { a: "ours", b: "theirs" });
   });
 
-  test("a container that the pod does not have is not added", () => {
+  test("overlay adds no container that the pod does not have", () => {
     const template = { spec: { containers: [{ name: "copy" }] } };
     const podTemplate = { spec: { nodeSelector: { a: "b" }, containers: [{ name: "learner" as const }] } };
     assert.deepEqual(overlay(template, podTemplate).spec, { ...template.spec, nodeSelector: { a: "b" } });
   });
 
-  test("a podTemplate reaches the pods, and rolls them", () => {
+  test("A podTemplate reaches the pods, and replaces them", () => {
     const podTemplate = { spec: { nodeSelector: { gpu: "yes" } } };
     const run = runOf({ learner: { podTemplate }, actors: { podTemplate } });
     assert.deepEqual(learnerOf(run).spec!.template.spec!.nodeSelector, { gpu: "yes" });
@@ -66,8 +66,8 @@ describe("overlay", () => {
   });
 });
 
-describe("what a podTemplate cannot touch", () => {
-  test("the names of longrun's own volumes in the learner's pod, which the rule of the CRD lists", () => {
+describe("The parts of a pod that a podTemplate cannot touch", () => {
+  test("It cannot use the names of longrun's volumes in the learner's pod, which the CRD's rule lists", () => {
     const run = runOf({ ...CUSTOM, model: { policy: "big/model", volume: claim("models") } });
     for (const { name } of podsOf(run).learner.volumes!) {
       const podTemplate = { spec: { volumes: [{ name, emptyDir: {} }] } };
@@ -75,13 +75,13 @@ describe("what a podTemplate cannot touch", () => {
     }
   });
 
-  test("the learner's groups: it reads the answers still", () => {
+  test("It cannot take away the learner's groups, with which the learner reads the answers", () => {
     const podTemplate = { spec: { securityContext: { supplementalGroups: [5000] } } };
     const { securityContext } = podsOf(runOf({ learner: { podTemplate } })).learner;
     assert.deepEqual(securityContext?.supplementalGroups, [10003, 5000]);
   });
 
-  test("sandboxes: what an actor gets more is the supervisor's alone", () => {
+  test("It cannot change sandboxes: additions of an actor reach the supervisor alone", () => {
     const env = [{ name: "LOG_LEVEL", value: "debug" }];
     const podTemplate = { spec: { containers: [{ name: "supervisor", env }] } };
     const { actor } = podsOf(runOf({ actors: { podTemplate, slots: 2 } }));

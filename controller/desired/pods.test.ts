@@ -4,7 +4,7 @@ import { runOf } from "../run.fixture.ts";
 import { actorOf, CUSTOM, learnerOf, podsOf, SEVERAL } from "./desired.fixture.ts";
 import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
-describe("an actor that is evicted", () => {
+describe("An evicted actor", () => {
   const graceOf = (executionTimeoutSeconds: number, actors: object = {}) => {
     const pod = podsOf(runOf({ tasks: [{ name: "diamonds", executionTimeoutSeconds }], actors })).actor;
     const finish = pod.containers[0]!.env?.find(({ name }) => name === "LONGRUN_FINISH_SECONDS")?.value;
@@ -18,7 +18,7 @@ describe("an actor that is evicted", () => {
   ];
   for (const [what, found, grace, finish] of CASES) test(what, () => assert.deepEqual(found, { grace, finish }));
 
-  test("is not made again by its Job: another pod would be another actor of the same name", () =>
+  test("Its Job makes no second pod, which would be another actor with the same name", () =>
     assert.deepEqual(
       actorOf(runOf()).spec!.podFailurePolicy!.rules.map(({ action }) => action),
       ["FailJob", "FailJob"],
@@ -28,7 +28,7 @@ describe("an actor that is evicted", () => {
 describe("pods", () => {
   for (const [name, run] of Object.entries({ bundled: runOf(), custom: runOf(CUSTOM) }))
     for (const [part, pod] of Object.entries(podsOf(run)))
-      test(`the ${part} of a ${name} task fits the restricted level and has no token`, () => {
+      test(`The ${part} of a ${name} task fits the restricted level and has no token`, () => {
         assert.equal(pod.automountServiceAccountToken, false);
         assert.equal(pod.securityContext?.runAsNonRoot, true);
         assert.equal(pod.securityContext?.seccompProfile?.type, "RuntimeDefault");
@@ -40,7 +40,7 @@ describe("pods", () => {
         for (const volume of pod.volumes ?? []) assert.equal(volume.hostPath, undefined);
       });
 
-  test("answers are mounted in the learner and nowhere else", () => {
+  test("Only the learner mounts answers", () => {
     const { learner, actor } = podsOf(runOf(CUSTOM));
     const answers = learner.containers[0]!.volumeMounts!.find(({ name }) => name === "private-data");
     assert.deepEqual(
@@ -50,13 +50,13 @@ describe("pods", () => {
     assert.doesNotMatch(JSON.stringify(actor), /private/);
   });
 
-  test("the learner alone is in the group that reads the bundled tasks' answers", () => {
+  test("Only the learner is in the group that reads the bundled tasks' answers", () => {
     const { learner, actor } = podsOf(runOf());
     assert.deepEqual(learner.securityContext?.supplementalGroups, [10003]);
     assert.equal(actor.securityContext?.supplementalGroups, undefined);
   });
 
-  test("a sandbox has no secret, and every volume of its own but the public data", () => {
+  test("A sandbox has no secret, and shares no volume but the public data", () => {
     const pod = actorOf(runOf({ ...CUSTOM, actors: { slots: 3 } })).spec!.template.spec!;
     assert.deepEqual(
       pod.initContainers!.map(({ name }) => name),
@@ -80,7 +80,7 @@ describe("pods", () => {
     );
   });
 
-  test("each of several tasks has its own folder and data; no actor has an answer", () => {
+  test("Each of several tasks has its own folder and data; no actor has an answer", () => {
     const run = runOf(SEVERAL);
     const { learner, actor } = podsOf(run);
     const paths = ["/tasks/own/prepared", "/tasks/other/prepared"];
@@ -112,7 +112,7 @@ describe("pods", () => {
     );
   });
 
-  test("a runtime class is passed through, and none is named without it", () => {
+  test("The pod has the run's runtime class, and none if the run names none", () => {
     assert.equal(podsOf(runOf()).actor.runtimeClassName, undefined);
     for (const runtimeClassName of ["gvisor", "kata"])
       assert.equal(podsOf(runOf({ actors: { runtimeClassName } })).actor.runtimeClassName, runtimeClassName);
@@ -136,15 +136,16 @@ describe("pods", () => {
     ["no isolation", { actors: { requireIsolation: false } }, "actor", /--allow-no-isolation$/],
   ];
   for (const [what, spec, part, expected] of ARGUMENTS)
-    test(`arguments: ${what}`, () => assert.match(podsOf(runOf(spec))[part].containers[0]!.args!.join(" "), expected));
+    test(`The arguments have ${what}`, () =>
+      assert.match(podsOf(runOf(spec))[part].containers[0]!.args!.join(" "), expected));
 
   const MIB = 2 ** 20;
-  test("a sandbox that imports torch has more memory", () => {
+  test("A sandbox that imports torch gets more memory", () => {
     const [sandbox] = actorOf(runOf({ actors: { packages: "Paper" } })).spec!.template.spec!.initContainers!;
     assert.deepEqual(sandbox!.resources!.limits, { memory: String(5120 * MIB) });
   });
 
-  test("a learner without resources requests some, and else has its own alone", () => {
+  test("A learner without resources gets default requests, and one with resources gets only its own", () => {
     const resources = (own: object) =>
       learnerOf(runOf({ learner: { resources: own } })).spec!.template.spec!.containers[0]!.resources;
     assert.deepEqual(resources({}), { requests: { cpu: "500m", memory: "1Gi" } });
@@ -166,12 +167,12 @@ describe("pods", () => {
     ],
   ];
   for (const [sandboxResources, requests, limits] of MEMORY)
-    test(`a sandbox with ${JSON.stringify(sandboxResources)} has memory above what an execution may use, and room for its files`, () => {
+    test(`A sandbox with ${JSON.stringify(sandboxResources)} has memory for an execution and its files`, () => {
       const { resources } = actorOf(runOf({ actors: { sandboxResources } })).spec!.template.spec!.initContainers![0]!;
       assert.deepEqual(resources, { requests, limits });
     });
 
-  test("images and pull policies: the run's, else the controller's", () => {
+  test("The run's images and pull policies take precedence over the controller's", () => {
     const own = podsOf(
       runOf({ learner: { image: "l", imagePullPolicy: "Always" }, actors: { image: "a", sandboxImage: "s" } }),
     );

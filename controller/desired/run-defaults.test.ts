@@ -24,7 +24,7 @@ actors:
 );
 
 describe("withRunDefaults", () => {
-  test("a run that says nothing gets them", () => {
+  test("A run without settings gets the defaults", () => {
     const { spec } = withRunDefaults(runOf(), DEFAULTS);
     assert.deepEqual(
       [spec.queueName, spec.learner.resources, spec.actors.runtimeClassName, spec.actors.sandboxResources],
@@ -46,7 +46,7 @@ describe("withRunDefaults", () => {
     );
   });
 
-  test("a run's pod template is laid over the default's", () => {
+  test("A run's pod template is laid over the default one", () => {
     const podTemplate = { spec: { priorityClassName: "low", nodeSelector: { disk: "fast" } } };
     const run = withRunDefaults(runOf({ learner: { podTemplate } }), DEFAULTS);
     const inputs = { configHash: "c", claimName: "quick-data", replicas: 1, settings: DEFAULT_SETTINGS } as const;
@@ -58,13 +58,13 @@ describe("withRunDefaults", () => {
     );
   });
 
-  test("an actor's Job has them", () => {
+  test("An actor's Job has the defaults", () => {
     const job = desiredActor(withRunDefaults(runOf(), DEFAULTS), 0, 0, DEFAULT_SETTINGS);
     assert.equal(job.metadata.labels?.["kueue.x-k8s.io/queue-name"], "team");
     assert.equal(job.spec?.template.spec?.runtimeClassName, "gvisor");
   });
 
-  test("none: the run as it is", () => {
+  test("Without defaults a run stays the same", () => {
     const run = runOf();
     assert.equal(withRunDefaults(run, undefined), run);
   });
@@ -82,14 +82,14 @@ describe("the storage class", () => {
   for (const [what, found, expected] of CASES) test(what, () => assert.equal(found, expected));
 });
 
-test("Kueue's label on the run comes before the default queue", () => {
+test("Kueue's label on the run takes precedence over the default queue", () => {
   const labels = { "kueue.x-k8s.io/queue-name": "mine" };
   const job = desiredActor(withRunDefaults(runOf({}, {}, { labels }), { queueName: "team" }), 0, 0, DEFAULT_SETTINGS);
   assert.equal(job.metadata.labels?.["kueue.x-k8s.io/queue-name"], "mine");
 });
 
 describe("parseRunDefaults", () => {
-  test("an empty file", () => assert.deepEqual(parseRunDefaults("", "f"), {}));
+  test("An empty file has no defaults", () => assert.deepEqual(parseRunDefaults("", "f"), {}));
   const REFUSED: [what: string, text: string, message: RegExp][] = [
     [
       "a field that the API server has filled in",
@@ -102,5 +102,5 @@ describe("parseRunDefaults", () => {
     ["a wrong value", "queueName: Team", /queueName/],
   ];
   for (const [what, text, message] of REFUSED)
-    test(`refuses ${what}`, () => assert.throws(() => parseRunDefaults(text, "f"), message));
+    test(`parseRunDefaults refuses ${what}`, () => assert.throws(() => parseRunDefaults(text, "f"), message));
 });

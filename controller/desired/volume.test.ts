@@ -4,7 +4,7 @@ import { runOf } from "../run.fixture.ts";
 import type { Run } from "./names.ts";
 import { defaultStorageClass, desiredVolume } from "./volume.ts";
 
-describe("size of the volume", () => {
+describe("The size of the volume", () => {
   const claim = (size: string, phase: string) => ({
     ...{ metadata: { name: "quick-data" }, status: { phase } },
     spec: { resources: { requests: { storage: size } } },
@@ -17,12 +17,12 @@ describe("size of the volume", () => {
     ["one without a volume, which cannot grow yet", claim("50Gi", "Pending"), "50Gi"],
   ];
   for (const [what, present, size] of CASES)
-    test(`${what}: ${size}`, () => {
+    test(`The size is ${size}: ${what}`, () => {
       const run = runOf({ learner: { storage: { size: "100Gi" } } });
       const desired = desiredVolume(run, "quick-data", { succeeded: false, present: present as never });
       assert.deepEqual(desired.spec!.resources!.requests, { storage: size });
     });
-  test("a run that names none has what its learner asks for, else 100Gi; what the run names counts more", () => {
+  test("A run without a size gets the size that its learner asks for, or 100Gi; a size of the run takes precedence", () => {
     const sizeFor = (run: Run, wantedSize?: string) =>
       desiredVolume(run, "quick-data", { succeeded: false, wantedSize }).spec!.resources!.requests!.storage;
     assert.deepEqual([sizeFor(runOf()), sizeFor(runOf(), "297Gi")], ["100Gi", "297Gi"]);
@@ -40,7 +40,7 @@ describe("volume", () => {
     ["Never", true, true],
   ];
   for (const [retain, succeeded, goes] of CASES)
-    test(`retain ${retain}, ${succeeded ? "succeeded" : "not succeeded"}: ${goes ? "goes" : "stays"}`, () => {
+    test(`retain ${retain}: a ${succeeded ? "succeeded" : "failed"} run ${goes ? "loses" : "keeps"} it`, () => {
       const volume = desiredVolume(runOf({ learner: { storage: { retain } } }), "quick-data", { succeeded });
       assert.equal(volume.metadata.ownerReferences!.length, goes ? 1 : 0);
     });
@@ -53,7 +53,7 @@ describe("volume", () => {
     ["a class stays when the administrator names none any more", undefined, { storageClassName: "slow" }, "slow"],
   ];
   for (const [what, className, spec, expected] of CLASSES)
-    test(`storage class: ${what}`, () => {
+    test(`The storage class is right: ${what}`, () => {
       const defaults = className === undefined ? undefined : { learner: { storage: { className } } };
       const claim = spec && ({ metadata: { name: "quick-data" }, spec } as never);
       assert.equal(defaultStorageClass(defaults as never, claim), expected);

@@ -58,7 +58,7 @@ const fails = (status: number, reason: string) => (error: unknown) => {
   return true;
 };
 
-test("paths of the API", () => {
+test("The client builds the paths of the API", () => {
   for (const [path, expected] of [
     [pathOf(POD), "/api/v1/pods"],
     [pathOf(POD, { namespace: "n", name: "p" }), "/api/v1/namespaces/n/pods/p"],
@@ -70,7 +70,7 @@ test("paths of the API", () => {
     assert.equal(path, expected);
 });
 
-test("get, create, apply, merge patch, delete", { skip }, async () => {
+test("The client gets, creates, applies, patches and deletes an object", { skip }, async () => {
   const client = clientOf();
   assert.equal(await client.get(CONFIG_MAP, key("verbs")), undefined);
   const made = await client.create(CONFIG_MAP, configMap("verbs", "1"));
@@ -87,7 +87,7 @@ test("get, create, apply, merge patch, delete", { skip }, async () => {
   assert.equal(await client.delete(CONFIG_MAP, key("verbs"), { uid: uid! }), false);
 });
 
-test("server-side apply: fields of others stay, or are refused without force; ours go when we no longer give them", {
+test("Server-side apply keeps others' fields or refuses them without force, and drops fields that we no longer give", {
   skip,
 }, async () => {
   const client = clientOf();
@@ -128,7 +128,7 @@ test("uid and resourceVersion are preconditions of every write", { skip }, async
   assert.equal((await client.get<ConfigMap>(CONFIG_MAP, key("twice")))?.data?.value, "4");
 });
 
-test("lists in pages and by label; items have apiVersion and kind; watches tell, expire, and end in time", {
+test("The client lists in pages and by label, and ends a watch in time or when it expires", {
   skip,
 }, async () => {
   const client = clientOf();
@@ -161,7 +161,7 @@ test("lists in pages and by label; items have apiVersion and kind; watches tell,
   await assert.rejects(all(expired), (error) => isExpired(error));
 });
 
-test("429 and 503 with Retry-After are sent again; a long wait, other errors and connections are the caller's", {
+test("The client repeats 429 and 503 with Retry-After, and throws long waits, other errors and lost connections", {
   skip,
 }, async () => {
   const client = clientOf({ maxRetries: 2 });
@@ -186,7 +186,7 @@ test("429 and 503 with Retry-After are sent again; a long wait, other errors and
   await get();
 });
 
-test("a request that is not answered in time fails; committed all the same, it is refused when it comes again", {
+test("A request without an answer in time fails; if the server has committed it, the repetition is refused", {
   skip,
 }, async () => {
   const client = clientOf({ timeoutSeconds: 0.5 });
@@ -198,7 +198,7 @@ test("a request that is not answered in time fails; committed all the same, it i
   await assert.rejects(client.create(CONFIG_MAP, configMap("slow", "1")), (error) => isAlreadyExists(error));
 });
 
-test("an abort ends a request, a wait for the rate and a watch", { skip }, async () => {
+test("An abort ends a request, a wait for the rate limit and a watch", { skip }, async () => {
   const client = clientOf({ qps: 1, burst: 2 });
   faults.inject(({ verb }) => verb === "get", { kind: "lost", how: "hang" });
   const abortSoon = () => ({ signal: AbortSignal.timeout(100) });
@@ -210,7 +210,7 @@ test("an abort ends a request, a wait for the rate and a watch", { skip }, async
   assert.ok(performance.now() - startedMs < 3000);
 });
 
-test("no more than qps and burst", { skip }, async () => {
+test("The client sends at most qps requests a second after a burst", { skip }, async () => {
   const client = clientOf({ qps: 20, burst: 10 });
   const startedMs = performance.now();
   await Promise.all(Array.from({ length: 30 }, () => client.get(CONFIG_MAP, key("none"))));
@@ -218,7 +218,7 @@ test("no more than qps and burst", { skip }, async () => {
   assert.ok(seconds > 0.98, `30 requests took ${seconds} s; 10 at once and 20 a second are 1 s`);
 });
 
-test("connections are kept; a reset one costs one failure at most", { skip }, async (t) => {
+test("The client keeps connections open; a reset one costs at most one failure", { skip }, async (t) => {
   const tcp = await TcpProxy.start(cluster.url);
   t.after(() => tcp.stop());
   const client = clientOf({}, tcp.url);
@@ -230,7 +230,7 @@ test("connections are kept; a reset one costs one failure at most", { skip }, as
   assert.equal(tcp.accepted, 2);
 });
 
-test("beforeWrite holds writes back, not reads, when the connection stands and nothing was sent", {
+test("beforeWrite holds back writes, not reads, before anything is sent over an open connection", {
   skip,
 }, async (t) => {
   const tcp = await TcpProxy.start(cluster.url);
@@ -262,7 +262,7 @@ test("beforeWrite holds writes back, not reads, when the connection stands and n
   assert.equal((await client.get<ConfigMap>(CONFIG_MAP, key("held")))?.data?.value, "1");
 });
 
-test("credentials: TLS is checked, a refused token says so, a new one is asked for", {
+test("The client verifies TLS, reports a refused token, and asks for a new one", {
   skip,
 }, async (t) => {
   const untrusting = new KubeConfig();
@@ -294,7 +294,7 @@ test("credentials: TLS is checked, a refused token says so, a new one is asked f
   assert.equal(await byPlugin.get(CONFIG_MAP, key("none")), undefined);
 });
 
-test("requests are counted under the well-known names, and warnings passed on", { skip }, async () => {
+test("The client counts requests under the well-known names, and passes warnings on", { skip }, async () => {
   const metrics = new KubeMetrics();
   const warnings: string[] = [];
   const observed: RequestObservation[] = [];

@@ -74,7 +74,7 @@ async function start(t: TestContext, options: Partial<EventRecorderOptions> = {}
   };
 }
 
-test("an event names the object, the decision and why", { skip }, async (t) => {
+test("An event names the object, the decision and the reason", { skip }, async (t) => {
   const { recorder, about, stored } = await start(t);
   recorder.record(about, SCALED);
   const [event] = await stored();
@@ -88,7 +88,7 @@ test("an event names the object, the decision and why", { skip }, async (t) => {
   assert.equal(event!.series, undefined);
 });
 
-test("the same event again becomes a series with a count, not a new object, and few writes", { skip }, async (t) => {
+test("A repeated event becomes a series with a count, in one object and with few writes", { skip }, async (t) => {
   const { recorder, about, stored, pass } = await start(t);
   const writesBefore = faults.writes.length;
   for (let i = 0; i < 50; i++) {
@@ -109,7 +109,7 @@ test("the same event again becomes a series with a count, not a new object, and 
   assert.equal((await stored()).length, 3, "another note and one that comes after the series are events of their own");
 });
 
-test("a series whose event the server forgot starts anew", { skip }, async (t) => {
+test("A series whose event the server has deleted starts anew", { skip }, async (t) => {
   const { recorder, about, stored } = await start(t);
   recorder.record(about, SCALED);
   const [first] = await stored();
@@ -119,7 +119,7 @@ test("a series whose event the server forgot starts anew", { skip }, async (t) =
   assert.equal(second!.series?.count, 2);
 });
 
-test("a flood of events about one object is cut, and the event about another object is recorded", {
+test("A flood of events about one object is limited, and an event about another object is recorded", {
   skip,
 }, async (t) => {
   const { recorder, about, stored, dropped } = await start(t, { burst: 5, refillSeconds: 60 });
@@ -137,7 +137,7 @@ test("an event that the API server refuses is dropped, and later events are reco
   assert.deepEqual(dropped, ["full", "refused"]);
 });
 
-test("long names and notes are cut to what the API server takes", { skip }, async (t) => {
+test("Long names and notes are cut to the API server's limits", { skip }, async (t) => {
   const { recorder, about, stored, dropped } = await start(t);
   const metadata = { ...about.metadata, name: "n".repeat(253) };
   recorder.record({ ...about, metadata }, { ...SCALED, note: `.${"ü".repeat(3000)}` });

@@ -28,13 +28,13 @@ function kubeconfig(...contexts: string[]): string {
   });
 }
 
-test("loadConfig: none anywhere is told as that, and not as an API server that nobody named", () =>
+test("loadConfig reports that there is no configuration, rather than an API server that nobody named", () =>
   assert.throws(() => loadConfig({}), {
     code: "input",
     message: "there is no kubeconfig, neither in KUBECONFIG nor ~/.kube/config; name one with --kubeconfig",
   }));
 
-test("loadConfig: a file goes before KUBECONFIG, which goes before the home folder's", () => {
+test("loadConfig prefers a given file to KUBECONFIG, and KUBECONFIG to the file in the home folder", () => {
   const serverOf = (file?: string) => loadConfig({ kubeconfig: file }).config.getCurrentCluster()?.server;
   mkdirSync(join(home, ".kube"));
   writeFileSync(join(home, ".kube/config"), kubeconfig("home"));
@@ -45,7 +45,7 @@ test("loadConfig: a file goes before KUBECONFIG, which goes before the home fold
   assert.equal(serverOf(join(home, "file")), "https://file.example:6443");
 });
 
-test("loadConfig: a context of the file, and one that it has not", () => {
+test("loadConfig takes a context of the file, and refuses an unknown one", () => {
   const file = join(home, "two");
   writeFileSync(file, kubeconfig("one", "two"));
   const { config, inPod, namespace } = loadConfig({ kubeconfig: file, context: "two" });
@@ -58,7 +58,7 @@ test("loadConfig: a context of the file, and one that it has not", () => {
   });
 });
 
-test("loadConfig: KUBECONFIG that cannot be read is named", () => {
+test("loadConfig names a KUBECONFIG that it cannot read", () => {
   process.env.KUBECONFIG = join(home, "nowhere");
   assert.throws(() => loadConfig({}), {
     code: "input",

@@ -38,7 +38,7 @@ function onOwnClock(t: TestContext, spec: Lease["spec"]) {
   return { elector, place, lost };
 }
 
-test("a lease of another is free once it has not changed for its own duration or for ours, whichever is longer", async (t) => {
+test("Another's lease is free when it has not changed for the longer one of its duration and ours", async (t) => {
   for (const [leaseDurationSeconds, freeMs] of [
     [30, 30_000],
     [1, 10_000],
@@ -53,13 +53,13 @@ test("a lease of another is free once it has not changed for its own duration or
   }
 });
 
-test("a leader that was paused for longer than it may lead writes nothing any more", async (t) => {
+test("A leader that was paused for longer than its lease writes nothing more", async (t) => {
   const { elector, place, lost } = onOwnClock(t, {});
   await until(() => place.writes > 1, "a leads and renews");
   place.nowMs += 8000;
   const { writes } = place;
   assert.equal(elector.isLeading, false);
-  await until(() => lost.length > 0, "it says so");
+  await until(() => lost.length > 0, "the loss is reported");
   assert.match(lost[0]!, /was not renewed for 8\.0 s/);
   assert.equal(place.writes, writes);
 });

@@ -82,7 +82,7 @@ async function until(holds: () => boolean, what: string, seconds = 10): Promise<
 
 const leaseOf = async (name: string) => (await admin.get<Lease>(LEASE, { namespace: "default", name }))!;
 
-test("one of several leads; told to stop, it finishes its work, gives the lease away, and another leads at once", {
+test("One of several leads; when it stops, it finishes its work and releases the lease, and another leads at once", {
   skip,
 }, async (t) => {
   const work = Promise.withResolvers<void>();
@@ -99,7 +99,7 @@ test("one of several leads; told to stop, it finishes its work, gives the lease 
   assert.notEqual(spec?.renewTime, spec?.acquireTime);
   a.stop.abort();
   await sleep(500);
-  assert.equal(a.elector.isLeading, true, "it leads until its work is done");
+  assert.equal(a.elector.isLeading, true, "the elector leads until its work is done");
   work.resolve();
   await a.done;
   assert.equal(a.elector.isLeading, false);
@@ -109,7 +109,7 @@ test("one of several leads; told to stop, it finishes its work, gives the lease 
   assert.equal((await leaseOf("stop")).spec?.leaseTransitions, 1);
 });
 
-test("a leader that cannot reach the API server stops before another leads, which it does within the lease time", {
+test("A leader without the API server stops before another leads, which happens within the lease time", {
   skip,
 }, async (t) => {
   const tcp = await TcpProxy.start(cluster.url);
@@ -136,7 +136,7 @@ test("a leader that cannot reach the API server stops before another leads, whic
   assert.throws(a.elector.assertLeading, LeaseLostError);
 });
 
-test("an answer that is lost, a conflict and a deleted Lease do not cost the lead", { skip }, async (t) => {
+test("A lost answer, a conflict or a deleted Lease does not cost the leadership", { skip }, async (t) => {
   const a = candidate(t, "faults", "a", { server: faults.url, ...STAYS });
   await until(() => a.elector.isLeading, "a leads");
   const isRenewal = ({ verb, name }: { verb: string; name?: string }) => verb === "patch" && name === "faults";
@@ -158,7 +158,7 @@ test("an answer that is lost, a conflict and a deleted Lease do not cost the lea
   assert.deepEqual(a.happened, ["leading"]);
 });
 
-test("another's name in the Lease ends the lead, whoever wrote it there", { skip }, async (t) => {
+test("Another's name in the Lease ends the leadership, whoever wrote it", { skip }, async (t) => {
   const a = candidate(t, "stolen", "a", STAYS);
   await until(() => a.elector.isLeading, "a leads");
   await admin.mergePatch(LEASE, { namespace: "default", name: "stolen" }, { spec: { holderIdentity: "thief" } });
@@ -166,7 +166,7 @@ test("another's name in the Lease ends the lead, whoever wrote it there", { skip
   assert.deepEqual(a.happened, ["leading", "lost: Lease default/stolen is held by thief"]);
 });
 
-test("by its clock a leader that was paused past its lease does not lead, writes nothing and never renews", {
+test("A leader that was paused past its lease does not lead by its clock, writes nothing and never renews", {
   skip,
 }, async (t) => {
   let pausedMs = 0;
@@ -185,7 +185,7 @@ test("by its clock a leader that was paused past its lease does not lead, writes
   assert.ok(await admin.get(CONFIG_MAP, { namespace: "default", name: "by-clock" }));
 });
 
-test("a process that is stopped (SIGSTOP) in the middle of its writes and continued writes nothing more", {
+test("A process that is stopped with SIGSTOP amid its writes and continued writes nothing more", {
   skip,
 }, async (t) => {
   const fixture = fileURLToPath(new URL("leader.fixture.ts", import.meta.url));
@@ -213,12 +213,12 @@ test("a process that is stopped (SIGSTOP) in the middle of its writes and contin
   assert.match(said, /(held back|refused|lost): /);
 });
 
-test("times that cannot work are refused", () => {
+test("Lease times that cannot work are refused", () => {
   const wrong = { leaseSeconds: 10, renewSeconds: 10 };
   assert.throws(() => new LeaderElector(wrong as unknown as LeaderElectorOptions), /leaseSeconds 10 > renewSeconds 10/);
 });
 
-test("the clock counts suspensions, and neither goes back nor doubles small steps", () => {
+test("The clock includes suspensions, never runs backwards, and counts small steps once", () => {
   let [monotonicMs, wallMs] = [0, 1_000_000];
   const now = suspensionAwareClock(
     () => monotonicMs,

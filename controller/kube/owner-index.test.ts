@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { controllerUid, labelValue, ObjectIndex } from "./owner-index.ts";
 import type { KubeObject } from "./types.ts";
 
-test("after any changes the index holds what a search of all objects finds", () => {
+test("After any changes the index finds the same objects as a search of all objects", () => {
   const change = fc.record({
     name: fc.constantFrom("a", "b", "c", "d"),
     value: fc.option(fc.constantFrom("x", "y"), { nil: undefined }),
@@ -30,7 +30,7 @@ test("after any changes the index holds what a search of all objects finds", () 
   );
 });
 
-test("an owner counts if it controls", () => {
+test("Only the owner that controls an object counts", () => {
   const owner = (uid: string, controller?: boolean) => ({
     apiVersion: "v1",
     kind: "A",

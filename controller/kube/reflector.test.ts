@@ -19,7 +19,7 @@ import {
 import { CONFIG_MAP, type ConfigMap } from "./resources.ts";
 import type { KubeObject } from "./types.ts";
 
-test("lists in pages, follows what is added, changed and removed; raw JSON without managedFields", {
+test("The cache lists in pages, follows every change, and keeps raw JSON without managedFields", {
   skip,
 }, async (t) => {
   const seed = Array.from({ length: 7 }, (_, i) => `seed-${i}`);
@@ -65,7 +65,7 @@ test("lists in pages, follows what is added, changed and removed; raw JSON witho
   assert.deepEqual(reflector.byOwner(made.metadata.uid!), []);
 });
 
-test("a watch that is reset goes on where it broke, without a list", { skip }, async (t) => {
+test("A watch that is reset continues where it broke, without a list", { skip }, async (t) => {
   const { namespace, told, synced, create, update, caughtUp } = await start(t, { server: faults.url });
   await synced();
   await create("a");
@@ -84,7 +84,9 @@ test("a watch that is reset goes on where it broke, without a list", { skip }, a
   assert.equal(lists(namespace), 1);
 });
 
-test("410 leads to a new list, which tells what was deleted, replaced and added meanwhile", { skip }, async (t) => {
+test("After 410 a new list reports the objects that were deleted, replaced and added meanwhile", {
+  skip,
+}, async (t) => {
   const { namespace, told, synced, create, update, remove, caughtUp } = await start(t, {
     server: faults.url,
     seed: ["gone", "replaced", "same", "changed"],
@@ -108,7 +110,7 @@ test("410 leads to a new list, which tells what was deleted, replaced and added 
   assert.equal(lists(namespace), 2);
 });
 
-test("an object that comes back under its name is told as deleted, then added", { skip }, async (t) => {
+test("An object that is deleted and created again is reported as deleted, then added", { skip }, async (t) => {
   const { told, synced, create, remove, caughtUp, reflector, namespace } = await start(t, {
     server: faults.url,
     seed: ["a"],
@@ -124,7 +126,7 @@ test("an object that comes back under its name is told as deleted, then added", 
   assert.notEqual(reflector.get(`${namespace}/a`)!.metadata.uid, first);
 });
 
-test("garbage in the stream ends the watch, not the cache", { skip }, async (t) => {
+test("Garbage in the stream ends the watch, not the cache", { skip }, async (t) => {
   const { told, problems, synced, create, caughtUp } = await start(t, { server: faults.url });
   await synced();
   const kinds = [{ kind: "garbage" } as const];
@@ -136,7 +138,7 @@ test("garbage in the stream ends the watch, not the cache", { skip }, async (t) 
   assert.match(problems[0]!, /is not a whole event/);
 });
 
-test("an event that was lost on the way is made good by the next list", { skip }, async (t) => {
+test("The next list makes up for an event that was lost on the way", { skip }, async (t) => {
   const { told, synced, remove, caughtUp } = await start(t, {
     server: faults.url,
     seed: ["a"],
@@ -150,7 +152,7 @@ test("an event that was lost on the way is made good by the next list", { skip }
   assert.deepEqual(told, ["+ a", "- a"]);
 });
 
-test("a watch over which nothing comes any more is given up", { skip }, async (t) => {
+test("The cache gives up a watch that stays silent", { skip }, async (t) => {
   const { namespace, problems, synced, create, caughtUp, reflector } = await start(t, {
     server: faults.url,
     silenceSeconds: 0.5,
@@ -168,7 +170,7 @@ test("a watch over which nothing comes any more is given up", { skip }, async (t
   assert.ok(reflector.silentSeconds! < 5);
 });
 
-test("half-open and reset TCP connections: the cache catches up within a bound", { skip }, async (t) => {
+test("After half-open and reset TCP connections the cache catches up within a bound", { skip }, async (t) => {
   const { told, problems, synced, create, caughtUp } = await start(t, { server: tcp.url, silenceSeconds: 0.5 });
   await synced();
   await create("a");
@@ -193,7 +195,7 @@ test("half-open and reset TCP connections: the cache catches up within a bound",
   assert.equal(new Set(told).size, told.length, "nothing was told twice");
 });
 
-test("a server that takes connections and never answers is asked again", { skip }, async (t) => {
+test("The cache asks a server that accepts connections and never answers again", { skip }, async (t) => {
   tcp.mute = true;
   t.after(() => (tcp.mute = false));
   const { problems, reflector, synced } = await start(t, { server: tcp.url, seed: ["a"] });
@@ -208,7 +210,7 @@ test("a server that takes connections and never answers is asked again", { skip 
   assert.equal(reflector.get(`${[...reflector.list()][0]!.metadata.namespace}/a`)!.metadata.name, "a");
 });
 
-test("refused lists and watches are repeated with back-off and Retry-After; hasSynced waits for a whole list", {
+test("Refused lists and watches are repeated with back-off and Retry-After; hasSynced waits for a whole list", {
   skip,
 }, async (t) => {
   faults.inject(({ verb }) => verb === "list", { kind: "answer", code: 500 }, 2);
@@ -234,7 +236,7 @@ test("refused lists and watches are repeated with back-off and Retry-After; hasS
   assert.ok(performance.now() - startedMs < BOUND_SECONDS * 1000);
 });
 
-test("pages that take longer than the server keeps them are read as one list", { skip }, async (t) => {
+test("Pages that outlive the server's limit are read as one list", { skip }, async (t) => {
   faults.inject(({ verb, path }) => verb === "list" && path.includes("continue="), {
     kind: "answer",
     code: 410,
@@ -247,7 +249,7 @@ test("pages that take longer than the server keeps them are read as one list", {
   assert.equal(paths.filter((path) => !path.includes("watch") && !path.includes("limit=")).length, 1);
 });
 
-test("a handler that throws loses nothing but its own call", { skip }, async (t) => {
+test("A handler that throws loses only its own call", { skip }, async (t) => {
   const names: string[] = [];
   const faultKinds: string[] = [];
   const { synced, create, caughtUp, problems } = await start(t, {
@@ -267,7 +269,7 @@ test("a handler that throws loses nothing but its own call", { skip }, async (t)
   assert.equal(problems.length, 1);
 });
 
-test("a list that lies behind is not believed at first; if it stays so, it is the truth", { skip }, async (t) => {
+test("A list that is older than the cache is refused at first, and believed if it stays so", { skip }, async (t) => {
   const client = new ApiClient(configOf(cluster.url));
   let old: Awaited<ReturnType<typeof client.list<ConfigMap>>> | undefined;
   let liesBehind = false;
@@ -303,7 +305,9 @@ test("a list that lies behind is not believed at first; if it stays so, it is th
   await caughtUp();
 });
 
-test("only what the selector takes, and what leaves it is told as deleted", { skip }, async (t) => {
+test("The cache has only selected objects, and reports an object that leaves the selection as deleted", {
+  skip,
+}, async (t) => {
   const { namespace, told, synced, create, reflector } = await start(t, {
     server: faults.url,
     labelSelector: "app.kubernetes.io/managed-by=longrun",
@@ -324,7 +328,7 @@ test("only what the selector takes, and what leaves it is told as deleted", { sk
   assert.deepEqual(told, ["+ ours", "- ours"]);
 });
 
-test("transform decides what is kept", { skip }, async (t) => {
+test("transform decides which fields the cache keeps", { skip }, async (t) => {
   const { namespace, reflector, synced } = await start(t, {
     server: faults.url,
     seed: ["a"],

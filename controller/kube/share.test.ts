@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { share } from "./share.ts";
 
-test("whatever it is likened to, the value is the same, frozen, and equal parts are one", () => {
+test("share returns an equal, frozen value, whose equal parts are one object", () => {
   const json = fc.jsonValue({ maxDepth: 4 });
   fc.assert(
     fc.property(json, json, (next, like) => {
@@ -18,7 +18,7 @@ test("whatever it is likened to, the value is the same, frozen, and equal parts 
   );
 });
 
-test("an object that differs in one place shares all others with the one before", () => {
+test("An object that differs in one place shares all other parts with the earlier one", () => {
   const pod = (phase: string) => ({
     metadata: { name: "a", labels: { run: "quickstart" } },
     spec: { containers: [{ name: "supervisor", command: ["node", "main.ts"] }] },
@@ -34,7 +34,7 @@ test("an object that differs in one place shares all others with the one before"
   assert.throws(() => after.spec.containers.push(after.spec.containers[0]!), TypeError);
 });
 
-test("a list is not an object with the same members, a missing one not an undefined one", () => {
+test("share distinguishes a list from an object with the same members, and a missing field from an undefined one", () => {
   assert.deepEqual(share([], {}), []);
   assert.deepEqual(share({}, []), {});
   assert.deepEqual(share({ 0: "a" }, ["a"]), { 0: "a" });

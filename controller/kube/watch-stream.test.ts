@@ -25,7 +25,7 @@ async function read(
   return { values, error, destroyed: stream.destroyed };
 }
 
-test("values come out as they went in, however the bytes are cut", async () => {
+test("The stream returns the values that were sent, wherever the bytes are cut", async () => {
   const piecewise = fc.asyncProperty(
     fc.array(fc.record({ type: fc.string({ unit: "binary" }), object: fc.jsonValue() }), { maxLength: 10 }),
     fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }),
@@ -43,7 +43,7 @@ test("values come out as they went in, however the bytes are cut", async () => {
   await fc.assert(piecewise, { numRuns: 100 });
 });
 
-test("what is whole is told, then the stream's fault", async () => {
+test("The stream returns whole values first, then its fault", async () => {
   const whole = Buffer.from('{"a":1}\n');
   const cases: [string, Buffer[], ((stream: PassThrough) => void) | undefined, string, RegExp][] = [
     [

@@ -50,7 +50,7 @@ function start(t: { after: (f: () => void) => void }, options: WorkQueueOptions 
   };
 }
 
-test("a key waits once, in order, and no more than the concurrency run", async (t) => {
+test("A key waits once, in order, and at most `concurrency` keys run", async (t) => {
   const { queue, started, finish } = start(t);
   for (const key of ["a", "b", "c", "d", "c", "d"]) queue.add(key);
   assert.deepEqual(started, ["a", "b"]);
@@ -63,7 +63,7 @@ test("a key waits once, in order, and no more than the concurrency run", async (
   assert.deepEqual(started, ["a", "b", "c", "d"]);
 });
 
-test("added while a worker has it, a key waits for that worker, though others are free", async (t) => {
+test("A key that is added while a worker has it waits for that worker, even if others are free", async (t) => {
   const { queue, started, finish } = start(t, { concurrency: 3 });
   queue.add("a");
   queue.add("a");
@@ -72,7 +72,7 @@ test("added while a worker has it, a key waits for that worker, though others ar
   assert.deepEqual(started, ["a", "a"]);
 });
 
-test("it comes back once, after those that waited", async (t) => {
+test("A key that was added while it ran comes back once, after the keys that waited", async (t) => {
   const { queue, started, finish } = start(t, { concurrency: 1 });
   queue.add("a");
   queue.add("b");
@@ -84,7 +84,7 @@ test("it comes back once, after those that waited", async (t) => {
   assert.deepEqual(started, ["a", "b", "a"]);
 });
 
-test("addAfter: the earliest time counts, and an event comes before it", async (t) => {
+test("addAfter keeps the earliest time, and an event takes precedence", async (t) => {
   const { queue, started, finish, pass } = start(t);
   queue.addAfter("a", 30);
   queue.addAfter("a", 10);
@@ -98,13 +98,13 @@ test("addAfter: the earliest time counts, and an event comes before it", async (
   assert.deepEqual(started, ["a", "a"]);
   await finish("a");
   await pass(5);
-  assert.deepEqual(started, ["a", "a", "a"], "what the first run planned still stands");
+  assert.deepEqual(started, ["a", "a", "a"], "the time that the first run planned stays");
   await finish("a");
   await pass(100);
   assert.equal(started.length, 3);
 });
 
-test("a failed key comes back after 0.05 s, doubling to 60 s; success starts anew", async (t) => {
+test("A failed key comes back after 0.05 s, doubling to 60 s; a success resets the delay", async (t) => {
   const waits: number[] = [];
   const { queue, started, finish, fail, pass } = start(t, {
     onError: (_key, error, seconds) => {
@@ -130,7 +130,7 @@ test("a failed key comes back after 0.05 s, doubling to 60 s; success starts ane
   assert.ok(waits.at(-1)! <= 0.06);
 });
 
-test("Retry-After of the API server is waited for", async (t) => {
+test("A key waits for Retry-After of the API server", async (t) => {
   const { queue, started, fail, pass } = start(t);
   queue.add("a");
   await fail("a", new ApiError("busy", { status: 429, reason: "TooManyRequests", retryAfterSeconds: 7 }));
@@ -140,7 +140,7 @@ test("Retry-After of the API server is waited for", async (t) => {
   assert.equal(started.length, 2);
 });
 
-test("all failed keys together come back at the rate of the bucket", async (t) => {
+test("All failed keys together come back at the rate of the bucket", async (t) => {
   const { queue, started, pass } = start(t, { retriesPerSecond: 10, retryBurst: 5, concurrency: 1000 });
   for (let i = 0; i < 45; i++) queue.addRateLimited(`run-${i}`);
   await pass(0.06);
@@ -151,7 +151,7 @@ test("all failed keys together come back at the rate of the bucket", async (t) =
   assert.equal(started.length, 45);
 });
 
-test("told to stop: no key is begun, the running ones end, timers are gone", async (t) => {
+test("After a stop no key begins, the running ones end, and no timer is left", async (t) => {
   const { queue, started, finish, pass, stop, done } = start(t, { concurrency: 1 });
   queue.add("a");
   queue.add("b");
@@ -168,7 +168,7 @@ test("told to stop: no key is begun, the running ones end, timers are gone", asy
   assert.deepEqual(started, ["a"]);
 });
 
-test("metrics have the well-known names and the right numbers", async (t) => {
+test("The metrics have the well-known names and the right numbers", async (t) => {
   const metrics = new KubeMetrics();
   const { queue, finish, fail, pass } = start(t, { metrics: metrics.queue("trainingrun"), concurrency: 1 });
   for (const key of ["a", "b", "c", "a"]) queue.add(key);

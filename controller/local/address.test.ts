@@ -26,11 +26,11 @@ describe("parseAddress", () => {
     "a:b:1",
     "localhost:-1",
   ])
-    test(`refuses "${text}"`, () =>
+    test(`parseAddress refuses "${text}"`, () =>
       assert.throws(() => parseAddress(text, "--listen"), { code: "input", message: /^--listen .*: write HOST:PORT/ }));
 });
 
-test("a server at all addresses is dialled over loopback", () => {
+test("A server at all addresses is dialled over loopback", () => {
   assert.deepEqual(["0.0.0.0", "::", "127.0.0.1", "host"].map(dialledHost), ["127.0.0.1", "::1", "127.0.0.1", "host"]);
 });
 

@@ -14,11 +14,11 @@ describe("actorCores", () => {
     [[0, 1], 0, 1, undefined],
   ];
   for (const [cores, threads, actors, expected] of cases)
-    test(`${cores} less ${threads} for ${actors}: ${expected?.join(" | ")}`, () =>
+    test(`${cores} less ${threads} for ${actors} actors give ${expected?.join(" | ")}`, () =>
       assert.deepEqual(actorCores(cores, threads, actors), expected));
 });
 
-test("core lists", () => {
+test("Core lists are read and written", () => {
   assert.deepEqual(parseCoreList("0"), [0]);
   assert.deepEqual(parseCoreList("0-3"), [0, 1, 2, 3]);
   assert.deepEqual(parseCoreList("0-1,4,8-9"), [0, 1, 4, 8, 9]);

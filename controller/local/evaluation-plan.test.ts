@@ -54,8 +54,8 @@ const request = (change: Partial<EvaluationRequest>): EvaluationRequest => ({
   ...{ samples: "128", improve: false, set: [], ...change },
 });
 
-describe("what is evaluated", () => {
-  test("a run: its starting weights and the newest checkpoint, on its own task, in its folder", () => {
+describe("The plan of an evaluation", () => {
+  test("A run is evaluated with its starting weights and newest checkpoint, on its task, in its folder", () => {
     const { run, policies, directory, trained } = planEvaluation(undefined, request({ run: at("run") }));
     assert.deepEqual(policies, {
       before: { iteration: 0 },
@@ -67,13 +67,13 @@ describe("what is evaluated", () => {
     assert.deepEqual([samples, improve, protocol], [128, false, "Paper"]);
   });
 
-  test("a run that began with another's checkpoint: that is where it started", () => {
+  test("A run that began with another run's checkpoint is compared with that checkpoint", () => {
     const { run, policies } = planEvaluation(undefined, request({ run: at("continued") }));
     assert.deepEqual(policies.before, { iteration: 0, checkpoint: at("run/checkpoints/1-000002") });
     assert.equal(run.spec.initFrom, undefined);
   });
 
-  test("a run on its task in another place: the run's limits; on another task: that one's", () => {
+  test("A run on a copy of its task keeps its limits, and on another task gets that task's limits", () => {
     const moved = planEvaluation(undefined, request({ run: at("run"), task: at("moved") })).run.spec.tasks[0]!;
     assert.deepEqual([moved.executionTimeoutSeconds, moved.grader?.metric], [9, "MAE"]);
     assert.deepEqual(moved.publicData, { path: at("moved/prepared/public") });
@@ -81,21 +81,21 @@ describe("what is evaluated", () => {
     assert.deepEqual([other.name, other.executionTimeoutSeconds], ["wage", 33]);
   });
 
-  test("a model on a task, in a folder of both names", () => {
+  test("A model on a task is evaluated in a folder that has both names", () => {
     const { run, policies, directory } = planEvaluation(undefined, request({ model: at("policy"), task: at("wage") }));
     assert.deepEqual(policies, { model: { iteration: 0 } });
     assert.equal(directory, join(process.cwd(), "evaluations/policy-wage"));
     assert.deepEqual([run.spec.model.policy, run.spec.prompts.style], [at("policy"), "Paper"]);
   });
 
-  test("a policy that longrun made from its corpus is asked with the prompts that it knows", () => {
+  test("A policy that longrun pretrained is asked with the prompts that it knows", () => {
     for (const name of [at("pretrained"), "quickstart"]) {
       const { run } = planEvaluation(undefined, request({ model: name, task: at("wage") }));
       assert.deepEqual([run.spec.prompts.style, run.spec.model.maxPromptTokens], ["Short", 256], name);
     }
   });
 
-  test("a manifest's settings, with another model, protocol and seed", () => {
+  test("A manifest's settings apply, with another model, protocol and seed", () => {
     const asked = request({ model: at("policy"), protocol: "equal", samples: "6", seed: "9", out: at("out") });
     const { run, directory } = planEvaluation(at("run/trainingrun.yaml"), asked);
     assert.deepEqual([run.spec.model.policy, run.spec.model.temperature, run.spec.seed], [at("policy"), 0.8, 9]);
@@ -104,7 +104,7 @@ describe("what is evaluated", () => {
   });
 });
 
-describe("bad input is one line", () => {
+describe("Bad input gives one line", () => {
   const cases: [name: string, file: string | undefined, change: Partial<EvaluationRequest>, message: RegExp][] = [
     ["nothing", undefined, {}, /^nothing to evaluate; give --run DIR, or --model MODEL and --task TASK$/],
     ["a model without a task", undefined, { model: "m" }, /^--model m: on which task\? give --task TASK/],
@@ -159,17 +159,17 @@ describe("the folder of an evaluation", () => {
     }
   };
 
-  test("new, then to be gone on with, then done", () => {
+  test("The folder of an evaluation is new, then begun, then done", () => {
     assert.equal(open(), "new");
     createEvaluationFolder(at("evaluation"), asked());
     releaseRunFolder(at("evaluation"));
     assert.equal(open(), "begun");
-    assert.equal(open({ set: ["actors.max=3"] }), "begun", "what no number depends on may be another");
+    assert.equal(open({ set: ["actors.max=3"] }), "begun", "settings without influence on the numbers may change");
     lay(["evaluation/summary.json", '{"state": "succeeded"}']);
     assert.equal(open(), "done");
   });
 
-  test("the rewardRange that the learner estimated stays when the evaluation goes on", () => {
+  test("The rewardRange that the learner estimated stays when the evaluation goes on", () => {
     const plan = planEvaluation(undefined, request({ model: at("policy"), task: at("wage"), out: at("ranged") }));
     createEvaluationFolder(at("ranged"), plan);
     releaseRunFolder(at("ranged"));
@@ -190,14 +190,14 @@ describe("the folder of an evaluation", () => {
     [{ out: "/proc/longrun" }, /^--out \/proc\/longrun: .*choose another place$/],
   ];
   for (const [change, message] of others)
-    test(`refused: ${message.source}`, () => {
+    test(`The folder is refused: ${message.source}`, () => {
       assert.throws(
         () => open(change),
         (error: Error) => error instanceof ControllerError && message.test(error.message),
       );
     });
 
-  test("refused: the run went on, and has another checkpoint", () => {
+  test("The folder is refused if the run went on and has another checkpoint", () => {
     lay("run/checkpoints/3-000009/");
     assert.throws(() => open(), /whose policies\.after\.iteration is 8, not 9/);
   });

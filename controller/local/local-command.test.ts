@@ -6,7 +6,7 @@ import { runLocalCommand } from "./local-command.ts";
 const OPTIONS = { set: [], json: true, verbose: false, listen: "127.0.0.1:0", metricsListen: "127.0.0.1:0" };
 const AROUND = { stdout: process.stdout, stderr: process.stderr, env: {} } as never;
 
-test("what cannot be removed at the end, as on a disk that became read-only, hides neither the end nor other steps", async () => {
+test("A file that cannot be removed at the end hides neither the reason of the end nor the other steps", async () => {
   const steps: string[] = [];
   const run = (end: () => number) =>
     runLocalCommand(OPTIONS, AROUND, async ({ atEnd }) => {

@@ -12,7 +12,7 @@ after(() => rmSync(directory, { recursive: true }));
 const path = join(directory, "metrics.jsonl");
 const row = (lineage: number, iteration: number, more = {}) => `${JSON.stringify({ lineage, iteration, ...more })}\n`;
 
-test("each finished iteration is returned once, also after a restart that trains some again", () => {
+test("The reader returns each finished iteration once, also after a restart that trains some again", () => {
   const metrics = new NewMetrics(directory);
   const taken = () => metrics.take().map(({ line }) => [line.lineage, line.iteration]);
   assert.deepEqual(taken(), [], "no file yet");
@@ -37,7 +37,7 @@ test("each finished iteration is returned once, also after a restart that trains
   assert.equal(readMetrics(directory).length, 4);
 });
 
-test("the memory of a reader does not grow with the iterations", () => {
+test("The reader's memory does not grow with the iterations", () => {
   setFlagsFromString("--expose-gc");
   const used = () => {
     runInNewContext("gc")();

@@ -47,7 +47,7 @@ describe("the webhook of a run on this machine", () => {
     return { said, directory };
   }
 
-  test("of one that has succeeded", async () => {
+  test("It reports a run that has succeeded", async () => {
     const { said, directory } = await tell("succeeded", [200]);
     assert.deepEqual(said, ["The webhook was told: the receiver answered 200"]);
     const [{ id, type, source, data }] = bodies as [(typeof bodies)[number]];
@@ -68,7 +68,7 @@ describe("the webhook of a run on this machine", () => {
     });
   });
 
-  test("of one that has failed: again until it is taken", async () => {
+  test("It reports a run that has failed, again until the receiver accepts", async () => {
     const { said } = await tell("failed", [500, 204]);
     assert.deepEqual(said, [
       "The webhook: the receiver answered 500; once more in 0.1 s",
@@ -80,13 +80,13 @@ describe("the webhook of a run on this machine", () => {
     );
   });
 
-  test("that hangs is given up", async () => {
+  test("A webhook that hangs is given up", async () => {
     const { said } = await tell("succeeded", []);
     assert.equal(said.at(-1), "The webhook was not told, 3 of 3 attempts: no answer within 0.3 s");
     assert.equal(bodies.length, 3);
   });
 
-  test("is not told of a run that was stopped, nor of an end that was there before", async () => {
+  test("It reports neither a stopped run nor an earlier end", async () => {
     assert.deepEqual((await tell("stopped", [200])).said, []);
     assert.deepEqual((await tell("succeeded", [200], { since: Date.now() + 60_000 })).said, []);
     assert.deepEqual(bodies, []);

@@ -88,7 +88,7 @@ describe("a supervised process", () => {
     assert.equal(pids().length, 6);
   });
 
-  test("gets its messages across", async () => {
+  test("It can send and receive messages", async () => {
     const messages: unknown[] = [];
     const { child } = supervise("process.send({ type: 'listening', port: 7 }, () => process.exit(0));", {
       onMessage: (m) => messages.push(m),
@@ -101,7 +101,7 @@ describe("a supervised process", () => {
     const { child, pids } = supervise(
       "process.on('SIGTERM', () => process.exit(3)); process.send('ready'); setInterval(() => {}, 1000);",
     );
-    await until(() => pids().length === 1, "it runs");
+    await until(() => pids().length === 1, "the process runs");
     await sleep(100);
     const { kind, exit } = await child.stop(5);
     assert.deepEqual([kind, describeExit(exit)], ["stopped", "status 3"]);
@@ -115,7 +115,7 @@ describe("a supervised process", () => {
        console.log(spawn('sleep', ['1000']).pid);
        setInterval(() => {}, 1000);`,
     );
-    await until(() => pids().length === 1 && /\d+\n/.test(log()), "it runs");
+    await until(() => pids().length === 1 && /\d+\n/.test(log()), "the process runs");
     const { kind, exit } = await child.stop(0.1);
     assert.deepEqual([kind, describeExit(exit)], ["stopped", "signal SIGKILL"]);
     await until(() => !alive(Number(log())), "its child is gone");
@@ -125,21 +125,21 @@ describe("a supervised process", () => {
     const { child, pids } = supervise("process.exit(1);", {
       restart: { ...restart, backoffSeconds: 100, maxBackoffSeconds: 100 },
     });
-    await until(() => pids().length === 1 && !alive(pids()[0]!), "it has failed");
+    await until(() => pids().length === 1 && !alive(pids()[0]!), "the process has failed");
     await sleep(50);
     assert.equal((await child.stop(1)).kind, "stopped");
   });
 
   test("counts a forced restart as a failure", async () => {
     const { child, pids } = supervise("if (starts === 1) setInterval(() => {}, 1000);");
-    await until(() => pids().length === 1, "it runs");
+    await until(() => pids().length === 1, "the process runs");
     child.restartNow();
     assert.equal((await child.fate).kind, "ended");
     assert.equal(pids().length, 2);
   });
 });
 
-test("backoff doubles up to its bound", () => {
+test("The back-off doubles up to its bound", () => {
   const policy = { backoffSeconds: 0.5, maxBackoffSeconds: 30, stableSeconds: 60, maxFailures: 9 };
   assert.deepEqual(
     [1, 2, 3, 6, 7, 8, 100].map((failures) => backoffSeconds(failures, policy)),
@@ -147,7 +147,7 @@ test("backoff doubles up to its bound", () => {
   );
 });
 
-test("log lines are made readable", () => {
+test("Log lines become readable", () => {
   const cases: [line: string, expected: string][] = [
     ["plain text", "plain text"],
     ['{"level":30,"msg":"hello"}', "hello"],
@@ -162,7 +162,7 @@ test("log lines are made readable", () => {
   for (const [line, expected] of cases) assert.equal(readableLine(line), expected);
 });
 
-test("the last words of a process are the message of its error", () => {
+test("The error's message has the last words of the process", () => {
   const uncaught = [
     "file:///a/b.ts:12",
     "    throw new Error('the disk is full');",

@@ -14,7 +14,7 @@ const policies: [weights: string, isFound: boolean][] = [
   ["pytorch_model.bin", false],
 ];
 for (const [weights, isFound] of policies)
-  test(`a policy with ${weights} is ${isFound ? "taken" : "refused"}`, () => {
+  test(`A policy with ${weights} is ${isFound ? "accepted" : "refused"}`, () => {
     const folder = mkdtempSync(join(tmpdir(), "resolve-"));
     try {
       for (const file of ["config.json", "tokenizer.json", weights]) writeFileSync(join(folder, file), "");

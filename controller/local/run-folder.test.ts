@@ -27,13 +27,13 @@ describe("createRunFolder", () => {
     assert.deepEqual(parseTrainingRun(readFileSync(join(directory, MANIFEST), "utf8"), MANIFEST), run);
     assert.ok(existsSync(join(directory, "logs")));
   });
-  test("is named by the run and the UTC time", (context) => {
+  test("It is named after the run and the UTC time", (context) => {
     const before = process.cwd();
     context.after(() => process.chdir(before));
     process.chdir(parent);
     assert.match(createRunFolder(undefined, NOW), /\/runs\/test-20260131T090507Z$/);
   });
-  test("takes an empty folder, and no other", () => {
+  test("It may be an existing empty folder, and no other one", () => {
     const empty = join(parent, "empty");
     mkdirSync(empty);
     createRunFolder(empty, NOW);
@@ -47,7 +47,7 @@ describe("createRunFolder", () => {
     writeFileSync(join(other, "file"), "");
     assert.throws(() => createRunFolder(other, NOW), { code: "input", message: /not empty; choose another one$/ });
   });
-  test("says in one line why it cannot", () => {
+  test("An impossible folder is refused in one line", () => {
     writeFileSync(join(parent, "file"), "");
     for (const [out, reason] of [
       [join(parent, "file", "x"), /^--out .*\/file\/x: a part of this path is not a folder; check the path$/],

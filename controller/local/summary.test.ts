@@ -8,7 +8,7 @@ const error = (id: string, samples: number, program: string) => ({
   example: { id, program },
 });
 
-test("why no program was valid: the commonest errors with one program each", () => {
+test("The summary of a run without a valid program has the commonest errors with one program each", () => {
   const long = Array.from({ length: 30 }, (_, line) => `line ${line + 1}`).join("\n");
   const lines = errorLines(
     [error("a", 4, long), error("b", 1, "x = 1\n"), error("c", 1, "y"), error("d", 1, "z")],

@@ -25,7 +25,7 @@ const runOf = (model?: string) => {
   return parseTrainingRun(text, source);
 };
 
-test("a task folder alone: the bundled policy, with the settings of its own manifest, on the folder's task", () => {
+test("A task folder alone trains the bundled policy, with the settings of its own manifest", () => {
   const { metadata, spec } = runOf();
   const { tasks, model, algorithm, evaluation } = spec;
   assert.equal(metadata.name, "own");
@@ -38,7 +38,7 @@ test("a task folder alone: the bundled policy, with the settings of its own mani
   assert.equal(runOf("quickstart").spec.model.policy, "quickstart");
 });
 
-test("another model: the defaults, and short prompts for one that was pretrained on them", () => {
+test("Another model has the defaults, and short prompts if it was pretrained on them", () => {
   const plain = runOf(at("plain")).spec;
   assert.deepEqual(
     [plain.model.policy, plain.model.maxPromptTokens, plain.prompts.style],
@@ -54,7 +54,7 @@ const manifest = (change: object) => {
   const kind = { apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "a" } };
   return parseTrainingRun(stringify({ ...kind, spec }), "a.yaml");
 };
-test("a manifest and the task.yaml beside its data: the same, or refused with both names", () => {
+test("A manifest that differs from the task.yaml beside its data is refused with both names", () => {
   refuseTwoTasks(manifest({}), "a.yaml", []);
   assert.throws(() => refuseTwoTasks(manifest({ executionTimeoutSeconds: 600 }), "a.yaml", []), {
     message:

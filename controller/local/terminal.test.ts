@@ -59,7 +59,7 @@ describe("rows", () => {
       assert.match(row, expected);
       assert.equal(row.length, iterationHeader(120).length);
     });
-  test("flagged submissions stand in the row, or below it where it is full", () => {
+  test("A row has its flagged submissions, or a line below has them if the row is full", () => {
     const flagged = { ...line, flagged: 3 };
     assert.deepEqual(iterationRows(flagged, 120), [`${iterationRow(line, 120)}  3 flagged`]);
     assert.deepEqual(iterationRows({ ...line, flagged: 0 }, 120), [iterationRow(line, 120)]);
@@ -77,7 +77,7 @@ describe("rows", () => {
     assert.deepEqual(iterationRows(flagged, full), [iterationRow(line, full), "3 flagged".padStart(full)]);
     assert.deepEqual(iterationRows(flagged, 9), ["        3", "3 flagged"]);
   });
-  test("how much was cut stands in the row if there is room, and nowhere if there is none", () => {
+  test("A row has the share of cut responses if there is room", () => {
     const cut = { ...line, truncatedFraction: 0.125 };
     const row = iterationRow(line, 120);
     assert.deepEqual(iterationRows(cut, 120), [`${row}  12.5% cut`]);
@@ -86,7 +86,7 @@ describe("rows", () => {
     for (const truncatedFraction of [0, null])
       assert.deepEqual(iterationRows({ ...line, truncatedFraction }, 120), [row]);
   });
-  test("each task of several has a row below, in the same columns; one task has none", () => {
+  test("Each of several tasks has a row below, in the same columns; a single task has none", () => {
     const task = { validFraction: 0.5, meanScore: 600, bestScore: 301.2, meanNormalizedScore: 0.25 };
     const tasks = { diamonds: task, wage: { ...task, meanScore: null } };
     const row = iterationRow(line, 120);
@@ -97,17 +97,17 @@ describe("rows", () => {
     assert.equal(taskRows({ ...line, tasks }, 30)[0]!.length, 30);
     assert.deepEqual(taskRows({ ...line, tasks: { diamonds: task } }, 120), []);
   });
-  test("log-probs that do not agree are noted", () => {
+  test("A note reports log-probs that do not agree", () => {
     const [row] = iterationRows({ ...line, importanceDeviates: true }, 160);
     assert.equal(row, `${iterationRow(line, 160)}  sampling and training disagree on probabilities`);
   });
-  test("generators that were not used are noted", () => {
+  test("A note reports generators that were not used", () => {
     const generation = { faults: { lost: 1, oldVersion: 0, logProbs: 2 }, movedRows: 5 };
     const [row] = iterationRows({ ...line, generation }, 200);
     assert.match(row!, / {2}1 generator lost, 2 generators with other log-probs, 5 rows moved$/);
   });
 
-  test("a narrow terminal gets fewer columns, never a broken line", () => {
+  test("A narrow terminal gets fewer columns, never a broken line", () => {
     for (let width = 10; width < 130; width++) {
       assert.ok(iterationRow(line, width).length <= width, `${width}`);
       assert.equal(iterationRow(line, width).length, iterationHeader(width).length);
@@ -122,7 +122,7 @@ describe("comparison", () => {
     ...{ samples: 32, validFraction: 0.5, meanScore: 500, bestScore: 300, meanDurationSeconds: 1 },
     meanNormalizedScore: 0.706,
   };
-  test("of both", () => {
+  test("It has columns for both evaluations", () => {
     assert.deepEqual(comparison(before, { ...before, validFraction: 0.9375, meanScore: 333.3333 }, "MAE"), [
       "                    before   after",
       "valid programs       50.0%   93.8%",
@@ -133,17 +133,18 @@ describe("comparison", () => {
       "samples                 32      32",
     ]);
   });
-  test("of one", () => assert.match(comparison(undefined, before, "R2")[1]!, /^valid programs +- +50\.0%$/));
-  test("of none", () => assert.deepEqual(comparison(undefined, undefined, "R2"), []));
+  test("It has a column for one evaluation", () =>
+    assert.match(comparison(undefined, before, "R2")[1]!, /^valid programs +- +50\.0%$/));
+  test("It is empty without evaluations", () => assert.deepEqual(comparison(undefined, undefined, "R2"), []));
 });
 
 describe("notes of a run", () => {
   const engine = { generating: 41, updating: 37, idleActors: 15, idlePrograms: 7, idleStaleness: 0, idleOther: 0 };
-  test("what the engine did in all iterations that know it, and why it idled", () =>
+  test("One note has the engine's shares over all iterations that report them, and why it idled", () =>
     assert.deepEqual(runNotes([line, { ...line, engineSeconds: engine }, { ...line, engineSeconds: engine }]), [
       "Engine: 41% generating, 37% updating, 22% idle (executions waited for an actor: raise actors.max or actors.slots)",
     ]));
-  test("how many responses were cut, over all samples and at last", () =>
+  test("One note has the number of cut responses, over all samples and in the last iteration", () =>
     assert.deepEqual(
       runNotes([
         { ...line, samples: 30, truncatedFraction: 0.4 },
@@ -152,11 +153,11 @@ describe("notes of a run", () => {
       ]),
       ["Responses cut at model.maxResponseTokens: 30.0%, 0.0% in the last iteration"],
     ));
-  test("what a row means by flagged, with the number of all rows", () =>
+  test("One note explains the word flagged, with the number of all rows", () =>
     assert.deepEqual(runNotes([{ ...line, flagged: 1 }, line, { ...line, flagged: 2 }]), [
       "Flagged: 3 valid submissions look as if no model had made them, such as a constant prediction; the report says why",
     ]));
-  test("nothing of what nobody knows, or what did not happen", () => {
+  test("There is no note about unknown facts, or about events that did not happen", () => {
     assert.deepEqual(runNotes([line, { ...line, truncatedFraction: null }, { ...line, truncatedFraction: 0 }]), []);
     assert.deepEqual(runNotes([]), []);
   });
@@ -204,7 +205,7 @@ describe("Terminal", () => {
     const screen = { write: (text: string) => (written += text), isTTY, columns: 60 };
     return { terminal: new Terminal(screen, env), written: () => written };
   };
-  test("writes plain rows where it is no terminal", () => {
+  test("It writes plain rows into a file or pipe", () => {
     const { terminal, written } = record(false, { COLUMNS: "120" });
     terminal.progress("working");
     terminal.iteration(line);
@@ -226,7 +227,7 @@ describe("Terminal", () => {
     terminal.line("row");
     assert.equal(written(), "\r\u001b[K\u001b[2mone\u001b[0m\r\u001b[Krow\n");
   });
-  test("passes on no escape sequence of what it is told", () => {
+  test("It removes escape sequences from messages", () => {
     const { terminal, written } = record(true, { NO_COLOR: "1" });
     terminal.progress("\u001b]52;c;eA\u0007\nx");
     terminal.line("\u009b2Jrow");

@@ -30,7 +30,7 @@ for (const version of ["18.20.8", "20.18.9"])
   });
 
 for (const version of ["20.19.0", "24.0.0"])
-  test(`on Node ${version} it runs, and Node warns of nothing`, () => {
+  test(`On Node ${version} the plugin runs without a warning of Node`, () => {
     const { status, stdout, stderr } = run(version);
     assert.deepEqual([status, stderr], [0, ""]);
     assert.match(stdout, /^\d+\.\d+\.\d+\n$/);

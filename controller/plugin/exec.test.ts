@@ -38,7 +38,7 @@ describe("a command in a container", () => {
   const cluster = (signal = new AbortController().signal) => ({ config, signal });
   const success = frame(STATUS, '{"status":"Success"}');
 
-  test("gives what it writes", async () => {
+  test("It returns its output", async () => {
     let asked = "";
     serve = (socket, { url = "" }) => {
       asked = url;
@@ -75,7 +75,7 @@ describe("a command in a container", () => {
     ["that is forbidden", forbid, /403.*; you need the right to create pods\/exec$/],
   ];
   for (const [what, doing, message] of FAULTS)
-    test(`one ${what}`, async () => {
+    test(`It reports a command ${what}`, async () => {
       serve = doing;
       await assert.rejects(outputOf(cluster(), AT, ["tar"]), { code: "failed", message });
     });
@@ -86,7 +86,7 @@ describe("a command in a container", () => {
     await assert.rejects(outputOf(cluster(stopping.signal), AT, ["tar"]), /^Error: stopped$/);
   });
 
-  test("a reader that is slower than the network holds it back", async () => {
+  test("A slow reader slows the command down", async () => {
     const megabytes = 96;
     let sent = 0;
     serve = async (socket) => {

@@ -19,7 +19,7 @@ import { RUN_FOLDER } from "./run-folder.ts";
 const OPTIONS = { timeoutSeconds: 1, say: () => {} };
 const PROGRAM = 'import pandas\nprint("\u001b[31mred")\n';
 
-describe("what comes out of a cluster", () => {
+describe("Files that the plugin copies from a cluster", () => {
   let root: string;
   let server: Server;
   let cluster: Cluster;
@@ -78,14 +78,14 @@ describe("what comes out of a cluster", () => {
     rmSync(root, { recursive: true });
   });
 
-  test("a model: the policy's folder alone, whole", async () => {
+  test("A model is only the policy's folder, whole", async () => {
     const out = join(root, "model");
     assert.equal(await pull(cluster, "quick", "model", { ...OPTIONS, out }), out);
     assert.deepEqual(readdirSync(out), ["model.safetensors"]);
     assert.ok(readFileSync(join(out, "model.safetensors")).equals(Buffer.alloc(3_000_001, 7)));
   });
 
-  test("small archives, whose end tar knows before the last bytes have come: twenty times", async () => {
+  test("Small archives, whose end tar knows before the last bytes arrive, are copied twenty times", async () => {
     for (let i = 0; i < 20; i++) {
       const out = join(root, `best-${i}`);
       await pull(cluster, "quick", "best", { ...OPTIONS, out });
@@ -93,7 +93,7 @@ describe("what comes out of a cluster", () => {
     }
   });
 
-  test("a connection that breaks leaves nothing that could be taken for a model", async () => {
+  test("A connection that breaks leaves no folder that looks like a model", async () => {
     cutAfter = 1_000_000;
     const out = join(root, "broken");
     await assert.rejects(pull(cluster, "quick", "model", { ...OPTIONS, out }), /the connection ended before/);
@@ -104,7 +104,7 @@ describe("what comes out of a cluster", () => {
     cutAfter = Number.POSITIVE_INFINITY;
   });
 
-  test("the run folder not while a learner writes to it; no report while there is none", async () => {
+  test("The plugin refuses the run folder while a learner writes to it, and a report that does not exist", async () => {
     const pulling = pull(cluster, "quick", "run", { ...OPTIONS, out: join(root, "run") });
     await assert.rejects(pulling, { message: /pause quick first, or pull model or best$/ });
     await assert.rejects(fetchReport(cluster, "quick", OPTIONS), { message: /^quick has no report yet/ });
@@ -114,7 +114,7 @@ describe("what comes out of a cluster", () => {
     [false, PROGRAM],
     [true, PROGRAM.replace("\u001b", "␛")],
   ] as const)
-    test(`the best program, ${isTTY ? "harmless to a terminal" : "as it is into a pipe"}`, async () => {
+    test(`The best program is printed ${isTTY ? "harmless to a terminal" : "unchanged into a pipe"}`, async () => {
       let out = "";
       const screen = {
         isTTY,

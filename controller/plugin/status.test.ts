@@ -14,7 +14,7 @@ const condition = (type: string, status: string, reason: string, message: string
 describe("status for people", () => {
   const lines = (status: object, spec: object = {}) => statusLines(runOf(spec, status), NOW_MS);
 
-  test("a run that goes on", () => {
+  test("It shows a run that goes on", () => {
     const status = {
       ...{ phase: "Running", iteration: 4, percent: 33, score: { best: 320.712, mean: 702.61, validFraction: 0.875 } },
       executions: { queued: 3, running: 2, completed: 60, lost: 1, disrupted: 2 },
@@ -44,7 +44,7 @@ describe("status for people", () => {
     ]);
   });
 
-  test("each task of several, and the whole", () => {
+  test("It shows each of several tasks, and the whole", () => {
     const status = {
       ...{ phase: "Running", iteration: 4, score: { meanNormalized: 0.25, validFraction: 0.5 } },
       tasks: [
@@ -65,11 +65,11 @@ describe("status for people", () => {
     ]);
   });
 
-  test("nothing is known yet", () => {
+  test("It shows a run without news", () => {
     assert.deepEqual(lines({}), ["quick       not seen by a controller yet · iteration 0 of 100"]);
   });
 
-  test("what blocks it, each thing once", () => {
+  test("It shows each blocker once", () => {
     const text = "no node has enough memory";
     const conditions = [
       condition("Ready", "False", "Unschedulable", text),
@@ -99,13 +99,13 @@ describe("status for people", () => {
       assert.equal(lines({ conditions: [found, going] }, spec).at(-1), line);
     });
 
-  test("what a learner says cannot steer the terminal", () => {
+  test("A learner's text cannot control the terminal", () => {
     const message = "\u001b[2Jfailed\r\n\u0007in line 3\u009b31m";
     const line = lines({ conditions: [condition("Succeeded", "False", "RunFailed", message)] }).at(-1)!;
     assert.equal(line, "ended       ␛[2Jfailed ␇in line 3�31m");
   });
 
-  test("spans of time", () => {
+  test("It shows spans of time", () => {
     assert.deepEqual([59.6, 61, 7300, 90_000].map(span), ["1 min 0 s", "1 min 1 s", "2 h 1 min", "1 d 1 h"]);
   });
 });

@@ -48,7 +48,7 @@ const QUICK = [
   ...["leave_behind", "find_left", "open_many_files"],
 ];
 
-test("every program has an expectation, and every expectation a program", () => {
+test("Every hostile program has an expectation, and every expectation has a program", () => {
   assert.deepEqual(Object.keys(EXPECTATIONS).sort(), programsIn("."));
 });
 

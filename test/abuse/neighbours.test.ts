@@ -64,7 +64,7 @@ const environment = (await ensurePythonEnvironment()).directory;
 const python = join(environment, "bin", "python");
 
 for (const level of ["namespaces", "landlock"] as const)
-  test(`${level}: three hostile neighbours change no outcome, and delay no kill`, async (context) => {
+  test(`${level}: three hostile neighbours change no outcome of a program and delay no kill`, async (context) => {
     const space = mkdtempSync(join(tmpdir(), "longrun-neighbours-"));
     chmodSync(space, 0o755);
     const sandboxes: Sandbox[] = [];

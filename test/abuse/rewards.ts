@@ -54,7 +54,7 @@ interface RewardCase {
   guard?: string;
   /** Limit of its duration weight divided by that of `guess`, by the default clock. */
   weight?: number;
-  /** What it does gain, in words: duration weight if it `earns` as others do; otherwise more reward than a failure. */
+  /** The gain that it does have, in words: duration weight if it `earns` as others do; otherwise more reward than a failure. */
   open?: string;
 }
 

@@ -1,4 +1,4 @@
-/** One actor has the public data of every task of a run: a program reads that of its own task alone. */
+/** One actor has the public data of every task of a run: a program can read only the data of its own task. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 const python = join((await ensurePythonEnvironment()).directory, "bin", "python");
 
 for (const level of ["namespaces", "landlock"] as const)
-  test(`${level}: the data of another task of the run cannot be read`, async (context) => {
+  test(`${level}: a program cannot read the data of another task of the run`, async (context) => {
     const folder = mkdtempSync(join(tmpdir(), "longrun-apart-"));
     const inputs = Object.fromEntries(["mine", "other"].map((task) => [task, join(folder, task)]));
     for (const [task, path] of Object.entries(inputs)) {

@@ -4,7 +4,6 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { KubeConfig } from "@kubernetes/client-node";
@@ -15,41 +14,13 @@ import type { Deployment, Job, Pod } from "../../controller/kube/resources.ts";
 import * as resources from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
+import { perSecond, type Round } from "./controller-round.ts";
+import { complain, inParallel, NAMESPACE, podOf, runPod, setStatus, startLearner } from "./controller-stub.ts";
+import { cpuSecondsOf, describeCores } from "./cores.ts";
 
 const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
 const CONTROLLER = fileURLToPath(new URL("./controller-process.ts", import.meta.url));
-const NAMESPACE = "default";
-/** Most concurrent requests of the stub. */
-export const STUB_PARALLEL = 24;
 const DIRECT_CHANGES = 300;
-const CLOCK_TICKS_PER_SECOND = 100;
-
-export interface Round {
-  runs: number;
-  /** Objects that the controller created, without status writes. */
-  creations: number;
-  /** Time until every run has its learner and its actor. */
-  creationSeconds: number;
-  creationCores: Record<string, number>;
-  pods: number;
-  bytesPerPod: number;
-  heapBytes: number;
-  residentBytes: number;
-  /** Every run's pod changes as fast as the stub can write. */
-  burst: {
-    changes: number;
-    seconds: number;
-    milliseconds: number[];
-    reconciles: number;
-    requests: number;
-    cores: Record<string, number>;
-  };
-  /** The same two writes of each change by the stub alone: the API server's own time. */
-  direct: { changes: number; seconds: number };
-  /** Milliseconds from the pod's event to the run's event, at a steady rate. */
-  steady: { perSecond: number; milliseconds: number[]; cores: Record<string, number> };
-  requestsPerRun: number;
-}
 
 export class BenchWorld {
   readonly #cluster: ControlPlane;
@@ -111,12 +82,12 @@ export class BenchWorld {
         onChange: (key, object) => object && onChange(key, object),
       }).run(this.#stopping.signal);
     follow<Job>(resources.JOB, (key, job) => {
-      if (!this.#jobs.has(key)) this.#start(podOf(job, job.metadata.name));
+      if (!this.#jobs.has(key)) runPod(client, podOf(job, job.metadata.name)).catch(complain);
       this.#jobs.set(key, job);
     });
     follow<Deployment>(resources.DEPLOYMENT, (key, deployment) => {
       if (!this.#deployments.has(key)) {
-        void this.#startLearner(deployment).catch(complain);
+        void startLearner(client, deployment).catch(complain);
         this.onLearner(deployment.metadata.labels![RUN]!);
       }
       this.#deployments.set(key, deployment);
@@ -168,7 +139,7 @@ export class BenchWorld {
     // The same number of actors again that have ended and whose pods are kept.
     await inParallel([...this.#jobs.values()], (job) => {
       const name = `${job.metadata.name}-ended`;
-      return this.#runPod(podOf({ ...job, metadata: { ...job.metadata, name, uid: name } }, name), "Succeeded");
+      return runPod(this.#client, podOf({ ...job, metadata: { ...job.metadata, name, uid: name } }, name), "Succeeded");
     });
     await this.#quiet();
     const memory = await this.memory();
@@ -199,10 +170,10 @@ export class BenchWorld {
     const names = Array.from({ length: DIRECT_CHANGES }, (_, i) => `direct-${i}`);
     const pods = names.map((name) => ({ ...like, metadata: { name, namespace: NAMESPACE } }));
     await inParallel(names, (name) => this.#createRun(name, { managedBy: "example.com/nobody" }));
-    await inParallel(pods, (pod) => this.#runPod(pod));
+    await inParallel(pods, (pod) => runPod(this.#client, pod));
     const startedMs = performance.now();
     await inParallel(pods, async (pod) => {
-      await this.#setStatus(pod, "image");
+      await setStatus(this.#client, pod, "image");
       const metadata = { name: pod.metadata.name, namespace: NAMESPACE };
       await this.#client.apply(resources.TRAINING_RUN, { metadata, status } as KubeObject, { subresource: "status" });
     });
@@ -214,7 +185,7 @@ export class BenchWorld {
     const before = { ...(await this.counters()), cpu: this.cpuSeconds() };
     const latency = this.#latency("Pending", "ImagePullFailed");
     const startedMs = performance.now();
-    await inParallel(actors, (pod) => this.#setStatus(pod, "image"));
+    await inParallel(actors, (pod) => setStatus(this.#client, pod, "image"));
     await this.#until(() => latency.count() === actors.length, "every status says so");
     const seconds = (performance.now() - startedMs) / 1000;
     const after = await this.counters();
@@ -237,7 +208,7 @@ export class BenchWorld {
     const sent: Promise<void>[] = [];
     for (let i = 0; i < changes; i++) {
       await sleep(Math.max(0, startedMs + (1000 * i) / perSecond - performance.now()));
-      sent.push(this.#setStatus(actors[i]!, "running"));
+      sent.push(setStatus(this.#client, actors[i]!, "running"));
     }
     await Promise.all(sent);
     await this.#until(() => latency.count() >= changes, "every change is a status");
@@ -279,64 +250,6 @@ export class BenchWorld {
       metadata: { name, namespace: NAMESPACE },
       spec,
     } as KubeObject);
-  }
-
-  /** Does the work of controllers and kubelets. */
-  #start(pod: Pod): void {
-    this.#runPod(pod).catch(complain);
-  }
-
-  /** A learner's pod belongs to a ReplicaSet, which belongs to the Deployment. */
-  async #startLearner(deployment: Deployment): Promise<void> {
-    const { metadata, spec } = deployment;
-    const name = `${metadata.name}-0`;
-    const pod = podOf(deployment, name);
-    const { template, selector } = spec!;
-    const set = await this.#client.create(resources.REPLICA_SET, {
-      kind: "ReplicaSet",
-      metadata: { ...pod.metadata, annotations: {} },
-      spec: { replicas: 1, selector, template },
-    } as resources.ReplicaSet);
-    await this.#runPod(podOf(set as never, name));
-  }
-
-  async #runPod(pod: Pod, phase: "Running" | "Succeeded" = "Running"): Promise<void> {
-    await this.#client.create(resources.POD, pod);
-    await this.#setStatus(pod, phase === "Running" ? "running" : "succeeded");
-  }
-
-  async #setStatus(pod: Pod, to: "running" | "succeeded" | "image"): Promise<void> {
-    const startedAt = new Date().toISOString().replace(/\.\d+/, "");
-    const states = {
-      running: { running: { startedAt } },
-      succeeded: { terminated: { exitCode: 0, reason: "Completed", startedAt, finishedAt: startedAt } },
-      image: { waiting: { reason: "ImagePullBackOff", message: "Back-off pulling image" } },
-    };
-    const container = (name: string, state: object) => ({
-      ...{ name, state, image: "docker.io/longrun/longrun:dev", imageID: `sha256:${"0".repeat(64)}`, restartCount: 0 },
-      ...{ ready: to === "running", started: to === "running", containerID: `containerd://${"0".repeat(64)}` },
-    });
-    const ready = { status: to === "running" ? "True" : "False", lastTransitionTime: startedAt };
-    const status = {
-      phase: { running: "Running", succeeded: "Succeeded", image: "Pending" }[to],
-      ...{ startTime: startedAt, podIP: "10.0.0.1", hostIP: "10.0.0.2" },
-      conditions: ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map((type) => ({
-        type,
-        ...ready,
-        status: type === "PodScheduled" ? "True" : ready.status,
-      })),
-      // Sandboxes start before the supervisor.
-      initContainerStatuses: (pod.spec?.initContainers ?? []).map(({ name }) =>
-        container(name, states[to === "image" ? "running" : to]),
-      ),
-      containerStatuses: pod.spec!.containers.map(({ name }) => container(name, states[to])),
-    };
-    await this.#client.mergePatch(
-      resources.POD,
-      { namespace: NAMESPACE, name: pod.metadata.name },
-      { status },
-      { subresource: "status" },
-    );
   }
 
   /** Returns the number of runs whose actors have this reason. */
@@ -405,60 +318,6 @@ async function startController(cluster: ControlPlane, qps: number, workers: numb
   return { controller, metricsPort };
 }
 
-export function perSecond({ changes, seconds }: { changes: number; seconds: number }): number {
-  return changes / seconds;
-}
-
 function reasonOf(run: Run): string | undefined {
   return run.status?.conditions?.find(({ type }) => type === "ActorsScaled")?.reason;
-}
-
-/** Returns the pod that the Deployment or Job would create. */
-function podOf({ kind, metadata, spec }: Deployment | Job, name: string): Pod {
-  const { metadata: template, spec: podSpec } = spec!.template;
-  const isJob = template?.labels?.[COMPONENT] === "actor";
-  return {
-    metadata: {
-      ...template,
-      ...{
-        name,
-        namespace: NAMESPACE,
-        labels: { ...template?.labels, ...(isJob && { "batch.kubernetes.io/job-name": metadata.name }) },
-      },
-      ownerReferences: [
-        {
-          apiVersion: isJob ? "batch/v1" : "apps/v1",
-          kind: kind!,
-          name: metadata.name,
-          uid: metadata.uid!,
-          controller: true,
-        },
-      ],
-    },
-    spec: podSpec,
-  } as Pod;
-}
-
-function complain(error: Error): void {
-  process.stderr.write(`the stub: ${error.message}\n`);
-}
-
-async function inParallel<T>(items: T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  const queue = items.values();
-  await Promise.all(
-    Array.from({ length: STUB_PARALLEL }, async () => {
-      for (const item of queue) await work(item);
-    }),
-  );
-}
-
-/** Returns user and system time of all threads; fields 14 and 15 of proc_pid_stat(5). */
-function cpuSecondsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
-}
-
-export function describeCores(cores: Record<string, number>): string {
-  const sorted = Object.entries(cores).sort((a, b) => b[1] - a[1]);
-  return sorted.map(([name, share]) => `${name} ${share.toFixed(2)}`).join(", ");
 }

@@ -5,7 +5,10 @@
  */
 import { parseArgs } from "node:util";
 import { API_SERVER, ensureBinaries } from "../cluster/binaries.ts";
-import { BenchWorld, describeCores, perSecond, type Round, STUB_PARALLEL } from "./controller-world.ts";
+import { perSecond, type Round } from "./controller-round.ts";
+import { STUB_PARALLEL } from "./controller-stub.ts";
+import { BenchWorld } from "./controller-world.ts";
+import { describeCores } from "./cores.ts";
 import type { Bench, BenchResult, Goal } from "./result.ts";
 
 async function run(flags: string[]): Promise<BenchResult> {

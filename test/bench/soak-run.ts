@@ -92,7 +92,7 @@ interface Look {
   learnerBytes: number;
   learnerDescriptors: number;
   learnerThreads: number;
-  /** Of the supervisor and its sandboxes. */
+  /** Memory of the supervisor and its sandboxes. */
   actorBytes: number;
   actorDescriptors: number;
   commandBytes: number;

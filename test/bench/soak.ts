@@ -38,7 +38,7 @@ interface Look {
   /** Memory of the kernel, which includes remains of namespaces. */
   kernelBytes: number;
   learnerBytes: number;
-  /** Of the round, for each execution: the store's growth, its statements, and their time without commits. */
+  /** For each execution of the round: the store's growth, its statements, and their time without commits. */
   storeBytes: number;
   queries: number;
   queryMicroseconds: number;

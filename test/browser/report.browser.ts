@@ -112,18 +112,18 @@ describe("the report in a browser", { skip }, () => {
     return [...reached].filter((path) => path !== "favicon.ico").sort();
   };
 
-  test("control: without protection each attack gets through", async () => {
+  test("Without protection, each attack reaches the attacker (the control of this test)", async () => {
     assert.deepEqual(await reachedBy(`${attacker}/unprotected`), WORKING);
   });
 
-  test("served: none does, and what they are is there to read", async () => {
+  test("The served report blocks each attack, and shows its text", async () => {
     assert.deepEqual(await reachedBy(report()), []);
     const dom = await dumpDom(chromium!, report());
     assert.ok(dom.includes("&lt;script&gt;fetch("), "the program's text is there");
     assert.deepEqual(dom.match(/<(script|img|iframe|object|link|input|svg[^>]*\sonload)\b/g), null);
   });
 
-  test("served, with the attacks as HTML in it: none gets through", async () => {
+  test("The served report blocks the attacks where somebody has put them into it as HTML", async () => {
     const path = join(directory, "report.html");
     const escaped = await readFile(path, "utf8");
     await writeFile(
@@ -136,7 +136,7 @@ describe("the report in a browser", { skip }, () => {
     await writeFile(path, escaped);
   });
 
-  test("it is loaded again while the run goes on, and not after it", async () => {
+  test("The page reloads while the run goes on, and stops reloading when the run has ended", async () => {
     const loadsWithin = async (seconds: number) => {
       loads = 0;
       await withWindow(chromium!, report("?refresh=1"), () => sleep(seconds * 1000));
@@ -149,7 +149,9 @@ describe("the report in a browser", { skip }, () => {
   });
 
   const { SCREENSHOT } = process.env;
-  test("a picture of it, to look at", { skip: SCREENSHOT ? false : "SCREENSHOT=FILE.png takes one" }, async () => {
+  test("SCREENSHOT writes a picture of the report", {
+    skip: SCREENSHOT ? false : "SCREENSHOT=FILE.png takes one",
+  }, async () => {
     await screenshot(chromium!, report(), SCREENSHOT!, "1280,3000");
   });
 });
@@ -191,7 +193,7 @@ describe("the report's layout in a browser", { skip }, () => {
   after(() => rm(directory, { recursive: true }));
 
   for (const [name, run] of Object.entries(RUNS))
-    test(`at three widths, light and dark: ${name}`, async () => {
+    test(`The layout fits three widths, light and dark: ${name}`, async () => {
       const look = await readFile(new URL("layout.js", import.meta.url), "utf8");
       const folder = join(directory, name);
       await writeMadeUpRun(folder, run);

@@ -39,7 +39,7 @@ function audit(...changes: string[]) {
   return auditStore(path, EXPECTED);
 }
 
-test("a sound store has no findings, and every sample is counted by what became of it", () => {
+test("auditStore finds nothing in a sound store, and counts every sample by its outcome", () => {
   assert.deepEqual(audit(), {
     findings: [],
     counts: {
@@ -74,9 +74,9 @@ const FAULTS: [what: RegExp, ...changes: string[]][] = [
   [/refers to a row that is missing/, "UPDATE grades SET sample = 'x' WHERE sample = 'f'"],
 ];
 for (const [what, ...changes] of FAULTS)
-  test(`found: ${what.source}`, () => assert.match(audit(...changes).findings.join("\n"), what));
+  test(`auditStore finds ${what.source}`, () => assert.match(audit(...changes).findings.join("\n"), what));
 
-test("found: a damaged file", () => {
+test("auditStore finds a damaged file", () => {
   const path = join(folder, "damaged.sqlite");
   const bytes = readFileSync(sound);
   writeFileSync(path, bytes.fill(7, bytes.length - 2 * 4096 + 100, bytes.length));
@@ -84,7 +84,7 @@ test("found: a damaged file", () => {
   assert.match(auditStore(join(folder, "none.sqlite"), EXPECTED).findings.join("\n"), /cannot be read/);
 });
 
-test("faults of a run folder are found", () => {
+test("auditFolder finds the faults of a run folder", () => {
   const run = join(folder, "run");
   const make = (files: Record<string, string> = {}) => {
     rmSync(run, { recursive: true, force: true });

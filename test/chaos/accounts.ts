@@ -17,7 +17,7 @@ export interface Expected {
   batch: number;
 }
 
-/** What a sound store has no rows of. */
+/** Queries that give no row in a sound store. */
 const NEVER: readonly [finding: string, sql: string][] = [
   [
     "a sample counts as trained on and is in no batch, or the other way round",

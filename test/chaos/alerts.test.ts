@@ -22,7 +22,7 @@ const fired = (alert: string, from: number, to: number): Firing => ({ alert, fro
 const judged = (all: Facts[], firings: Firing[], isScraped = (_pod: string, _atMs: number) => true) =>
   judge(all, firings, WAITS, isScraped).findings.map((finding) => finding.replace(/ fired.*| did not.*/, ""));
 
-test("the chart's durations are divided, and nothing else of its rules", () => {
+test("The rules for chaos runs divide the durations of the chart's rules, and change nothing else", () => {
   const rule = (name: string) => rules.find(({ alert }) => alert === name)!;
   assert.equal(WAITS.LongrunLearnerDown, 90);
   assert.equal(WAITS.LongrunLearnerFailing, 0);
@@ -32,7 +32,7 @@ test("the chart's durations are divided, and nothing else of its rules", () => {
   assert.match(rule("LongrunCheckpointOld").expr, /> 6 \* 360 and/);
 });
 
-test("an alert about what was so, and its silence about what was not, are no findings", () => {
+test("An alert for a true state, and silence for a false one, give no finding", () => {
   const all = facts([100, {}], [150, { learner: DOWN }], [100, {}]);
   assert.deepEqual(judged(all, [fired("LongrunLearnerDown", 200, 260)]), []);
   assert.deepEqual(judged(facts([600, {}]), []), []);
@@ -42,7 +42,7 @@ test("an alert about what was so, and its silence about what was not, are no fin
   );
 });
 
-test("an alert about what was not so for its time is false", () => {
+test("An alert for a state that has not lasted for the rule's time is a false alert", () => {
   const all = facts([100, {}], [10, { learner: DOWN }], [100, {}]);
   assert.deepEqual(
     judged(all, [fired("LongrunLearnerDown", 112, 112)]),
@@ -66,7 +66,7 @@ test("an alert about what was not so for its time is false", () => {
     assert.deepEqual(judged(facts([400, {}]), [fired(alert, 300, 399)]), [`false alert: ${alert}`]);
 });
 
-test("what was so for an alert's time, without the alert, is missing", () => {
+test("A state that lasts for the rule's time without an alert is a missing alert", () => {
   assert.deepEqual(judged(facts([140, { learner: DOWN }]), []), ["missing alert: LongrunLearnerDown"]);
   assert.deepEqual(judged(facts([60, { leader: "" }]), []), ["missing alert: LongrunNoLeader"]);
   assert.deepEqual(judged(facts([140, { actors: { pending: 1, running: 1, max: 2 } }]), []), [
@@ -75,7 +75,7 @@ test("what was so for an alert's time, without the alert, is missing", () => {
   assert.deepEqual(judged(facts([60, { free: 0.05 }]), []), ["missing alert: LongrunDiskNearlyFull"]);
 });
 
-test("what nobody could see, or a trouble explains, is no finding", () => {
+test("A state that nobody could see, or that a trouble explains, gives no finding", () => {
   const down = facts([300, { learner: DOWN }]);
   assert.deepEqual(
     judged(down, [], (_, atMs) => atMs % 60_000 !== 0),
@@ -83,7 +83,7 @@ test("what nobody could see, or a trouble explains, is no finding", () => {
     "Prometheus did not reach the leader",
   );
   const changes = facts([80, { learner: DOWN }], [80, { learner: DOWN, leader: "controller-2" }]);
-  assert.deepEqual(judged(changes, []), [], "each leader counts anew");
+  assert.deepEqual(judged(changes, []), [], "each leader counts from zero");
   assert.deepEqual(
     judged(
       down.filter(({ atMs }) => atMs % 60_000 > 10_000),
@@ -98,7 +98,7 @@ test("what nobody could see, or a trouble explains, is no finding", () => {
   assert.deepEqual(judged(blind, []), [], "the controller does not know that the run was resumed");
 });
 
-test("an alert whose truth is not seen needs a trouble that explains it", () => {
+test("An alert whose state cannot be observed needs a trouble that explains it", () => {
   const firing = [fired("LongrunReconcileErrors", 100, 120)];
   assert.deepEqual(judged(facts([130, {}]), firing), ["false alert: LongrunReconcileErrors"]);
   assert.deepEqual(judged(facts([130, { troubles: ["API server answers 500: 12 requests"] }]), firing), []);

@@ -142,7 +142,7 @@ async function fill({ volume }: LocalRun, random: Random): Promise<string> {
   return `room again after ${seconds.toFixed(1)} s`;
 }
 
-/** What is opened from now on is read-only, as on a disk that fails; open files stay writable. */
+/** From now on files open read-only, as on a disk that fails; open files stay writable. */
 async function lock({ directory }: LocalRun, random: Random): Promise<string | undefined> {
   try {
     execFileSync("mount", ["--bind", directory, directory], { stdio: "pipe" });

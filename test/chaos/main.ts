@@ -100,7 +100,7 @@ async function oneRun(run: number, runSeed: number): Promise<boolean> {
   await Promise.all(under);
   const calm = await pause(world.calmSeconds);
   if (interrupted.signal.aborted) {
-    // What was not checked does not count.
+    // Unchecked runs do not count.
     events.splice(0, events.length, ...events.filter((event) => event.run !== run));
     return false;
   }

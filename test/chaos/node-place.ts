@@ -1,4 +1,4 @@
-/** What the troubles on a node strike, and what they share. */
+/** The parts of a node that troubles strike, and their shared state. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestCluster } from "../cluster/node.ts";
 import type { Helm } from "../e2e/helm.ts";
@@ -6,7 +6,7 @@ import type { ApiProxy } from "../faults/api-proxy.ts";
 import type { ClusterApi } from "./cluster-api.ts";
 import type { Random } from "./trouble.ts";
 
-/** What troubles strike. */
+/** The parts that troubles strike. */
 export interface Place {
   cluster: TestCluster;
   api: ClusterApi;

@@ -167,7 +167,7 @@ async function deleteChild({ api, run }: Place, random: Random): Promise<string 
   return `${kind} ${name}`;
 }
 
-/** What a person may do to a child by mistake: {what: [kind, change]}. */
+/** Mistakes of a person with a child: {mistake: [kind, change]}. */
 const EDITS: Record<string, [kind: ChildKind, change: (child: never) => object]> = {
   "scaled to 0": ["deployments", () => ({ spec: { replicas: 0 } })],
   "other image": [

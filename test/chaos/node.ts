@@ -15,7 +15,7 @@ import { ADDRESSES } from "../cluster/node-config.ts";
 import { CHART, type Helm, helmOf } from "../e2e/helm.ts";
 import { buildImages, TARGETS } from "../e2e/images.ts";
 import { Kubectl } from "../e2e/kubectl.ts";
-import { localClass, localVolume, manifest } from "../e2e/runs.ts";
+import { localClass, localVolume, manifest } from "../e2e/manifests.ts";
 import { ApiProxy } from "../faults/api-proxy.ts";
 import { auditFolder, auditStore } from "./accounts.ts";
 import { Alerts } from "./alert-watch.ts";

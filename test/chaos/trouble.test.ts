@@ -16,12 +16,12 @@ function first(seed: number, draws: number) {
   return found;
 }
 
-test("the seed alone decides which trouble comes when", () => {
-  assert.deepEqual(first(7, 0), first(7, 5), "what a trouble draws for itself changes nothing");
+test("The seed alone decides the order and the times of the troubles", () => {
+  assert.deepEqual(first(7, 0), first(7, 5), "a trouble's own random numbers do not change the order");
   assert.notDeepEqual(first(7, 0), first(8, 0));
 });
 
-test("troubles come by their weights, every few seconds", () => {
+test("Troubles follow their weights, and begin every few seconds", () => {
   const found = first(1, 0);
   for (const { name, weight } of TROUBLES) {
     const share = found.filter((it) => it.name === name).length / found.length;

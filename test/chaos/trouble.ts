@@ -44,7 +44,7 @@ export interface Trouble {
   strike(random: Random): Promise<string | undefined>;
 }
 
-/** What small runs live in: this machine, or a node. */
+/** The place of small runs: this machine, or a node. */
 export interface World {
   /** Mean seconds from one trouble's beginning to the next one's. */
   readonly gapSeconds: number;

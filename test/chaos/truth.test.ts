@@ -27,7 +27,7 @@ function world() {
   return { there, truth };
 }
 
-test("a status that says what is so is no finding", async () => {
+test("A status that is true gives no finding", async () => {
   const { truth, there } = world();
   there.pods = [pod("learner"), pod("actor")];
   const conditions = [is("Ready"), is("LearnerAvailable")];
@@ -38,7 +38,7 @@ test("a status that says what is so is no finding", async () => {
   assert.deepEqual([truth.findings, truth.writes], [[], 3]);
 });
 
-test("a status that anticipates the run, or contradicts itself, is found", async () => {
+test("A status that runs ahead of the run, or that contradicts itself, gives a finding", async () => {
   const { truth } = world();
   await truth.afterWrite(statusWrite({ phase: "Succeeded", conditions: [is("Succeeded")] }));
   await truth.afterWrite(statusWrite({ phase: "Running", iteration: 3 }));
@@ -52,7 +52,7 @@ test("a status that anticipates the run, or contradicts itself, is found", async
   ]);
 });
 
-test("what has not been so for a minute is untrue in a status that is written, not in one that stands", async (t) => {
+test("A status that is written a minute after it became false is untrue; a status that stands is not", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 1000 * MINUTE_MS });
   const { truth, there } = world();
   const status = { phase: "Running", conditions: [is("LearnerAvailable")], actors: { running: 1 } };

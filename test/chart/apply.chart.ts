@@ -1,6 +1,6 @@
 /**
  * `npm run test:chart`: what only an API server can say of the chart's objects and of `manifests/examples`. It has longrun's CRD
- * and those of prometheus-operator, KEDA and Kueue (`operator-crds.ts`), and validates strictly: an unknown field is an error.
+ * and the CRDs of prometheus-operator, KEDA and Kueue (`operator-crds.ts`), and validates strictly: an unknown field is an error.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -116,7 +116,7 @@ describe("the chart", { skip, concurrency: false }, () => {
   };
 
   for (const set of VALUE_SETS)
-    test(`values/${set}.yaml: accepted as it is, and over what 0.1.0 made of it`, async () => {
+    test(`The API server accepts values/${set}.yaml, on an empty cluster and over release 0.1.0`, async () => {
       await apply(await released(set));
       const objects = objectsOf(await template(["--values", valuesFile(set), ...OPERATORS]));
       const said = await apply(objects);
@@ -124,7 +124,7 @@ describe("the chart", { skip, concurrency: false }, () => {
         for (const kind of MONITORING_KINDS) assert.match(said, new RegExp(`^${kind.toLowerCase()}\\.monitoring`, "m"));
     });
 
-  test("a second release in one namespace is refused, in another it is not", async () => {
+  test("The chart refuses a second release in one namespace, and accepts it in another", async () => {
     const install = (release: string, namespace: string) => {
       const cluster = ["--kubeconfig", controlPlane.kubeconfig, "--namespace", namespace];
       return helm(["install", release, CHART, ...cluster, ...IMAGES, "--dry-run=server", "--take-ownership"]);
@@ -138,7 +138,7 @@ describe("the chart", { skip, concurrency: false }, () => {
     await install("longrun", "longrun-system");
   });
 
-  test("a mistake in them is found", async () => {
+  test("The API server refuses a misspelt field of a rendered object", async () => {
     const objects = objectsOf(await template(["--values", valuesFile("watched"), ...OPERATORS]));
     const monitor = structuredClone(objects.find(({ kind }) => kind === "PodMonitor")) as never as {
       spec: { podMetricsEndpoints: Record<string, unknown>[] };
@@ -149,7 +149,7 @@ describe("the chart", { skip, concurrency: false }, () => {
     await assert.rejects(apply([monitor as never]), /interval.*should match/);
   });
 
-  test("the released package is of the version before", async () => {
+  test("The released package has the previous version", async () => {
     const { version } = parse(await helm(["show", "chart", RELEASED]));
     assert.equal(version, "0.1.0");
     assert.notEqual(parse(readFileSync(join(CHART, "Chart.yaml"), "utf8")).version, version);
@@ -158,7 +158,7 @@ describe("the chart", { skip, concurrency: false }, () => {
 
 describe("manifests/examples", { skip }, () => {
   for (const file of EXAMPLES)
-    test(`${basename(file)}: every object is accepted`, async () => {
+    test(`The API server accepts every object of ${basename(file)}`, async () => {
       const objects = objectsOf(readFileSync(join(ROOT, file), "utf8"));
       await apply(objects, "--namespace", "training");
       for (const object of objects.filter(({ kind }) => kind === "TrainingRun"))
@@ -188,12 +188,12 @@ describe("manifests/examples", { skip }, () => {
     return { learner: await admitted(learner), actor: await admitted(actor), generator };
   };
 
-  test("priority.yaml: actors make room for learners, and preempt nobody", async () => {
+  test("priority.yaml: actors make room for learners, and preempt no other pod", async () => {
     const { learner, actor } = await podsOf("priority.yaml", "prioritised");
     assert.deepEqual([learner.priority, actor.priority, actor.preemptionPolicy], [1000, 0, "Never"]);
   });
 
-  test("sandboxed.yaml: the actors' pods alone have the runtime class, with its overhead and its nodes", async () => {
+  test("sandboxed.yaml: only the actors' pods have the runtime class, with its overhead and its nodes", async () => {
     for (const [name, handler] of [
       ["in-gvisor", "gvisor"],
       ["in-kata", "kata"],
@@ -206,7 +206,7 @@ describe("manifests/examples", { skip }, () => {
     }
   });
 
-  test("placement.yaml: the learner asks for a GPU node, actors for any other, over zones", async () => {
+  test("placement.yaml: the learner asks for a GPU node; actors ask for other nodes, spread over zones", async () => {
     const { learner, actor } = await podsOf("placement.yaml", "placed");
     assert.deepEqual(learner.nodeSelector, { "nvidia.com/gpu.present": "true" });
     assert.equal(learner.containers[0]!.resources?.limits?.["nvidia.com/gpu"], "1");
@@ -241,7 +241,7 @@ describe("manifests/examples", { skip }, () => {
     }
   });
 
-  test("the HPA controller finds its number of actors through /scale", async () => {
+  test("The HPA controller reads and sets the number of actors through /scale", async () => {
     await apply(objectsOf(readFileSync(join(ROOT, "manifests/examples/hpa.yaml"), "utf8")), "--namespace", "training");
     // The selector that the controller of TrainingRuns writes; without it the HPA has no pods to count.
     const selector = "app.kubernetes.io/component=actor,longrun.dev/run=scaled-by-hpa";
@@ -261,7 +261,7 @@ describe("manifests/examples", { skip }, () => {
     });
     const reasonOf = (of: string) => conditions.find(({ type }) => type === of)?.reason;
     assert.equal(reasonOf("AbleToScale"), "SucceededGetScale");
-    // No metrics server is here: what it lacks is the metric, and nothing of longrun.
+    // The test has no metrics server, so that only the metric is missing.
     assert.equal(reasonOf("ScalingActive"), "FailedGetExternalMetric");
     await kubectl("scale", ...run, "--replicas=3");
     assert.equal((await kubectl("get", ...run, "--output=jsonpath={.spec.actors.replicas}")).trim(), "3");

@@ -36,7 +36,7 @@ function readStages(): Map<string, Stage> {
 const STAGES = readStages();
 const IMAGES = ["controller", "learner", "learner-cuda", "actor", "sandbox", "sandbox-paper"];
 
-/** Returns the stage's own health check, or that of the stage that it starts from, as Docker does. */
+/** Returns the stage's own health check, or the one of the stage that it starts from, as Docker does. */
 function healthCheckOf(name: string): string[] | undefined {
   const stage = STAGES.get(name);
   const line = stage?.instructions.findLast((it) => it.startsWith("HEALTHCHECK "));
@@ -44,13 +44,13 @@ function healthCheckOf(name: string): string[] | undefined {
   return stage && healthCheckOf(stage.from);
 }
 
-test("hadolint finds nothing in the Dockerfile", async (context) => {
+test("hadolint accepts the Dockerfile", async (context) => {
   const found = await hadolint(join(ROOT, "Dockerfile"));
   if ("missing" in found) return context.skip(found.missing);
   assert.equal(found.findings, "");
 });
 
-describe("HEALTHCHECK", () => {
+describe("The HEALTHCHECK of an image", () => {
   let code = 200;
   const server = createServer((_, answer) => answer.writeHead(code).end());
   before(() => once(server.listen(0, "127.0.0.1"), "listening"));
@@ -65,7 +65,7 @@ describe("HEALTHCHECK", () => {
   for (const image of IMAGES)
     test(image, async () => {
       const check = healthCheckOf(image);
-      assert.ok(check, "it has one");
+      assert.ok(check, "the image has a health check");
       if (image.startsWith("sandbox")) return assert.deepEqual(check, ["test", "-S", "/sandbox/control.sock"]);
       const asked = /127\.0\.0\.1:(\d+)/.exec(check.join(" "))?.[1];
       assert.equal(Number(asked), image === "controller" ? 8080 : METRICS_PORT);
@@ -78,7 +78,7 @@ describe("HEALTHCHECK", () => {
     });
 });
 
-/** Returns the stage's labels, with those of the stages that it starts from. */
+/** Returns the stage's labels, with the labels of the stages that it starts from. */
 function labelsOf(name: string): Record<string, string> {
   const stage = STAGES.get(name);
   if (!stage) return {};
@@ -92,7 +92,7 @@ function expand(text: string, { instructions }: Stage): string {
   return text.replace(/\$\{?([A-Z_]+)\}?/g, (_, name) => (instructions.includes(`ARG ${name}`) ? ARGS[name]! : ""));
 }
 
-describe("labels of OCI", () => {
+describe("The OCI labels of an image", () => {
   const PREFIX = "org.opencontainers.image.";
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   for (const image of IMAGES)
@@ -107,7 +107,7 @@ describe("labels of OCI", () => {
       assert.equal(of("source"), undefined, "the project has no public address");
     });
 
-  test("the base that they name is the one that is built from", () => {
+  test("The labels name the base image that the Dockerfile builds from", () => {
     assert.match(ARGS.DEBIAN_IMAGE!, /^\$\{DEBIAN_NAME\}@\$\{DEBIAN_DIGEST\}$/);
     assert.match(STAGES.get("debian")!.from, /^\$\{DEBIAN_IMAGE\}$/);
     for (const stage of ["service", "python"]) assert.equal(STAGES.get(stage)!.from, "debian");

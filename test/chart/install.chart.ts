@@ -1,7 +1,7 @@
 /**
  * `npm run test:chart`: install, upgrade and removal of the chart against a real API server with real controllers of
  * Deployments and Jobs, in both orders, with a TrainingRun going on. There is no node: pods are ready as soon as they are
- * there, and those that the chart makes run as processes of this machine, with the rights of their service account.
+ * there, and the controllers that the chart makes run as processes of this machine, with the rights of their service account.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -214,7 +214,7 @@ async function uninstall(...args: string[]): Promise<void> {
   const accounts = /^system:serviceaccount:longrun-system:/;
   const asked = controlPlane.audit().filter(({ user, atMs }) => accounts.test(user) && atMs >= refusedSinceMs);
   assert.ok(asked.length > 0);
-  // Controllers that are no pods reach learners through the API server; those of a cluster have no right to that.
+  // Controllers that are no pods reach learners through the API server; a controller in a cluster has no right to that.
   const refused = asked.filter(({ code, subresource }) => code === 403 && subresource !== "portforward");
   assert.deepEqual(refused, []);
   await run("uninstall", "longrun", "--namespace", SYSTEM, "--timeout", "300s", ...args);
@@ -258,8 +258,8 @@ async function leftOver(): Promise<string[]> {
   return names;
 }
 
-describe("the chart on a real API server", { skip, concurrency: false }, () => {
-  test("install of 0.1.0, upgrade with a run going on, uninstall first: the run stays and can be deleted", async () => {
+describe("The chart on a real API server", { skip, concurrency: false }, () => {
+  test("A run survives an upgrade from 0.1.0 and an uninstall of the chart, and can then be deleted", async () => {
     await newNamespace(SYSTEM);
     await newNamespace("training");
     await grantMore();
@@ -325,7 +325,7 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
   });
 
-  test("what kubectl apply -k made is taken over, with the CRD that stayed; runs deleted first, then uninstall", {
+  test("Helm takes over what kubectl apply -k made and the CRD that stayed; runs deleted first allow an uninstall", {
     skip: missingBinaries(["kubectl"]) ?? false,
   }, async () => {
     const kubectl = [findBinary("kubectl")!, "--kubeconfig", controlPlane.kubeconfig] as const;
@@ -349,7 +349,7 @@ describe("the chart on a real API server", { skip, concurrency: false }, () => {
     await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined);
   });
 
-  test("two namespaces and no other; crds.keep false: the CRD goes with its runs", async () => {
+  test("A release for two namespaces serves no other; crds.keep false deletes the CRD with its runs", async () => {
     await newNamespace("elsewhere");
     const values = join(ROOT, "test/chart/values/namespaces.yaml");
     await run(

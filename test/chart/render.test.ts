@@ -1,29 +1,23 @@
 /**
- * Renders the chart: for each file of `values/` compares it with a snapshot in `snapshots/`, which the controller can read, and with one of
- * its notes; and, with the defaults, with `manifests/install`.
+ * Renders the chart for each file of `values/`, and compares its objects and its notes with the snapshots in `snapshots/`.
  *
  *     node --test --test-update-snapshots test/chart/render.test.ts      writes the snapshots anew
  */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative, resolve } from "node:path";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { parse } from "yaml";
 import { parseRunDefaults } from "../../controller/desired/run-defaults.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { findBinary, missingBinaries } from "../cluster/binaries.ts";
 import {
   CHART,
-  helm,
   helmUnavailable,
   isHook,
-  keyOf,
   OPERATORS,
   objectsOf,
-  RELEASED,
   ROOT,
   template,
   VALUE_SETS,
@@ -78,9 +72,9 @@ interface PodSpec {
 const podOf = (kind: string, spec: unknown): PodSpec | undefined =>
   kind === "Pod" ? (spec as PodSpec) : (spec as { template?: { spec?: PodSpec } } | undefined)?.template?.spec;
 
-describe("the chart, rendered", { skip }, () => {
+describe("The rendered chart", { skip }, () => {
   for (const set of VALUE_SETS) {
-    test(`${set}: the objects as they were`, (t) => {
+    test(`${set}: the objects equal their snapshot`, (t) => {
       const documents = rendered
         .get(set)!
         .text.split(/^---\n/m)
@@ -91,12 +85,12 @@ describe("the chart, rendered", { skip }, () => {
       });
     });
 
-    test(`${set}: the notes as they were`, (t) =>
+    test(`${set}: the notes equal their snapshot`, (t) =>
       t.assert.fileSnapshot(rendered.get(set)!.notes, join(import.meta.dirname, "snapshots", `${set}.notes.txt`), {
         serializers: [(text: string) => text],
       }));
 
-    test(`${set}: every object says that it is part of longrun, and no selector asks for it`, () => {
+    test(`${set}: every object has the label part-of longrun, and no selector uses it`, () => {
       for (const { kind, metadata } of objects(set))
         assert.equal(metadata.labels?.[PART_OF], "longrun", `${kind} ${metadata.name}`);
       const selectors = objects(set).map(({ spec }) =>
@@ -105,7 +99,7 @@ describe("the chart, rendered", { skip }, () => {
       assert.ok(!selectors.some((selector) => selector.includes(PART_OF)));
     });
 
-    test(`${set}: the controller takes the run defaults and the run of helm test`, () => {
+    test(`${set}: the controller accepts the run defaults, and the TrainingRun of helm test`, () => {
       const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
       if (defaults !== undefined) parseRunDefaults(defaults, "run-defaults.yaml");
       const manifest = find(set, "ConfigMap", /-smoke-test$/)!.data!["trainingrun.yaml"]!;
@@ -113,7 +107,7 @@ describe("the chart, rendered", { skip }, () => {
     });
   }
 
-  test("every container of the chart's own asks for what a quota of cpu and memory counts", () => {
+  test("Every container of the chart has the requests and limits that a quota of CPU and memory demands", () => {
     for (const { kind, metadata, spec } of VALUE_SETS.flatMap(objects)) {
       const { containers = [] } = podOf(kind!, spec) ?? {};
       for (const { name, resources } of containers) {
@@ -127,7 +121,7 @@ describe("the chart, rendered", { skip }, () => {
     }
   });
 
-  test("guarded: the pods of helm test and helm uninstall go to the controller's nodes, beside its pods if need be", () => {
+  test("guarded: the pods of helm test and helm uninstall run on the controller's nodes, beside its pods if necessary", () => {
     const affinities = objects("guarded").flatMap(({ kind, spec, metadata }) => {
       const affinity = podOf(kind!, spec)?.affinity;
       return affinity ? [[metadata.name, Object.keys(affinity)]] : [];
@@ -139,7 +133,7 @@ describe("the chart, rendered", { skip }, () => {
     ]);
   });
 
-  test("images.tag is that of every image that has none of its own", async () => {
+  test("images.tag is the tag of every image that sets none of its own", async () => {
     const digest = `sha256:${"1".repeat(64)}`;
     const own = ["images.sandbox.tag=1.2.4", `images.actor.digest=${digest}`].flatMap((it) => ["--set", it]);
     const { text } = await renderWithNotes(["--set", "images.registry=r.example.com,images.tag=1.2.3", ...own]);
@@ -152,7 +146,7 @@ describe("the chart, rendered", { skip }, () => {
     ]);
   });
 
-  test("an image of another registry brings its own, and without a tag it is the chart's version", async () => {
+  test("An image of another registry keeps its registry, and without a tag gets the chart's version", async () => {
     const own = ["controller", "learner", "actor", "sandbox"].map(
       (it) => `images.${it}.repository=localhost:5000/${it}`,
     );
@@ -161,7 +155,7 @@ describe("the chart, rendered", { skip }, () => {
     assert.match(text, new RegExp(`image: localhost:5000/controller:${version}\n`));
   });
 
-  test("gpu: the notes say so where the learner's image cannot use one", async () => {
+  test("gpu: the notes warn where the learner's image cannot use a GPU", async () => {
     const warning = /images\.learner\.repository is longrun\/learner, which computes on the CPU alone/;
     const cpu = ["--set", "images.learner.repository=longrun/learner"];
     assert.match(await notesOf(["--values", valuesFile("gpu"), ...cpu]), warning);
@@ -169,14 +163,14 @@ describe("the chart, rendered", { skip }, () => {
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
-  test("alerts on a controller that nothing scrapes: the notes say which one never stops", async () => {
+  test("The notes name the alert that always fires where nothing scrapes the controller", async () => {
     const warning = /LongrunNoLeader fires for ever, unless\nsomething else has Prometheus scrape/;
     assert.match(await notesOf(["--set", "metrics.prometheusRule.enabled=true"]), warning);
     assert.doesNotMatch(rendered.get("watched")!.notes, warning);
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
-  test("gpu: the run defaults that are meant", () => {
+  test("gpu: the ConfigMap has the intended run defaults", () => {
     const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
     assert.deepEqual(defaults, {
       queueName: "training",
@@ -213,7 +207,7 @@ describe("the chart, rendered", { skip }, () => {
   });
 });
 
-describe("what cannot be is refused in one line", { skip }, () => {
+describe("The chart refuses impossible values in one line", { skip }, () => {
   const REFUSED: [what: string, args: string[], message: RegExp][] = [
     ["an unknown value", ["--set", "replicas=3"], /additional propert.*replicas/i],
     [
@@ -260,7 +254,7 @@ describe("what cannot be is refused in one line", { skip }, () => {
 });
 
 describe("alerts and dashboards are files of the chart", { skip }, () => {
-  test("each file of alerts/ adds its groups, untouched but for the runbook; each of dashboards/ is a ConfigMap", async () => {
+  test("Each file of alerts/ adds its groups and gets a runbook's URL; each file of dashboards/ is a ConfigMap", async () => {
     const chart = join(folder, "with-files");
     cpSync(CHART, chart, { recursive: true });
     const rule = { alert: "LongrunTest", expr: "up == 0", annotations: { summary: "{{ $labels.run }} is down" } };
@@ -279,128 +273,4 @@ describe("alerts and dashboards are files of the chart", { skip }, () => {
     assert.deepEqual(dashboard.data, { "test.json": '{"title": "{{ test }}"}' });
     assert.equal(dashboard.metadata.labels?.grafana_dashboard, "1");
   });
-});
-
-describe("manifests/install is what the chart renders to", {
-  skip: skip || (missingBinaries(["kubectl"]) ?? false),
-}, () => {
-  const kustomize = (folder: string) =>
-    objectsOf(
-      execFileSync(findBinary("kubectl")!, ["kustomize", resolve(ROOT, folder)], {
-        encoding: "utf8",
-        maxBuffer: 64 << 20,
-      }),
-    );
-
-  test("for all namespaces", async () => {
-    const namespace = ({ kind }: KubeObject) => kind === "Namespace"; // helm's --create-namespace makes it
-    const manifests = kustomize("manifests/install").filter((object) => !namespace(object));
-    assert.deepEqual(comparable(objects("default")), comparable(manifests));
-  });
-
-  test("for one", async () => {
-    const sets = ["--set", "watch.scope=namespaces", "--set", "rbac.aggregateToUsers=false", "--namespace", "longrun"];
-    const text = JSON.stringify(kustomize("manifests/install/namespaced")).replaceAll("$(NAMESPACE)", "longrun");
-    const manifests = JSON.parse(text) as KubeObject[];
-    for (const { spec } of manifests as never as {
-      spec?: { template?: { spec: { containers: { env: { name: string }[] }[] } } };
-    }[])
-      for (const container of spec?.template?.spec.containers ?? [])
-        container.env = container.env.filter(({ name }) => name !== "NAMESPACE"); // the chart sets it
-    assert.deepEqual(comparable(objectsOf(await template(sets))), comparable(manifests));
-  });
-
-  test("with Kueue: the same controller, and in all the same rights", async () => {
-    const overlay = mkdtempSync(join(tmpdir(), "longrun-overlay-"));
-    try {
-      const install = join(relative(overlay, ROOT), "manifests/install");
-      const parts = { resources: [install], components: [join(install, "kueue")] };
-      writeFileSync(join(overlay, "kustomization.yaml"), JSON.stringify(parts));
-      const manifests = kustomize(overlay);
-      const ofChart = objectsOf(await template(["--set", "kueue.enabled=true", ...OPERATORS]));
-      const controller = (of: KubeObject[]) => comparable(of.filter(({ kind }) => kind === "Deployment"));
-      assert.deepEqual(controller(ofChart), controller(manifests));
-      const rights = (of: KubeObject[]) => {
-        const roles = of.filter(({ kind, metadata }) => kind === "ClusterRole" && metadata.name.includes("controller"));
-        return roles
-          .flatMap((role) => (role as never as { rules: object[] }).rules.map((it) => JSON.stringify(it)))
-          .sort();
-      };
-      assert.deepEqual(rights(ofChart), rights(manifests));
-      const bound = manifests.filter(
-        ({ kind, metadata }) => kind === "ClusterRoleBinding" && /kueue/.test(metadata.name),
-      );
-      for (const binding of bound as never as { subjects: { namespace: string }[] }[])
-        assert.equal(binding.subjects[0]!.namespace, "longrun-system");
-      assert.equal(bound.length, 2);
-    } finally {
-      rmSync(overlay, { recursive: true });
-    }
-  });
-
-  /** Returns objects by kind and name, without fields that Helm needs and kustomize lacks. */
-  function comparable(of: KubeObject[]): Record<string, unknown> {
-    const helms = /^(helm\.sh\/.*|app\.kubernetes\.io\/(instance|version|managed-by))$/;
-    const clean = (value: unknown, key = ""): unknown => {
-      if (Array.isArray(value)) return value.map((item) => clean(item));
-      if (value === null || typeof value !== "object") return value;
-      const isLabels = ["labels", "matchLabels", "annotations"].includes(key);
-      const entries = Object.entries(value)
-        .filter(([name]) => !(isLabels && helms.test(name)))
-        .map(([name, part]) => [name, clean(part, name)] as const)
-        .filter(
-          ([name, part]) => !(["labels", "annotations"].includes(name) && Object.keys(part as object).length === 0),
-        );
-      return Object.fromEntries(entries);
-    };
-    return Object.fromEntries(
-      of
-        .filter((object) => !isHook(object))
-        .map((object) => [
-          keyOf(object),
-          clean(object.kind === "CustomResourceDefinition" ? { spec: (object as Loose).spec } : object),
-        ])
-        .sort(),
-    );
-  }
-});
-
-test("Chart.yaml names the version of package.json, and no image that anybody could publish", { skip: false }, () => {
-  const chart = parse(readFileSync(join(CHART, "Chart.yaml"), "utf8"));
-  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  assert.deepEqual([chart.version, chart.appVersion], [version, version]);
-  assert.equal(chart.annotations["artifacthub.io/images"], undefined);
-  const crds = parse(chart.annotations["artifacthub.io/crds"]) as { kind: string; name?: string }[];
-  assert.deepEqual(
-    crds.map(({ kind, name }) => `${kind} ${name}`),
-    ["TrainingRun trainingruns.longrun.dev"],
-  );
-});
-
-test("Chart.yaml tells of every value and every field of the spec that the release before did not have", {
-  skip,
-}, async () => {
-  const pathsOf = (value: unknown, path: string): string[] =>
-    value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length > 0
-      ? Object.entries(value).flatMap(([key, part]) => pathsOf(part, path ? `${path}.${key}` : key))
-      : [path];
-  const valuesOf = async (chart: string) => pathsOf(parse(await helm(["show", "values", chart])), "");
-  const fieldsOf = async (chart: string) => {
-    const crd = objectsOf(await template([], chart)).find(
-      ({ kind }) => kind === "CustomResourceDefinition",
-    ) as never as {
-      spec: { versions: { schema: { openAPIV3Schema: { properties: { spec: { properties: object } } } } }[] };
-    };
-    const { properties } = crd.spec.versions[0]!.schema.openAPIV3Schema.properties.spec;
-    return Object.keys(properties).map((field) => `spec.${field}`);
-  };
-  const { annotations } = parse(await helm(["show", "chart", CHART]));
-  const told = (parse(annotations["artifacthub.io/changes"]) as { description: string }[])
-    .map(({ description }) => description)
-    .join("; ");
-  for (const namesOf of [valuesOf, fieldsOf]) {
-    const [now, before] = await Promise.all([namesOf(CHART), namesOf(RELEASED)]);
-    const untold = now.filter((name) => !before.includes(name) && !told.includes(name));
-    assert.deepEqual(untold, []);
-  }
 });

@@ -48,16 +48,16 @@ describe("Kubernetes knows every field", () => {
   });
 
   for (const minor of KUBERNETES_MINORS) {
-    test(`${minor}: the children of a run`, () => {
+    test(`Kubernetes ${minor} knows every field of a run's children`, () => {
       for (const object of childrenOfRun()) assert.deepEqual(problemsOf(minor, object), [], keyOf(object));
     });
     for (const set of VALUE_SETS)
-      test(`${minor}: the chart with values/${set}.yaml`, { skip }, () => {
+      test(`Kubernetes ${minor} knows every field of the chart with values/${set}.yaml`, { skip }, () => {
         for (const object of sets.get(set)!) assert.deepEqual(problemsOf(minor, object), [], keyOf(object));
       });
   }
 
-  test("a mistake is found", () => {
+  test("The check finds a misspelt field", () => {
     const learner = childrenOfRun().find(({ kind }) => kind === "Deployment") as never as { spec: object };
     const wrong = { ...learner, spec: { ...learner.spec, replicas: "2", replica: 2 } } as never as KubeObject;
     assert.equal(problemsOf("1.29", wrong).length, 2);
@@ -67,7 +67,7 @@ describe("Kubernetes knows every field", () => {
 
 describe("helm lint --strict", { skip }, () => {
   for (const set of VALUE_SETS)
-    test(`values/${set}.yaml`, async () => {
+    test(`helm lint --strict accepts values/${set}.yaml`, async () => {
       await helm(["lint", "--strict", "--quiet", CHART, "--values", valuesFile(set)]);
     });
 });

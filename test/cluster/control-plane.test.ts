@@ -22,7 +22,7 @@ async function program(path: string): Promise<string> {
   return path;
 }
 
-test("programs: KUBEBUILDER_ASSETS before PATH before the cache", async () => {
+test("findBinary looks in KUBEBUILDER_ASSETS, then in PATH, then in the cache", async () => {
   const env = { KUBEBUILDER_ASSETS: join(folder, "assets"), PATH: `${folder}/a:${folder}/b`, LONGRUN_CACHE: folder };
   assert.equal(findBinary("etcd", env), undefined);
   const cached = await program(join(folder, "cluster/etcd-3.6.4/etcd"));
@@ -34,7 +34,7 @@ test("programs: KUBEBUILDER_ASSETS before PATH before the cache", async () => {
   assert.equal(findBinary("etcd", env), asset);
 });
 
-test("missing programs: one line that names them and the remedy", async () => {
+test("Missing programs give one line with their names and the remedy", async () => {
   const env = { PATH: "", LONGRUN_CACHE: join(folder, "none") };
   const line = missingBinaries(CONTROL_PLANE, env)!;
   assert.match(
@@ -62,7 +62,7 @@ const HOLDER = `
   setInterval(() => {}, 1000);
 `;
 
-test("a killed test leaves no process and no folder behind; the audit log tells users apart", {
+test("A killed test leaves no process and no folder; the audit log names the user of each request", {
   skip,
 }, async () => {
   // The authority cannot be trusted before it is made.

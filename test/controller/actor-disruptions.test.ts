@@ -1,34 +1,19 @@
 /** Tests evicted actors and lost nodes, with a real API server and real controllers. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { findCondition } from "../../controller/conditions.ts";
 import { JOB, type Job, POD, type Pod } from "../../controller/kube/resources.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World } from "./world.ts";
+import { conditionOf, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+useWorld();
 
-let world: World;
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
-
-describe("actors that are taken away", { skip, concurrency: 4 }, () => {
+describe("The controller and actors that are taken away", { skip, concurrency: 4 }, () => {
   /** Starts a run with one actor, whose pod has a node: deleting it then asks the node and takes effect later. */
-  const start = async () => {
-    const namespace = await world.namespace();
-    await world.createRun(namespace, "run", {
+  const startOnNode = async () => {
+    const { namespace, learner } = await start({
       tasks: [{ name: "diamonds", executionTimeoutSeconds: 100 }],
       actors: { min: 1, max: 1, stopGraceSeconds: 7 },
-    });
-    const learner = await eventually(async () => {
-      const status = await world.status(namespace, "run");
-      return findCondition(status.conditions, "LearnerAvailable")?.status === "True" && world.learner(namespace, "run");
     });
     const pod = await podOf(namespace, "run-actor-0-0");
     await world.client.request({
@@ -47,8 +32,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
   const jobNameOf = ({ metadata }: Pod) => metadata.labels?.["batch.kubernetes.io/job-name"];
   const now = async (pod: Pod) =>
     world.client.get<Pod>(POD, { namespace: pod.metadata.namespace!, name: pod.metadata.name });
-  const actorsScaled = async (namespace: string) =>
-    findCondition((await world.status(namespace, "run")).conditions, "ActorsScaled");
+  const actorsScaled = (namespace: string) => conditionOf(namespace, "ActorsScaled");
   const evict = ({ metadata: { namespace, name } }: Pod) =>
     world.client.request({
       method: "POST",
@@ -56,8 +40,8 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
       body: { apiVersion: "policy/v1", kind: "Eviction", metadata: { namespace, name } },
     });
 
-  test("an evicted actor is replaced while it finishes, its learner knows, and it is no failure", async () => {
-    const { namespace, learner, pod } = await start();
+  test("The controller replaces an evicted actor while it finishes, tells its learner, and counts no failure", async () => {
+    const { namespace, learner, pod } = await startOnNode();
     await evict(pod);
     await podOf(namespace, "run-actor-0-1");
     const leaving = (await now(pod))!;
@@ -91,8 +75,8 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
     assert.ok(!(await world.events(namespace)).some((it) => /^ActorsFailing/.test(it)));
   });
 
-  test("an actor on a node that is not heard is replaced at once, and its Job waits for nothing", async () => {
-    const { namespace, learner, pod } = await start();
+  test("The controller replaces an actor on a silent node at once, and its Job waits for nothing", async () => {
+    const { namespace, learner, pod } = await startOnNode();
     const jobKey = { namespace, name: "run-actor-0-0" };
     // Like the node controller: Ready is False, the rest is what the kubelet wrote last.
     const conditions = pod.status!.conditions!.map((it) => (it.type === "Ready" ? { ...it, status: "False" } : it));
@@ -109,7 +93,7 @@ describe("actors that are taken away", { skip, concurrency: 4 }, () => {
       const found = await now(pod);
       return found?.metadata.deletionTimestamp !== undefined && found;
     });
-    assert.equal(lost.status?.phase, "Running", "it stays until its node is back");
+    assert.equal(lost.status?.phase, "Running", "the pod stays until its node is back");
     await eventually(async () => (await actorsScaled(namespace))?.status === "True");
 
     // Its name is not reused while its pod exists.

@@ -1,29 +1,16 @@
 /** Tests how many actors a run gets and what happens to them, on a real API server with simulated learners. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DRAINING } from "../../controller/desired/names.ts";
 import { POD, type Pod, SECRET, TRAINING_RUN } from "../../controller/kube/resources.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-
-let world: World;
-
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
-
-const { answers, conditionOf, hasActors, hasEvent, start } = stepsIn(() => world);
+useWorld();
 
 describe("actors", { skip, concurrency: 6 }, () => {
-  test("actors follow demand: up at once, down by draining, to none", async () => {
+  test("Actors follow the demand: up at once, down by draining, to none", async () => {
     const { namespace, learner } = await start({ actors: { min: 0, max: 6, slots: 4, scaleDownSeconds: 1 } });
     await hasActors(namespace, 0);
     learner.work(24);
@@ -35,7 +22,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^ScaledUp: scaled actors 0 -> 6: 24 executions wait, 4 slots each$/);
     await eventually(async () => (await world.status(namespace, "run")).actors?.running === 6);
 
-    // One of them is busy: it is not among those that are removed first, and leaves when it is done.
+    // One of them is busy: it is not removed first, and ends when its work is done.
     await eventually(() => learner.status.actors?.length === 6);
     learner.connect({ name: "run-actor-1-0", running: 3 });
     learner.work(0, 3);
@@ -53,7 +40,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     assert.equal(again!.metadata.name, "run-actor-0-1");
   });
 
-  test("pods that cannot be scheduled are waited for and reported, not multiplied", async () => {
+  test("The controller waits for pods that cannot be scheduled and reports them, instead of creating more", async () => {
     const namespace = await world.namespace();
     const holds = world.holds;
     world.holds = (pod) =>
@@ -128,7 +115,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     await hasActors(namespace, 1);
   });
 
-  test("a quota that forbids actors is named, and asked no more than once in a while", async () => {
+  test("The condition names a quota that forbids actors, and the controller retries only at intervals", async () => {
     const { namespace, learner } = await start({ actors: { min: 0, max: 20 } });
     const quota = { group: "", version: "v1", plural: "resourcequotas", kind: "ResourceQuota", namespaced: true };
     await world.client.create(quota, {
@@ -155,7 +142,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
       await eventually(() => world.client.get(SECRET, { namespace, name: `${metadata.name}-tls` }));
   });
 
-  test("the learner is told once of a sandbox that was killed for memory", async () => {
+  test("The learner receives once that a sandbox was killed for memory", async () => {
     const { namespace, learner } = await start({ actors: { min: 1, slots: 2 } });
     const [pod] = await eventually(async () => {
       const found = await world.podsOf(namespace, "run", "actor");
@@ -199,7 +186,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     assert.deepEqual((await world.actors(namespace, "run")).map(({ metadata }) => metadata.uid).sort(), before);
   });
 
-  test("a changed spec of actors replaces them a few at a time, and never those that are busy", async () => {
+  test("A change of spec.actors replaces the actors a few at a time, and never a busy one", async () => {
     const { namespace, learner } = await start({ actors: { min: 4, max: 4, slots: 1 } });
     const before = await hasActors(namespace, 4);
     await eventually(() => learner.status.actors?.length === 4);
@@ -235,7 +222,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     }, 60);
   });
 
-  test("actors that fail again and again are tried one at a time, and an event says so", async () => {
+  test("The controller tries actors that keep failing one at a time, and an event says so", async () => {
     const restart = { backoffSeconds: 0.1, maxBackoffSeconds: 0.5, maxFailures: 2 };
     const { namespace } = await start({ actors: { min: 3, max: 3 }, restart });
     let failed = 0;

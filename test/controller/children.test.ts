@@ -1,8 +1,7 @@
 /** Tests children that the API server refuses, one at a time, with a real API server. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ConditionType, findCondition } from "../../controller/conditions.ts";
 import { RUN } from "../../controller/desired/names.ts";
 import {
   CONFIG_MAP,
@@ -14,11 +13,9 @@ import {
   SERVICE,
 } from "../../controller/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World } from "./world.ts";
+import { conditionOf, hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const clusterWide = (group: string, plural: string, kind: string): Resource => ({
   ...{ group, version: "v1", plural, kind, namespaced: false },
 });
@@ -30,29 +27,13 @@ const BINDING = clusterWide(
   "ValidatingAdmissionPolicyBinding",
 );
 
-let world: World;
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
+useWorld();
 
 describe("children", { skip, concurrency: 6 }, () => {
-  const conditionOf = async (namespace: string, type: ConditionType) =>
-    findCondition((await world.status(namespace, "run")).conditions, type);
   const isAvailable = async (namespace: string) =>
     (await conditionOf(namespace, "LearnerAvailable"))?.status === "True";
   const phaseOf = async (namespace: string) => (await world.status(namespace, "run")).phase;
   const replicasOf = async (namespace: string) => (await world.deployment(namespace, "run"))?.spec?.replicas;
-  const hasEvent = (namespace: string, pattern: RegExp) =>
-    eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));
-  const start = async (spec: Record<string, unknown> = {}) => {
-    const namespace = await world.namespace();
-    await world.createRun(namespace, "run", spec);
-    await eventually(() => isAvailable(namespace));
-    return namespace;
-  };
   const claimOf = (namespace: string) =>
     world.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, { namespace, name: "run-data" });
   const requestOf = async (namespace: string) => (await claimOf(namespace))?.spec?.resources?.requests?.storage;
@@ -94,9 +75,9 @@ describe("children", { skip, concurrency: 6 }, () => {
     return () => world.client.delete(BINDING, { name }, { uid: binding.metadata.uid! });
   };
 
-  test("a volume that its class cannot grow is named, training goes on, and a suspension still stops the learner", async () => {
+  test("A volume that its class cannot grow is named; training continues, and a suspension still stops the learner", async () => {
     await storageClass("stiff", false);
-    const namespace = await start({ learner: { storage: { size: "1Gi", className: "stiff" } } });
+    const { namespace } = await start({ learner: { storage: { size: "1Gi", className: "stiff" } } });
     await bind(namespace, "1Gi");
     await world.patchRun(namespace, "run", { learner: { storage: { size: "2Gi" } } });
     await hasEvent(namespace, /^VolumeNotResized: spec\.learner\.storage\.size is 2Gi.*1Gi.*StorageClass stiff/);
@@ -120,9 +101,9 @@ describe("children", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await conditionOf(namespace, "ObjectsApplied")) === undefined);
   });
 
-  test("a volume that an autoresizer has made larger stays so, until the spec asks for more", async () => {
+  test("A volume that an autoresizer has enlarged keeps its size until the spec asks for more", async () => {
     await storageClass("elastic", true);
-    const namespace = await start({ learner: { storage: { size: "1Gi", className: "elastic" } } });
+    const { namespace } = await start({ learner: { storage: { size: "1Gi", className: "elastic" } } });
     await bind(namespace, "1Gi");
     const key = { namespace, name: "run-data" };
     const from = world.auditLength();
@@ -139,7 +120,7 @@ describe("children", { skip, concurrency: 6 }, () => {
     assert.ok(writes().every(({ code }) => code < 400));
   });
 
-  test("a learner is not started before what it needs is there", async () => {
+  test("The controller does not start a learner before its objects exist", async () => {
     const namespace = await world.namespace();
     const allow = await refuse(namespace, CONFIG_MAP);
     await world.createRun(namespace, "run");
@@ -155,20 +136,20 @@ describe("children", { skip, concurrency: 6 }, () => {
     await eventually(() => isAvailable(namespace));
   });
 
-  test("a refused Service keeps neither a learner that trains from training, nor one that is suspended from going", async () => {
-    const namespace = await start();
+  test("A refused Service neither stops a learner that trains nor keeps a suspended one", async () => {
+    const { namespace } = await start();
     await refuse(namespace, SERVICE);
     const service = (await world.client.get(SERVICE, { namespace, name: "run-learner" }))!;
     await world.client.delete(SERVICE, { namespace, name: "run-learner" }, { uid: service.metadata.uid! });
     await eventually(async () => (await conditionOf(namespace, "ObjectsApplied"))?.reason === "Refused");
-    assert.equal((await conditionOf(namespace, "LearnerAvailable"))?.status, "True", "it answers");
+    assert.equal((await conditionOf(namespace, "LearnerAvailable"))?.status, "True", "the learner answers");
     assert.equal((await conditionOf(namespace, "Ready"))?.reason, "Refused");
     await world.patchRun(namespace, "run", { suspend: true });
     await eventually(async () => (await phaseOf(namespace)) === "Suspended");
     assert.equal(await replicasOf(namespace), 0);
   });
 
-  test("the copy of a checkpoint follows learner.podTemplate, also when that is mended, and names what it waits for", async () => {
+  test("The Job that copies a checkpoint follows learner.podTemplate and its correction, and names its blocker", async () => {
     const namespace = await world.namespace();
     const { holds } = world;
     world.holds = (pod) => holds(pod) || pod.metadata.namespace === namespace;
@@ -213,7 +194,7 @@ describe("children", { skip, concurrency: 6 }, () => {
   });
 
   test("a run is Suspended when the learner's pod is gone, not before", async () => {
-    const namespace = await start();
+    const { namespace } = await start();
     const [pod] = await world.podsOf(namespace, "run", "learner");
     const key = { namespace, name: pod!.metadata.name };
     await world.client.mergePatch(POD, key, { metadata: { finalizers: ["example.com/hold"] } });

@@ -1,40 +1,25 @@
 /** Tests lost and drained nodes of a learner, with a real API server. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ConditionType, findCondition } from "../../controller/conditions.ts";
 import type { ApiError } from "../../controller/kube/errors.ts";
 import { POD, POD_DISRUPTION_BUDGET, type Pod, type PodDisruptionBudget } from "../../controller/kube/resources.ts";
 import { OVERDUE_SECONDS } from "../../controller/node-loss.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World } from "./world.ts";
-
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+import { conditionOf, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
 const NODE = { group: "", version: "v1", plural: "nodes", kind: "Node", namespaced: false };
 
-let world: World;
 /** Offset of the controller's clock. It only grows, so only the first test sees a pod in time. */
 let aheadMs = 0;
-before(async () => {
-  if (skip) return;
-  world = await World.start({
-    controllers: ["disruption-controller", "node-lifecycle-controller", "taint-eviction-controller"],
-  });
-  await world.operator({ now: () => Date.now() + aheadMs });
+useWorld({
+  controller: { now: () => Date.now() + aheadMs },
+  parts: { controllers: ["disruption-controller", "node-lifecycle-controller", "taint-eviction-controller"] },
 });
-after(() => world?.stop());
 
-describe("disruption", { skip }, () => {
-  const conditionOf = async (namespace: string, type: ConditionType) =>
-    findCondition((await world.status(namespace, "run")).conditions, type);
-  const start = async (learner: object = {}) => {
-    const namespace = await world.namespace();
-    await world.createRun(namespace, "run", { learner: { stopGraceSeconds: 1, ...learner } });
-    await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
-    return namespace;
-  };
+describe("The controller and a learner's node", { skip }, () => {
+  const startWith = async (learner: object = {}) =>
+    (await start({ learner: { stopGraceSeconds: 1, ...learner } })).namespace;
   /** Puts the learner's pod on a node that stops reporting. */
   const loseNode = async (namespace: string): Promise<Pod> => {
     const [pod] = await world.podsOf(namespace, "run", "learner");
@@ -71,7 +56,7 @@ describe("disruption", { skip }, () => {
     return world.client.mergePatch(NODE, { name }, { status: { conditions } }, { subresource: "status" });
   };
 
-  test("forceDetach: what Kubernetes' node controllers leave of a lost node is recognised, and its pod deleted when overdue", async (t) => {
+  test("forceDetach recognises the lost node's pod as Kubernetes' controllers leave it, and deletes it when overdue", async (t) => {
     for (const name of ["alive", "lost"]) {
       await world.client.create(NODE, { metadata: { name } });
       await reportNode(name);
@@ -82,7 +67,7 @@ describe("disruption", { skip }, () => {
     const tolerations = ["unreachable", "not-ready"].map((it) => ({
       ...{ key: `node.kubernetes.io/${it}`, operator: "Exists", effect: "NoExecute", tolerationSeconds: 10 },
     }));
-    const namespace = await start({ storage: { forceDetach: true }, podTemplate: { spec: { tolerations } } });
+    const namespace = await startWith({ storage: { forceDetach: true }, podTemplate: { spec: { tolerations } } });
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await bind(pod!, "lost");
     world.mute = (it) => it.metadata.uid === pod!.metadata.uid;
@@ -106,8 +91,8 @@ describe("disruption", { skip }, () => {
     await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
   });
 
-  test("a lost node is named, with what a person can do; nothing is deleted by force unasked", async () => {
-    const namespace = await start();
+  test("The condition names a lost node and the remedy; the controller deletes nothing by force unasked", async () => {
+    const namespace = await startWith();
     const pod = await loseNode(namespace);
     await waitsForNode(namespace, /^node node-7 has not answered since .*its toleration/);
     holdNew(namespace);
@@ -151,8 +136,8 @@ describe("disruption", { skip }, () => {
       );
     });
 
-  test("a drained node gets its learner evicted, and another one goes on", async () => {
-    const namespace = await start();
+  test("A drained node evicts its learner, and another learner goes on", async () => {
+    const namespace = await startWith();
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await counted(namespace, 0);
     assert.equal(await drain(pod!), 201);
@@ -163,8 +148,8 @@ describe("disruption", { skip }, () => {
     await eventually(async () => (await conditionOf(namespace, "LearnerAvailable"))?.status === "True");
   });
 
-  test("disruption Protect: no eviction, until the run is edited, which starts no learner anew", async () => {
-    const namespace = await start({ disruption: "Protect" });
+  test("disruption Protect refuses evictions until the run is edited, which restarts no learner", async () => {
+    const namespace = await startWith({ disruption: "Protect" });
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await counted(namespace, 1);
     assert.equal(await drain(pod!), 429);
@@ -174,8 +159,8 @@ describe("disruption", { skip }, () => {
     assert.equal(await drain(pod!), 201);
   });
 
-  test("forceDetach: a pod whose node answers is left to its node", async () => {
-    const namespace = await start({ storage: { forceDetach: true } });
+  test("forceDetach leaves the pod of an answering node to that node", async () => {
+    const namespace = await startWith({ storage: { forceDetach: true } });
     const pod = await loseNode(namespace);
     const conditions = [{ type: "Ready", status: "False", reason: "ContainersNotReady", lastTransitionTime: null }];
     const key = { namespace, name: pod.metadata.name };

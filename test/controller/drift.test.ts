@@ -21,20 +21,10 @@ import {
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasEvent, hasReason, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-
-let world: World;
-const { answers, conditionOf, hasEvent, hasReason } = stepsIn(() => world);
-
-before(async () => {
-  if (!skip) world = await World.start();
-});
-after(() => world?.stop());
+useWorld({ controller: false });
 
 /** Starts a controller for one namespace; `podTemplate` is merged over its learners' pods. */
 const operatorOf = (namespace: string, podTemplate?: object) =>
@@ -56,7 +46,7 @@ describe("a pod template that the CRD's schema refuses", { skip, concurrency: fa
       /podTemplate\.spec\.containers\[0\]\.env is "x"; give a list of 0 to 64 items; correct that field/,
     ],
   ] as const)
-    test(`${what} is named in a condition and an event`, async () => {
+    test(`A condition and an event name ${what}`, async () => {
       const namespace = await world.namespace();
       const operator = await operatorOf(namespace, { spec });
       await world.createRun(namespace, "run");
@@ -68,7 +58,7 @@ describe("a pod template that the CRD's schema refuses", { skip, concurrency: fa
       await operator.stop();
     });
 
-  test("a suspend takes the learner's checkpoint and its pod, though the new template is refused", async () => {
+  test("A suspension takes the learner's checkpoint and deletes its pod, though the new template is refused", async () => {
     const namespace = await world.namespace();
     const operator = await operatorOf(namespace);
     await world.createRun(namespace, "run", { upgradePolicy: "Immediately" });
@@ -86,7 +76,7 @@ describe("a pod template that the CRD's schema refuses", { skip, concurrency: fa
   });
 });
 
-describe("what people change by hand", { skip, concurrency: false }, () => {
+describe("The controller undoes changes by hand", { skip, concurrency: false }, () => {
   let namespace: string;
   let operator: Operator;
 
@@ -156,7 +146,7 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
     ],
   ];
   for (const [what, resource, name, patch] of CASES)
-    test(`${resource.kind}: ${what}`, async () => {
+    test(`${resource.kind}: the controller undoes ${what}`, async () => {
       const key = { namespace, name };
       const contentOf = ({ spec, automountServiceAccountToken }: Content) => ({ spec, automountServiceAccountToken });
       const content = async () => contentOf((await world.client.get<Content>(resource, key))!);
@@ -181,7 +171,7 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
     [CONFIG_MAP, "run-config"],
     [SECRET, "run-ca"],
   ] as const)
-    test(`${resource.kind}: its owner reference`, async () => {
+    test(`${resource.kind}: the controller restores its owner reference`, async () => {
       const key = { namespace, name };
       const owners = async () => (await world.client.get(resource, key))!.metadata.ownerReferences;
       const before = await owners();
@@ -190,7 +180,7 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
       await eventually(async () => isDeepStrictEqual(await owners(), before), 10);
     });
 
-  test("Deployment: a port's number, which an apply would merge into two ports of one name", async () => {
+  test("Deployment: the controller restores a port's number, which an apply would merge into two ports of one name", async () => {
     const key = { namespace, name: "run-learner" };
     const ports = ({ spec }: Deployment) =>
       spec!.template.spec!.containers[0]!.ports!.map((port) => port.containerPort);
@@ -206,7 +196,7 @@ describe("what people change by hand", { skip, concurrency: false }, () => {
     await answers(namespace);
   });
 
-  test("an addition that a webhook makes at every write is not fought over", async (context) => {
+  test("The controller accepts an addition that a webhook makes at every write", async (context) => {
     const webhook = await mutating(namespace, { op: "add", path: "/spec/selector/added", value: "by-webhook" });
     context.after(() => webhook.remove());
     const key = { namespace, name: "run-learner" };

@@ -3,52 +3,29 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ConditionType, findCondition } from "../../controller/conditions.ts";
+import type { ConditionType } from "../../controller/conditions.ts";
 import { ApiError } from "../../controller/kube/errors.ts";
 import { DEPLOYMENT, POD } from "../../controller/kube/resources.ts";
-import type { Operator } from "../../controller/operator.ts";
 import { setSuspended } from "../../controller/plugin/changes.ts";
 import type { Cluster } from "../../controller/plugin/cluster.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "./simulated-learner.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasEvent, restartOperator, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-
-let world: World;
-let operator: Operator;
 /** Namespaces whose learners are down. */
 const down = new Set<string>();
 
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  world.mute = (pod) => down.has(pod.metadata.namespace!);
-  operator = await world.operator();
+useWorld({
+  ready: () => {
+    world.mute = (pod) => down.has(pod.metadata.namespace!);
+  },
 });
-after(() => world?.stop());
 
+const condition = async (namespace: string, type: ConditionType) => (await conditionOf(namespace, type))!;
 const status = (namespace: string) => world.status(namespace, "run");
-const conditionOf = async (namespace: string, type: ConditionType) =>
-  findCondition((await status(namespace)).conditions, type)!;
 const replicas = async (namespace: string) => (await world.deployment(namespace, "run"))?.spec?.replicas;
-const hasEvent = (namespace: string, pattern: RegExp) =>
-  eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));
-
-const answers = (namespace: string) =>
-  eventually(async () => {
-    const available = (await conditionOf(namespace, "LearnerAvailable"))?.status === "True";
-    return available && world.learners.get(`${namespace}/run`);
-  });
-
-async function start(spec: Record<string, unknown> = {}) {
-  const namespace = await world.namespace();
-  await world.createRun(namespace, "run", spec);
-  return { namespace, learner: await answers(namespace) };
-}
 
 async function learnerPod(namespace: string): Promise<string> {
   const [pod] = await eventually(async () => {
@@ -122,28 +99,28 @@ async function receive() {
 const cluster = (namespace: string) =>
   ({ client: world.client, namespace, signal: new AbortController().signal }) as unknown as Cluster;
 
-describe("failures", { skip, concurrency: 5 }, () => {
-  test("a learner that waits for actors waits: the condition says since when, how much, and what keeps actors away", async () => {
+describe("The failures of a learner", { skip, concurrency: 5 }, () => {
+  test("The condition of a learner without actors says since when it waits, for how much, and why", async () => {
     const { namespace, learner } = await start({ actors: { autoscaling: "External", replicas: 0, min: 0 } });
     const blockedSinceUnixMs = Date.UTC(2026, 10, 23, 8);
     learner.work(12);
     learner.say({ phase: Phase.EXECUTING, blocked: "NoActors", blockedSinceUnixMs });
     const progressing = await eventually(async () => {
-      const found = await conditionOf(namespace, "Progressing");
+      const found = await condition(namespace, "Progressing");
       return found?.reason === "NoResults" && found;
     });
     assert.equal(
       progressing.message,
       "no actor is connected to the learner since 2026-11-23T08:00:00Z: 12 executions are queued; no actor is asked for (spec.actors)",
     );
-    assert.equal((await conditionOf(namespace, "Failed")).status, "False");
+    assert.equal((await condition(namespace, "Failed")).status, "False");
     await world.patchRun(namespace, "run", { actors: { replicas: 1 } });
     await eventually(async () => (await status(namespace)).actors?.running === 1);
     learner.say({ blocked: "", blockedSinceUnixMs: 0 });
-    await eventually(async () => (await conditionOf(namespace, "Progressing")).status === "True");
+    await eventually(async () => (await condition(namespace, "Progressing")).status === "True");
   });
 
-  test("failures are counted once, also by the next controller, set back by progress, and end the run when they are too many", async () => {
+  test("The controller counts each failure once, resets the count with progress, and ends the run after too many", async () => {
     const { url, told } = await receive();
     const { namespace, learner } = await start({
       failurePolicy: { retries: 2 },
@@ -155,7 +132,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
 
     const first = await crash(namespace, 0, 74, "EIO: i/o error, write");
     const crashing = await eventually(async () => {
-      const found = await conditionOf(namespace, "LearnerAvailable");
+      const found = await condition(namespace, "LearnerAvailable");
       return found.reason === "LearnerCrashing" && found;
     });
     assert.match(
@@ -173,11 +150,10 @@ describe("failures", { skip, concurrency: 5 }, () => {
     });
     const second = await crash(namespace, 1, 71, "CUDA failure 2: out of memory");
     await eventually(async () => (await status(namespace)).failures?.count === 2);
-    await operator.stop();
-    operator = await world.operator();
+    await restartOperator();
     await restart(namespace, 2, second);
     await sleep(1000);
-    assert.equal((await status(namespace)).failures?.count, 2, "a controller that starts anew counts nothing twice");
+    assert.equal((await status(namespace)).failures?.count, 2, "a restarted controller counts no failure twice");
 
     // Progress resets the count.
     (await answers(namespace)).say({ iteration: 7, iterationJson: iterationLine(6) });
@@ -191,10 +167,10 @@ describe("failures", { skip, concurrency: 5 }, () => {
       await restart(namespace, end + 1, before);
       await answers(namespace);
     }
-    assert.equal((await conditionOf(namespace, "Failed")).status, "False");
+    assert.equal((await condition(namespace, "Failed")).status, "False");
     await crash(namespace, 4, 137, "", "OOMKilled");
     const failed = await eventually(async () => {
-      const found = await conditionOf(namespace, "Failed");
+      const found = await condition(namespace, "Failed");
       return found.status === "True" && found;
     });
     assert.equal(failed.reason, "Resource");
@@ -205,7 +181,7 @@ describe("failures", { skip, concurrency: 5 }, () => {
     const { phase, completionTime } = await status(namespace);
     assert.equal(phase, "Failed");
     assert.ok(completionTime);
-    const succeeded = await conditionOf(namespace, "Succeeded");
+    const succeeded = await condition(namespace, "Succeeded");
     assert.deepEqual([succeeded.status, succeeded.reason, succeeded.message], ["False", "RunFailed", failed.message]);
     await hasEvent(namespace, /^RunFailed: the learner failed 3 times/);
     await eventually(async () => (await replicas(namespace)) === 0);
@@ -228,8 +204,8 @@ describe("failures", { skip, concurrency: 5 }, () => {
       [resumed.phase, resumed.completionTime, resumed.notification, resumed.failures?.count],
       ["Running", undefined, undefined, 0],
     );
-    assert.equal((await conditionOf(namespace, "Failed")).status, "False");
-    assert.equal((await conditionOf(namespace, "Succeeded")).status, "Unknown");
+    assert.equal((await condition(namespace, "Failed")).status, "False");
+    assert.equal((await condition(namespace, "Succeeded")).status, "Unknown");
     (await answers(namespace)).say({ phase: Phase.SUCCEEDED, message: "all 12 iterations are done" });
     await eventually(async () => (await status(namespace)).phase === "Succeeded");
     await eventually(() => told.length === 2);
@@ -239,11 +215,11 @@ describe("failures", { skip, concurrency: 5 }, () => {
     );
   });
 
-  test("a failed run that is suspended is Suspended, may be edited, and waits for its resume; its ttl does not delete it", async () => {
+  test("A failed run that is suspended is Suspended, can be edited, and waits for its resume; its ttl does not delete it", async () => {
     const { namespace } = await start({ failurePolicy: { retries: 0 }, ttlSecondsAfterFinished: 5 });
     await crash(namespace, 0, 1, "x is not a function");
     const failed = await eventually(async () => {
-      const found = await conditionOf(namespace, "Failed");
+      const found = await condition(namespace, "Failed");
       return found.status === "True" && found;
     });
     assert.deepEqual(
@@ -252,11 +228,15 @@ describe("failures", { skip, concurrency: 5 }, () => {
     );
     await world.patchRun(namespace, "run", { suspend: true });
     await eventually(async () => (await status(namespace)).phase === "Suspended");
-    const suspended = await conditionOf(namespace, "Suspended");
+    const suspended = await condition(namespace, "Suspended");
     assert.match(suspended.message!, /a resume/);
     await world.patchRun(namespace, "run", { model: { generationBatchSize: 8 } });
     await sleep(6000);
-    assert.equal((await status(namespace)).phase, "Suspended", "it is not over, so it is not deleted after its end");
+    assert.equal(
+      (await status(namespace)).phase,
+      "Suspended",
+      "a suspended run has not ended, so its ttl does not delete it",
+    );
     assert.equal(await replicas(namespace), 0);
     down.delete(namespace);
     await world.patchRun(namespace, "run", { suspend: false });
@@ -264,31 +244,31 @@ describe("failures", { skip, concurrency: 5 }, () => {
     assert.equal((await status(namespace)).phase, "Running");
   });
 
-  test("a full volume blocks, however often the learner is started, and ends nothing", async () => {
+  test("A full volume blocks the run, however often the learner starts, and never ends it", async () => {
     const { namespace } = await start({ failurePolicy: { retries: 1 }, learner: { storage: { size: "10Gi" } } });
     let before: object = {};
     for (const end of [0, 1, 2, 3]) {
       before = await crash(namespace, end, 73, "the disk of /data/run is full (ENOSPC)");
       await eventually(async () => (await status(namespace)).failures?.podEnds === end + 1);
       const full = await eventually(async () => {
-        const found = await conditionOf(namespace, "LearnerAvailable");
+        const found = await condition(namespace, "LearnerAvailable");
         return found.reason === "VolumeFull" && found;
       });
       assert.match(full.message!, /^volume run-data \(10Gi\) is full: raise spec\.learner\.storage\.size/);
-      assert.equal((await conditionOf(namespace, "Ready")).reason, "VolumeFull");
+      assert.equal((await condition(namespace, "Ready")).reason, "VolumeFull");
     }
     const { failures, phase } = await status(namespace);
     assert.deepEqual([failures?.count, failures?.class, phase], [0, "Resource", "Running"]);
     assert.equal(await replicas(namespace), 1);
     await restart(namespace, 4, before);
     await answers(namespace);
-    assert.equal((await conditionOf(namespace, "Ready")).status, "True");
+    assert.equal((await condition(namespace, "Ready")).status, "True");
   });
 
-  test("a learner of 0.2, which stays and says that the run has failed: that ends it, and it can be resumed", async () => {
+  test("A failed learner of 0.2, which stays alive, ends the run, and the run can be resumed", async () => {
     const { namespace, learner } = await start();
     learner.say({ phase: Phase.FAILED_RUN, message: "no result for 960 s: no actor is connected" });
-    await eventually(async () => (await conditionOf(namespace, "Failed"))?.status === "True");
+    await eventually(async () => (await condition(namespace, "Failed"))?.status === "True");
     await eventually(async () => (await replicas(namespace)) === 0);
     const options = { wait: true, timeoutSeconds: 60, say: () => {} };
     await setSuspended(cluster(namespace), "run", false, options);

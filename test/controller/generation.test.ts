@@ -1,7 +1,7 @@
-/** Generators of a run against a real API server: what is made, scaled, taken away and repaired. Their processes are not here. */
+/** Generators of a run against a real API server: creation, scaling, deletion and repair. The test has no generator processes. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { GENERATORS, RUN_UID } from "../../controller/desired/names.ts";
 import { UNUSED_SECONDS } from "../../controller/generation.ts";
 import {
@@ -15,26 +15,16 @@ import {
   SERVICE_ACCOUNT,
   type Secret,
 } from "../../controller/kube/resources.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "./simulated-learner.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasEvent, hasReason, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const NAME = `run-${GENERATORS}`;
 
-let world: World;
 /** The controller's clock. */
 const clock = { aheadMs: 0 };
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator({ now: () => Date.now() + clock.aheadMs });
-});
-after(() => world?.stop());
+useWorld({ controller: { now: () => Date.now() + clock.aheadMs } });
 
-const { answers, conditionOf, hasReason, hasEvent } = stepsIn(() => world);
 const start = async (spec: object = {}) => {
   const namespace = await world.namespace();
   const run = await world.createRun(namespace, "run", {
@@ -61,8 +51,8 @@ const generating = (waitingPrompts: number, running: number[], notUsedBecause = 
   },
 });
 
-describe("generators", { skip, concurrency: 4 }, () => {
-  test("are there with all that they need, owned by the run, under the restricted level", async () => {
+describe("The controller and generators", { skip, concurrency: 4 }, () => {
+  test("It creates generators with all their objects, owned by the run, under the restricted level", async () => {
     const namespace = await world.namespace();
     await world.client.mergePatch(
       { group: "", version: "v1", plural: "namespaces", kind: "Namespace", namespaced: false },
@@ -95,7 +85,7 @@ describe("generators", { skip, concurrency: 4 }, () => {
     assert.equal(args![args!.indexOf("--generators") + 1], `https://${NAME}.${namespace}.svc:8443`);
   });
 
-  test("follow the prompts that wait between min and max, and a lost one comes back", async () => {
+  test("It follows the number of waiting prompts between min and max, and replaces a lost generator", async () => {
     const { namespace } = await start();
     await answers(namespace);
     await isReady(namespace, 2);
@@ -114,7 +104,7 @@ describe("generators", { skip, concurrency: 4 }, () => {
     await hasEvent(namespace, /ScaledDown: scaled generators 4 -> 2/);
   });
 
-  test("go when the run is suspended, come back when it goes on, and go with it", async () => {
+  test("It deletes generators with a suspension, creates them again on resume, and deletes them with the run", async () => {
     const { namespace } = await start({ learner: { storage: { retain: "Never" } } });
     await answers(namespace);
     await isReady(namespace, 2);
@@ -137,7 +127,7 @@ describe("generators", { skip, concurrency: 4 }, () => {
     await hasPods(namespace, 0);
   });
 
-  test("are not wanted any more: the learner starts anew without them, and their pods go", async () => {
+  test("When generation is removed, the learner restarts without generators and their pods are deleted", async () => {
     const { namespace } = await start();
     await answers(namespace);
     await isReady(namespace, 2);
@@ -148,7 +138,7 @@ describe("generators", { skip, concurrency: 4 }, () => {
     assert.ok(!learner.spec!.template.spec!.containers[0]!.args!.includes("--generators"));
   });
 
-  test("what somebody changed of them is as it was again", async () => {
+  test("It undoes changes of a generator by hand", async () => {
     const { namespace } = await start();
     await isReady(namespace, 2);
     await world.client.mergePatch(DEPLOYMENT, { namespace, name: NAME }, { spec: { replicas: 9 } });
@@ -161,7 +151,7 @@ describe("generators", { skip, concurrency: 4 }, () => {
     await hasEvent(namespace, /Repaired: NetworkPolicy run-generators/);
   });
 
-  test("wait with a remedy where the model's claim takes one pod alone, and start when it is another", async () => {
+  test("Generators wait, with a remedy, for a claim that takes only one pod, and start with another claim", async () => {
     const namespace = await world.namespace();
     const claim = (name: string, mode: string) =>
       world.client.create<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
@@ -189,7 +179,7 @@ describe("generators", { skip, concurrency: 4 }, () => {
 });
 
 // Alone: the clock is the same for all runs.
-test("generators that write something else than the learner are named, and the run is not ready", {
+test("The condition names generators whose rows differ from the learner's, and the run is not ready", {
   skip,
 }, async () => {
   const { namespace } = await start();

@@ -1,15 +1,13 @@
 /** A learner's status is untrusted input: no value may block the run's status. Uses a real API server. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findCondition } from "../../controller/conditions.ts";
 import type { StatusMessage } from "../../proto/service.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { Phase, type SimulatedLearner } from "./simulated-learner.ts";
-import { eventually, World } from "./world.ts";
+import { Phase } from "./simulated-learner.ts";
+import { skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const LINE = { iteration: 3, lineage: 1, elapsedSeconds: 60, meanScore: 900.5, validFraction: 0.75 };
 const NONSENSE: [what: string, said: StatusMessage][] = [
   ["bad JSON", { iterationJson: "{" }],
@@ -22,27 +20,11 @@ const NONSENSE: [what: string, said: StatusMessage][] = [
   ["more executions than the status can hold", { executions: { queued: 4e9 } }],
 ];
 
-let world: World;
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
+useWorld();
 
 describe("nonsense from a learner", { skip, concurrency: 4 }, () => {
-  async function start(): Promise<{ namespace: string; learner: SimulatedLearner }> {
-    const namespace = await world.namespace();
-    await world.createRun(namespace, "run");
-    const learner = await eventually(async () => {
-      const available = findCondition((await world.status(namespace, "run")).conditions, "LearnerAvailable");
-      return available?.status === "True" && world.learners.get(`${namespace}/run`);
-    });
-    return { namespace, learner };
-  }
-
   for (const [what, said] of NONSENSE)
-    test(`${what}: named once, the status goes on, the end is seen`, async () => {
+    test(`The condition names ${what} once, the status goes on, and the end is seen`, async () => {
       const { namespace, learner } = await start();
       learner.say(said);
       const found = await eventually(async () => {
@@ -65,7 +47,7 @@ describe("nonsense from a learner", { skip, concurrency: 4 }, () => {
       assert.equal(told.length, 1, told.join("\n"));
     });
 
-  test("nonsense that comes and goes makes no loop of writes", async () => {
+  test("Nonsense that appears and disappears causes no loop of writes", async () => {
     const { namespace, learner } = await start();
     learner.say({ blocked: "constructor" });
     await eventually(async () => (await world.events(namespace)).some((it) => it.startsWith("LearnerNonsense")));

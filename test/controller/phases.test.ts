@@ -3,29 +3,16 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FINALIZER } from "../../controller/deletion.ts";
 import { CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, SECRET } from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "./simulated-learner.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
-
-let world: World;
-
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator();
-});
-after(() => world?.stop());
-
-const { answers, conditionOf, hasActors, hasEvent, start } = stepsIn(() => world);
+useWorld();
 
 /** Starts an HTTP server that answers with these statuses in order, and then not at all. */
 async function receive(answers: number[]) {
@@ -47,7 +34,7 @@ async function receive(answers: number[]) {
 }
 
 describe("the phases of a run", { skip, concurrency: 6 }, () => {
-  test("suspend takes a checkpoint, then everything but the volume; resume goes on", async () => {
+  test("A suspension takes a checkpoint and deletes all but the volume; a resume goes on", async () => {
     const { namespace, learner } = await start({ actors: { min: 2, max: 2 } });
     await hasActors(namespace, 2);
     let release = () => {};
@@ -79,7 +66,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^Resumed: /);
   });
 
-  test("a resume that comes before the suspension is over gets a learner that trains", async () => {
+  test("A resume before the end of the suspension gets a learner that trains", async () => {
     const { namespace, learner } = await start();
     let release = () => {};
     learner.onSuspend = () => new Promise((resolve) => (release = resolve));
@@ -93,7 +80,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     assert.equal((await world.status(namespace, "run")).phase, "Running");
   });
 
-  test("a learner that never writes its checkpoint is not waited for without end", async () => {
+  test("The controller does not wait without end for a learner that never writes its checkpoint", async () => {
     const { namespace, learner } = await start({
       actors: { drainSeconds: 0 },
       learner: { checkpoint: { waitSeconds: 1 } },
@@ -104,7 +91,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await hasEvent(namespace, /^CheckpointNotWaitedFor: .*within 1 s/);
   });
 
-  test("an evaluation is a phase of the run, and its result is in the status and in events", async () => {
+  test("An evaluation is a phase of the run, with its result in the status and in events", async () => {
     const { namespace, learner } = await start();
     learner.say({ phase: Phase.FINAL_EVALUATION, iteration: 1 });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Evaluating");
@@ -118,7 +105,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await hasActors(namespace, 1);
   });
 
-  test("a run that succeeds is recorded, and its learner and actors go", async () => {
+  test("A run that succeeds is recorded, and its learner and actors are deleted", async () => {
     const { namespace, learner } = await start({ learner: { storage: { retain: "OnSuccess" } } });
     const line = {
       iteration: 12,
@@ -152,7 +139,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
   });
 
-  test("a webhook is called at the end of the run until it accepts, and its address stays in its Secret", async () => {
+  test("A webhook is called at the end of the run until it accepts, and its address stays in its Secret", async () => {
     const address = "T0P-SECRET";
     const receiver = await receive([503, 204]);
     const namespace = await world.namespace();
@@ -185,21 +172,25 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     receiver.close();
   });
 
-  test("a webhook that hangs holds up nothing but the run's own deletion, and that not for ever", async () => {
+  test("A webhook that hangs delays only the run's own deletion, and only for a limited time", async () => {
     const receiver = await receive([]);
     const webhook = { url: receiver.url, timeoutSeconds: 2, maxAttempts: 2, backoffSeconds: 0.1 };
     const { namespace, learner } = await start({ notifications: { webhook }, ttlSecondsAfterFinished: 0 });
     learner.say({ phase: Phase.FAILED_RUN, message: "the disk is full" });
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 0);
     await eventually(() => receiver.bodies.length === 1);
-    assert.equal((await world.status(namespace, "run")).phase, "Failed", "it is there while its webhook is to be told");
+    assert.equal(
+      (await world.status(namespace, "run")).phase,
+      "Failed",
+      "the run stays while its webhook has to be called",
+    );
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
     assert.equal(receiver.bodies.length, 2);
     await hasEvent(namespace, /^WebhookGivenUp: the webhook was not delivered, 2 of 2 attempts: check spec/);
     receiver.close();
   });
 
-  test("a run that fails says why", async () => {
+  test("A failed run has its reason in the status", async () => {
     const { namespace, learner } = await start();
     learner.say({ phase: Phase.FAILED_RUN, message: "no result for 375 s: no actor is connected" });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Failed");
@@ -239,7 +230,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     return namespace;
   };
 
-  test("a configuration that the learner refuses becomes a condition, not a crash loop, and an edit starts the learner again", async () => {
+  test("A configuration that the learner refuses is a condition, not a crash loop, and an edit restarts the learner", async () => {
     const namespace = await unanswered();
     await endLearner(namespace, 2, '{"level":30}\n--task-dir /opt/longrun-tasks/diamonds: there is no such task\n');
     const refused = await eventually(async () => {
@@ -256,7 +247,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 1);
   });
 
-  test("a learner that crashes is started again by its Deployment, and the condition says why", async () => {
+  test("The Deployment restarts a crashed learner, and the condition has the reason", async () => {
     const namespace = await unanswered();
     await endLearner(namespace, 137, "");
     const crash = await eventually(async () => {
@@ -267,7 +258,7 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     assert.equal((await world.deployment(namespace, "run"))?.spec?.replicas, 1);
   });
 
-  test("an image that cannot be pulled is named", async () => {
+  test("The condition names an image that cannot be pulled", async () => {
     const namespace = await unanswered({ learner: { image: "registry.example/missing:1" } });
     const [pod] = await eventually(async () => {
       const found = await world.podsOf(namespace, "run", "learner");

@@ -79,7 +79,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
   const readers = async (run: string) =>
     (await client.list<Pod>(POD, { namespace, labelSelector: `longrun.dev/run=${run}` })).items;
 
-  test("the bundle is one file that does the same", async () => {
+  test("The bundle is one file with the same behaviour", async () => {
     await make("bundled");
     const alone = join(folder, "alone");
     mkdirSync(alone);
@@ -92,7 +92,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.deepEqual(readdirSync(alone), ["kubectl-longrun"]);
   });
 
-  test("status: once, as JSON, and until the run is over", async () => {
+  test("status prints once, as JSON, or until the run is over", async () => {
     await make("seen", { stopping: { iterations: 2 } });
     await say("seen", { phase: "Running", iteration: 1, score: { best: 371.9 } });
     const once = await kubectl("status", "seen", "--once");
@@ -110,7 +110,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.equal(out.match(/seen {8}/g)!.length, 2, "only what has changed");
   });
 
-  test("pause and resume set spec.suspend, and wait for it where they are told", async () => {
+  test("pause and resume set spec.suspend, and wait for it if told to", async () => {
     await make("paused");
     const first = await kubectl("pause", "paused");
     assert.match(first.out, /^paused pauses: programs that run may finish/);
@@ -133,7 +133,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.deepEqual(await kubectl("pause", "paused"), { status: 2, out: "", err: "paused is over: Failed\n" });
   });
 
-  test("a pod of its own reads the volume where no learner runs, fits the restricted level, and goes", async () => {
+  test("A pod reads the volume of a run without a learner, fits the restricted level, and is deleted", async () => {
     const run = await make("stopped");
     await say("stopped", {
       phase: "Succeeded",
@@ -169,7 +169,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.equal(spec!.automountServiceAccountToken, false);
   });
 
-  test("evaluate: a run of its own, whose first evaluation is the answer, and which goes", async () => {
+  test("evaluate creates a run, returns its first evaluation, and deletes the run", async () => {
     const schedule = { learningRateSchedule: { type: "Linear", warmupIterations: 5 }, criticWarmupIterations: 7 };
     await make("trained", {
       algorithm: schedule,
@@ -193,7 +193,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.equal(await client.get(TRAINING_RUN, { namespace, name: "trained-evaluation" }), undefined);
   });
 
-  test("debug: a support bundle of the run, without its Secrets", async () => {
+  test("debug writes a support bundle of the run without its Secrets", async () => {
     await make("ill");
     await client.create(SECRET, {
       metadata: { namespace, name: "ill-ca", labels: { "longrun.dev/run": "ill" } },
@@ -211,7 +211,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.match((await kubectl("debug", "ill", "--out", out)).err, /is there already; name another file with --out/);
   });
 
-  test("what cannot be done is one line", async () => {
+  test("An impossible command gives one line", async () => {
     await make("young");
     const REFUSALS: [args: string[], status: number, message: RegExp][] = [
       [["status", "nobody"], 2, /^there is no TrainingRun nobody in namespace team; see kubectl get/],

@@ -1,30 +1,21 @@
 /** Tests podTemplates through the controller, on a real API server: the fields that reach the pods, and the refusals. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { findCondition } from "../../controller/conditions.ts";
 import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
 import { DEPLOYMENT, NAMESPACE } from "../../controller/kube/resources.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World } from "./world.ts";
+import { skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const MOST_VOLUMES = 32;
 const volumesOf = (count: number, of: string) =>
   Array.from({ length: count }, (_, index) => ({ name: `${of}-${index}`, emptyDir: {} }));
 
-let world: World;
-
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  const learner = { podTemplate: { spec: { volumes: volumesOf(MOST_VOLUMES, "default") } } };
-  await world.operator({ settings: { ...DEFAULT_SETTINGS, runDefaults: { learner } } });
-});
-after(() => world?.stop());
+const learner = { podTemplate: { spec: { volumes: volumesOf(MOST_VOLUMES, "default") } } };
+useWorld({ controller: { settings: { ...DEFAULT_SETTINGS, runDefaults: { learner } } } });
 
 describe("podTemplate", { skip, concurrency: 2 }, () => {
-  test("reaches the pods, which pass the admission of the restricted level; sandboxes get nothing", async () => {
+  test("It reaches the pods, which pass the restricted level; sandboxes get none of it", async () => {
     const namespace = await world.namespace();
     const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
     await world.client.mergePatch(NAMESPACE, { name: namespace }, { metadata: { labels } });
@@ -73,7 +64,7 @@ describe("podTemplate", { skip, concurrency: 2 }, () => {
     );
   });
 
-  test("that is too much with the controller's defaults is named, and an edit goes on", async () => {
+  test("One that exceeds the limits with the controller's defaults is named, and an edit goes on", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { learner: { podTemplate: { spec: { volumes: volumesOf(1, "own") } } } });
     const ready = await eventually(async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
@@ -23,42 +23,42 @@ import {
   type Secret,
   TRAINING_RUN,
 } from "../../controller/kube/resources.ts";
-import type { Operator } from "../../controller/operator.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
-
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+import {
+  answers,
+  conditionOf,
+  hasActors,
+  hasEvent,
+  operator,
+  restartOperator,
+  skip,
+  start,
+  useWorld,
+  world,
+} from "./steps.ts";
+import { eventually } from "./world.ts";
 
 /** How long converged runs are watched for unnecessary writes, also after a restart of the controller. */
 const QUIET_SECONDS = 60;
 const RESTARTED_SECONDS = 4;
 
-let world: World;
-let operator: Operator;
 /** Namespace of runs that converge before the other tests begin and are checked after them. */
 let quiet: string;
 let quietFrom: { audit: number; atMs: number };
 
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  operator = await world.operator();
-  quiet = await world.namespace();
-  await world.createRun(quiet, "quiet", { actors: { min: 2, max: 2 } });
-  await world.createRun(quiet, "suspended", { suspend: true });
-  await eventually(async () => (await world.status(quiet, "quiet")).actors?.idle === 2);
-  await eventually(async () => (await world.status(quiet, "suspended")).phase === "Suspended");
-  await sleep(1000);
-  quietFrom = { audit: world.auditLength(), atMs: performance.now() };
+useWorld({
+  ready: async () => {
+    quiet = await world.namespace();
+    await world.createRun(quiet, "quiet", { actors: { min: 2, max: 2 } });
+    await world.createRun(quiet, "suspended", { suspend: true });
+    await eventually(async () => (await world.status(quiet, "quiet")).actors?.idle === 2);
+    await eventually(async () => (await world.status(quiet, "suspended")).phase === "Suspended");
+    await sleep(1000);
+    quietFrom = { audit: world.auditLength(), atMs: performance.now() };
+  },
 });
-after(() => world?.stop());
-
-const { answers, conditionOf, hasActors, hasEvent, start } = stepsIn(() => world);
 
 describe("reconcile", { skip, concurrency: 6 }, () => {
-  test("the controller makes every child, owned by the run", async () => {
+  test("The controller creates every child, owned by the run", async () => {
     const { namespace, run } = await start({ actors: { min: 1, slots: 2 } });
     const names = async (resource: typeof SECRET) =>
       (await world.list(resource, namespace)).map((it) => it.metadata.name);
@@ -86,7 +86,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.equal(status.observedGeneration, 1);
   });
 
-  test("the pods pass the admission of the restricted level", async () => {
+  test("The pods pass the admission of the restricted level", async () => {
     const namespace = await world.namespace();
     await world.client.mergePatch(
       { group: "", version: "v1", plural: "namespaces", kind: "Namespace", namespaced: false },
@@ -130,7 +130,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     });
   });
 
-  test("an actor's certificate names the actor, is made again if it is lost, and is deleted with the actor's Job", async () => {
+  test("An actor's certificate names the actor, is made again if it is lost, and is deleted with the actor's Job", async () => {
     const { namespace } = await start({ actors: { min: 1 } });
     const secret = async (name: string) =>
       (await world.list(SECRET, namespace)).find(({ metadata }) => metadata.name === name) as Secret | undefined;
@@ -158,7 +158,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     });
   });
 
-  test("an addition that nobody forbids is left alone", async () => {
+  test("The controller leaves an addition that no field forbids", async () => {
     const { namespace } = await start();
     const key = { namespace, name: "run-learner" };
     const sidecar = { name: "sidecar", image: "sidecar" };
@@ -228,7 +228,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.deepEqual(config?.data, data);
   });
 
-  test("model.source: the model is fetched before the learner starts; what failed is said, and goes on", async () => {
+  test("The model of model.source is fetched before the learner starts; a failure is reported and repeated", async () => {
     const namespace = await world.namespace();
     const secretRef = { name: "longrun-hub", key: "HF_TOKEN" };
     const source = { huggingFace: { repo: "acme/model", revision: "main", secretRef } };
@@ -295,7 +295,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     assert.deepEqual([claim?.metadata.labels, claim?.metadata.ownerReferences], [metadata.labels, undefined]);
   });
 
-  test("a run that another controller manages is not touched", async () => {
+  test("The controller does not touch a run that another controller manages", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { managedBy: "example.com/other" });
     await sleep(1500);
@@ -310,18 +310,18 @@ test("the controller writes nothing while nothing changes, and nothing after a r
   await sleep(Math.max(0, quietFrom.atMs + QUIET_SECONDS * 1000 - performance.now()));
   assert.deepEqual(world.writes(quiet, quietFrom.audit), []);
 
-  await operator.stop();
+  await operator!.stop();
   const restart = world.auditLength();
-  operator = await world.operator();
+  await restartOperator();
   await sleep(RESTARTED_SECONDS * 1000);
   assert.deepEqual(world.writes(quiet, restart), []);
   assert.equal((await world.actors(quiet, "quiet")).length, 2);
 });
 
-test("longrun controller gets ready, reconciles its namespaces alone, and stops on SIGTERM", {
+test("longrun controller becomes ready, reconciles only its namespaces, and stops on SIGTERM", {
   skip,
 }, async () => {
-  await operator.stop();
+  await operator!.stop();
   const [mine, second, other] = [await world.namespace(), await world.namespace(), await world.namespace()];
   for (const namespace of [mine, second]) await world.createRun(namespace, "run");
   await world.createRun(other, "run");

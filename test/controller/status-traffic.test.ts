@@ -71,7 +71,7 @@ describe("status traffic", { skip, concurrency: 1 }, () => {
       return statusWrites(name, from).length === 0;
     });
 
-  test("a learner that flips its phase 200 times a second has few writes, and its end is seen at once", async () => {
+  test("A learner that flips its phase 200 times a second causes few writes, and its end is seen at once", async () => {
     await world.createRun(namespace, "flips");
     const learner = await answers("flips");
     await converges("flips");
@@ -93,7 +93,7 @@ describe("status traffic", { skip, concurrency: 1 }, () => {
     assert.ok(performance.now() - endedMs < 1500, `${performance.now() - endedMs} ms until the end was seen`);
   });
 
-  test("counts are written once in a while, and a new phase at once", async () => {
+  test("Counts are written at intervals, and a new phase at once", async () => {
     await world.createRun(namespace, "counts");
     const learner = await answers("counts");
     await converges("counts");
@@ -115,7 +115,7 @@ describe("status traffic", { skip, concurrency: 1 }, () => {
     ["statuses that are too long", 3_000_000],
     ["short statuses", 10],
   ] as const)
-    test(`the lease is renewed, and other runs are served, while learners flood with ${what}`, async () => {
+    test(`The controller renews its lease and serves other runs while learners flood it with ${what}`, async () => {
       const names = [0, 1, 2].map((i) => `flood-${bytes}-${i}`);
       const other = `other-${bytes}`;
       for (const name of [...names, other]) await world.createRun(namespace, name);

@@ -1,36 +1,71 @@
-/** Steps that tests of one run, named `run` unless they say otherwise, have in common. */
-import { findCondition } from "../../controller/conditions.ts";
-import { eventually, type World } from "./world.ts";
+/** The World of a test file's process, and steps that tests of one run, named `run` unless they say otherwise, have in common. */
+import { after, before } from "node:test";
+import { type ConditionType, findCondition } from "../../controller/conditions.ts";
+import type { Operator, OperatorOptions } from "../../controller/operator.ts";
+import { CONTROL_PLANE } from "../cluster/binaries.ts";
+import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
+import { eventually, World, type WorldParts } from "./world.ts";
 
-export function stepsIn(world: () => World) {
-  const conditionOf = async (namespace: string, type: Parameters<typeof findCondition>[1], name = "run") =>
-    findCondition((await world().status(namespace, name)).conditions, type);
-  /** Waits until the controller is connected to the run's learner. */
-  const answers = (namespace: string, name = "run") =>
-    eventually(async () => {
-      const available = (await conditionOf(namespace, "LearnerAvailable", name))?.status === "True";
-      return available && world().learners.get(`${namespace}/${name}`);
-    });
-  return {
-    conditionOf,
-    answers,
-    /** Creates a namespace with a run, and waits until its learner answers. */
-    start: async (spec: Record<string, unknown> = {}, name = "run") => {
-      const namespace = await world().namespace();
-      const run = await world().createRun(namespace, name, spec);
-      return { namespace, name, run, learner: await answers(namespace, name) };
-    },
-    hasActors: (namespace: string, count: number, name = "run") =>
-      eventually(async () => {
-        const jobs = await world().actors(namespace, name);
-        return jobs.length === count && jobs;
-      }),
-    hasReason: (namespace: string, type: Parameters<typeof findCondition>[1], reason: string) =>
-      eventually(async () => {
-        const found = await conditionOf(namespace, type);
-        return found?.reason === reason && found;
-      }),
-    hasEvent: (namespace: string, pattern: RegExp) =>
-      eventually(async () => (await world().events(namespace)).find((text) => pattern.test(text))),
-  };
+/** Why this machine cannot run a World, or false. */
+export const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+export let world: World;
+/** The controller under test. */
+export let operator: Operator | undefined;
+
+export interface WorldOptions {
+  /** Settings of the controller; false: the tests start controllers themselves. */
+  controller?: Partial<OperatorOptions> | false;
+  parts?: WorldParts;
+  /** Called before the first test. */
+  ready?: () => Promise<void> | void;
 }
+
+/** Starts a World and its controller before the file's tests, and stops both afterwards. */
+export function useWorld({ controller = {}, parts, ready }: WorldOptions = {}): void {
+  // One hook: Node starts all hooks of a file at once.
+  before(async () => {
+    if (skip) return;
+    world = await World.start(parts);
+    if (controller) operator = await world.operator(controller);
+    await ready?.();
+  });
+  after(() => world?.stop());
+}
+
+/** Stops the controller, and starts another one, which only knows what the API server has. */
+export async function restartOperator(options: Partial<OperatorOptions> = {}): Promise<void> {
+  await operator?.stop();
+  operator = await world.operator(options);
+}
+
+export const conditionOf = async (namespace: string, type: ConditionType, name = "run") =>
+  findCondition((await world.status(namespace, name)).conditions, type);
+
+/** Waits until the controller is connected to the run's learner. */
+export const answers = (namespace: string, name = "run") =>
+  eventually(async () => {
+    const available = (await conditionOf(namespace, "LearnerAvailable", name))?.status === "True";
+    return available && world.learners.get(`${namespace}/${name}`);
+  });
+
+/** Creates a namespace with a run, and waits until its learner answers. */
+export async function start(spec: Record<string, unknown> = {}, name = "run") {
+  const namespace = await world.namespace();
+  const run = await world.createRun(namespace, name, spec);
+  return { namespace, name, run, learner: await answers(namespace, name) };
+}
+
+export const hasActors = (namespace: string, count: number, name = "run") =>
+  eventually(async () => {
+    const jobs = await world.actors(namespace, name);
+    return jobs.length === count && jobs;
+  });
+
+export const hasReason = (namespace: string, type: ConditionType, reason: string) =>
+  eventually(async () => {
+    const found = await conditionOf(namespace, type);
+    return found?.reason === reason && found;
+  });
+
+export const hasEvent = (namespace: string, pattern: RegExp) =>
+  eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));

@@ -1,6 +1,6 @@
 /** spec.results and learner.storage.retainSeconds against a real API server and real controllers of Jobs. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   JOB,
@@ -13,12 +13,10 @@ import {
 } from "../../controller/kube/resources.ts";
 import { connect } from "../../controller/plugin/cluster.ts";
 import { listVolumes } from "../../controller/plugin/volumes.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { Phase } from "./simulated-learner.ts";
-import { eventually, World } from "./world.ts";
+import { hasEvent, skip, start, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 const S3 = {
   bucket: "results",
   prefix: "team/run",
@@ -27,21 +25,9 @@ const S3 = {
 };
 const URL = "s3://results/team/run";
 
-let world: World;
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  await world.operator({ sweepSeconds: 0.2 });
-});
-after(() => world?.stop());
+useWorld({ controller: { sweepSeconds: 0.2 } });
 
 describe("storage", { skip, concurrency: 4 }, () => {
-  const start = async (spec: Record<string, unknown>) => {
-    const namespace = await world.namespace();
-    const run = await world.createRun(namespace, "run", spec);
-    const learner = await eventually(() => world.learners.get(`${namespace}/run`));
-    return { namespace, run, learner };
-  };
   const checkpoint = (iteration: number) => ({
     checkpoint: { iteration, digest: "d".repeat(64), path: `checkpoints/1-00000${iteration}` },
   });
@@ -54,10 +40,8 @@ describe("storage", { skip, concurrency: 4 }, () => {
           status?.phase === "Running" && !earlier.some((other) => other.metadata.uid === metadata.uid),
       ),
     );
-  const hasEvent = (namespace: string, pattern: RegExp) =>
-    eventually(async () => (await world.events(namespace)).find((text) => pattern.test(text)));
 
-  test("each new checkpoint is copied by a Job of its own, beside the learner; the last copy is of the run's end", async () => {
+  test("A Job copies each new checkpoint beside the learner; the last copy is at the run's end", async () => {
     const { namespace, learner } = await start({ results: { s3: S3, intervalSeconds: 0, keepLast: 2 } });
     learner.say(checkpoint(1));
     const first = await pod(namespace);
@@ -96,7 +80,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.equal((await job(namespace))!.status!.succeeded, 1, "the last one stays, for its log");
   });
 
-  test("why a copy failed is said, and it is tried again; a finished run waits for its last copy", async () => {
+  test("A failed copy is reported and repeated; a finished run waits for its last copy", async () => {
     const s3 = { bucket: "results", prefix: "team/run", serviceAccountName: "longrun-s3-team" };
     const { namespace, learner } = await start({ results: { s3, intervalSeconds: 1 } });
     await world.client.create(SERVICE_ACCOUNT, { metadata: { namespace, name: "longrun-s3-team" } });
@@ -122,7 +106,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 0 });
     await world.pods.end(second, 0);
     const last = await pod(namespace, [first, second]);
-    assert.ok(await world.run(namespace, "run"), "it is there while its last copy is to be made");
+    assert.ok(await world.run(namespace, "run"), "the run stays while its last copy has to be made");
     await world.pods.end(last, 0);
     // a Job is made again if the learner's pod, next to which its own pod waits, goes at that moment
     await eventually(async () => {
@@ -136,7 +120,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     });
   });
 
-  test("a copy that gets no node is given up after deadlineSeconds, and the finished run goes", async () => {
+  test("A copy without a node is given up after deadlineSeconds, and the finished run is deleted", async () => {
     const stuck = await world.namespace();
     world.holds = ({ metadata }) => metadata.namespace === stuck && metadata.name.startsWith("run-results");
     await world.createRun(stuck, "run", { results: { s3: S3, deadlineSeconds: 5, intervalSeconds: 600 } });
@@ -150,7 +134,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     await eventually(async () => (await world.run(stuck, "run")) === undefined);
   });
 
-  test("a retained volume is deleted when its time is over, and not while its run is there", async () => {
+  test("A retained volume is deleted when its time is over, but not while its run exists", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 2 } } });
     const kept = await start({ learner: { storage: { retain: "Always" } } });
     const claim = (of = namespace) => world.client.get(PERSISTENT_VOLUME_CLAIM, { namespace: of, name: "run-data" });
@@ -169,7 +153,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.equal((await claim(kept.namespace))?.metadata.deletionTimestamp, undefined);
   });
 
-  test("a retained volume stays until the run that copies from it has started", async () => {
+  test("A retained volume stays until the run that copies from it has started", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 0 } } });
     const next = { initFrom: { run: "run" }, suspend: true };
     await world.createRun(namespace, "next", next);
@@ -190,7 +174,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     await eventually(isDeleted);
   });
 
-  test("a run that takes retainSeconds back keeps its volume", async () => {
+  test("A run that removes retainSeconds keeps its volume", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 0 } } });
     const note = async () =>
       (await world.client.get(PERSISTENT_VOLUME_CLAIM, { namespace, name: "run-data" }))?.metadata.annotations?.[
@@ -204,7 +188,7 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.equal(await note(), "");
   });
 
-  test("kubectl longrun volumes lists what is gone or over, and when it is deleted", async () => {
+  test("kubectl longrun volumes lists volumes without a run or of finished runs, and when they are deleted", async () => {
     const { namespace } = await start({ learner: { storage: { retainSeconds: 7200, size: "3Gi" } } });
     assert.equal(await list(namespace), "no volume of a run that is gone or over\n");
     await deleteRun(namespace);

@@ -3,7 +3,7 @@
  * labels they carry.
  */
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
+import { afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { labelsOf, MANAGED_BY, type Run, SPEC_HASH } from "../../controller/desired/names.ts";
 import {
@@ -18,35 +18,16 @@ import {
   type Secret,
 } from "../../controller/kube/resources.ts";
 import type { KubeObject, OwnerReference } from "../../controller/kube/types.ts";
-import type { Operator } from "../../controller/operator.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { stepsIn } from "./steps.ts";
-import { eventually, World } from "./world.ts";
+import { answers, conditionOf, hasEvent, restartOperator, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 /** How long a run is watched for an effect that must not appear. */
 const WATCH_SECONDS = 2;
 const FORGED = "--task-dir /text/of/another/tenant: there is no such task";
 
-let world: World;
-let operator: Operator;
-const { answers, conditionOf, hasEvent } = stepsIn(() => world);
+useWorld();
 
-before(async () => {
-  if (skip) return;
-  world = await World.start();
-  operator = await world.operator();
-});
-after(() => world?.stop());
-
-/** Starts another controller process, which only knows what the API server has. */
-async function restart(): Promise<void> {
-  await operator.stop();
-  operator = await world.operator();
-}
-
-async function start(namespace: string, spec: Record<string, unknown> = {}): Promise<Run> {
+async function startIn(namespace: string, spec: Record<string, unknown> = {}): Promise<Run> {
   const run = await world.createRun(namespace, "run", spec);
   await answers(namespace);
   return run;
@@ -127,23 +108,23 @@ async function goesOn(run: Run): Promise<void> {
   );
 }
 
-describe("in another namespace", { skip, concurrency: false }, () => {
-  afterEach(() => restart());
+describe("Objects in another namespace", { skip, concurrency: false }, () => {
+  afterEach(() => restartOperator());
 
   for (const component of ["learner", "actor"] as const)
     test(`a pod with the labels of a run's ${component} has no effect on the run`, async () => {
       const [elsewhere, namespace] = await twoTenants();
-      const run = await start(namespace, { actors: { min: 1 } });
+      const run = await startIn(namespace, { actors: { min: 1 } });
       await forgePod(run, component, { namespace: elsewhere, job: "run-actor-0-0" });
       await goesOn(run);
-      await restart();
+      await restartOperator();
       await answers(namespace);
       await goesOn(run);
     });
 
-  test("a pod with the labels of an init Job's pod says nothing of the copy", async () => {
+  test("A pod with the labels of an init Job's pod has no effect on the copy", async () => {
     const [elsewhere, namespace] = await twoTenants();
-    await start(namespace);
+    await startIn(namespace);
     const next = await world.createRun(namespace, "next", { initFrom: { run: "run" } });
     const copies = async () =>
       (await conditionOf(namespace, "LearnerAvailable", "next"))?.reason === "CopyingCheckpoint";
@@ -154,25 +135,25 @@ describe("in another namespace", { skip, concurrency: false }, () => {
     assert.ok(await copies());
   });
 
-  test("a suspend asks the run's own learner for its checkpoint, whatever else carries its labels", async () => {
+  test("A suspension asks the run's own learner for its checkpoint, whatever pod carries its labels", async () => {
     const [elsewhere, namespace] = await twoTenants();
-    await forgePod(await start(namespace), "learner", { namespace: elsewhere });
+    await forgePod(await startIn(namespace), "learner", { namespace: elsewhere });
     await world.patchRun(namespace, "run", { suspend: true });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Suspended");
     await hasEvent(namespace, /^CheckpointWritten: /);
     assert.match((await conditionOf(namespace, "Suspended"))!.message, /checkpoint of iteration 3/);
   });
 
-  test("a claim with the run's labels moves no learner, nor does a Secret with its CA's name", async () => {
+  test("A claim with the run's labels moves no learner, nor does a Secret with its CA's name", async () => {
     const [elsewhere, namespace] = await twoTenants();
-    const run = await start(namespace);
+    const run = await startIn(namespace);
     const pod = (await world.podsOf(namespace, "run", "learner"))[0]!;
     for (const name of ["a-claim", "run-data", `run-data-${run.metadata.uid.slice(0, 8)}`])
       await forgeClaim(run, elsewhere, name);
     const metadata = { namespace: elsewhere, name: "run-ca", labels: labelsOf(run, "run") };
     const data = { "ca.crt": "", "ca.key": "" };
     await world.client.create(SECRET, { metadata, data } as unknown as Secret);
-    await restart();
+    await restartOperator();
     await answers(namespace);
     await goesOn(run);
     assert.equal(await claimOf(namespace), "run-data");
@@ -184,9 +165,9 @@ describe("in another namespace", { skip, concurrency: false }, () => {
     assert.equal((await world.list(PERSISTENT_VOLUME_CLAIM, namespace)).length, 1);
   });
 
-  test("a Job that names the run as its owner is none of its actors", async () => {
+  test("A Job that names the run as its owner is not one of its actors", async () => {
     const [elsewhere, namespace] = await twoTenants();
-    const run = await start(namespace, { actors: { min: 1, max: 1 } });
+    const run = await startIn(namespace, { actors: { min: 1, max: 1 } });
     const [job] = await eventually(async () => {
       const jobs = await world.actors(namespace, "run");
       return jobs.length === 1 && jobs;
@@ -201,26 +182,26 @@ describe("in another namespace", { skip, concurrency: false }, () => {
   });
 });
 
-describe("in the run's own namespace", { skip, concurrency: false }, () => {
+describe("Objects in the run's own namespace", { skip, concurrency: false }, () => {
   for (const [what, ownerOf] of [
     ["without an owner", () => undefined],
     ["that names the TrainingRun as its owner", (run: Run) => reference("longrun.dev/v1alpha1", "TrainingRun", run)],
   ] as const)
-    test(`a pod with the learner's labels ${what} is not the learner`, async () => {
+    test(`A pod with the learner's labels ${what} is not the learner`, async () => {
       const namespace = await world.namespace();
       await serviceAccount(namespace);
       ignore(({ metadata }) => metadata.namespace === namespace && metadata.name === "forged-learner");
-      const run = await start(namespace);
+      const run = await startIn(namespace);
       const owner = ownerOf(run);
       await forgePod(run, "learner", { namespace, ...(owner && { owner }) });
       await goesOn(run);
     });
 
-  test("a claim with the run's label does not win over the run's volume, whatever its name", async () => {
+  test("A claim with the run's label does not replace the run's volume, whatever its name", async () => {
     const namespace = await world.namespace();
-    const run = await start(namespace);
+    const run = await startIn(namespace);
     for (const name of ["a-claim", `run-data-${run.metadata.uid.slice(0, 8)}`]) await forgeClaim(run, namespace, name);
-    await restart();
+    await restartOperator();
     await answers(namespace);
     await goesOn(run);
     assert.equal(await claimOf(namespace), "run-data");
@@ -231,9 +212,9 @@ describe("in the run's own namespace", { skip, concurrency: false }, () => {
     assert.equal(await claimOf(namespace), "run-data");
   });
 
-  test("initFrom takes the volume of the run that it names, not a younger one with that run's label", async () => {
+  test("initFrom takes the volume of the named run, not a younger one with that run's label", async () => {
     const namespace = await world.namespace();
-    const source = await start(namespace);
+    const source = await startIn(namespace);
     await sleep(1100); // creation times have whole seconds
     await forgeClaim(source, namespace, "a-claim");
     await world.createRun(namespace, "next", { initFrom: { run: "run" } });
@@ -263,10 +244,10 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
   const isReady = (namespace: string) =>
     eventually(async () => (await conditionOf(namespace, "Ready"))?.status === "True");
 
-  test("a foreign Job with an actor's name is told, and the actor has the next name", async () => {
+  test("The condition names a foreign Job with an actor's name, and the actor gets the next name", async () => {
     const namespace = await world.namespace();
     const foreign = await foreignJob(namespace, "run-actor-0-0");
-    await start(namespace, { actors: { min: 1 } });
+    await startIn(namespace, { actors: { min: 1 } });
     await hasActor(namespace, ({ metadata }) => metadata.name === "run-actor-0-1");
     await hasEvent(namespace, /^NameTaken: Job run-actor-0-0 is there already and not longrun's: .*run-actor-0-1/);
     await isReady(namespace);
@@ -274,12 +255,12 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     assert.deepEqual(now?.metadata.uid, foreign.metadata.uid);
   });
 
-  test("where all the next names are taken too the run is not ready, until one is free", async () => {
+  test("If all the next names are taken too, the run is not ready until one is free", async () => {
     const namespace = await world.namespace();
     const foreign = [];
     for (let generation = 0; generation < 20; generation++)
       foreign.push(await foreignJob(namespace, `run-actor-0-${generation}`));
-    await start(namespace, { actors: { min: 1 } });
+    await startIn(namespace, { actors: { min: 1 } });
     await eventually(async () => (await conditionOf(namespace, "Ready"))?.reason === "NameTaken");
     assert.match((await conditionOf(namespace, "ActorsScaled"))!.message, /Job run-actor-0-\d+ is there already/);
     for (const { metadata } of foreign)
@@ -288,9 +269,9 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await isReady(namespace);
   });
 
-  test("a foreign Job with the init Job's name is told, and waited for", async () => {
+  test("The condition names a foreign Job with the init Job's name, and the run waits for it", async () => {
     const namespace = await world.namespace();
-    await start(namespace);
+    await startIn(namespace);
     const { metadata } = await foreignJob(namespace, "next-init");
     await world.createRun(namespace, "next", { initFrom: { run: "run" } });
     const available = () => conditionOf(namespace, "LearnerAvailable", "next");
@@ -300,9 +281,9 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await eventually(async () => (await available())?.reason === "CopyingCheckpoint");
   });
 
-  test("an actor's Job that is removed stays until its pod is gone, so that the pod can be told from others", async () => {
+  test("An actor's Job stays until its pod is gone, so that the pod can be recognised", async () => {
     const namespace = await world.namespace();
-    await start(namespace, { actors: { min: 1 } });
+    await startIn(namespace, { actors: { min: 1 } });
     const { metadata } = await hasActor(namespace, () => true);
     const [pod] = await eventually(async () => {
       const pods = await world.podsOf(namespace, "run", "actor");
@@ -320,9 +301,9 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await eventually(async () => (await world.list(JOB, namespace)).length === 0);
   });
 
-  test("an actor's Job that has lost its owner reference is removed, and another takes its place", async () => {
+  test("The controller deletes an actor's Job without its owner reference, and creates another", async () => {
     const namespace = await world.namespace();
-    const run = await start(namespace, { actors: { min: 1 } });
+    const run = await startIn(namespace, { actors: { min: 1 } });
     const { metadata } = await hasActor(namespace, () => true);
     await world.client.mergePatch(JOB, { namespace, name: metadata.name }, { metadata: { ownerReferences: null } });
     await hasEvent(namespace, /^Repaired: Job run-actor-0-0 /);
@@ -332,9 +313,9 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await isReady(namespace);
   });
 
-  test("an actor's Job that has lost the label by which it is watched gets it back", async () => {
+  test("The controller restores the label of an actor's Job by which it is watched", async () => {
     const namespace = await world.namespace();
-    await start(namespace, { actors: { min: 1 } });
+    await startIn(namespace, { actors: { min: 1 } });
     const { metadata } = await hasActor(namespace, () => true);
     const key = { namespace, name: metadata.name };
     await world.client.mergePatch(JOB, key, { metadata: { labels: { [MANAGED_BY]: null } } });

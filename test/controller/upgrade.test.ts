@@ -1,17 +1,14 @@
 /** A new version of the controller, with other default images and pod templates, takes over runs of an earlier one. */
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findCondition } from "../../controller/conditions.ts";
 import { DRAINING, IMAGES, INPUT_HASH } from "../../controller/desired/names.ts";
 import type { Settings } from "../../controller/desired/settings.ts";
 import { CONFIG_MAP, DEPLOYMENT, JOB, type Job } from "../../controller/kube/resources.ts";
-import type { Operator } from "../../controller/operator.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World } from "./world.ts";
+import { answers, hasActors, operator, restartOperator, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
 /** How long to wait for an action of the controller that must not happen. */
 const SETTLE_SECONDS = 3;
 
@@ -29,24 +26,10 @@ function settingsOf(version: string): Settings {
   return { image, actorImage, sandboxImage, imagePullPolicy: "IfNotPresent", runDefaults };
 }
 
-let world: World;
-let operator: Operator | undefined;
+useWorld({ controller: false });
 
-before(async () => {
-  if (!skip) world = await World.start();
-});
-after(() => world?.stop());
-
-describe("upgrade", { skip }, () => {
-  const upgradeTo = async (version: string) => {
-    await operator?.stop();
-    operator = await world.operator({ settings: settingsOf(version) });
-  };
-  const answers = (namespace: string) =>
-    eventually(async () => {
-      const { conditions } = await world.status(namespace, "run");
-      return findCondition(conditions, "LearnerAvailable")?.status === "True" && world.learners.get(`${namespace}/run`);
-    });
+describe("An upgrade of the controller", { skip }, () => {
+  const upgradeTo = (version: string) => restartOperator({ settings: settingsOf(version) });
   const learnerUid = async (namespace: string) => (await world.podsOf(namespace, "run", "learner"))[0]?.metadata.uid;
   const templateOf = async (namespace: string) => {
     const { metadata, spec } = (await world.deployment(namespace, "run"))!.spec!.template;
@@ -58,11 +41,6 @@ describe("upgrade", { skip }, () => {
       return [containers[0]!.image, initContainers![0]!.image];
     });
   const has33m = ({ spec }: Job) => spec!.template.spec!.initContainers![0]!.resources?.requests?.cpu === "33m";
-  const hasActors = (namespace: string, count: number) =>
-    eventually(async () => {
-      const jobs = await world.actors(namespace, "run");
-      return jobs.length === count && jobs;
-    });
   /** Returns a run of version 1 with two actors, which version 2 has taken over. */
   const upgraded = async (spec: object = {}) => {
     await upgradeTo("1");
@@ -78,7 +56,7 @@ describe("upgrade", { skip }, () => {
     return { namespace, uid };
   };
 
-  test("a run keeps its images and its learner; actors that are made later have its images; a resume pins anew", async () => {
+  test("A run keeps its images and its learner; later actors get its images; a resume pins new ones", async () => {
     const { namespace, uid } = await upgraded();
     assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("1"));
     const audit = world.auditLength();
@@ -121,7 +99,7 @@ describe("upgrade", { skip }, () => {
     assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("2"));
   });
 
-  test("an edit of the learner starts it anew with the run's own images; one of actors.max does not", async () => {
+  test("An edit of the learner restarts it with the run's own images; an edit of actors.max does not", async () => {
     const { namespace, uid } = await upgraded();
     await world.patchRun(namespace, "run", { actors: { max: 3 } });
     await eventually(async () => (await world.status(namespace, "run")).observedGeneration === 2);
@@ -137,7 +115,7 @@ describe("upgrade", { skip }, () => {
     );
   });
 
-  test("an edit of actors replaces them, with the run's own images", async () => {
+  test("An edit of actors replaces them with the run's own images", async () => {
     const { namespace, uid } = await upgraded();
     await world.patchRun(namespace, "run", { actors: { sandboxResources: { requests: { cpu: "33m" } } } });
     await eventually(async () => {
@@ -160,7 +138,7 @@ describe("upgrade", { skip }, () => {
     assert.equal((await world.status(namespace, "run")).images?.actor, imagesOf("1").actor);
   });
 
-  test("a Deployment that somebody deletes is made again with the run's own images", async () => {
+  test("A deleted Deployment is made again with the run's own images", async () => {
     const { namespace } = await upgraded();
     const { uid } = (await world.deployment(namespace, "run"))!.metadata;
     await world.client.delete(DEPLOYMENT, { namespace, name: "run-learner" }, { uid: uid! });
@@ -171,7 +149,7 @@ describe("upgrade", { skip }, () => {
     assert.equal((await templateOf(namespace)).image, imagesOf("1").learner);
   });
 
-  test("a run whose learner has never answered, for want of its image, say, has the images of now", async () => {
+  test("A run whose learner has never answered gets the present images", async () => {
     await upgradeTo("1");
     const namespace = await world.namespace();
     world.holds = ({ metadata, spec }) =>
@@ -187,7 +165,7 @@ describe("upgrade", { skip }, () => {
     await eventually(async () => (await world.status(namespace, "run")).images?.learner === imagesOf("2").learner);
   });
 
-  test("runs of 0.2 and earlier, whose children say nothing of images, are kept too", async () => {
+  test("Runs of 0.2 and earlier, whose children have no record of images, keep them too", async () => {
     await upgradeTo("1");
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { actors: { min: 2, max: 4 } });
@@ -196,7 +174,6 @@ describe("upgrade", { skip }, () => {
     await eventually(async () => (await world.status(namespace, "run")).actors?.idle === 2);
     const uid = await learnerUid(namespace);
     await operator!.stop();
-    operator = undefined;
     const unmark = (resource: typeof JOB, name: string) =>
       world.client.mergePatch(
         resource,
@@ -232,19 +209,16 @@ describe("upgrade", { skip }, () => {
   });
 });
 
-describe("a GPU of the administrator's", { skip }, () => {
+describe("A GPU from the administrator's defaults", { skip }, () => {
   const settings = (resources?: object) => ({
     ...settingsOf("1"),
     runDefaults: resources ? { learner: { resources } } : {},
   });
-  const start = async (resources?: object) => {
-    await operator?.stop();
-    operator = await world.operator({ settings: settings(resources) });
-  };
+  const startWith = (resources?: object) => restartOperator({ settings: settings(resources) });
   const phase = async (namespace: string) => (await world.status(namespace, "run")).phase;
 
-  test("device CUDA takes the default's part of a GPU; without one the condition says what to do", async () => {
-    await start();
+  test("Device CUDA takes the default's part of a GPU; without one the condition has the remedy", async () => {
+    await startWith();
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { learner: { device: "CUDA" } });
     const ready = await eventually(async () => {
@@ -257,7 +231,7 @@ describe("a GPU of the administrator's", { skip }, () => {
     );
     assert.equal(await world.deployment(namespace, "run"), undefined);
 
-    await start({ limits: { "nvidia.com/mig-1g.10gb": 1 } });
+    await startWith({ limits: { "nvidia.com/mig-1g.10gb": 1 } });
     await world.patchRun(namespace, "run", { suspend: true });
     await eventually(async () => (await phase(namespace)) === "Suspended");
     await world.patchRun(namespace, "run", { suspend: false });

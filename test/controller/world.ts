@@ -45,6 +45,16 @@ const USER = "controller";
 const WAIT_SECONDS = 60;
 const READ_VERBS = ["get", "list", "watch"];
 
+/** Additions to the cluster. */
+export interface WorldParts {
+  /** Files of other CRDs. */
+  crds?: string[];
+  /** Other real controllers. */
+  controllers?: string[];
+  /** Files of roles for the controller. */
+  roles?: string[];
+}
+
 export class World {
   readonly controlPlane: ControlPlane;
   readonly config: KubeConfig;
@@ -72,9 +82,7 @@ export class World {
     this.#simulation = this.#simulate();
   }
 
-  /** @param more additions to the cluster: files of other CRDs, other real controllers, and files of roles for the controller */
-  static async start(more: { crds?: string[]; controllers?: string[]; roles?: string[] } = {}): Promise<World> {
-    const { crds = [], controllers = [], roles = [] } = more;
+  static async start({ crds = [], controllers = [], roles = [] }: WorldParts = {}): Promise<World> {
     const world = new World(
       await startControlPlane({
         crds: [CRD, ...crds],

@@ -7,8 +7,8 @@ import type { TestCluster } from "../cluster/node.ts";
 import { CHART, helmOf } from "./helm.ts";
 import { TARGETS } from "./images.ts";
 import type { Kubectl } from "./kubectl.ts";
+import { manifest } from "./manifests.ts";
 import { say } from "./output.ts";
-import { manifest } from "./runs.ts";
 
 const SYSTEM = "longrun-system";
 

@@ -5,7 +5,7 @@ export type Architecture = "amd64" | "arm64";
 export const HOST: Architecture = process.arch === "arm64" ? "arm64" : "amd64";
 
 const INTERPRETER = "/usr/bin/qemu-aarch64-static";
-/** Where the kernel lists an interpreter that the machine's owner registered, e.g. by `tonistiigi/binfmt`. */
+/** The file in which the kernel lists an interpreter that the machine's owner registered, e.g. by `tonistiigi/binfmt`. */
 const REGISTERED = { arm64: "/proc/sys/fs/binfmt_misc/qemu-aarch64", amd64: "/proc/sys/fs/binfmt_misc/qemu-x86_64" };
 /** The kernel's `NAME:TYPE:OFFSET:MAGIC:MASK:INTERPRETER:FLAGS` (Documentation/admin-guide/binfmt-misc.rst): ELF, 64 bits, AArch64. */
 const FORMAT = [

@@ -1,8 +1,8 @@
 /** A run on a real kubelet with two generators, one of which is lost. */
 import assert from "node:assert/strict";
 import type { Kubectl } from "./kubectl.ts";
+import { BATCH, manifest } from "./manifests.ts";
 import { say, sayMoving } from "./output.ts";
-import { BATCH, manifest } from "./runs.ts";
 
 /** So many that the run goes on until a new generator is in the place of the lost one. */
 export const GENERATED_ITERATIONS = 12;

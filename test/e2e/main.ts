@@ -20,25 +20,15 @@ import { parseArgs } from "node:util";
 import * as node from "../cluster/node.ts";
 import { assertAccounted } from "./accounts.ts";
 import { chart } from "./chart.ts";
+import { disturbed, type StorePath } from "./disturbed.ts";
 import { GENERATED_ITERATIONS, generators } from "./generators.ts";
 import * as images from "./images.ts";
 import { Kubectl } from "./kubectl.ts";
 import { findInCgroup, machineState, processesThatName, whatIsNew } from "./machine.ts";
+import { BATCH, localClass, localVolume } from "./manifests.ts";
 import { say, step, timings } from "./output.ts";
 import { evaluateFinished, lookAtFinished, Plugin } from "./plugin.ts";
-import {
-  BATCH,
-  blockers,
-  controllerOutside,
-  deletion,
-  disturbed,
-  fullVolume,
-  localClass,
-  localVolume,
-  quickstart,
-  roleSufficed,
-  type StorePath,
-} from "./runs.ts";
+import { blockers, controllerOutside, deletion, fullVolume, quickstart, roleSufficed } from "./runs.ts";
 import { tutorial } from "./tutorial.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

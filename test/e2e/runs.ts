@@ -2,67 +2,16 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parse } from "yaml";
 import type { TestCluster } from "../cluster/node.ts";
-import { NODE_NAME } from "../cluster/node-config.ts";
-import { attemptIsOpen, learnersOf, runningAttempt } from "./accounts.ts";
 import { TARGETS } from "./images.ts";
 import type { Kubectl } from "./kubectl.ts";
-import { findInCgroup } from "./machine.ts";
+import { localClass, localVolume, manifest } from "./manifests.ts";
 import { say, sayMoving } from "./output.ts";
-import { lookAtRunning, type Plugin } from "./plugin.ts";
+import { actorPods, type Labelled, podsOf } from "./run-pods.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-/** Samples per iteration. */
-export const BATCH = 8;
-
-type Labelled = {
-  metadata: { name: string; namespace: string; uid: string; labels?: Record<string, string> };
-  status?: { phase?: string };
-};
-
-/** Returns a StorageClass whose volumes are folders of the node that exist before anybody claims them. */
-export function localClass(name: string, isDefault = false) {
-  const annotations = { "storageclass.kubernetes.io/is-default-class": String(isDefault) };
-  return {
-    ...{ apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: { name, annotations } },
-    ...{ provisioner: "kubernetes.io/no-provisioner", volumeBindingMode: "WaitForFirstConsumer" },
-  };
-}
-
-export function localVolume(name: string, storageClassName: string, path: string, storage: string) {
-  const matchExpressions = [{ key: "kubernetes.io/hostname", operator: "In", values: [NODE_NAME] }];
-  return {
-    ...{ apiVersion: "v1", kind: "PersistentVolume", metadata: { name } },
-    spec: {
-      ...{ capacity: { storage }, accessModes: ["ReadWriteOnce"], storageClassName },
-      ...{ persistentVolumeReclaimPolicy: "Retain", local: { path } },
-      nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
-    },
-  };
-}
-
-/** Returns the path of a run's store on this machine. */
-export type StorePath = (run: string) => Promise<string>;
-
-/** Returns the shipped manifest with smaller numbers, changed by `change`. */
-export function manifest(
-  name: string,
-  iterations: number,
-  change: (spec: Record<string, Record<string, unknown>>) => void,
-) {
-  const run = parse(readFileSync(join(ROOT, "manifests/quickstart/trainingrun.yaml"), "utf8"));
-  run.metadata.name = name;
-  run.spec.algorithm.batchSize = BATCH;
-  run.spec.stopping.iterations = iterations;
-  run.spec.evaluation.samples = 4;
-  change(run.spec);
-  return run;
-}
-
 /** Runs the quickstart to Succeeded, undisturbed. */
 export async function quickstart(kubectl: Kubectl): Promise<void> {
   // The unchanged manifest is accepted; two iterations are enough here.
@@ -87,10 +36,6 @@ export async function quickstart(kubectl: Kubectl): Promise<void> {
     return pods.every(({ status }) => status?.phase === "Succeeded");
   });
 }
-
-const podsOf = (kubectl: Kubectl, run: string, component: string) =>
-  kubectl.items<Labelled>("pods", "--selector", `longrun.dev/run=${run},app.kubernetes.io/component=${component}`);
-const actorPods = (kubectl: Kubectl, run: string) => podsOf(kubectl, run, "actor");
 
 /** Checks from inside the containers that only the learner has the answers. */
 async function answersStayWithTheLearner(kubectl: Kubectl): Promise<void> {
@@ -192,116 +137,6 @@ export async function controllerOutside(cluster: TestCluster, kubectl: Kubectl, 
   await system.run("rollout", "status", deployment, "--timeout=180s");
 }
 
-/**
- * Disturbs a run repeatedly while executions run, each time when a learner has started its work.
- *
- * @param plugin for looking at the run and resuming it
- * @returns the final number of iterations
- */
-export async function disturbed(
-  cluster: TestCluster,
-  kubectl: Kubectl,
-  system: Kubectl,
-  store: StorePath,
-  plugin: Plugin,
-): Promise<number> {
-  const actors = { autoscaling: "External", replicas: 1, slots: 1, min: undefined, max: undefined };
-  // More iterations than there is time for on any machine; the resume lowers the number.
-  const run = manifest("other", 100, (spec) => (spec.actors = actors));
-  await kubectl.apply(run);
-  const watch = kubectl.watch(sayMoving(), "trainingrun", "other");
-  const reached = (iteration: number) =>
-    kubectl.until(`iteration ${iteration}`, 300, async () => {
-      const { status } = await kubectl.trainingRun("other");
-      return (status?.iteration ?? 0) >= iteration;
-    });
-  const learners = (count: number) =>
-    kubectl.until(`learner ${count} works`, 120, async () => learnersOf(await store("other")) === count);
-  const running = (count: number) =>
-    kubectl.until(`${count} actors run`, 120, async () => {
-      const pods = await actorPods(kubectl, "other");
-      return pods.filter(({ status }) => status?.phase === "Running").length === count && pods;
-    });
-  try {
-    await running(1);
-    say(await kubectl.run("scale", "trainingrun", "other", "--replicas=2"));
-    await running(2);
-
-    await reached(1);
-    await lookAtRunning(plugin, "other");
-    await killBusyActor(kubectl, await store("other"));
-    const [learner] = findInCgroup(cluster.cgroup, "learner/main.ts");
-    say(`SIGKILL to the learner, process ${learner}`);
-    process.kill(learner!, "SIGKILL");
-    await controllerFailover(system);
-    await learners(2);
-
-    say(await kubectl.run("delete", "pod", "--grace-period=0", "--force", "--selector", learnerOf("other")));
-    await learners(3);
-
-    await evict(kubectl, await podsOf(kubectl, "other", "learner"));
-    await learners(4);
-    const [evicted] = await evict(kubectl, (await running(2)).slice(0, 1));
-    await kubectl.until("an evicted actor has a successor, and is no failure", 120, async () => {
-      const pods = await actorPods(kubectl, "other");
-      const others = pods.filter(({ metadata, status }) => metadata.name !== evicted && status?.phase === "Running");
-      return others.length >= 2;
-    });
-
-    const patch = (spec: object) =>
-      kubectl.run("patch", "trainingrun", "other", "--type=merge", `--patch=${JSON.stringify({ spec })}`);
-    await patch({ failurePolicy: { retries: 0 } });
-    for (const pid of findInCgroup(cluster.cgroup, "learner/main.ts")) process.kill(pid, "SIGKILL");
-    say(await kubectl.run("wait", "trainingrun/other", "--for=condition=Failed", "--timeout=60s"));
-    say((await kubectl.condition("other", "Failed", "True", 10)).message);
-    await kubectl.until("no learner of the failed run is left", 60, async () => {
-      return (await podsOf(kubectl, "other", "learner")).length === 0;
-    });
-    await patch({ failurePolicy: { retries: 20 } });
-    say(await plugin.run("resume", "other"));
-    const before = learnersOf(await store("other"));
-    await kubectl.until("the resumed run has a learner that works", 120, async () => {
-      return learnersOf(await store("other")) > before;
-    });
-
-    say(await patch({ suspend: true }));
-    await kubectl.condition("other", "Suspended", "True", 180);
-    await kubectl.until("no pod of the suspended run is left", 60, async () => {
-      const pods = await kubectl.items<Labelled>("pods", "--selector", "longrun.dev/run=other");
-      return pods.every(({ status }) => status?.phase !== "Running");
-    });
-    const suspended = await kubectl.trainingRun("other");
-    say(`suspended at ${JSON.stringify(suspended.status?.checkpoint)}`);
-    const iterations = suspended.status!.checkpoint!.iteration! + 2;
-    const stopped = learnersOf(await store("other"));
-    say(await patch({ suspend: false, stopping: { iterations } }));
-    await learners(stopped + 1);
-    await kubectl.condition("other", "Succeeded", "True", 400);
-    return iterations;
-  } finally {
-    watch.stop();
-    say(
-      await kubectl.run(
-        "get",
-        "events.events.k8s.io",
-        "--field-selector=regarding.kind=TrainingRun,regarding.name=other",
-      ),
-    );
-  }
-}
-
-/** Evicts like `kubectl drain`. @returns names of the pods */
-async function evict(kubectl: Kubectl, pods: Labelled[]): Promise<string[]> {
-  for (const { metadata } of pods) {
-    const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/eviction`;
-    const { name, namespace } = metadata;
-    const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name, namespace } };
-    await kubectl.post(path, eviction);
-    say(`evicted ${name}`);
-  }
-  return pods.map(({ metadata }) => metadata.name);
-}
-
 /** A full volume makes the run wait, and free space lets it continue without further action. */
 export async function fullVolume(cluster: TestCluster, kubectl: Kubectl): Promise<void> {
   const path = join(cluster.folder, "volumes", "small");
@@ -338,43 +173,6 @@ export async function fullVolume(cluster: TestCluster, kubectl: Kubectl): Promis
     });
     await cluster.inNode("umount", ["--lazy", path]);
   }
-}
-
-const learnerOf = (run: string) => `longrun.dev/run=${run},app.kubernetes.io/component=learner`;
-
-/**
- * Sends SIGKILL to every process of an actor's pod while it executes a program, as if its machine were lost. Another actor must run that
- * execution again.
- */
-async function killBusyActor(kubectl: Kubectl, store: string): Promise<void> {
-  const pods = await actorPods(kubectl, "other");
-  const actor = await kubectl.until("an actor was killed at work", 120, async () => {
-    const attempt = await runningAttempt(store);
-    const pod = attempt && pods.find(({ metadata }) => metadata.name.startsWith(`${attempt.actor}-`));
-    if (!pod) return undefined;
-    for (const pid of findInCgroup(pod.metadata.uid)) process.kill(pid, "SIGKILL");
-    // The result may already have been on its way; then try the next attempt.
-    return attemptIsOpen(store, attempt) && attempt.actor;
-  });
-  say(`SIGKILL to all of actor ${actor}, which was executing a program`);
-}
-
-/** Kills the leading controller; the other one takes the Lease when it has expired. */
-async function controllerFailover(system: Kubectl): Promise<void> {
-  const holder = async () => {
-    const lease = await system.json<{ spec: { holderIdentity?: string } }>("get", "lease", "longrun-controller");
-    return lease.spec.holderIdentity ?? "";
-  };
-  const leader = await holder();
-  const pod = await system.json<Labelled>("get", "pod", leader.split("_")[0]!);
-  for (const pid of findInCgroup(pod.metadata.uid, "controller/cli.ts")) process.kill(pid, "SIGKILL");
-  const start = performance.now();
-  const next = await system.until("another controller leads", 40, async () => {
-    const now = await holder();
-    return now !== "" && now !== leader && now;
-  });
-  const seconds = ((performance.now() - start) / 1000).toFixed(1);
-  say(`SIGKILL to the leading controller ${leader}; ${next} leads after ${seconds} s`);
 }
 
 export async function deletion(kubectl: Kubectl): Promise<void> {

@@ -17,7 +17,7 @@ const cell = (kind: Collection["kind"], changed: Partial<Cell> = {}, oversamplin
 const near = (actual: number, wanted: number, tolerance: number) =>
   assert.ok(Math.abs(actual - wanted) <= tolerance, `${actual} is not within ${tolerance} of ${wanted}`);
 
-test("the share of slow samples in the first batch, in the limit and drawn", () => {
+test("The drawn share of slow samples in the first batch equals its limit", () => {
   // Half of the launched executions are slow. Discard keeps the fast half of m B first, the rate-biased sampler keeps 1/10 : 1.
   const cases: [Cell, number][] = [
     [cell("WaitAll"), 1 / 2],
@@ -36,7 +36,7 @@ test("the share of slow samples in the first batch, in the limit and drawn", () 
   }
 });
 
-test("eq. 3 undoes the rate-biased sampler exactly, and only that one", () => {
+test("Equation 3 corrects the rate-biased sampler exactly, and no other sampler", () => {
   const unbiased = expected(cell("WaitAll")).policy;
   const repaired = expected(cell("RateBiased", { weighting: "Paper" })).policy;
   for (const [update, policy] of repaired.entries()) near(policy[SLOW]!, unbiased[update]![SLOW]!, 1e-9);
@@ -44,7 +44,7 @@ test("eq. 3 undoes the rate-biased sampler exactly, and only that one", () => {
   assert.ok(expected(cell("WaitAll", { weighting: "Paper" })).policy.at(-1)![SLOW]! > unbiased.at(-1)![SLOW]! + 0.05);
 });
 
-test("simulation and limit agree where batches do not lag; a seed repeats", () => {
+test("The simulation equals the limit where batches do not lag; a seed gives the same numbers again", () => {
   for (const weighting of ["Off", "Paper", "Capped", "Completion"] as const) {
     for (const advantage of ["Raw", "Plain"] as const) {
       const each = cell("WaitAll", { weighting, advantage });

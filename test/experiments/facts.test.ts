@@ -13,7 +13,7 @@ const program = (score: number | null, wall: number | null, cpu: number | null):
   ...{ wall, cpu, score, valid: score === null ? 0 : 1 },
 });
 
-test("a policy's programs in numbers: scores clipped, the best by direction, the smaller of both clocks", () => {
+test("A policy's programs give clipped scores, the best by direction, and the shorter of both clocks", () => {
   const programs = [program(600, 9, 4), program(100, 1, 3), program(null, 9, 9), program(null, null, null)];
   assert.deepEqual(policyFacts(programs, spec("Lower")), {
     ...{ programs: 4, valid: 0.5, score: 0.75, best: 100 },
@@ -27,7 +27,7 @@ test("a policy's programs in numbers: scores clipped, the best by direction, the
   assert.deepEqual([none.valid, none.score, none.best, none.seconds, none.secondsOfAll], [0, null, null, null, 1]);
 });
 
-test("what was best is compared at the end that every arm of a seed reached", () => {
+test("The best scores are compared at the latest time that every arm of a seed reached", () => {
   const row = (arm: string, seed: number, steps: [at: number, best: number | null][]): Row => ({
     ...{ world: "w", arm, seed, facts: { iterations: [], evaluation: null } },
     climb: { hidden: null, steps: steps.map(([at, best], index) => ({ at, executed: 10 * index, best })) },

@@ -21,13 +21,13 @@ const runsOf = (seeds: number) =>
   Array.from({ length: seeds }, (_, seed) => ["quick", "slow"].map((kind) => ({ seed, kind }))).flat();
 const secondsOf = ({ kind }: { kind: string }) => (kind === "slow" ? 50 : 10);
 
-test("budgets are read, and said", () => {
+test("parseBudget reads seconds, minutes and hours, and the page shows them again", () => {
   assert.deepEqual(["90s", "30m", "1.5h"].map(parseBudget), [90, 1800, 5400]);
   for (const bad of ["30", "m", "-3m", "0s", ""]) assert.throws(() => parseBudget(bad), /--budget is .*give a time/);
   assert.deepEqual([45, 600, 3900].map(duration), ["45 s", "10 min", "1 h 5 min"]);
 });
 
-test("as many runs as fit, seed by seed; fewer seeds are said", () => {
+test("The grid takes as many runs as fit the budget, seed by seed, and reports missing seeds", () => {
   const runs = runsOf(3);
   const none = planOf(runs, { budgetSeconds: 5, isFinished: () => false, secondsOf });
   assert.deepEqual([none.now.length, none.wholeSeeds, none.brokenSeeds], [0, [], []]);
@@ -60,7 +60,7 @@ function asked(name: string, calls: string[], guessSeconds = 1): AskedRun {
   };
 }
 
-test("a finished run is recognised by its folder; half a run is run again; another setting is refused", async () => {
+test("A finished run is recognised by its folder, half a run starts again, and another setting is refused", async () => {
   const calls: string[] = [];
   const runs = [asked("one", calls), asked("two", calls)];
   mkdirSync(join(folder, "runs/two"), { recursive: true });
@@ -75,14 +75,14 @@ test("a finished run is recognised by its folder; half a run is run again; anoth
   await assert.rejects(runGrid("T", [{ ...runs[0]!, set: ["a=2"] }], flags()), /run with other settings; remove it/);
 });
 
-test("--only runs some; the others count as missing, unless they are there already", async () => {
+test("--only starts the named runs; the other runs count as missing unless they exist", async () => {
   const calls: string[] = [];
   const runs = ["tied-0", "slow-0", "one"].map((name) => asked(name, calls));
   const some = await runGrid("T", runs, flags(["--only", "^tied"]));
   assert.deepEqual([calls, some.directories.size, some.missing], [["tied-0"], 2, 1]);
 });
 
-test("what does not fit is left, and what failed is missing", async () => {
+test("Runs beyond the budget are left out, and failed runs count as missing", async () => {
   const calls: string[] = [];
   await assert.rejects(runGrid("T", [asked("long", calls, 7200)], flags()), /no run of T is finished.*raise --budget/);
   assert.equal(calls.length, 0);
@@ -93,7 +93,7 @@ test("what does not fit is left, and what failed is missing", async () => {
   assert.ok(!calls.includes("never"));
 });
 
-test("every manifest is valid, with a small task too", () => {
+test("Every manifest is valid, with a small task too", () => {
   const manifests = join(import.meta.dirname, "manifests");
   const task = JSON.stringify([smallTask({ name: "movie", train: 10, test: 5, fields: { rewardSplit: "Half" } })]);
   for (const file of readdirSync(manifests)) {

@@ -5,7 +5,7 @@ import { estimate, lowerBound, mean, pairedDifference, show, verdictOf } from ".
 
 const bySeed = (values: number[], from = 0) => new Map(values.map((value, index) => [from + index, value]));
 
-test("an interval covers the mean and shrinks with agreement; a few seeds have none", () => {
+test("An interval covers the mean and shrinks with agreement; too few seeds give no interval", () => {
   const { mean, interval } = estimate([1, 2, 3, 4, 5]);
   assert.equal(mean, 3);
   // A resample of five of 1..5 has a mean outside of 1.6 to 4.4 in less than 5 % of the cases: 12 of 3125 are above 4.6.
@@ -17,7 +17,7 @@ test("an interval covers the mean and shrinks with agreement; a few seeds have n
   assert.equal(show(estimate([])), "-");
 });
 
-test("differences are taken seed by seed, of the seeds that both have", () => {
+test("Differences are taken seed by seed, over the seeds that both arms have", () => {
   // Seeds differ far more than arms do, so the difference is only visible in pairs.
   const control = bySeed([10, 20, 30, 40, 50, 60]);
   const treated = bySeed([21.1, 31, 41.2, 51.1, 61, 99], 1);
@@ -28,14 +28,14 @@ test("differences are taken seed by seed, of the seeds that both have", () => {
   assert.equal(verdictOf(pairedDifference(control, treated)), "lower");
 });
 
-test("nothing is claimed of fewer than five seeds, nor of an interval around 0", () => {
+test("Fewer than five seeds, or an interval around 0, support no claim", () => {
   const apart = (count: number) => pairedDifference(bySeed(Array(count).fill(2)), bySeed(Array(count).fill(1)));
   assert.equal(verdictOf(apart(4)), "too few seeds");
   assert.equal(verdictOf(apart(5)), "higher");
   assert.equal(verdictOf(estimate([-1, 1, -2, 2, 0.5])), "no difference seen");
 });
 
-test("what stands against the paper comes first", () => {
+test("Results that contradict the paper come first", () => {
   const standings = [
     standingOf("lower", "higher"),
     standingOf("higher", "none"),
@@ -125,7 +125,7 @@ const BOUNDS: [name: string, treated: number[][], control: number[][], low: numb
 ];
 
 for (const [name, treated, control, low, high] of BOUNDS) {
-  test(`lower bound: ${name}`, () => {
+  test(`The lower bound is right: ${name}`, () => {
     const bound = lowerBound(treated, control, 2000);
     assert.ok(bound >= low && bound <= high, String(bound));
     assert.ok(bound <= mean(treated.map(mean)) - mean(control.map(mean)));

@@ -86,7 +86,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   assert.ok(holds(), what);
 }
 
-test("requests pass unchanged, with their user, and are noted", { skip }, async () => {
+test("The proxy passes requests unchanged with their user, and records them", { skip }, async () => {
   assert.equal((await create("plain")).code, 201);
   assert.equal((await create("plain")).code, 409);
   assert.equal((await call("GET", `${CONFIG_MAPS}/plain`)).object.metadata?.name, "plain");
@@ -105,7 +105,9 @@ test("requests pass unchanged, with their user, and are noted", { skip }, async 
   );
 });
 
-test("an answered fault never reaches the API server, once", { skip }, async () => {
+test("A request that the proxy answers with a fault never reaches the API server, and only once", {
+  skip,
+}, async () => {
   const isCreate = ({ verb }: { verb: string }) => verb === "create";
   proxy.inject(isCreate, { kind: "answer", code: 429, retryAfterSeconds: 3 });
   proxy.inject(isCreate, { kind: "answer", code: 500 });
@@ -120,7 +122,7 @@ test("an answered fault never reaches the API server, once", { skip }, async () 
   assert.equal((await create("refused")).code, 201);
 });
 
-test("a lost answer: the API server did it, the client does not know", { skip }, async () => {
+test("After a lost answer the API server has done the write, and the client does not know", { skip }, async () => {
   proxy.inject(({ name }) => name === "reset", { kind: "lost", how: "reset" });
   proxy.inject(({ name }) => name === "hung", { kind: "lost", how: "hang" });
   proxy.inject(({ name }) => name === "gateway", { kind: "lost", how: "504" });
@@ -130,7 +132,7 @@ test("a lost answer: the API server did it, the client does not know", { skip },
   for (const name of ["reset", "hung", "gateway"]) assert.ok(await exists(name), name);
 });
 
-test("hooks stand before and after every write, and may cut it", { skip }, async () => {
+test("The hooks run before and after every write, and may cut it", { skip }, async () => {
   const steps: string[] = [];
   proxy.beforeWrite = async ({ name }) => {
     steps.push(`before ${name} ${await exists(name!)}`);
@@ -153,7 +155,7 @@ test("hooks stand before and after every write, and may cut it", { skip }, async
   ]);
 });
 
-test("watches: reset, half-open, expired, garbage, dropped and delayed events", { skip }, async () => {
+test("The proxy resets, stalls, expires, corrupts, drops and delays the events of watches", { skip }, async () => {
   const now = (await call("GET", CONFIG_MAPS)).object.metadata!.resourceVersion!;
   const watches = {
     reset: await watch("w", now),
@@ -183,7 +185,7 @@ test("watches: reset, half-open, expired, garbage, dropped and delayed events", 
   await update("w", "changed");
   await until("the watch without an early fault is there", () => watches.dropped.seen.length > 0);
   assert.deepEqual(watches.dropped.seen, ["MODIFIED w"]);
-  assert.deepEqual(watches.late.seen, [], "it was not late");
+  assert.deepEqual(watches.late.seen, [], "the event was not late");
   await until("late events come, in order", () => watches.late.seen.length === 2);
   assert.deepEqual(watches.late.seen, ["ADDED w", "MODIFIED w"]);
   assert.deepEqual([watches.reset.seen, watches.reset.ended()], [[], "ECONNRESET"]);
@@ -193,7 +195,7 @@ test("watches: reset, half-open, expired, garbage, dropped and delayed events", 
   for (const { close } of Object.values(watches)) close();
 });
 
-test("frozen reads show the state of then, and thawed ones all of it", { skip }, async () => {
+test("Frozen reads show the state at the freeze, and thawed reads show the present state", { skip }, async () => {
   await create("frozen-old");
   const { object: then } = await update("frozen-old", "then");
   const seen = await watch("frozen", then.metadata!.resourceVersion!);
@@ -217,7 +219,7 @@ test("frozen reads show the state of then, and thawed ones all of it", { skip },
   seen.close();
 });
 
-test("paths", () => {
+test("parseRequest reads the paths of the API", () => {
   const cases: [method: string, path: string, expected: string][] = [
     ["GET", "/api/v1/pods?watch=true", "watch pods"],
     ["GET", "/api/v1/namespaces/default", "get namespaces default"],

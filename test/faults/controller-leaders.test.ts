@@ -84,7 +84,7 @@ describe("controllers", { skip, concurrency: true }, () => {
   const writesTo = (proxy: ApiProxy): ApiRequest[] => proxy.writes.filter(isReconcileWrite);
   const config = (namespace: string) => world.client.get<ConfigMap>(CONFIG_MAP, { namespace, name: `${RUN}-config` });
 
-  test("a leader that is paused past its lease changes nothing afterwards", async () => {
+  test("A leader that is paused past its lease changes nothing afterwards", async () => {
     const namespace = await ownNamespace();
     const first = await contender("first", namespace);
     await leads(namespace, "first");
@@ -118,12 +118,12 @@ describe("controllers", { skip, concurrency: true }, () => {
     released.resolve();
     first.child.kill("SIGCONT");
     await first.exited;
-    assert.equal(write.code, 409, "its late write carries what it was based on");
-    assert.equal(writesTo(first.proxy).length, sent, "it wrote again");
+    assert.equal(write.code, 409, "the late write has the old resource version");
+    assert.equal(writesTo(first.proxy).length, sent, "the first leader wrote again");
     assert.equal((await config(namespace))!.metadata.resourceVersion, before);
   });
 
-  test("a leader that is killed is followed within the lease time", async () => {
+  test("Another controller leads within the lease time of a killed leader", async () => {
     const namespace = await ownNamespace();
     const first = await contender("first", namespace);
     await leads(namespace, "first");
@@ -138,7 +138,7 @@ describe("controllers", { skip, concurrency: true }, () => {
     await eventually(() => world.deployment(namespace, RUN), SLOW);
   });
 
-  test("a run of the same name again takes nothing over", async () => {
+  test("A new run with an old run's name takes over none of its objects", async () => {
     const { namespace } = await controller();
     await world.createRun(namespace, RUN, { learner: { storage: { retain: "Never" } } });
     const key = { namespace, name: RUN };

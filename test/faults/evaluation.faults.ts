@@ -47,7 +47,7 @@ function evaluate(args: string[], learner: object = {}, interrupt?: RegExp): Pro
 const run = ["--run", "trained", "--improve", "--samples", "4"];
 const folder = join(home, "trained/evaluation");
 
-test("an evaluation of a run: stopped, gone on with, done, and printed again", async () => {
+test("An evaluation of a run can be stopped, continued and finished, and a finished one is printed again", async () => {
   const stopped = await evaluate(run, { evaluateSeconds: 30 }, /evaluating the policy/);
   assert.match(
     stopped.stdout,

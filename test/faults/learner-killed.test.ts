@@ -39,7 +39,7 @@ function startLearner(folder: string, address: string, tls: string, samples: num
   return child;
 }
 
-/** Returns the learner's next message of that type, and drops those before it. */
+/** Returns the learner's next message of that type, and drops earlier ones. */
 async function message(child: ChildProcess, type: Message["type"]): Promise<Message> {
   for (;;) {
     const messages = inbox.get(child) ?? [];
@@ -92,7 +92,7 @@ const completed = (detail: string): Awaited<ReturnType<Execute>> => ({
   detail,
 });
 
-test("a learner that is killed at any moment loses no running execution, runs none twice, and trains on each once", {
+test("A killed learner loses no running execution, runs none twice, and trains on each sample once", {
   timeout: 240_000,
 }, async () => {
   const folder = scratchFolder();
@@ -151,7 +151,7 @@ test("a learner that is killed at any moment loses no running execution, runs no
   store.close();
 });
 
-test("a learner that was replaced while it lived notices at its next write and ends", {
+test("A learner that was replaced while it lived notices at its next write, and ends", {
   timeout: 180_000,
 }, async () => {
   const folder = scratchFolder();

@@ -12,7 +12,7 @@ import { openStore } from "../../learner/store/store.ts";
 import { EXIT_STATUS } from "../../proto/exit-status.ts";
 import { freePort, KEY, manifest, SERVER_NAME, sleeps, until, World } from "./real-learner.ts";
 
-/** Executions that end at once before the next ones wait: those of one iteration, and one more. */
+/** Executions that end at once before the next ones wait: the executions of one iteration, and one more. */
 const QUICK = 5;
 const worlds: World[] = [];
 const mounts: string[] = [];
@@ -26,7 +26,9 @@ async function newWorld(): Promise<World> {
   return world;
 }
 
-test("suspended, resumed with a changed manifest, finished, started again", { timeout: 180_000 }, async () => {
+test("A run is suspended, resumed with a changed manifest, finished and started again", {
+  timeout: 180_000,
+}, async () => {
   const world = await newWorld();
   let learner = world.learner(manifest());
   const { port } = await learner.listening;
@@ -63,7 +65,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   );
   assert.deepEqual([world.summary().state, world.summary().iterations], ["stopped", iteration]);
   assert.deepEqual(await learner.probe("/healthz"), [200, "STOPPED"]);
-  assert.equal(learner.child.exitCode, null, "it stays");
+  assert.equal(learner.child.exitCode, null, "the learner stays");
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);
 
@@ -84,8 +86,8 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
     Array.from({ length: iteration! + 1 }, (_, index) => index + 1),
   );
   assert.equal(rows.at(-1)?.lineage, 2);
-  assert.equal(rows[iteration! - 1]?.lineage, 1, "what the checkpoint holds was not trained again");
-  assert.equal(learner.child.exitCode, null, "it stays");
+  assert.equal(rows[iteration! - 1]?.lineage, 1, "the checkpoint's iterations were not trained again");
+  assert.equal(learner.child.exitCode, null, "the learner stays");
   assert.deepEqual(await learner.probe("/readyz"), [200, "SUCCEEDED"]);
   learner.child.kill("SIGTERM");
   assert.equal(await learner.exit, 0);
@@ -105,7 +107,7 @@ test("suspended, resumed with a changed manifest, finished, started again", { ti
   assert.equal(await learner.exit, 0);
 });
 
-test("bad input is said in one line of the container's status; a rolled pod loses no execution and no iteration", {
+test("The container's status has one line about bad input; a rolled pod loses no execution and no iteration", {
   timeout: 60_000,
 }, async () => {
   const world = await newWorld();
@@ -154,7 +156,7 @@ test("bad input is said in one line of the container's status; a rolled pod lose
   assert.deepEqual([executions()?.retried, executions()?.lost], [0, 0]);
 });
 
-test("a learner that was paused and replaced writes nothing more, and says nothing final", {
+test("A paused learner that was replaced writes nothing more, and reports no end", {
   timeout: 120_000,
 }, async () => {
   const world = await newWorld();
@@ -183,7 +185,7 @@ test("a learner that was paused and replaced writes nothing more, and says nothi
   assert.equal(JSON.parse(readFileSync(join(world.run, "fence.json"), "utf8")).number, 2);
 });
 
-test("a learner waits for actors beyond every limit that there is", { timeout: 60_000 }, async () => {
+test("A learner without actors waits longer than every limit", { timeout: 60_000 }, async () => {
   const world = await newWorld();
   const text = manifest()
     .replace("executionTimeoutSeconds: 20", "executionTimeoutSeconds: 0.5")
@@ -209,7 +211,7 @@ const mayMount = (() => {
   }
 })();
 
-test("a full volume, then one that became read-only: the learner ends each time and goes on when it is mended", {
+test("A learner on a full or read-only volume ends, and continues when the volume is mended", {
   timeout: 180_000,
   skip: !mayMount && "needs the right to mount",
 }, async () => {

@@ -24,7 +24,7 @@ function start(name: string, options: ConstructorParameters<typeof RealRun>[1]):
   return run;
 }
 
-test("adapters replayed, interrupted or not, are the same bit for bit; beside another model they do not go on", async () => {
+test("Replayed adapters are bit-identical, interrupted or not; with another base model the run is refused", async () => {
   const settings = [`model.policy=${model}`, "model.adaptation={type: LoRA, rank: 4}"];
   const recorded = start("recorded", { iterations: 3, settings });
   assert.equal((await recorded.ended).status, 0, recorded.output);

@@ -20,7 +20,7 @@ function start(name: string, options: ConstructorParameters<typeof RealRun>[1]):
   return run;
 }
 
-test("killed actor, sandbox and learner: the run ends by itself with every sample accounted for", async () => {
+test("A run whose actor, sandbox and learner are killed ends by itself and accounts for every sample", async () => {
   const run = start("killed", { iterations: 4 });
   const kill = async (part: string) => process.kill(await run.until(part, () => run.find(part)), "SIGKILL");
   await run.reached(1);
@@ -37,7 +37,7 @@ test("killed actor, sandbox and learner: the run ends by itself with every sampl
   assert.equal(lineages.length, 2, "a restarted learner begins a new lineage");
 });
 
-test("interrupted and resumed: the same weights, bit for bit, as a replay that was not, and one that was", async () => {
+test("An interrupted and resumed run has the weights of an uninterrupted replay, bit for bit", async () => {
   const broken = start("broken", { iterations: 3 });
   await broken.reached(1);
   await broken.until(

@@ -22,7 +22,7 @@ const defaults: RunOptions = {
   metricsListen: "127.0.0.1:0",
 };
 
-describe("is refused, and nothing is made", () => {
+describe("longrun run refuses bad input and creates nothing", () => {
   const cases: [name: string, file: string | undefined, options: Partial<RunOptions>, expected: RegExp][] = [
     [
       "no manifest",

@@ -27,7 +27,7 @@ class Longrun {
   stdout = "";
   stderr = "";
 
-  /** @param mark environment variable that tells this run's processes from others */
+  /** @param mark environment variable that marks this run's processes */
   constructor(args: string[], fakes: { learner?: object; actor?: object } = {}, mark = "MARK=") {
     this.child = spawn(process.execPath, [CLI, ...args], {
       cwd: home,
@@ -59,7 +59,7 @@ const metrics = (folder: string): string[] =>
     .trim()
     .split("\n");
 
-describe("bad input ends with status 2, one line, and nothing made", { concurrency: 2 }, () => {
+describe("Bad input ends with status 2, one line, and no file", { concurrency: 2 }, () => {
   const cases: [name: string, args: string[], expected: RegExp][] = [
     ["no command", [], /^Usage: longrun/],
     ["an unknown command", ["ran"], /^error: unknown command 'ran'\n\(Did you mean run\?\)\n$/],
@@ -112,7 +112,7 @@ describe("bad input ends with status 2, one line, and nothing made", { concurren
       assert.equal(existsSync(join(home, "runs")), false);
     });
 
-  test("a port that is in use", async () => {
+  test("A port in use is refused", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };
@@ -123,7 +123,7 @@ describe("bad input ends with status 2, one line, and nothing made", { concurren
   });
 });
 
-test("a manifest with objects of other kinds is run, and they are named", async () => {
+test("A manifest with objects of other kinds is run, and the terminal names the skipped objects", async () => {
   const secret = "apiVersion: v1\nkind: Secret\nmetadata: { name: hub }\n";
   writeFileSync(join(home, "beside.yaml"), `${secret}---\n${readFileSync(join(home, "run.yaml"), "utf8")}`);
   const learner = { iterations: 1 };
@@ -133,8 +133,8 @@ test("a manifest with objects of other kinds is run, and they are named", async 
   assert.equal(status, 0);
 });
 
-describe("an interrupted run", { concurrency: 2 }, () => {
-  test("Ctrl-C stops it in order; it can be resumed", async () => {
+describe("An interrupted run", { concurrency: 2 }, () => {
+  test("Ctrl-C stops the run in order, and the run can be resumed", async () => {
     const learner = { iterations: 1000, iterationSeconds: 0.3 };
     const run = new Longrun(["run", "run.yaml", "--out", "stopped"], { learner }, "MARK=stopped");
     await run.until("the second row", () => run.stdout.includes("\n        2"));
@@ -186,7 +186,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     assert.doesNotMatch(done.stdout, /Preparing|Resuming/);
   });
 
-  test("SIGHUP stops it too, and processes that do not stop are killed", async () => {
+  test("SIGHUP stops the run too, and kills processes that do not stop", async () => {
     const stubborn = { learner: { iterations: 1000, stubborn: true }, actor: { stubborn: true } };
     const set = ["--set", "actors.stopGraceSeconds=0.2", "--set", "learner.stopGraceSeconds=0.2"];
     const run = new Longrun(["run", "run.yaml", "--out", "stubborn", ...set], stubborn, "MARK=stubborn");
@@ -196,7 +196,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     await nothingLeft("MARK=stubborn");
   });
 
-  test("a second signal ends it at once, whatever its processes do", async () => {
+  test("A second signal ends the run at once, whatever its processes do", async () => {
     const stubborn = { learner: { iterations: 1000, stubborn: true }, actor: { stubborn: true } };
     const run = new Longrun(["run", "run.yaml", "--out", "at-once"], stubborn, "MARK=at-once");
     await run.until("the first row", () => run.stdout.includes("\n        1"));
@@ -211,7 +211,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     await nothingLeft("MARK=at-once");
   });
 
-  test("a full disk fails the run; the last line resumes it", async () => {
+  test("A full disk fails the run; the last line of output resumes it", async () => {
     const fakes = { learner: { exitAtStart: 73 } };
     const { status, stderr } = await new Longrun(["run", "run.yaml", "--out", "full"], fakes).finished;
     assert.match(stderr, /\nGo on with: longrun run --resume \S+\/full\n$/);
@@ -219,7 +219,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
     assert.ok(existsSync(join(home, "full/trainingrun.yaml")));
   });
 
-  test("before it began leaves no run folder", async () => {
+  test("An interruption before the start leaves no run folder", async () => {
     const run = new Longrun(["run", "run.yaml", "--out", "early"], {}, "FAKE_PYTHON_SECONDS=30");
     await run.until("the environment is made", () => processesWith("FAKE_PYTHON_SECONDS=30").length === 2);
     run.child.kill("SIGINT");
@@ -249,7 +249,7 @@ describe("an interrupted run", { concurrency: 2 }, () => {
   });
 });
 
-test("orderly ends leave no temporary folder", () => {
+test("A run that ends in order leaves no temporary folder", () => {
   const left = readdirSync(join(home, "tmp")).filter((name) => name.startsWith("longrun-"));
   assert.ok(left.length <= 1, "only the run that was ended by SIGKILL could not remove its own");
 });

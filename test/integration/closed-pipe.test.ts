@@ -17,7 +17,7 @@ const COMMANDS: Record<string, string> = {
 };
 
 for (const [name, command] of Object.entries(COMMANDS))
-  test(`${name}: nothing on stderr, status ${CLOSED_PIPE} as a shell has it for SIGPIPE`, {
+  test(`${name}: a closed pipe gives no stderr and status ${CLOSED_PIPE}, as a shell reports SIGPIPE`, {
     skip: !existsSync("/bin/bash") && "bash, whose PIPESTATUS this reads, is not installed",
   }, () => {
     // The reader closes the pipe before the command writes.

@@ -32,7 +32,7 @@ const TAB: Record<Shell, string> = {
     [ \${#COMPREPLY[@]} = 0 ] && COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
     printf '%s\\n' "\${COMPREPLY[@]}"`,
   fish: `source .fish; complete -C "$LINE" | string replace -r '\\t.*' ''; true`,
-  // Only a terminal has zsh's completion: a second zsh in a pseudo-terminal presses Tab. There compadd prints what it would add.
+  // Only a terminal has zsh's completion: a second zsh in a pseudo-terminal presses Tab. There compadd prints its words.
   zsh: `zmodload zsh/zpty
     zpty tab zsh -f -i
     zpty -w tab 'PS1=; autoload -U compinit; compinit -u; source .zsh; unsetopt zle_bracketed_paste; stty -echo
@@ -80,7 +80,10 @@ describe("longrun completion", { concurrency: 2 }, () => {
   for (const shell of SHELLS) {
     const installed = spawnSync(shell, ["-c", "true"]).error === undefined;
     for (const [line, candidates] of OFFERED)
-      test(`${shell}: ${line}<Tab>`, { skip: !installed && `${shell} is not installed`, timeout: 30_000 }, async () => {
+      test(`${shell} completes ${line}<Tab>`, {
+        skip: !installed && `${shell} is not installed`,
+        timeout: 30_000,
+      }, async () => {
         const env = { ...process.env, LINE: line, HOME: folder, TERM: "dumb" };
         const { stdout, stderr } = await promisify(execFile)(shell, ["-c", TAB[shell]], { cwd: folder, env });
         assert.equal(stderr, "");
@@ -90,19 +93,19 @@ describe("longrun completion", { concurrency: 2 }, () => {
       });
   }
 
-  test("bash completes a command as a word, although there is a folder of that name", async () => {
+  test("bash completes a command as a word, although a folder has that name", async () => {
     const options = { cwd: folder };
     const { stdout } = await promisify(execFile)("bash", ["-c", "source .bash; complete -p longrun"], options);
     assert.equal(stdout, "complete -o default -F _longrun longrun\n");
   });
 
-  test("an unknown shell is bad input", async () => {
+  test("An unknown shell is bad input", async () => {
     const longrun = promisify(execFile)(process.execPath, [join(ROOT, "controller/cli.ts"), "completion", "tcsh"]);
     await assert.rejects(longrun, { code: 2, stderr: /Allowed choices are bash, zsh, fish/ } as never);
   });
 });
 
-test("the names that Tab offers are the bundled tasks and policies", () => {
+test("Tab offers the names of the bundled tasks and policies", () => {
   const registry = parse(readFileSync(join(ROOT, "learner/tasks/registry.yaml"), "utf8")) as { tasks?: object };
   assert.deepEqual([...BUNDLED.tasks], Object.keys(registry.tasks ?? registry).sort());
   assert.deepEqual(

@@ -27,7 +27,7 @@ describe("longrun debug of a run folder", () => {
   const read = (path: string, file: string) =>
     execFileSync("tar", ["-xzOf", path, `longrun-debug-my-run-20260102T030405Z/${file}`], { encoding: "utf8" });
 
-  test("has what says what happened, and no weights, programs, submissions or store", async () => {
+  test("The bundle has logs, settings and metrics, and no weights, programs, submissions or store", async () => {
     const path = await bundle("a.tar.gz");
     const names = execFileSync("tar", ["-tzf", path], { encoding: "utf8" }).trim().split("\n");
     const files = names.filter((name) => !name.endsWith("/")).map((name) => name.slice(name.indexOf("/") + 1));
@@ -51,13 +51,13 @@ describe("longrun debug of a run folder", () => {
     });
   });
 
-  test("holds no key", async () => {
+  test("The bundle holds no key", async () => {
     const log = read(await bundle("b.tar.gz"), "logs/learner.log");
     assert.match(log, /the run begins/);
     assert.doesNotMatch(log, /MIIEvQ/);
   });
 
-  test("a path that is not there is a run folder that is not there, not a cluster's", async () => {
+  test("A missing path is reported as a missing run folder, not looked up in a cluster", async () => {
     for (const missing of [join(folder, "nope"), "test/nope", "./nope"])
       await assert.rejects(writeBundle(missing, { namespace: undefined }, NOW), {
         code: "input",
@@ -65,13 +65,13 @@ describe("longrun debug of a run folder", () => {
       });
   });
 
-  test("nothing is written over", async () => {
+  test("An existing file is not overwritten", async () => {
     await bundle("c.tar.gz");
     await assert.rejects(bundle("c.tar.gz"), { code: "input", message: /c\.tar\.gz: is there already/ });
   });
 });
 
-test("longrun debug: a folder without a run is refused by name", async () => {
+test("longrun debug refuses a folder without a run, and names it", async () => {
   const refused = writeBundle(folder, { namespace: "default" }, NOW);
   await assert.rejects(refused, { code: "input", message: /is no run folder, it has no trainingrun\.yaml/ });
 });

@@ -76,7 +76,7 @@ print(train["nothing"])
 ];
 
 for (const [name, program, expected] of PROGRAMS) {
-  test(`exec --json: ${name}`, () => {
+  test(`exec --json reports ${name}`, () => {
     const path = join(folder, "program.py");
     writeFileSync(path, program);
     const run = spawnSync(process.execPath, [CLI, "exec", "--json", "--task", task, path], {

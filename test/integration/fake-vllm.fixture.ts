@@ -42,7 +42,7 @@ export class FakeVllm {
   cacheIsStale = false;
   /** The answer of /reset_prefix_cache. */
   resets = true;
-  /** What a client must not do to weights and cache. */
+  /** Changes of weights and cache that a client must not make. */
   readonly misuse: string[] = [];
   /** A path that it answers with status 500. */
   failing = "";
@@ -51,7 +51,7 @@ export class FakeVllm {
   /** Behaves like vLLM's default `--logprobs-mode raw_logprobs`. */
   rawLogProbs = false;
   readonly #server = createServer((request, response) => void this.#respond(request, response));
-  /** Paths and bodies of all requests but those for the list of models. */
+  /** Paths and bodies of all requests, except for the list of models. */
   readonly asked: { path: string; body: Record<string, unknown> }[] = [];
 
   constructor(model: string) {

@@ -50,7 +50,7 @@ function isIn(fd: string, folder: string): boolean {
 
 describe("longrun serve as generators", () => {
   for (const kind of ["adapter", "full"] as const)
-    test(`two write the samples that the learner's engine writes, bit for bit, with each version (${kind})`, async () => {
+    test(`Two generators write the same samples as the learner's engine, bit for bit, at each version (${kind})`, async () => {
       const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
       const { engine, generators, publish } = await learner(
         servers.map(({ url }) => url),
@@ -75,7 +75,7 @@ describe("longrun serve as generators", () => {
       assert.deepEqual([faults, movedRows, uncheckedRows], [{ lost: 0, oldVersion: 0, logProbs: 0 }, 0, 0]);
     });
 
-  test("weightSync Full with LoRA: each version comes as full weights, whose log-probs are the adapter's", async () => {
+  test("With weightSync Full, generators of a LoRA run get full weights, with the adapter's log-probs", async () => {
     const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
     const { engine, generators, publish } = await learner(
       servers.map(({ url }) => url),
@@ -100,7 +100,7 @@ describe("longrun serve as generators", () => {
     assert.deepEqual([faults, uncheckedRows], [{ lost: 0, oldVersion: 0, logProbs: 0 }, 0]);
   });
 
-  test("weights that a killed learner has left are removed", async () => {
+  test("A new learner removes the weights that a killed learner has left", async () => {
     const directory = mkdtempSync(join(folder, "weights-"));
     mkdirSync(join(directory, "7"));
     const { generators } = await learner([], "adapter", { directory });
@@ -110,7 +110,7 @@ describe("longrun serve as generators", () => {
     assert.deepEqual(readdirSync(directory), ["6"]);
   });
 
-  test("one is killed while it writes: its rows go to the other one, and the samples are the same", async () => {
+  test("The rows of a killed generator move to the other one, and the samples stay the same", async () => {
     const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
     const { engine, generators, publish } = await learner(
       servers.map(({ url }) => url),
@@ -130,7 +130,7 @@ describe("longrun serve as generators", () => {
     assert.equal(other!.ready, true);
   });
 
-  test("SIGTERM: what it generates ends, what is new goes to the other one, and it exits 0", async () => {
+  test("After SIGTERM a generator ends its rows and exits 0; new rows go to the other one", async () => {
     const servers = await Promise.all([ofQuickstart(), ofQuickstart()]);
     const { engine, generators, publish } = await learner(
       servers.map(({ url }) => url),
@@ -145,7 +145,7 @@ describe("longrun serve as generators", () => {
     assert.equal(generators.takeCounts().faults.lost, 0);
   });
 
-  test("an engine that dies ends it with status 1 and the reason, though no row was asked of it", async () => {
+  test("An engine that dies ends the generator with status 1 and the reason, though no row was asked for", async () => {
     const dead = join(folder, "dead");
     const { url, exited, said } = await ofQuickstart(threadsDieWith(dead));
     const { publish } = await learner([url], "adapter");
@@ -155,7 +155,7 @@ describe("longrun serve as generators", () => {
     assert.match(said(), /^(the engine's thread|worker 1 of the engine) .*ended \(3\)$/m);
   });
 
-  test("who is not the learner of the run is refused; probes need no certificate", async () => {
+  test("A generator refuses every client but the run's learner; probes need no certificate", async () => {
     const { url, probes } = await ofQuickstart();
     const state = (name: string) =>
       new GeneratorClient({ url, servername: undefined }, () => readTls(tls(name))).state();
@@ -171,7 +171,7 @@ describe("a generator that cannot be trusted", () => {
   const own = { model: POLICY, config, threads: 1, device: { kind: "cpu" }, slots: 4, positions: 512 } as const;
   const real = () => new EngineBackend({ ...own, checkFit: () => {} });
 
-  test("it says that it has the new weights, and kept the first ones: its log-probs tell", async () => {
+  test("The log-probs reveal a generator that reports new weights and kept the old ones", async () => {
     const backend = real();
     const load = backend.load.bind(backend);
     let loads = 0;
@@ -192,7 +192,7 @@ describe("a generator that cannot be trusted", () => {
     assert.equal(generators.status.generators[0]!.notUsedBecause, "its log-probs are not the learner's");
   });
 
-  test("somebody else brought it other weights: it counts as old and gets the learner's again", async () => {
+  test("A generator that got weights from another client counts as old, and gets the learner's weights again", async () => {
     const server = await lying(real(), "changed");
     const { engine, generators, warnings, publish } = await learner([server.url], "adapter");
     const writing = new Writing(engine, generators);
@@ -210,7 +210,7 @@ describe("a generator that cannot be trusted", () => {
     assert.ok(generators.takeCounts().faults.oldVersion > 0);
   });
 
-  test("full weights that do not fit into its memory are refused with the numbers", async () => {
+  test("A generator refuses full weights that do not fit its memory, with the numbers", async () => {
     const budget = { host: { bytes: 1e6, source: "given" }, gpu: undefined };
     const shapes = [{ rows: 4, promptTokens: 511, responseTokens: 1 }];
     const checkFit: ConstructorParameters<typeof EngineBackend>[0]["checkFit"] = (weights) => {
@@ -225,7 +225,7 @@ describe("a generator that cannot be trusted", () => {
     assert.match(why(), /generation needs about .* but 1\.00 MB is given; .*weights .* MB \(no setting\)/);
   });
 
-  test("weights that do not fit onto its disk are refused with both numbers", async () => {
+  test("A generator refuses weights that do not fit its disk, with both numbers", async () => {
     const { url } = await lying(real(), "full-disk");
     const large = { name: "model.safetensors", bytes: 2e8 };
     const directory = mkdtempSync(join(folder, "large-"));
@@ -240,7 +240,7 @@ describe("a generator that cannot be trusted", () => {
     });
   });
 
-  test("a disk that becomes full under weights that come slowly is answered, and the generator goes on", async () => {
+  test("A generator whose disk fills while weights arrive answers with an error, and continues", async () => {
     const { url, child, probes } = await ofQuickstart();
     execFileSync("prlimit", ["--pid", String(child.pid), "--fsize=1"]); // stands for the full disk
     const { authority: ca, certificate: cert, key } = readTls(tls("learner"));
@@ -257,7 +257,7 @@ describe("a generator that cannot be trusted", () => {
     assert.equal((await fetch(`${probes}/health`)).status, 200);
   });
 
-  test("an upload that ends early leaves no file and no open handle, and the next one succeeds", async () => {
+  test("An upload that ends early leaves no file and no open handle, and the next one succeeds", async () => {
     const { url } = await lying(backendThat(writes), "ended-early");
     const received = join(folder, "ended-early");
     const { authority: ca, certificate: cert, key } = readTls(tls("learner"));
@@ -291,7 +291,7 @@ describe("a generator that cannot be trusted", () => {
     assert.deepEqual(readdirSync(received), []);
   });
 
-  test("none is left: rows wait, and the error says for how long and why", async () => {
+  test("Without a generator the rows wait, and the error gives the time and the reason", async () => {
     const { url, child } = await ofQuickstart();
     const { generators, publish } = await learner([url], "adapter", { noGeneratorSeconds: 3 });
     await publish(0);
@@ -305,7 +305,7 @@ describe("a generator that cannot be trusted", () => {
     });
   });
 
-  test("a row that no generator can write ends the run with the reason", async () => {
+  test("A row that no generator can write ends the run with the reason", async () => {
     const { url } = await lying(real(), "long");
     const { generators, publish } = await learner([url], "adapter");
     await publish(0);
@@ -317,7 +317,7 @@ describe("a generator that cannot be trusted", () => {
   });
 });
 
-test("a generator whose port is taken listens nowhere: its process could not end", async () => {
+test("A generator whose port is in use frees its other port, so that its process can end", async () => {
   const { server } = await lying(backendThat(writes), "first");
   const free = async () => {
     const probe = createServer().listen(0, "127.0.0.1");
@@ -351,7 +351,7 @@ describe("a generator that refuses rows", () => {
       { slots: 64 },
     );
 
-  test("another one writes the rows of the request that it refused", async () => {
+  test("Another generator writes the rows of a refused request", async () => {
     const [asked, rest]: [number[], number[]] = [[], []];
     const large = backendThat(async (rows, signal, onRow) => {
       rest.push(...rows.map(({ prompt }) => prompt.length));
@@ -366,7 +366,7 @@ describe("a generator that refuses rows", () => {
     assert.equal(generators.takeCounts().movedRows, 4);
   });
 
-  test("the run ends when all have refused a row", async () => {
+  test("The run ends when all generators have refused a row", async () => {
     const servers = [await lying(small([]), "small-1"), await lying(small([]), "small-2")];
     const { generate, areReady } = await simulated(servers.map(({ url }) => url));
     await areReady();
@@ -378,7 +378,7 @@ describe("a generator that refuses rows", () => {
     "a row that nobody asked for": { id: "other" },
     "a row that is longer than was asked": { tokens: new Array(5).fill(7), logProbs: new Array(5).fill(0) },
   }))
-    test(`${what} is its own fault: another one writes the row`, async () => {
+    test(`${what} is the generator's own fault, and another generator writes the row`, async () => {
       const bad = backendThat(
         async ([row], _, onRow) => onRow({ id: row!.id, tokens: [7], logProbs: [0], finish: "stop", ...answer }),
         { slots: 64 },

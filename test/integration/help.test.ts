@@ -17,7 +17,7 @@ const program = describeCommands(PARTS, () => {});
 
 describe("longrun help", { concurrency: 2 }, () => {
   for (const name of program.commands.map((command) => command.name()))
-    test(`${name}: usage, then every option that completion knows, then examples of it`, async () => {
+    test(`The help of ${name} has the usage, every option that completion knows, and examples`, async () => {
       const { stdout, stderr } = await longrun("help", name);
       assert.equal(stderr, "");
       assert.match(stdout, new RegExp(`^Usage: longrun ${name}\\b`));
@@ -38,14 +38,14 @@ describe("longrun help", { concurrency: 2 }, () => {
       }
     });
 
-  test("of an unknown command refuses it, and says what is close", async () => {
+  test("The help of an unknown command refuses it, and suggests a similar one", async () => {
     const refused = { code: 2, stdout: "", stderr: "error: unknown command 'modle'\n(Did you mean model?)\n" };
     await assert.rejects(longrun("help", "modle"), refused);
     const stderr = "error: unknown command 'foo'\nlongrun help lists the commands\n";
     await assert.rejects(longrun("help", "foo"), { ...refused, stderr });
   });
 
-  test("--version is the package's", async () =>
+  test("--version prints the package's version", async () =>
     assert.match((await longrun("--version")).stdout, /^\d+\.\d+\.\d+\n$/));
 });
 
@@ -56,7 +56,7 @@ function wordsOf(name: string): string[] {
   return `${first} ${options}`.split(" ");
 }
 
-test("names stand for what comes with longrun: a policy, a bundled task that is not prepared yet", async () => {
+test("--model and --task take the names of bundled policies and tasks, also before they are prepared", async () => {
   const { stdout } = await longrun("model", "info", "quickstart");
   assert.match(stdout, /^architecture {2}qwen2/);
   const empty = { ...process.env, LONGRUN_CACHE: "/nonexistent" };
@@ -71,7 +71,7 @@ test("names stand for what comes with longrun: a policy, a bundled task that is 
   });
 });
 
-test("git ignores what commands make by default", () => {
+test("git ignores the files that commands create by default", () => {
   const made = [
     "runs/a/store.sqlite",
     "evaluations/a/b",

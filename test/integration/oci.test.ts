@@ -54,7 +54,7 @@ describe("a registry", { skip }, () => {
   });
   after(async () => registry[Symbol.asyncDispose]());
 
-  test("a model comes by its tag or digest, with what training needs; a second fetch needs no network", async () => {
+  test("A fetch by tag or digest brings what training needs; a second fetch needs no network", async () => {
     const out = fresh();
     const { commit, fetchedBytes, bytes } = await fetchFrom(`${registry.host}/team/policy:v1`, out);
     assert.deepEqual([commit, fetchedBytes], [digest.slice(0, 40), bytes]);
@@ -66,7 +66,7 @@ describe("a registry", { skip }, () => {
     assert.equal(again, 0);
   });
 
-  test("a blob that breaks off is continued where it ended", async () => {
+  test("The fetch continues a blob where its transfer broke off", async () => {
     const ranges: (string | undefined)[] = [];
     const blob = `sha256:${createHash("sha256").update(WEIGHTS).digest("hex")}`;
     using proxy = await front((request, response) => {
@@ -84,7 +84,7 @@ describe("a registry", { skip }, () => {
     assert.match(ranges[1]!, /^bytes=[1-9]\d*-$/);
   });
 
-  test("a token is asked for with the name and password, and anew when it has expired", async () => {
+  test("The fetch gets a token with the name and password, and another when it has expired", async () => {
     const config = path.join(root, "docker");
     fs.mkdirSync(config, { recursive: true });
     /** Requests that each token is still good for. */
@@ -116,7 +116,7 @@ describe("a registry", { skip }, () => {
     });
   });
 
-  test("what is no artifact of files, not there, or no reference is refused in one line", async () => {
+  test("A reference that is malformed, missing or no artifact of files is refused in one line", async () => {
     await registry.push("team/empty", "v1", {});
     await registry.push("team/part", "v1", { "config.json": "{}" });
     const refusals: [reference: string, code: string, message: RegExp][] = [

@@ -26,7 +26,7 @@ const NAMES: [source: string, expected: string][] = [
 ];
 for (const [source, expected] of NAMES) test(source, () => assert.equal(withJavaScriptNames(source), expected));
 
-test("no TypeScript, no test, and every file that is imported or started", () => {
+test("The package has no TypeScript and no test, and has every file that it imports or starts", () => {
   const files = globSync("{actor,controller,crds,learner,proto}/**/*.{js,mjs,ts}", { cwd: installed });
   assert.ok(files.length > 400, `${files.length} files`);
   assert.deepEqual(
@@ -50,7 +50,7 @@ const COMMANDS: [args: string[], says: RegExp][] = [
   [["help", "grade"], /^Usage: longrun grade/],
 ];
 for (const [args, says] of COMMANDS)
-  test(`longrun ${args.join(" ").replace(installed, "")}, below node_modules`, () => {
+  test(`The installed package runs longrun ${args.join(" ").replace(installed, "")}`, () => {
     const longrun = join(installed, "controller/longrun.mjs");
     const { status, stdout, stderr } = spawnSync(process.execPath, [longrun, ...args], {
       encoding: "utf8",
@@ -60,7 +60,7 @@ for (const [args, says] of COMMANDS)
     assert.match(stdout, says);
   });
 
-test("a package of plain `npm pack` has no program, and its command says how to make one that has", () => {
+test("A package of plain `npm pack` has no program, and its command says how to make one", () => {
   const packed = spawnSync("npm", ["pack", "--dry-run", "--json"], { cwd: ROOT, encoding: "utf8" });
   const [{ files }] = JSON.parse(packed.stdout) as [{ files: { path: string }[] }];
   const programs = files.map(({ path }) => path).filter((path) => /\.(ts|mjs)$/.test(path));

@@ -23,7 +23,7 @@ const ENABLES = '"""\nimport sklearn.experimental.enable_iterative_imputer\n"""\
 const NEEDS_IT_ENABLED = "from sklearn.impute import IterativeImputer\nprint(IterativeImputer)\n";
 const PROGRAMS = 400;
 
-test("an ImportError stays one, whatever the programs before name or import", async () => {
+test("An ImportError stays an ImportError, whatever earlier programs have defined or imported", async () => {
   const { directory } = await ensurePythonEnvironment();
   const learner = await startLearner();
   const { store } = learner;

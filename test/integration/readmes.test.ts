@@ -39,7 +39,7 @@ function leadsSomewhere(from: string, to: string): boolean {
   return headings.some((text) => slug(text) === heading);
 }
 
-/** Returns what is wrong with a line of code; undefined if nothing is, or if it is no command of the project. */
+/** Returns the fault of a line of code; undefined if it has none, or is no command of the project. */
 function problemOf(line: string): string | undefined {
   const script = /\bnpm (?:run ([\w:]+)|(test)\b)/.exec(line);
   const name = script?.[1] ?? script?.[2];
@@ -64,12 +64,12 @@ function problemOf(line: string): string | undefined {
 describe("READMEs", () => {
   for (const file of FILES) {
     const markdown = readFileSync(join(ROOT, file), "utf8");
-    test(`${file}: its commands are there`, () => {
+    test(`${file} names commands that exist`, () => {
       const problems = codeOf(markdown).flatMap((line) => problemOf(line) ?? []);
       assert.deepEqual(problems, []);
     });
 
-    test(`${file}: its links lead to files, and to headings of them`, () => {
+    test(`${file} links to files and headings that exist`, () => {
       const links = [...withoutBlocks(markdown).matchAll(/\]\(([^)\s]+)\)/g)].map(([, to]) => to!);
       const local = links.filter((to) => !/^[a-z]+:/.test(to));
       assert.deepEqual(

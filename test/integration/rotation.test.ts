@@ -49,7 +49,7 @@ async function until(condition: () => boolean | Promise<boolean>, what: string):
   }
 }
 
-test("an authority is replaced and no running execution is lost", async () => {
+test("A change of the authority loses no running execution", async () => {
   // TLS uses the real clock; `renewShare` and an advanced `now` make certificates due.
   type Secrets = CertificateSecrets & { actor?: SecretData };
   const ensure = async (secrets: Secrets, renewShare: number, aheadSeconds = 0) => {
@@ -122,7 +122,7 @@ test("an authority is replaced and no running execution is lost", async () => {
     async () => (await shown(learner.server.port, before.actor)) === fingerprint(signed.learner),
     "new files",
   );
-  assert.deepEqual([wire.connections, learner.server.actors()[0]?.connected], [1, true], "what is open stays open");
+  assert.deepEqual([wire.connections, learner.server.actors()[0]?.connected], [1, true], "open connections stay open");
   await controllerConnects();
   wire.cut();
   await until(

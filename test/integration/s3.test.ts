@@ -125,7 +125,7 @@ describe("S3", { skip }, () => {
   });
   after(async () => server[Symbol.asyncDispose]());
 
-  test("a model comes with what training needs, checked by the hashes of parts too; a second fetch needs no network", async () => {
+  test("A fetch brings what training needs, verified by the hashes of parts too; a second fetch needs no network", async () => {
     const readme = randomBytes(11 * MiB + 7);
     await putPolicy("team/policy", { "pytorch_model.bin": "x", "original/model.safetensors": "x" });
     await putParts("models", "team/policy/README.md", readme, 5 * MiB);
@@ -147,7 +147,7 @@ describe("S3", { skip }, () => {
     assert.equal(again.fetchedBytes, 0);
   });
 
-  test("a connection that is cut again and again: each byte is kept once", async () => {
+  test("A fetch over a connection that breaks again and again keeps each byte once", async () => {
     await putPolicy("cut");
     const out = fresh();
     {
@@ -164,7 +164,7 @@ describe("S3", { skip }, () => {
     assert.ok(fetched.equals(fs.readFileSync(path.join(POLICY, "model.safetensors"))));
   });
 
-  test("SHA256SUMS beside the model counts: right ones are recorded, a wrong one is refused", async () => {
+  test("The fetch records hashes that equal SHA256SUMS, and refuses a wrong one", async () => {
     const sums = (name: string, content = fs.readFileSync(path.join(POLICY, name))) =>
       `${createHash("sha256").update(content).digest("hex")}  ${name}\n`;
     await putPolicy("sums", { SHA256SUMS: sums("model.safetensors") + sums("config.json") });
@@ -181,7 +181,7 @@ describe("S3", { skip }, () => {
     });
   });
 
-  test("a model that was replaced while half of it was there is fetched anew", async () => {
+  test("A model that was replaced during its fetch is fetched anew", async () => {
     await putPolicy("replaced");
     const out = fresh();
     {
@@ -226,7 +226,7 @@ describe("S3", { skip }, () => {
     ],
   ];
   for (const [what, url, env, code, message] of refusals)
-    test(`${what} is refused in one line, at once`, async () => {
+    test(`The fetch refuses ${what} in one line, at once`, async () => {
       await assert.rejects(fetchFrom(url, fresh(), env), (error: Error & { code: string }) => {
         assert.equal(error.code, code, error.message);
         assert.match(error.message, message);
@@ -234,7 +234,7 @@ describe("S3", { skip }, () => {
       });
     });
 
-  test("a proxy that refuses, and an answer that is not of S3, are named in one line", async () => {
+  test("An error names a proxy that refuses, or a server that is not S3, in one line", async () => {
     const refuse = (_: unknown, socket: Duplex) => socket.on("error", () => {}).end("HTTP/1.1 407 no\r\n\r\n");
     const proxy = createHttpServer((_, response) => void response.writeHead(403).end("no entry")).on("connect", refuse);
     await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
@@ -253,7 +253,7 @@ describe("S3", { skip }, () => {
     }
   });
 
-  test("the command takes s3:// and its environment; a revision is refused", async () => {
+  test("The command takes s3:// and its environment, and refuses a revision", async () => {
     const out = fresh();
     const { status, stdout, stderr } = await command(MODEL_COMMAND, ["fetch", "s3://models/cut", "--out", out]);
     assert.deepEqual([status, stdout], [0, `${out}\n`], stderr);
@@ -300,7 +300,7 @@ describe("S3", { skip }, () => {
       assert.ok(fs.readFileSync(path.join(a, name)).equals(fs.readFileSync(path.join(b, name))), `${name} differs`);
   }
 
-  test("what was pushed comes back as a run folder; nothing is sent or fetched twice", async () => {
+  test("A pull restores the pushed run folder; no file is sent or fetched twice", async () => {
     const run = makeRun();
     const url = "s3://results/team/run";
     const first = await push(run, url);
@@ -317,7 +317,7 @@ describe("S3", { skip }, () => {
     });
   });
 
-  test("a push that is cut leaves the checkpoint before it whole; the next one sends the missing parts alone", async () => {
+  test("An interrupted push leaves the earlier checkpoint whole; the next push sends only the missing parts", async () => {
     const run = makeRun();
     const url = "s3://results/cut";
     await push(run, url);
@@ -342,7 +342,7 @@ describe("S3", { skip }, () => {
     ]);
   });
 
-  test("a file of several parts that changes while it is pushed is refused, and its object is not made", async () => {
+  test("A push refuses a file of several parts that changes meanwhile, and makes no object", async () => {
     const file = path.join(root, "report.html");
     const hashed = randomBytes(11 * MiB);
     const { length: bytes } = hashed;
@@ -394,7 +394,7 @@ describe("S3", { skip }, () => {
     ["s3:DeleteObject", (method) => method === "DELETE"],
   ];
   for (const [index, [right, denied]] of rights.entries())
-    test(`a bucket that denies ${right} (case ${index}): the message names the right`, async () => {
+    test(`The message names the right if a bucket denies ${right} (case ${index})`, async () => {
       using front = await denying(denied);
       const url = `s3://results/rights-${index}`;
       const run = makeRun();
@@ -409,7 +409,7 @@ describe("S3", { skip }, () => {
       });
     });
 
-  test("older checkpoints and what no manifest names are removed; a prefix of others is refused", async () => {
+  test("A push removes older checkpoints and unnamed files, and refuses a prefix that others use", async () => {
     const run = makeRun();
     const url = "s3://results/kept";
     await push(run, url);
@@ -433,7 +433,7 @@ describe("S3", { skip }, () => {
     assert.deepEqual(await keys("results", "mine/"), ["mine/notes.txt"]);
   });
 
-  test("a manifest that leads out of the folder is refused", async () => {
+  test("A pull refuses a manifest whose paths leave the folder", async () => {
     const files = [{ name: "../../escaped", bytes: 1, sha256: "0".repeat(64) }];
     const manifest = {
       format: 1,
@@ -449,7 +449,7 @@ describe("S3", { skip }, () => {
     });
   });
 
-  test("the command pushes and pulls, and says what a person must mend with status 2", async () => {
+  test("The command pushes and pulls, and ends with status 2 where the user must act", async () => {
     const run = makeRun();
     const pushed = await command(RESULTS_COMMAND, ["push", run, "s3://results/command"]);
     assert.deepEqual(

@@ -30,7 +30,7 @@ store.close();
 const longrun = (...args: string[]) =>
   spawnSync(process.execPath, [CLI, "samples", ...args], { encoding: "utf8", cwd: home, timeout: 60_000 });
 
-test("all of them, in the order of dispatch", () => {
+test("longrun samples lists all samples in the order of dispatch", () => {
   const { stdout, status } = longrun("run");
   const rows = stdout.split("\n");
   assert.match(rows[0]!, /^id +trained in +task +prompt +score +reward +duration +result$/);
@@ -45,7 +45,7 @@ test("all of them, in the order of dispatch", () => {
   assert.equal(status, 0);
 });
 
-test("the failed ones, for programs", () => {
+test("--failed --json lists the failed samples for programs", () => {
   const lines = longrun("run", "--failed", "--json").stdout.trimEnd().split("\n");
   const found = lines.map((line) => JSON.parse(line));
   assert.deepEqual(
@@ -57,7 +57,7 @@ test("the failed ones, for programs", () => {
   );
 });
 
-test("one whole: its program and output, or its answer where there is no program", () => {
+test("--show prints a sample's program and output, or its response where there is no program", () => {
   const { stdout } = longrun("run", "--show", "bad");
   assert.match(stdout, /^id +bad$/m);
   assert.match(stdout, /^previous +good$/m);
@@ -66,7 +66,7 @@ test("one whole: its program and output, or its answer where there is no program
   assert.equal(JSON.parse(longrun("run", "--show", "bad", "--json").stdout).terminalOutput, "\u001b[2JKeyError: 'x'\n");
 });
 
-test("no such sample, no run folder", () => {
+test("An unknown sample or run folder is refused", () => {
   const none = longrun("run", "--show", "other");
   assert.deepEqual(
     [none.status, none.stderr],

@@ -74,7 +74,7 @@ const cases: [name: string, args: string[], status: number, said: RegExp][] = [
 const longrun = (args: string[], cwd = home) =>
   spawnSync(process.execPath, [CLI, ...args], { encoding: "utf8", cwd, env: environment(home), timeout: 120_000 });
 for (const [name, args, status, said] of cases)
-  test(`validate: ${name}`, () => {
+  test(`validate checks ${name}`, () => {
     const validated = longrun(["validate", "own.yaml", ...args]);
     assert.match(validated.stdout + validated.stderr, said);
     assert.equal(validated.status, status);
@@ -82,7 +82,7 @@ for (const [name, args, status, said] of cases)
   });
 
 for (const command of ["validate", "run"])
-  test(`${command}: a manifest that differs from the task.yaml beside its data`, () => {
+  test(`${command} refuses a manifest that differs from the task.yaml beside its data`, () => {
     cpSync(join(home, "custom"), join(home, "made/prepared"), { recursive: true });
     writeFileSync(join(home, "made/task.yaml"), `name: own\nexecutionTimeoutSeconds: 33\n${GRADER}\n`);
     writeFileSync(
@@ -97,7 +97,7 @@ for (const command of ["validate", "run"])
     assert.equal(refused.status, 2);
   });
 
-test("several files, with several objects: every TrainingRun is checked", () => {
+test("validate checks every TrainingRun of several files with several objects", () => {
   const [own, secret] = [readFileSync(join(home, "own.yaml"), "utf8"), "kind: Secret\nmetadata: { name: hub }\n"];
   const long = own.replace("name: own }", "name: long }").replace("maxPromptTokens: 256", "maxPromptTokens: 900");
   const misspelt = own.replace("name: own }", "name: misspelt }").replace("maxPromptTokens", "maxPromptToken");
@@ -138,7 +138,7 @@ test("validate --replaces compares one TrainingRun with one", () => {
   );
 });
 
-test("every example is valid, and on this machine those that need nothing of Kubernetes or of the user", () => {
+test("Every example is valid; the ones without Kubernetes and user data are valid on this machine too", () => {
   const files = globSync("manifests/{*,tasks/*}/*.yaml", { cwd: ROOT })
     .filter((file) => /^kind: TrainingRun$/m.test(readFileSync(join(ROOT, file), "utf8")))
     .sort();

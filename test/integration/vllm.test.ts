@@ -31,7 +31,7 @@ async function sidecar(vllm: string, device = "cpu") {
   return { adapters, ...served };
 }
 
-test("every version is an adapter of its own name, the one before is unloaded, and rows are token ids with their log-probs", async () => {
+test("Every version is an adapter with its own name, replaces the one before, and returns token ids with log-probs", async () => {
   const { url, adapters } = await sidecar(await fake.listen());
   const { engine, generators, publish } = await learner([url], "adapter");
   const writing = new Writing(engine, generators);
@@ -69,7 +69,7 @@ test("every version is an adapter of its own name, the one before is unloaded, a
   });
 });
 
-test("full weights replace the base model's when no row runs, and count when the prefix cache is reset", async () => {
+test("Full weights replace the base model's when no row runs, and count once the prefix cache is reset", async () => {
   const vllm = new FakeVllm(POLICY);
   after(() => vllm.close());
   vllm.devMode = true;
@@ -107,7 +107,7 @@ for (const [what, device, change, message] of [
   ["keeps its prefix cache", "cuda:0", { devMode: true, resets: false }, /vLLM did not reset its prefix cache/],
   ["keeps a tied output layer", "cpu", { devMode: true }, /does not replace an output layer that is tied/],
 ] as const)
-  test(`full weights: a vLLM that ${what} is not used, and the reason is said`, async () => {
+  test(`A vLLM that ${what} is not used with full weights, and the message says why`, async () => {
     const vllm = Object.assign(new FakeVllm(POLICY), change);
     after(() => vllm.close());
     const { url } = await sidecar(await vllm.listen(), device);
@@ -118,7 +118,7 @@ for (const [what, device, change, message] of [
     assert.match(why(), message);
   });
 
-test("a vLLM whose log-probs ignore the temperature is refused at the start", async () => {
+test("A vLLM whose log-probs ignore the temperature is refused at the start", async () => {
   const vllm = new FakeVllm(POLICY);
   after(() => vllm.close());
   vllm.rawLogProbs = true;
@@ -212,7 +212,7 @@ for (const [kind, variable] of [
   ["full", "LONGRUN_VLLM_FULL"],
 ] as const) {
   const real = process.env[variable];
-  test(`a real vLLM (${kind})`, {
+  test(`A real vLLM serves every version (${kind})`, {
     skip: real === undefined && `${variable} names no vLLM with the quickstart's policy`,
   }, async () => {
     const { url } = await sidecar(real!);

@@ -9,7 +9,7 @@ import { tryMutation } from "./run.ts";
 
 const all = [...readMutations().values()].flat();
 
-test("every mutation can be made, in a file of today, and names tests that `npm test` runs", () => {
+test("Every mutation applies to a present file, and names tests that `npm test` runs", () => {
   assert.ok(all.length >= 60, `${all.length} mutations`);
   assert.equal(new Set(all.map(({ id }) => id)).size, all.length, "ids differ");
   for (const mutation of all) {
@@ -28,7 +28,8 @@ const TEXTS: [source: string, mutated: string | undefined][] = [
   ["if (a < b || a < b) return;", undefined],
 ];
 for (const [source, mutated] of TEXTS)
-  test(`mutated: ${source}`, () => assert.equal(mutate(source, { text: "a < b", replacement: "a <= b$&" }), mutated));
+  test(`mutate replaces only text that occurs once: ${source}`, () =>
+    assert.equal(mutate(source, { text: "a < b", replacement: "a <= b$&" }), mutated));
 
 const folder = mkdtempSync(join(tmpdir(), "mutations-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -51,7 +52,7 @@ const OUTCOMES: [text: string, replacement: string, tests: string[], status: str
   ["return a;", "return (a", ["nothing"], "text gone", /is no TypeScript/],
 ];
 for (const [text, replacement, tests, status, detail] of OUTCOMES)
-  test(`${text} -> ${replacement}: ${status}`, async () => {
+  test(`The mutation ${text} -> ${replacement} gives ${status}`, async () => {
     const names = tests.map((name) => `core/${name}.test.ts`);
     const mutation: Mutation = {
       id: "x",

@@ -29,15 +29,18 @@ describe("alerts", { skip: missingBinaries(MONITORING) ?? false }, () => {
   const folder = mkdtempSync(join(tmpdir(), "longrun-alerts-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  test("promtool check rules", () => {
+  test("promtool accepts the rules", () => {
     const { status, output } = promtool(["check", "rules", "--lint=all", "--lint-fatal", ...files]);
     assert.equal(status, 0, output);
   });
 
   for (const alert of rules.keys())
-    test(`${alert} fires when it should, and else does not`, () => {
+    test(`${alert} fires when it should, and at no other time`, () => {
       const cases = ALERT_CASES.filter((it) => it.alert === alert);
-      assert.ok(cases.some(({ fires }) => fires) && cases.some(({ fires }) => !fires), "it has a case of each");
+      assert.ok(
+        cases.some(({ fires }) => fires) && cases.some(({ fires }) => !fires),
+        "each alert has a firing and a silent case",
+      );
       const tests = cases.map((it, index) => {
         const file = join(folder, `${alert}, ${index + 1}: ${it.when}.yaml`);
         writeFileSync(file, stringify(ruleTest(it)));

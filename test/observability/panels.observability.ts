@@ -102,7 +102,7 @@ describe("observability", { skip }, () => {
   });
 
   for (const part of ["learner", "actor", "controller", "standby"] as const)
-    test(`promtool check metrics: ${part}`, async () => {
+    test(`promtool accepts the metrics of ${part}`, async () => {
       const text = await (await fetch(`http://${addresses[part]}/metrics`)).text();
       assert.match(text, /^# TYPE longrun_/m);
       const { status, output } = promtool(["check", "metrics"], text);
@@ -110,7 +110,7 @@ describe("observability", { skip }, () => {
     });
 
   for (const name of Object.keys(DASHBOARDS))
-    test(`every panel of ${name} has data`, async () => {
+    test(`Every panel of ${name} has data`, async () => {
       const dashboard: GrafanaDashboard = JSON.parse(readFileSync(`${CHART}dashboards/${name}.json`, "utf8"));
       const drawings: Drawing[] = [];
       const empty: string[] = [];
@@ -131,7 +131,7 @@ describe("observability", { skip }, () => {
       assert.ok(drawings.length > 10);
     });
 
-  test("every variable of a dashboard finds values", async () => {
+  test("Every variable of a dashboard finds values", async () => {
     for (const name of Object.keys(DASHBOARDS)) {
       const dashboard: GrafanaDashboard = JSON.parse(readFileSync(`${CHART}dashboards/${name}.json`, "utf8"));
       for (const variable of dashboard.templating.list) {
@@ -144,7 +144,7 @@ describe("observability", { skip }, () => {
     }
   });
 
-  test("every alert is evaluated, and none fires on runs that go well", async () => {
+  test("Prometheus evaluates every alert, and none fires on healthy runs", async () => {
     interface Groups {
       groups: {
         rules: { name: string; health: string; lastError?: string; alerts: { state: string; labels: object }[] }[];
@@ -164,7 +164,7 @@ describe("observability", { skip }, () => {
     }
   });
 
-  test("one id of a run and of an execution goes through the logs of learner and actor", () => {
+  test("The logs of learner and actor share the ids of a run and an execution", () => {
     const logOf = (name: string) =>
       readFileSync(join(run.directory, "logs", `${name}.log`), "utf8")
         .split("\n")
@@ -183,7 +183,7 @@ describe("observability", { skip }, () => {
     assert.deepEqual([...new Set(named.map((line) => line.run))], ["quickstart"]);
   });
 
-  test("longrun debug has what the cluster knows of a run, and no secret", async () => {
+  test("longrun debug has the objects of a run in the cluster, and no secret", async () => {
     const files = await clusterFiles(world.config, namespace, "working");
     const text = (path: string) => files.find((file) => file.path === path)?.text ?? "";
     assert.match(text("trainingrun.yaml"), /kind: TrainingRun/);
@@ -202,7 +202,7 @@ describe("observability", { skip }, () => {
     });
   });
 
-  test("labels have few values", async () => {
+  test("Labels have few values", async () => {
     const series = await prometheus.query('count by (__name__) ({__name__=~"longrun_.+", job!=""})', lookedAt);
     const many = series.filter(({ value }) => Number(value![1]) > 200);
     assert.deepEqual(

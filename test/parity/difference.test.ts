@@ -9,7 +9,7 @@ import { differences } from "./difference.ts";
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "difference-"));
 after(() => fs.rmSync(root, { recursive: true }));
 
-test("rounding is told from other numbers, other text and other files", () => {
+test("The comparison distinguishes rounding from other numbers, other text and other files", () => {
   const [before, made] = ["before", "after"].map((name) => path.join(root, name));
   for (const folder of [before, made]) fs.mkdirSync(path.join(folder, "below"), { recursive: true });
   const pair = (file: string, old: unknown, next: unknown) => {

@@ -105,7 +105,7 @@ const CASES: [model: keyof typeof MODELS, name: string, options: Partial<EngineO
 ];
 
 for (const [model, name, options, tolerance] of CASES)
-  test(`${model}, ${name}: log-probs, two steps of critic and policy, and what they change, are the CPU's`, async () => {
+  test(`${model}, ${name}: log-probs, two steps of critic and policy, and the changed weights equal the CPU's`, async () => {
     const batch = randomSamples(MODELS[model].vocabSize, 6);
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.initializeCritic(0.5);
@@ -138,7 +138,7 @@ for (const [name, model, options] of [
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)
-  test(`${name}: responses begin as the CPU's do, and their log-probs are those of the same tokens in training`, async () => {
+  test(`${name}: responses begin as the CPU's do, and their log-probs equal those of the same tokens in training`, async () => {
     const batch = randomSamples(MODELS[model].vocabSize, 6);
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.updatePolicy(batch, POLICY);
@@ -176,7 +176,7 @@ for (const [name, model, options] of [
   });
 
 for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} }))
-  test(`${name}: what is generated after steps, with rows of other lengths than before, has the newest weights' log-probs`, async () => {
+  test(`${name}: after steps, generated rows of other lengths have the log-probs of the newest weights`, async () => {
     const batch = randomSamples(QWEN2.vocabSize, 6);
     const device = { kind: "cuda", id: 0 } as const;
     const engine = await startEngine({ model: path.join(folder, "qwen2"), threads: 1, device, slots: 8, ...options });
@@ -204,7 +204,7 @@ for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} })
     await engine.close();
   });
 
-test("a checkpoint that a GPU wrote is loaded by the CPU, and the other way round: the next step is the same", async () => {
+test("The CPU loads a checkpoint that a GPU wrote, and a GPU one of the CPU; the next step is the same", async () => {
   const batch = randomSamples(QWEN2.vocabSize, 6);
   const written: string[] = [];
   await onBoth("qwen2", LORA, async (engine) => {
@@ -224,7 +224,7 @@ test("a checkpoint that a GPU wrote is loaded by the CPU, and the other way roun
   for (const when of ["before", "step", "after"] as const) assertNear(cuda[when], cpu[when], TOLERANCE);
 });
 
-test("an adapter that a GPU trained, merged into its model: log-probs stay what they were", async () => {
+test("An adapter that a GPU trained keeps its log-probs when it is merged into its model", async () => {
   const batch = randomSamples(QWEN2.vocabSize, 6);
   const checkpoint = await mkdtemp(path.join(folder, "checkpoint-"));
   const model = path.join(folder, "qwen2");

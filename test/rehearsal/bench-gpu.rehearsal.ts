@@ -41,7 +41,7 @@ const rowsOf = ({ rows }: BenchResult, ...columns: string[]) =>
 const failed = ({ goals }: BenchResult) =>
   goals.filter(({ what, goal, met }) => !met && (goal === "runs" || / to its end$/.test(what)));
 
-test("npm run bench gpu, with small shapes: every part runs to its end, in every format, and is written", async () => {
+test("npm run bench gpu, with small shapes, runs every part in every format and writes the results", async () => {
   const { results, stdout } = await bench("--small");
   assert.deepEqual(Object.keys(results).sort(), [...PARTS].sort());
   for (const [part, result] of Object.entries(results)) {
@@ -65,14 +65,14 @@ test("npm run bench gpu, with small shapes: every part runs to its end, in every
   for (const part of PARTS) assert.match(stdout, new RegExp(`written to .*-gpu-${part}.json`));
 });
 
-test("npm run bench gpu -- --device cpu: the CPU computes what the CPU computes, to the last bit", async () => {
+test("npm run bench gpu -- --device cpu finds the CPU's results bit-identical to themselves", async () => {
   const { results } = await bench("--device", "cpu");
   assert.deepEqual(Object.keys(results).sort(), [...PARTS].sort());
   for (const result of Object.values(results)) assert.deepEqual(failed(result), []);
   assert.deepEqual(missed(results.parity!), []);
 });
 
-test("npm run bench gpu -- --device cuda:7, which is not there: each part says so in one line", async () => {
+test("npm run bench gpu -- --device cuda:7 says in one line for each part that there is no such device", async () => {
   const { results } = await bench("--device", "cuda:7", "--small");
   const remedy = "cuda:7 cannot be used: there is no GPU of this number; nvidia-smi -L lists them, from 0 on";
   for (const part of PARTS)
@@ -82,17 +82,17 @@ test("npm run bench gpu -- --device cuda:7, which is not there: each part says s
     );
 });
 
-test("all parts together take at most ten minutes", () => {
+test("All parts together take at most ten minutes", () => {
   assert.ok(Object.values(BUDGET_SECONDS).reduce((sum, seconds) => sum + seconds) <= SECONDS);
 });
 
-test("a part that runs over its budget is ended, and what it had found is kept", async () => {
+test("A part that exceeds its budget is ended, and its findings are kept", async () => {
   const { findings, ending } = await runPart("parity", { device: { kind: "cpu" }, usedBytes: 0, small: true }, 3);
   assert.deepEqual(ending, { text: "ended at its budget of 3 s", whole: false });
   assert.match(findings[0]!.notes!.join(), /4 layers/);
 });
 
-test("a part whose process is killed does not take the command with it", async () => {
+test("A part whose process is killed does not end the command", async () => {
   const { NODE_OPTIONS } = process.env;
   const crash = "data:text/javascript,setTimeout(()=>process.kill(process.pid,'SIGSEGV'),2000)";
   process.env.NODE_OPTIONS = `${NODE_OPTIONS ?? ""} --import=${crash}`;
@@ -105,7 +105,7 @@ test("a part whose process is killed does not take the command with it", async (
   }
 });
 
-test("the peak of a device is its data sheet's, by the name that nvidia-smi gives", () => {
+test("The peak of a device is its data sheet's, found by the name that nvidia-smi gives", () => {
   const peaks: (readonly [name: string, bfloat16: number | undefined])[] = [
     ...([
       ["NVIDIA H100 80GB HBM3", 989e12],

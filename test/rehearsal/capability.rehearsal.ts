@@ -37,7 +37,7 @@ const CASES: [name: string, files: string, options: Partial<EngineOptions>, narr
 ];
 
 for (const [name, files, options, narrow] of CASES)
-  test(`${name}: responses are the CPU's, and their log-probs those of training, in float16`, async () => {
+  test(`${name}: responses equal the CPU's, and their log-probs equal those of training, in float16`, async () => {
     const prompts = randomSamples(CONFIG.vocabSize, 6).map(({ prompt }) => prompt);
     const asked = { seeds: prompts.map((_, i) => i), temperature: 0, topP: 1, maxNewTokens: 24 };
     const found = [];
@@ -68,7 +68,7 @@ for (const [name, files, options, narrow] of CASES)
     assert.ok(cuda.counts.graphLaunches >= asked.maxNewTokens - 1, "steps are captured");
   });
 
-test("training in bfloat16 is refused", async () => {
+test("A GPU without bfloat16 refuses to train in bfloat16", async () => {
   const options = { model: path.join(folder, "F32"), threads: 1, device: { kind: "cuda", id: 0 } } as const;
   await assert.rejects(startEngine({ ...options, compute: "bfloat16" }), {
     code: "compute",

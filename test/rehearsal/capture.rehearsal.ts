@@ -75,7 +75,7 @@ async function bound(session: Session, rows: number, bias = [0, 0]) {
   };
 }
 
-test("inputs that change between two replays change the output: a launch, a copy there, a copy back, a wait", async () => {
+test("A replay with changed inputs gives changed outputs, with one launch, two copies and one wait", async () => {
   const session = await runtime.createSession(lines(), { captures: true });
   const rows = await bound(session, 3);
   await rows.check(1);
@@ -86,14 +86,14 @@ test("inputs that change between two replays change the output: a launch, a copy
     assert.deepEqual([counts.launches, counts.products, counts.cudnn, counts.onDevice], [0, 0, 0, 0]);
     assert.deepEqual([counts.toDevice, counts.toHost, counts.synchronisations], [1, 1, 1]);
   }
-  // data at an address that is not sent is also read anew
+  // data at an unsent address is read again too
   await runtime.write(rows.weights, Float32Array.from([...WEIGHTS.map((w) => 2 * w), 0, 0]));
   await assert.rejects(rows.check(3), /Expected values/);
   rows.release();
   await session.release();
 });
 
-test("bindings of different numbers of rows, and of the same number in other memory, each replay their own graph", async () => {
+test("Bindings with other numbers of rows, or in other memory, each replay their own graph", async () => {
   const session = await runtime.createSession(lines(), { captures: true });
   const all = [await bound(session, 3), await bound(session, 8), await bound(session, 3, [10, 20])];
   for (const each of all) assert.equal((await each.check(1)).graphLaunches, 1);
@@ -110,7 +110,7 @@ test("bindings of different numbers of rows, and of the same number in other mem
   await session.release();
 });
 
-test("a session that has captured as many graphs as may be kept goes on, and so do its bindings", async () => {
+test("A session that has captured as many graphs as it may keep goes on, and so do its bindings", async () => {
   const session = await runtime.createSession(lines(), { captures: true });
   const first = await bound(session, 1);
   await first.check(1);
@@ -153,7 +153,7 @@ const HARD: Record<string, { op(g: Graph, x: Value): Value; of(x: number): numbe
 };
 
 for (const [operator, { op, of, says }] of Object.entries(HARD))
-  test(`a graph with ${operator} cannot be captured: it runs without, and says why once`, async () => {
+  test(`A graph with ${operator} cannot be captured: it runs without capture, and says why once`, async () => {
     const [x, y] = [new Float32Array(ROWS * COLUMNS), new Float32Array(ROWS * COLUMNS)];
     const g = new Graph(operator);
     g.output("y", add(op(g, g.input("x", "float32", [ROWS, COLUMNS])), 1));
@@ -173,7 +173,7 @@ for (const [operator, { op, of, says }] of Object.entries(HARD))
     assert.match(said[0]!, says);
   });
 
-test("LONGRUN_CUDA_GRAPHS=off: a binding runs without, and says so", () => {
+test("LONGRUN_CUDA_GRAPHS=off runs a binding without CUDA graphs, and says so", () => {
   const engine = new URL("../../learner/engine/", import.meta.url).href;
   const script = `
     import { onNotice } from "${engine}runtime/notices.ts";
@@ -202,7 +202,7 @@ test("LONGRUN_CUDA_GRAPHS=off: a binding runs without, and says so", () => {
   }
 });
 
-test("the engine generates the same with CUDA graphs and without, and its worker says why without", async () => {
+test("The engine generates the same rows with and without CUDA graphs, and its worker says why it has none", async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), "longrun-capture-"));
   try {
     const model = path.join(folder, "model");
@@ -266,7 +266,7 @@ function cuda() {
 
 const [DEFAULT_STREAM, BLOCKING, NON_BLOCKING, GLOBAL, BY_ADDRESS] = [0n, 0, 1, 0, 4];
 
-test("what CUDA forbids while a stream captures is an error of the stand-in's, and the capture is lost", () => {
+test("A call that CUDA forbids during a capture fails in the stand-in, and the capture is lost", () => {
   const c = cuda();
   const [there, pinned, here] = [c.malloc(64), c.hostAlloc(64, 0), new Uint8Array(64)];
   const [blocking, stream, other] = [c.stream(BLOCKING), c.stream(NON_BLOCKING), c.stream(NON_BLOCKING)];

@@ -7,7 +7,7 @@ import { worse } from "./figures.ts";
 
 const known: Decode = JSON.parse(await readFile(DECODE, "utf8"));
 
-test("a token is one graph launch, a copy there, a copy back and a wait; without capture 25 launches and products a layer", async () => {
+test("A token takes one graph launch, two copies and a wait; without capture it takes 25 launches a layer", async () => {
   const found = await decode();
   assert.deepEqual(
     worse(found, known),
@@ -21,7 +21,7 @@ test("a token is one graph launch, a copy there, a copy back and a wait; without
   assert.ok(layer.launches + layer.products <= 25);
 });
 
-test("160 samples through 64 slots: what crosses the bus does not grow with the cache", async () => {
+test("With 160 samples in 64 slots, the bytes over the bus do not grow with the cache", async () => {
   const [short, long] = [await busBytes(256), await busBytes(2048)];
   assert.deepEqual(long, short);
   assert.ok(
@@ -31,7 +31,7 @@ test("160 samples through 64 slots: what crosses the bus does not grow with the 
   assert.ok(short.toDevice <= 32 * short.tokens, `${short.toDevice} bytes`);
 });
 
-test("64 slots of 2,048 tokens of 3B in bfloat16: generation alone takes the weights, the cache and a tenth more at most", async () => {
+test("Generation with 64 slots of 2,048 tokens of 3B takes at most 1.1 times its weights and cache", async () => {
   const { peak, weights, cache } = await generationPeak(1024, 1024);
   const said = `${(peak / 1e9).toFixed(2)} GB, weights ${(weights / 1e9).toFixed(2)}, cache ${(cache / 1e9).toFixed(2)}`;
   assert.ok(peak <= 1.1 * (weights + cache), said);

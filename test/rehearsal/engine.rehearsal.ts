@@ -16,7 +16,7 @@ const known: Record<string, Figures> = JSON.parse(await readFile(FIGURES, "utf8"
 const SIZES = /^(Concat|Mul|Sub|Add) int64$/;
 
 for (const configuration of Object.keys(CONFIGURATIONS))
-  test(`${configuration}: log-probs, steps and generation run, and no figure is worse than it was`, async () => {
+  test(`${configuration}: log-probs, steps and generation run, and no figure is worse than before`, async () => {
     const found = await measure(configuration);
     assert.deepEqual(
       worse(found, known[configuration]),
@@ -28,7 +28,7 @@ for (const configuration of Object.keys(CONFIGURATIONS))
     for (const [graph, count] of Object.entries(found.memcpyNodes)) assert.equal(count, 0, `${graph}: Memcpy nodes`);
   });
 
-test("with adapters bfloat16 launches fewer kernels than float32, but for the critic's gradient", () => {
+test("With adapters, bfloat16 launches fewer kernels than float32, except for the critic's gradient", () => {
   const launches = (configuration: string, phase: string) => known[configuration]!.counts[phase]!.launches;
   for (const phase of ["log-probs", "policy step"])
     assert.ok(launches("LoRA, bfloat16", phase) < launches("LoRA, float32", phase), phase);
@@ -41,7 +41,7 @@ const SMALL = {
   config: { ...SLICE.config, hiddenSize: 64, headSize: 16, heads: 4, intermediateSize: 128, vocabSize: 512 },
 };
 
-test("the reference generates beside a policy that was trained, from all tokens, the likeliest, and the most probable", async () => {
+test("The engine generates beside a trained policy: with the reference, with top-p, and greedily", async () => {
   await onDevice(SMALL, LORA, async (engine, batch) => {
     await engine.initializeCritic(0);
     await PHASES["policy step"]!(engine, batch);
@@ -53,7 +53,7 @@ test("the reference generates beside a policy that was trained, from all tokens,
   });
 });
 
-test("top-p takes as many launches for eight responses as for two, and no copies beside those of all tokens", async () => {
+test("top-p takes as many launches for eight responses as for two, and no further copies", async () => {
   const launches: number[] = [];
   for (const batch of [2, 8])
     await onDevice({ ...SMALL, batch }, {}, async (engine, samples) => {
@@ -81,7 +81,7 @@ const full = (phase: string) => (error: Error & { code?: string }) => {
   return true;
 };
 
-test("where a phase fills the GPU's memory, it fails with one line that says so, and works when there is room again", async () => {
+test("A phase that fills the GPU's memory fails with one line, and works when there is room again", async () => {
   for (const [phase, act] of Object.entries(ALL_PHASES))
     await onDevice(SMALL, LORA, async (engine, batch) => {
       await engine.initializeCritic(0);
@@ -97,7 +97,7 @@ test("where a phase fills the GPU's memory, it fails with one line that says so,
 });
 
 for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} }))
-  test(`${name}: where the GPU is full, checkpoints are written, and the first step after a resume fails with one line`, async () => {
+  test(`${name}: with a full GPU, checkpoints are written, and the first step after a resume fails with one line`, async () => {
     const directory = await mkdtemp(path.join(os.tmpdir(), "longrun-checkpoint-"));
     try {
       const saved = await onDevice(SMALL, options, async (engine, batch) => {
@@ -122,7 +122,7 @@ for (const [name, options] of Object.entries({ LoRA: LORA, "every weight": {} })
 /** When ONNX Runtime loads its CUDA provider, it allocates a byte on the first GPU, whichever GPU it will use, and gets 512. */
 const LOADING_BYTES = 512;
 
-test("a learner on the second GPU leaves the first one alone, and each has memory of its own", async () => {
+test("A learner on the second GPU does not use the first one, and each GPU has its own memory", async () => {
   const second = { ...LORA, device: { kind: "cuda", id: 1 } } as const;
   const { counts } = await counting(() =>
     onDevice(SMALL, second, async (engine, batch) => {

@@ -20,7 +20,7 @@ function run(script: string, env: Record<string, string> = {}) {
   });
 }
 
-test("as many devices as are asked for, and no more", () => {
+test("The library shows as many devices as the test asks for", () => {
   const script = "for (const id of [0, 1, 2]) await said(probeDevice({ kind: 'cuda', id }));";
   const { stdout, stderr } = run(script, { REHEARSAL_DEVICES: "2" });
   const lines = stdout.trim().split("\n");
@@ -30,12 +30,12 @@ test("as many devices as are asked for, and no more", () => {
   assert.equal(lines.length, 3);
 });
 
-test("no device at all", () => {
+test("The library can show no device", () => {
   const { stdout } = run("await said(probeDevice({ kind: 'cuda', id: 0 }));", { REHEARSAL_DEVICES: "0" });
   assert.match(stdout, /^device cuda:0 cannot be used: the driver finds no GPU; give the container one$/m);
 });
 
-test("each device has its own memory, which can be full", () => {
+test("Each device has its own memory, which can be full", () => {
   const script = `for (const id of [0, 1]) {
     const runtime = new Runtime({ kind: "cuda", id });
     await said((async () => runtime.allocate(16e6))());
@@ -46,7 +46,7 @@ test("each device has its own memory, which can be full", () => {
   assert.match(second!, /^device cuda:1 cannot be used: the GPU's memory is full; end what else uses it/);
 });
 
-test("auto takes the first GPU where it works, and otherwise the CPU, with the reason", () => {
+test("auto takes the first GPU if it works, and otherwise the CPU, with the reason", () => {
   const script = `
     import { deviceName, resolveDevice } from "${ENGINE}runtime/device.ts";
     const { device, reason } = await resolveDevice("auto", probeDevice, true);
@@ -62,7 +62,7 @@ test("auto takes the first GPU where it works, and otherwise the CPU, with the r
   }
 });
 
-test("a host access to device memory ends the process with a message", () => {
+test("An access of the host to device memory ends the process with a message", () => {
   const script = `const runtime = new Runtime({ kind: "cuda", id: 0 });
     const buffer = await runtime.allocate(4);
     const { address } = buffer.view(0, [4]);
@@ -74,7 +74,7 @@ test("a host access to device memory ends the process with a message", () => {
   assert.doesNotMatch(stdout, /before/);
 });
 
-test("kernels that compute sizes give the CPU's numbers: int64 sums, differences, products, concatenation", async () => {
+test("The kernels for sizes give the CPU's int64 sums, differences, products and concatenations", async () => {
   const graph = new Graph("sizes");
   const [a, b, one] = [
     graph.input("a", "int64", [3]),
@@ -102,7 +102,7 @@ test("kernels that compute sizes give the CPU's numbers: int64 sums, differences
   assert.deepEqual(found[1], found[0]);
 });
 
-test("where the arithmetic is emulated, a kernel and a product that are not emulated end the process with their names", () => {
+test("With emulated arithmetic, a kernel or product without emulation ends the process with its name", () => {
   const script = (operator: string, shape: number[]) => `
     import { Graph } from "${ENGINE}graph/graph.ts";
     import { tensor } from "${ENGINE}graph/tensor.ts";

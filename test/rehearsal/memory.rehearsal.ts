@@ -16,16 +16,16 @@ function within(use: Use, host = true): void {
 }
 
 for (const asked of CONFIGURATIONS)
-  test(`${nameOf(asked)}: it fits as it was planned, and plan / peak is 0.9 to 1.3`, async () => {
+  test(`${nameOf(asked)} fits as planned, and plan / peak is 0.9 to 1.3`, async () => {
     within(await memoryUse(asked, LAYERS), asked.shape === "0.5b");
   });
 
-test("the plan goes with the peak whatever the number of layers", async () => {
+test("The plan follows the peak for any number of layers", async () => {
   const asked = { ...CONFIGURATIONS[0]!, generation: 8, response: 16 };
   for (const layers of [4, 8]) within(await memoryUse(asked, layers));
 });
 
-test("what does not fit is refused in one line, which names the largest parts and their settings, before a session is made", async () => {
+test("A model that does not fit is refused before a session is made, with its largest parts and their settings", async () => {
   const asked = { shape: "7b", train: "all", compute: "Float32", gigabytes: 24, generation: 16 } as const;
   await assert.rejects(memoryUse(asked, LAYERS), ({ message }: Error) => {
     assert.match(

@@ -28,7 +28,7 @@ import { endWith } from "./phases.ts";
 type Shape = keyof typeof SHAPES;
 const TRAINED = ["LoRA", "every weight"] as const;
 
-/** What a GPU does, however many there are. */
+/** The work of one GPU, for any number of GPUs. */
 export interface Passes extends Pick<MemoryPlan, "checkpointing" | "offloads" | "swaps"> {
   shape: Shape;
   trained: (typeof TRAINED)[number];

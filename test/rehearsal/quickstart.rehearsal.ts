@@ -63,7 +63,7 @@ async function iterations(run = out): Promise<Iteration[]> {
   return lines.map((line) => JSON.parse(line));
 }
 
-/** Returns the most kernel runs of a command's process on a device, including those of CUDA graphs. */
+/** Returns the most kernel runs of a command's process on a device, including the kernels of CUDA graphs. */
 async function kernels(): Promise<number> {
   const reports = (await readFile(report, "utf8")).trim().split("\n");
   await rm(report);
@@ -80,7 +80,7 @@ function assertTrained(iteration: Iteration): void {
   assert.ok(iteration.instrumenterFaults.cutOff! > 0, "the static policy was asked");
 }
 
-test("an iteration of the quickstart writes programs that run, asks the static policy, and trains on their scores", async () => {
+test("An iteration of the quickstart writes programs, asks the static policy, and trains on their scores", async () => {
   const arguments_ = ["run", MANIFEST, "--out", out, ...set("spec.stopping.iterations=1", ...SMALL)];
   const { status, said } = longrun(arguments_, ARITHMETIC);
   assert.equal(status, 0, said);
@@ -91,7 +91,7 @@ test("an iteration of the quickstart writes programs that run, asks the static p
   assert.ok((await kernels()) > 10_000);
 });
 
-test("the run is resumed from its checkpoint, and goes on", async () => {
+test("The run resumes from its checkpoint", async () => {
   const { status, said } = longrun(["run", "--resume", out, ...set("spec.stopping.iterations=2")], ARITHMETIC);
   assert.equal(status, 0, said);
   const found = await iterations();
@@ -100,7 +100,7 @@ test("the run is resumed from its checkpoint, and goes on", async () => {
   assert.ok((await kernels()) > 10_000);
 });
 
-test("the policies before and after training are evaluated", async () => {
+test("longrun evaluate measures the policies before and after training", async () => {
   const { status, said } = longrun(["evaluate", "--run", out, "--samples", "4"], ARITHMETIC);
   assert.equal(status, 0, said);
   assert.match(said, /before training \|.*after 2 iterations/);
@@ -108,7 +108,7 @@ test("the policies before and after training are evaluated", async () => {
   assert.ok((await kernels()) > 1_000);
 });
 
-test("on two GPUs an iteration trains, and where one has failed since, the run goes on with the other", async () => {
+test("An iteration trains on two GPUs; when one fails, the run continues on the other", async () => {
   const where = { ...ARITHMETIC, LONGRUN_DEVICE: "cuda:0,1", REHEARSAL_DEVICES: "2" };
   const folderOfBoth = path.join(folder, "both");
   const arguments_ = ["run", MANIFEST, "--out", folderOfBoth, ...set("spec.stopping.iterations=1", ...SMALL)];
@@ -129,7 +129,7 @@ test("on two GPUs an iteration trains, and where one has failed since, the run g
   assert.match(refused.said, /cuda:1 cannot be used: it has failed \(CUDA failure 719/);
 });
 
-test("where the GPU's memory is full the run ends with one line that says so", () => {
+test("A run on a GPU whose memory is full ends with one line that says so", () => {
   const { status, said } = longrun(["run", MANIFEST, "--out", path.join(folder, "full"), ...set(...SMALL)], {
     REHEARSAL_BYTES: "30e6",
   });

@@ -24,7 +24,7 @@ const read = (run: string, name: string) => readFileSync(path.join(run, name), "
 for (const { file, gpus } of RECIPES) {
   const name = path.basename(file, ".yaml");
 
-  test(`${name}: two iterations train, and the policy is evaluated before, between and after them`, () => {
+  test(`${name} trains two iterations, and evaluates the policy before, between and after them`, () => {
     const out = path.join(folder, name);
     const settings = SMALL.flatMap((value) => ["--set", value]);
     const run = spawnSync(process.execPath, ["controller/cli.ts", "run", file, "--out", out, ...settings], {

@@ -1,4 +1,4 @@
-/** Several GPUs in one engine: what is where, what crosses the bus, and that results are those of one GPU. */
+/** Several GPUs in one engine: the placement of tensors, the bytes over the bus, and results that equal one GPU's. */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -112,7 +112,7 @@ async function exchanged(count: number, act: () => Promise<unknown>) {
 
 for (const [name, options] of Object.entries(TRAINED))
   for (const count of [2, 4])
-    test(`${name} on ${count} GPUs: log-probs, steps and what they change are those of one GPU`, async () => {
+    test(`${name} on ${count} GPUs has the log-probs, steps and changed weights of one GPU`, async () => {
       const one = await onDevices(1, options, everything);
       const several = await onDevices(count, options, everything);
       const worst = one.numbers.map((x, i) => Math.abs(x - several.numbers[i]!) / Math.max(1, Math.abs(x)));
@@ -128,7 +128,7 @@ for (const [name, options] of Object.entries(TRAINED))
 const SMALL = { ...STEP, learningRate: 1e-6, microBatchSize: 1 };
 
 for (const swaps of [false, true])
-  test(`every weight in bfloat16${swaps ? ", one model on a GPU at a time" : ""}: float32 weights and moments are those of one GPU, and small updates add up`, async () => {
+  test(`bfloat16${swaps ? ", one model on a GPU at a time" : ""}: weights and moments equal those of one GPU`, async () => {
     const trained = (count: number) =>
       onDevices(count, { compute: "bfloat16", offloads: true, swaps }, async (engine) => {
         const before = await logProbs(engine);
@@ -172,7 +172,7 @@ for (const [name, options] of Object.entries({
   "": {},
   ", offloaded, one model at a time": { compute: "bfloat16", offloads: true, swaps: true } as const,
 }))
-  test(`each GPU generates with the newest weights: log-probs of its tokens are those of training${name}`, async () => {
+  test(`Each GPU generates with the newest weights, with the log-probs of training${name}`, async () => {
     await onDevices(3, options, async (engine) => {
       await respond(engine);
       for (let i = 0; i < 3; i++) await engine.updatePolicy(BATCH, { ...POLICY, learningRate: 0.02 });
@@ -190,7 +190,7 @@ for (const [name, options] of Object.entries({
     });
   });
 
-test("of a step each GPU sends its gradient and its part of the weights, and gets its part of the gradient and the others' weights", async () => {
+test("In a step each GPU exchanges its gradient and its part of the weights with the others", async () => {
   const count = 4;
   const { size } = layoutOf(parameters(CONFIG));
   await onDevices(count, {}, async (engine) => {
@@ -206,7 +206,7 @@ test("of a step each GPU sends its gradient and its part of the weights, and get
   });
 });
 
-test("each of eight GPUs holds the model, reads micro-batches and generates; none is asked for more than the first", async () => {
+test("Each of eight GPUs holds the model, reads micro-batches and generates, and needs no more than the first", async () => {
   const count = 8;
   const { counts } = await counting(() =>
     onDevices(count, {}, async (engine) => {
@@ -226,7 +226,7 @@ test("each of eight GPUs holds the model, reads micro-batches and generates; non
 const LAUNCH_FAILURE = 719;
 
 for (const [phase, act] of Object.entries({ "log-probs": logProbs, "a step": step, generation: respond }))
-  test(`a GPU that fails ends ${phase} with one line that names it, and the exit status is one after which a controller starts the learner again`, async () => {
+  test(`A GPU that fails ends ${phase} with one line that names it, and with a status that restarts the learner`, async () => {
     await onDevices(3, {}, async (engine) => {
       await act(engine);
       failDevice(1, LAUNCH_FAILURE);

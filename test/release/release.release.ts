@@ -90,7 +90,7 @@ describe("a release", { skip }, () => {
   });
 
   for (const image of images)
-    test(`${image} has its architectures, and their programs`, async () => {
+    test(`${image} has its architectures and their programs`, async () => {
       const name = made[`longrun/${image}`]!;
       const at = name.split("@")[0];
       const { manifests, mediaType } = await manifest(name);
@@ -110,7 +110,7 @@ describe("a release", { skip }, () => {
       }
     });
 
-  test("the chart installs the images by their digests", { skip: images.length < 4 }, async () => {
+  test("The chart installs the images by their digests", { skip: images.length < 4 }, async () => {
     const [at, digest] = made["charts/longrun"]!.split("@");
     const helm = findBinary("helm")!;
     const template = ["template", "longrun", `oci://${at}`, "--plain-http", "--kube-version", "1.34"];
@@ -128,7 +128,7 @@ describe("a release", { skip }, () => {
     });
   });
 
-  test("the signatures hold, and no others", async () => {
+  test("cosign accepts the release's signatures, and refuses changed images and other keys", async () => {
     for (const name of Object.values(made)) await verify(name);
     const [name] = Object.values(made);
     const [at] = name!.split("@");

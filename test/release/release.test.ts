@@ -12,7 +12,7 @@ import { labelArguments, leftOut, VERSION } from "./release.ts";
 const folder = mkdtempSync(join(tmpdir(), "longrun-release-"));
 after(() => rmSync(folder, { recursive: true }));
 
-test("labels of an image tell the commit, and that a change was not committed", async () => {
+test("The labels of an image name the commit, and say whether a change was not committed", async () => {
   const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args], { encoding: "utf8" }).trim();
   git("init", "--quiet");
   git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--allow-empty", "-m", "a");
@@ -24,7 +24,7 @@ test("labels of an image tell the commit, and that a change was not committed", 
   for (const name of ["VERSION", "REVISION"]) assert.match(dockerfile, new RegExp(`^ARG ${name}$`, "m"));
 });
 
-test("an image without one of the architectures is named", () => {
+test("An image without one of the architectures is named", () => {
   const architectures = ["amd64", "arm64"] as const;
   const lines = leftOut({ images: ["actor", "learner-cuda"], architectures });
   assert.deepEqual(lines, ["no learner-cuda for arm64: it exists for amd64 alone"]);

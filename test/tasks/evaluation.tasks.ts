@@ -89,7 +89,7 @@ const finished = (folder: string) => {
 const asked = ["--samples", "6", "--improve", "--seed", "3", "--set", "learner.threads=1"];
 const model = ["evaluate", "--model", "quickstart", "--task", task, ...asked];
 
-test("a model: the same seed gives the same programs, whether it was stopped or not", async () => {
+test("An evaluation of a model gives the same programs for a seed, interrupted or not", async () => {
   const whole = await longrun([...model, "--output", "whole", "--json"]);
   assert.equal(whole.status, 0, whole.stderr);
   const { settings, model: figures, directory } = JSON.parse(whole.stdout);
@@ -114,7 +114,7 @@ test("a model: the same seed gives the same programs, whether it was stopped or 
   assert.deepEqual(samples("stopped", "evaluation-model"), samples("whole", "evaluation-model"));
 });
 
-test("a run: before and after, side by side; its report and a table of runs show it", async () => {
+test("An evaluation of a run compares before and after; its report and a table of runs show it", async () => {
   const small = [
     ...["prompts={style: Short}", "model.maxPromptTokens=256", "model.maxResponseTokens=256", "learner.threads=1"],
     ...["algorithm={batchSize: 4, miniBatchSize: 4, microBatchSize: 2, baseline: BatchMean}", "stopping.iterations=1"],

@@ -24,7 +24,7 @@ after(() => rmSync(parent, { recursive: true }));
 const varied = ["learning-agency-lab-automated-essay-scoring-2"];
 
 for (const [id, mleBench] of Object.entries(mleBenchTasks()))
-  test(`${id}: the sample submission and the answers are flagged`, () => {
+  test(`${id}: the guards flag the sample submission and the answers`, () => {
     const folder = writeStandIn(id, parent);
     const task = openTask(folder);
     const sample = readFileSync(join(folder, "prepared/public", mleBench.sample), "utf8");
@@ -36,7 +36,7 @@ for (const [id, mleBench] of Object.entries(mleBenchTasks()))
     assert.deepEqual(answers.guards, ["perfect"]);
   });
 
-test("a flag goes with the sample: store, line of metrics, Prometheus, report; and the task's cap is kept", async () => {
+test("A flag is in the store, the metrics, Prometheus and the report, and the task's cap stays", async () => {
   const id = "tabular-playground-series-dec-2021";
   const folder = writeStandIn(id, join(parent, "path"));
   const store = openStore(join(parent, "store.sqlite"));
@@ -64,7 +64,7 @@ test("a flag goes with the sample: store, line of metrics, Prometheus, report; a
   const line = lineOf(trained);
   assert.deepEqual(line.guards, { sampleSubmission: 1, constant: 1, perfect: 1 });
   assert.deepEqual([line.flagged, line.clampedRewards, line.cappedRewards], [2, 0, 2]);
-  assert.equal(trained[0]!.reward, trained[0]!.score, "what no guard flags earns its score");
+  assert.equal(trained[0]!.reward, trained[0]!.score, "an unflagged submission earns its score");
   assert.deepEqual([trained[1]!.reward, trained[2]!.reward], [0, 0]);
   const scraped = await metrics.registry.metrics();
   assert.deepEqual(

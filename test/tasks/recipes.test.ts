@@ -13,7 +13,7 @@ const PAPERS = "manifests/examples/eight-gpus.yaml";
 const text = (file: string) => readFileSync(join(ROOT, file), "utf8");
 const parsed = (file: string, cluster = false) => parseTrainingRun(text(file), file, [], { cluster }).spec;
 
-/** Fields that a reader would look for. A recipe sets each of them, whatever its default is. */
+/** Fields that a reader would look for. A recipe sets each of them, even to its default. */
 const FIELDS = [
   ...["tasks.0.executionTimeoutSeconds", "tasks.0.executionMemoryBytes", "model.source", "model.adaptation"],
   ...["model.instrumenter", "model.temperature", "model.maxPromptTokens", "model.maxResponseTokens"],
@@ -26,7 +26,7 @@ const FIELDS = [
 ];
 
 for (const file of RECIPES) {
-  test(`${file}: valid on one machine and on a cluster, with every field that matters`, () => {
+  test(`${file} is valid on one machine and on a cluster, with every field that matters`, () => {
     const spec = parsed(file);
     parsed(file, true);
     assert.equal(spec.actors.packages, "Paper");
@@ -35,14 +35,14 @@ for (const file of RECIPES) {
       assert.ok(given.hasIn(["spec", ...field.split(".").map((step) => (step === "0" ? 0 : step))]), field);
   });
 
-  test(`${file}: the paper's lengths where it is the paper's run, 2,048 elsewhere`, () => {
+  test(`${file} has the paper's lengths if it is the paper's run, and 2,048 elsewhere`, () => {
     const { maxPromptTokens, maxResponseTokens } = parsed(file).model;
     const tokens = file === PAPERS ? 1024 : 2048;
     assert.deepEqual([maxPromptTokens, maxResponseTokens], [tokens, tokens]);
   });
 }
 
-test("eq. 3 stands beside Discard alone: where nothing is thrown away it prefers slow programs (E1)", () => {
+test("Only manifests with collection Discard use equation 3: without discarding it prefers slow programs (E1)", () => {
   const files = globSync("manifests/**/*.yaml", { cwd: ROOT });
   let runs = 0;
   for (const file of files)
@@ -55,7 +55,7 @@ test("eq. 3 stands beside Discard alone: where nothing is thrown away it prefers
   assert.ok(runs >= 23, `${runs} TrainingRuns`);
 });
 
-test("the --set of a comment gives a manifest for one machine", () => {
+test("The --set of a comment gives a manifest for one machine", () => {
   for (const file of [PAPERS, ...globSync("manifests/tasks/*/*.yaml", { cwd: ROOT })]) {
     const said = [...text(file).matchAll(/--set ((?:actors|learner)[.]\w+=\w+)/g)].map(([, set]) => set!);
     const overrides = said.map((set) => set.replace("CORES", "2"));
@@ -64,7 +64,7 @@ test("the --set of a comment gives a manifest for one machine", () => {
   }
 });
 
-test("the paper's recipe has the paper's method, and the manifests of its twelve tasks have the recipe's", () => {
+test("The paper's recipe has the paper's method, and the manifests of its twelve tasks have the recipe's settings", () => {
   const { tasks: _, ...recipe } = parsed(PAPERS);
   const { model, algorithm, prompts } = recipe;
   assert.deepEqual(

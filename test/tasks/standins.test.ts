@@ -40,7 +40,7 @@ const sampleScores: Record<string, number | undefined> = {
 };
 
 for (const id of ids) {
-  test(`${id}: check`, () => {
+  test(`${id}: task check accepts the stand-in`, () => {
     const found = checkTask(join(parent, id), { rows: 3, limits: limits(estimateChat), exact: false });
     assert.deepEqual(
       found.findings.filter(({ severity }) => severity === "error"),
@@ -63,7 +63,9 @@ for (const id of ids) {
     if (expected) assert.match(found.findings[0]!.problem, expected);
   });
 
-  test(`${id}: prompt, with Qwen2.5's tokenizer`, { skip: tokenizers ? false : missingTokenizer("qwen2.5") }, () => {
+  test(`${id}: the prompt fits with Qwen2.5's tokenizer`, {
+    skip: tokenizers ? false : missingTokenizer("qwen2.5"),
+  }, () => {
     const encode: EncodeChat = (messages) => qwen().encodeChat(messages);
     const task = readPromptTask(openTask(join(parent, id)), 3);
     const prompt = scratchPrompt(task, limits(encode));
@@ -103,7 +105,7 @@ for (const id of ids)
     assert.equal(spec.algorithm.batchSize, 128);
   });
 
-test("a stand-in is the same every time", () => {
+test("A stand-in has the same bytes every time", () => {
   for (const id of ids) assert.deepEqual(standIn(id), standIn(id));
 });
 
@@ -172,7 +174,7 @@ function edit(path: string, change: (text: string) => string): void {
   assert.notEqual(readFileSync(path, "utf8"), before);
 }
 for (const [name, id, change, expected] of broken)
-  test(`check tells: ${name}`, () => {
+  test(`task check reports ${name}`, () => {
     const folder = writeStandIn(id, join(parent, name.replaceAll(" ", "-")));
     change(folder);
     const { findings } = checkTask(folder, { rows: 3, limits: limits(estimateChat), exact: false });
@@ -187,7 +189,7 @@ const longrun = (...args: string[]) =>
     cwd: join(import.meta.dirname, "../.."),
   });
 
-test("longrun task: a folder above and --task, a copy without what leaks, exit statuses", () => {
+test("longrun task takes a folder above and --task, copies without leaking files, and has the documented statuses", () => {
   const copy = join(parent, "copy", "random-acts-of-pizza");
   const dropped = longrun("drop", parent, "--task", "random-acts-of-pizza", "--out", copy);
   assert.equal(dropped.status, 0, dropped.stderr);

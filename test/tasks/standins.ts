@@ -6,67 +6,25 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { uniforms } from "../../learner/engine/model/random.ts";
 import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 import { greyJpeg, zip } from "./binary-files.ts";
 import { describeStandIn } from "./standin-descriptions.ts";
-
-/** Rows of the training and of the test set. */
-const sizes = { train: 150, test: 40 };
-const seed = 20250101;
-
-type Cell = string | number;
-type Row = Record<string, Cell>;
-/** Content by path below `prepared/`. */
-export type Files = Record<string, string | Buffer>;
-
-/** Random values of one task, the same in every run. */
-class Draw {
-  readonly next: () => number;
-  constructor(task: string) {
-    this.next = uniforms(seed, "standin", task);
-  }
-  int = (least: number, most: number): number => least + Math.floor(this.next() * (most - least + 1));
-  pick = <T>(items: readonly T[]): T => items[this.int(0, items.length - 1)]!;
-  real = (least: number, most: number, digits = 4): number =>
-    Number((least + this.next() * (most - least)).toFixed(digits));
-  chance = (probability: number): boolean => this.next() < probability;
-  hex = (digits: number): string => Array.from({ length: digits }, () => this.pick([..."0123456789abcdef"])).join("");
-  words = (count: number, from: readonly string[] = neutral): string =>
-    Array.from({ length: count }, () => this.pick(from)).join(" ");
-}
-
-const neutral = "the a river stone walk light paper seven tower glass quiet field map copper garden letter".split(" ");
-const pleasant = "good great lovely happy nice".split(" ");
-const unpleasant = "bad awful sad ugly poor".split(" ");
-
-/** Returns CSV as pandas' `to_csv(index=False)` writes it. */
-export function csv(rows: readonly Row[], columns = Object.keys(rows[0]!)): string {
-  const cell = (value: Cell) =>
-    /[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : `${value}`;
-  return [columns, ...rows.map((row) => columns.map((name) => row[name]!))]
-    .map((line) => `${line.map(cell).join(",")}\n`)
-    .join("");
-}
-
-const without = (rows: readonly Row[], ...columns: string[]): Row[] =>
-  rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !columns.includes(name))));
-const only = (rows: readonly Row[], ...columns: string[]): Row[] =>
-  rows.map((row) => Object.fromEntries(columns.map((name) => [name, row[name]!])));
-const withValues = (rows: readonly Row[], values: Row): Row[] => rows.map((row) => ({ ...row, ...values }));
-const split = (make: (number: number, part: "train" | "test") => Row) => ({
-  train: Array.from({ length: sizes.train }, (_, i) => make(i, "train")),
-  test: Array.from({ length: sizes.test }, (_, i) => make(i, "test")),
-});
-const oneHot = (rows: readonly Row[], id: string, label: string, classes: readonly string[]): Row[] =>
-  rows.map((row) => ({ [id]: row[id]!, ...Object.fromEntries(classes.map((c) => [c, c === row[label] ? 1 : 0])) }));
-/** Returns tables with their usual names: train.csv, test.csv without the labels, sample_submission.csv, the answers. */
-const tables = (train: Row[], test: Row[], sample: Row[], answers: Row[], answersFile = "test.csv"): Files => ({
-  "public/train.csv": csv(train),
-  "public/test.csv": csv(test),
-  "public/sample_submission.csv": csv(sample),
-  [`private/${answersFile}`]: csv(answers),
-});
+import { pizzaLater, pizzaRequest } from "./standin-pizza.ts";
+import {
+  csv,
+  Draw,
+  type Files,
+  oneHot,
+  only,
+  pleasant,
+  type Row,
+  sizes,
+  split,
+  tables,
+  unpleasant,
+  without,
+  withValues,
+} from "./standin-tables.ts";
 
 const standIns: Record<string, (draw: Draw) => Files> = {
   "detecting-insults-in-social-commentary": (draw) => {
@@ -327,64 +285,6 @@ const standIns: Record<string, (draw: Draw) => Files> = {
     return tables(train, only(test, "id", "prompt", "response_a", "response_b"), sample, test, "answers.csv");
   },
 };
-
-/** Fields that the test set lacks, because they were not known at the time of the request. */
-const pizzaLater = [
-  "number_of_downvotes_of_request_at_retrieval",
-  "number_of_upvotes_of_request_at_retrieval",
-  "post_was_edited",
-  "request_number_of_comments_at_retrieval",
-  "request_text",
-  "requester_account_age_in_days_at_retrieval",
-  "requester_days_since_first_post_on_raop_at_retrieval",
-  "requester_number_of_comments_at_retrieval",
-  "requester_number_of_comments_in_raop_at_retrieval",
-  "requester_number_of_posts_at_retrieval",
-  "requester_number_of_posts_on_raop_at_retrieval",
-  "requester_received_pizza",
-  "requester_upvotes_minus_downvotes_at_retrieval",
-  "requester_upvotes_plus_downvotes_at_retrieval",
-  "requester_user_flair",
-];
-
-function pizzaRequest(draw: Draw, i: number): Row {
-  const received = i % 4 === 0;
-  const text = `${draw.words(draw.int(15, 60))}. ${received ? "I lost my job" : "Just hungry"}, ${draw.words(6)}.`;
-  const counts = (name: string, at: string) => ({ [`requester_number_of_${name}_${at}`]: draw.int(0, 500) });
-  const at = "at_request";
-  const later = "at_retrieval";
-  const request: Record<string, unknown> = {
-    giver_username_if_known: received && draw.chance(0.6) ? `giver_${draw.hex(4)}` : "N/A",
-    [`number_of_downvotes_of_request_${later}`]: draw.int(0, 9),
-    [`number_of_upvotes_of_request_${later}`]: draw.int(0, 30),
-    post_was_edited: draw.chance(0.1),
-    request_id: `t3_${draw.hex(5)}`,
-    [`request_number_of_comments_${later}`]: draw.int(0, 20),
-    request_text: text,
-    request_text_edit_aware: text,
-    request_title: `[Request] ${draw.words(6)}`,
-    [`requester_account_age_in_days_${at}`]: draw.real(0, 2000, 10),
-    [`requester_account_age_in_days_${later}`]: draw.real(500, 2500, 10),
-    [`requester_days_since_first_post_on_raop_${at}`]: draw.real(0, 100, 10),
-    [`requester_days_since_first_post_on_raop_${later}`]: draw.real(100, 900, 10),
-    ...{ ...counts("comments", at), ...counts("comments", later) },
-    ...{ ...counts("comments_in_raop", at), ...counts("comments_in_raop", later) },
-    ...{ ...counts("posts", at), ...counts("posts", later) },
-    ...{ ...counts("posts_on_raop", at), ...counts("posts_on_raop", later) },
-    ...counts("subreddits", at),
-    requester_received_pizza: received,
-    [`requester_subreddits_${at}`]: Array.from({ length: draw.int(0, 12) }, () => draw.pick(neutral)),
-    [`requester_upvotes_minus_downvotes_${at}`]: draw.int(-10, 3000),
-    [`requester_upvotes_minus_downvotes_${later}`]: draw.int(0, 4000),
-    [`requester_upvotes_plus_downvotes_${at}`]: draw.int(0, 5000),
-    [`requester_upvotes_plus_downvotes_${later}`]: draw.int(0, 6000),
-    requester_user_flair: received ? "shroom" : null,
-    requester_username: `user_${draw.hex(6)}`,
-    unix_timestamp_of_request: 1_300_000_000 + draw.int(0, 80_000_000),
-    unix_timestamp_of_request_utc: 1_300_000_000 + draw.int(0, 80_000_000),
-  };
-  return request as Row; // only JSON has lists and null
-}
 
 /** Returns the files of a stand-in, below `prepared/`. */
 export function standIn(task: string): Files {

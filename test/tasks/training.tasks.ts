@@ -37,7 +37,7 @@ const small = [
   ...["actors={min: 1, max: 1, slots: 1}", "tasks[0].executionTimeoutSeconds=20"],
 ];
 
-/** Predicts anew, in the form of the sample submission: numbers that differ from row to row, and keep what a row must. */
+/** Predicts random numbers in the form of the sample submission; each row keeps its constraints. */
 const program = (sample: string, targets: string[]) => `
 import pandas as pd
 submission = pd.read_csv("input/${sample}", keep_default_na=False)
@@ -56,7 +56,7 @@ for (const [id, task] of Object.entries(mleBenchTasks()))
   describe(id, () => {
     const folder = writeStandIn(id, parent);
 
-    test("a valid program is executed and graded", async () => {
+    test("A valid program is executed and graded", async () => {
       const file = join(parent, `${id}.py`);
       writeFileSync(file, program(task.sample, task.targetColumns));
       const { status, stdout, stderr } = await longrun("exec", file, "--task", folder, "--json");
@@ -67,7 +67,7 @@ for (const [id, task] of Object.entries(mleBenchTasks()))
       assert.ok(markers.includes("imported packages"), stdout);
     });
 
-    test("two iterations, evaluated before, between and after them", async () => {
+    test("Two iterations train, with evaluations before, between and after them", async () => {
       const out = join(parent, `run-${id}`);
       const data = ["public", "private"].map((part) => `tasks[0].${part}Data={path: ${folder}/prepared/${part}}`);
       const settings = [...small, ...data].flatMap((set) => ["--set", set]);
