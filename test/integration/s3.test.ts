@@ -290,6 +290,9 @@ describe("S3", { skip }, () => {
   const pull = (url: string, directory: string, env: NodeJS.ProcessEnv = {}) =>
     pullResults({ url, directory, env: { ...server.env, ...env }, output, limits: { ...LIMITS, tries: 1 } });
 
+  /** What is not pushed, and what a pull writes. */
+  const NOT_BOTH = ["store.sqlite", "results.json"];
+
   function sameTree(a: string, b: string, except: string[] = []): void {
     const files = (folder: string) =>
       (fs.readdirSync(folder, { recursive: true }) as string[])
@@ -310,10 +313,34 @@ describe("S3", { skip }, () => {
     const back = fresh();
     const pulled = await pull(url, back);
     assert.equal(pulled.checkpoint, path.join(back, "checkpoints/1-000001"));
-    sameTree(run, back, ["store.sqlite"]);
+    sameTree(run, back, NOT_BOTH);
     assert.equal((await pull(url, back)).fetchedBytes, 0);
     await assert.rejects(pull(url, run), {
       message: /has store\.sqlite, which is not of these results; give a new or/,
+    });
+  });
+
+  test("a pull into the folder of an earlier one brings what is new, also where a file has kept its length", async () => {
+    const run = makeRun();
+    const url = "s3://results/again";
+    await push(run, url);
+    const back = fresh();
+    await pull(url, back);
+    addCheckpoint(run, 2);
+    fs.writeFileSync(path.join(run, "best/program.py"), "print(2)\n");
+    await push(run, url);
+    {
+      using proxy = await cutting("down", 8 * MiB);
+      await assert.rejects(pull(url, back, proxy.env), { code: "network" });
+    }
+    addCheckpoint(run, 3);
+    await push(run, url);
+    assert.equal((await pull(url, back)).iteration, 3);
+    for (const old of [1, 2]) fs.rmSync(path.join(run, `checkpoints/1-00000${old}`), { recursive: true });
+    sameTree(run, back, NOT_BOTH);
+    await push(makeRun("other"), "s3://results/again-other");
+    await assert.rejects(pull("s3://results/again-other", back), {
+      message: `${back} has results of run run; give a new or empty folder`,
     });
   });
 
@@ -330,14 +357,14 @@ describe("S3", { skip }, () => {
     }
     const between = fresh();
     assert.equal((await pull(url, between)).iteration, 1);
-    sameTree(before, between, ["store.sqlite"]);
+    sameTree(before, between, NOT_BOTH);
     const { iteration, sentBytes } = await push(run, url);
     assert.equal(iteration, 2);
     assert.ok(sentBytes < 8 * MiB, `${sentBytes} bytes: the part that had come is not sent again`);
     const last = fresh();
     await pull(url, last);
     sameTree(run, last, [
-      "store.sqlite",
+      ...NOT_BOTH,
       ...["state.json", "policy/model.safetensors"].map((it) => `checkpoints/1-000001/${it}`),
     ]);
   });
