@@ -2,6 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { size } from "../engine/index.ts";
 import { TransferError } from "./errors.ts";
 import { type FileHash, newHash } from "./hash.ts";
 import type { FileServer, RepoFile } from "./server.ts";
@@ -45,7 +46,9 @@ export async function downloadFile(
       transfer,
       (cause) => server.explain(cause),
       (progressed) => continuePart(server, part, progressed),
-    );
+    ).catch((cause: unknown) => {
+      throw withProgress(cause, part);
+    });
     if (part.digest() === file.hash) break;
     await part.clear();
     const problem = `${file.name} of ${repo} came with another hash than ${endpoint} lists`;
@@ -60,6 +63,13 @@ export async function downloadFile(
   }
   await handle.sync();
   await rename(path, join(folder, file.name));
+}
+
+/** Returns the error of a connection with what is there, so that nobody begins anew. */
+function withProgress(cause: unknown, { length, file }: Part): unknown {
+  if (!(cause instanceof TransferError) || cause.code !== "network") return cause;
+  const there = `${size(length)} of ${size(file.bytes)} of ${file.name} are there`;
+  return new TransferError("network", `${cause.message}; ${there}, and the same command goes on from there`, { cause });
 }
 
 async function continuePart(server: FileServer, part: Part, progressed: () => void): Promise<void> {
@@ -80,7 +90,11 @@ async function continuePart(server: FileServer, part: Part, progressed: () => vo
     answer.close();
   }
   if (part.length < part.file.bytes)
-    throw new TransferError("network", `${part.file.name}: the connection ended early`, { again: {} });
+    throw new TransferError(
+      "network",
+      `${part.file.name}: the answer ended after ${part.length} of ${part.file.bytes} bytes; look at the proxy or mirror between`,
+      { again: {} },
+    );
 }
 
 /** @throws TransferError if the answer has other bytes than the missing ones */

@@ -64,7 +64,11 @@ test("a fetch asks a server without ranges for the whole file again, a limited n
     cut(response, body, undefined, 500_000);
     return true;
   });
-  await assert.rejects(fetchFrom(server, { limits: { tries: 3 } }), { code: "network" });
+  await assert.rejects(fetchFrom(server, { limits: { tries: 3 } }), {
+    code: "network",
+    message:
+      /^the connection to 127\S+ broke off: .*; \S+ k?B of 4.21 MB of model.safetensors are there, and the same command goes on from there$/,
+  });
   assert.ok(answers <= 6, `${answers} answers`);
   server.faults.length = 0;
   server.faults.push((request, response, body) => {
@@ -102,6 +106,21 @@ for (const [name, spoil] of [
     });
     assert.ok(!fs.readdirSync(out).some((file) => file.startsWith(name)), fs.readdirSync(out).join());
   });
+
+test("an error names a page in place of a file as an answer that is too short", async () => {
+  await using server = await HubServer.of(POLICY);
+  server.faults.push((request, response, body) => {
+    if (!isStorage(request) || body.length === 0) return false;
+    response.end("<html>sign in");
+    return true;
+  });
+  await assert.rejects(fetchFrom(server, { limits: { tries: 2 } }), {
+    code: "network",
+    message: new RegExp(
+      `^model.safetensors: the answer ended after 13 of ${WEIGHTS} bytes; look at the proxy or mirror`,
+    ),
+  });
+});
 
 test("a fetch does not use a range that it did not ask for", async () => {
   await using server = await HubServer.of(POLICY);

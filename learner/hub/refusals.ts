@@ -76,6 +76,7 @@ export function retryAfterSeconds(headers: Headers, now = Date.now()): number | 
 
 /** What `fetch` and `http.Agent` say when a proxy refuses a tunnel. */
 const TUNNEL = /^(?:Proxy response \(|Failed to establish tunnel .* HTTP\/1\.\d )(\d{3})\b/;
+const BROKEN = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|LEAF_SIGNATURE|ALTNAME/;
 
 /**
@@ -115,9 +116,10 @@ export function failureOf(
       `${host} does not answer with TLS; correct the port, or write http:// in the address if the server has no TLS`,
       { cause },
     );
+  const problem = BROKEN.has(code) ? `the connection to ${host} broke off` : `cannot reach ${host}`;
   const where = proxy
-    ? `cannot reach ${host} through the proxy ${proxy.address} (${proxy.variable}): ${detail}; check the proxy`
-    : `cannot reach ${host}: ${detail}; check the network, or set HTTPS_PROXY for a proxy, ${elsewhere}`;
+    ? `${problem} through the proxy ${proxy.address} (${proxy.variable}): ${detail}; check the proxy`
+    : `${problem}: ${detail}; check the network, or set HTTPS_PROXY for a proxy, ${elsewhere}`;
   return new TransferError("network", where, { cause, again: {} });
 }
 

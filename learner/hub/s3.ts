@@ -13,14 +13,13 @@ import {
 import { TransferError } from "./errors.ts";
 import { proxyOf } from "./proxy.ts";
 import { failureOf } from "./refusals.ts";
+import { ANONYMOUS, CREDENTIALS, credentialsOf, identityFailure } from "./s3-credentials.ts";
 import type { S3Place } from "./s3-url.ts";
 import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
 
 const ENDPOINT = "https://s3.amazonaws.com";
 /** Region in signatures for S3-compatible servers without regions. */
 const NO_REGION = "us-east-1";
-const CREDENTIALS =
-  "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever else an S3 client finds (AWS_PROFILE, a workload identity)";
 
 /**
  * Rights by the request that needs them. To credentials without s3:ListBucket S3 does not say that an object is not there; it denies
@@ -70,15 +69,19 @@ export class S3Bucket {
   }
 
   /** Without credentials requests are not signed, which public buckets take. @throws TransferError */
-  static async open(place: S3Place, env: NodeJS.ProcessEnv, transfer: Transfer): Promise<S3Bucket> {
+  static open(place: S3Place, env: NodeJS.ProcessEnv, transfer: Transfer): Promise<S3Bucket> {
     const bucket = new S3Bucket(place, env, transfer, false);
-    try {
-      await bucket.client.config.credentials();
-      return bucket;
-    } catch (cause) {
-      if ((cause as Error).name === "CredentialsProviderError") return new S3Bucket(place, env, transfer, true);
-      throw bucket.explain(cause);
-    }
+    const find = () =>
+      bucket.client.config.credentials().then(
+        () => bucket,
+        (cause: unknown) => {
+          const failure = identityFailure(cause, env);
+          const hasNone = !failure && (cause as Error).name === "CredentialsProviderError";
+          if (hasNone) return new S3Bucket(place, env, transfer, true);
+          throw failure ?? cause;
+        },
+      );
+    return persist(transfer, (cause) => bucket.explain(cause), find);
   }
 
   /**
@@ -157,11 +160,14 @@ export class S3Bucket {
       });
     const mayPass = status === 408 || status === 429 || (status ?? 0) >= 500 || PASSING.has(name);
     if (mayPass) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause, again: {} });
+    if (WRONG_KEYS.has(name)) {
+      const remedy = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN";
+      return refuse("access", `${this.endpoint} refuses ${this.name}: ${detail}; ${remedy}`);
+    }
     if (status === 401 || status === 403) {
-      const credentials = this.#isAnonymous
+      const remedy = this.#isAnonymous
         ? `no credentials were found: ${CREDENTIALS}`
         : `give the credentials the right ${RIGHTS[commandName]}`;
-      const remedy = WRONG_KEYS.has(name) ? "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" : credentials;
       return refuse("access", `${this.endpoint} refuses ${this.name}: ${detail}; ${remedy}`);
     }
     if (status !== undefined) return new TransferError("network", `${this.endpoint} answers ${detail}`, { cause });
@@ -200,12 +206,7 @@ const PASSING = new Set([
   ...["ThrottlingException", "Throttling", "InternalError", "ServiceUnavailable", "OperationAborted"],
 ]);
 
-const WRONG_KEYS = new Set(["SignatureDoesNotMatch", "InvalidAccessKeyId"]);
-
-const ANONYMOUS: S3ClientConfig = {
-  credentials: { accessKeyId: "", secretAccessKey: "" },
-  signer: { sign: async (request) => request },
-};
+const WRONG_KEYS = new Set(["SignatureDoesNotMatch", "InvalidAccessKeyId", "InvalidToken"]);
 
 function clientOptions(env: NodeJS.ProcessEnv, endpoint: string | undefined): S3ClientConfig {
   const region = env.AWS_REGION || env.AWS_DEFAULT_REGION || (endpoint && NO_REGION);
@@ -221,13 +222,6 @@ function clientOptions(env: NodeJS.ProcessEnv, endpoint: string | undefined): S3
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
   };
-}
-
-/** Whatever else the library finds counts where these are not given. */
-function credentialsOf({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }: NodeJS.ProcessEnv) {
-  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {};
-  const token = AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
-  return { credentials: { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY, ...token } };
 }
 
 function endpointOf({ AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL }: NodeJS.ProcessEnv): string | undefined {

@@ -47,13 +47,18 @@ export const keyAt = (prefix: string, path: string): string => (prefix === "" ? 
 /** Returns the manifest of a prefix, undefined if there is none. @throws TransferError */
 export async function readManifest(bucket: S3Bucket, prefix: string): Promise<ResultsManifest | undefined> {
   const text = await bucket.read(keyAt(prefix, MANIFEST));
-  if (text === undefined) return undefined;
-  const where = `${bucket.name}/${keyAt(prefix, MANIFEST)}`;
+  return text === undefined ? undefined : parseManifest(text, `${bucket.name}/${keyAt(prefix, MANIFEST)}`);
+}
+
+/** @throws TransferError naming `where` the text is from */
+export function parseManifest(text: string, where: string): ResultsManifest {
   let manifest: ResultsManifest;
   try {
     manifest = JSON.parse(text) as ResultsManifest;
   } catch (cause) {
-    throw new TransferError("input", `${where} is no JSON; give a prefix that longrun has pushed to`, { cause });
+    throw new TransferError("input", `${where} is no JSON; give a place that longrun has written results to`, {
+      cause,
+    });
   }
   const folders = [...(manifest?.checkpoints ?? []), ...(manifest?.folders ?? [])];
   const isKnown = manifest?.format === 1 && Array.isArray(manifest.checkpoints) && Array.isArray(manifest.folders);

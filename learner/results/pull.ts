@@ -1,5 +1,5 @@
 /** Copies pushed results back as a run folder: the main flow of `longrun results pull`. */
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { bytesThere, downloadFile } from "../hub/download.ts";
 import { TransferError } from "../hub/errors.ts";
@@ -10,7 +10,7 @@ import { S3Bucket } from "../hub/s3.ts";
 import { parseS3Url } from "../hub/s3-url.ts";
 import type { FileServer, RepoFile } from "../hub/server.ts";
 import { sideBySide } from "../hub/transfer.ts";
-import { keyAt, type ResultFolder, readManifest } from "./manifest.ts";
+import { keyAt, MANIFEST, parseManifest, type ResultFolder, type ResultsManifest, readManifest } from "./manifest.ts";
 import type { ResultsOptions } from "./push.ts";
 
 export interface Pulled {
@@ -26,7 +26,7 @@ export interface Pulled {
 /**
  * Fetches the newest checkpoint, the best program, the metrics and the report.
  *
- * @param options.directory is new or empty, or one that an earlier pull of the same run has begun
+ * @param options.directory is new or empty, or of an earlier pull of the same run, whose files are replaced where they are older
  * @throws TransferError; fetched bytes stay, and the same call continues from there
  */
 export async function pullResults(options: ResultsOptions): Promise<Pulled> {
@@ -44,13 +44,15 @@ export async function pullResults(options: ResultsOptions): Promise<Pulled> {
     await using _ = await holdFolder(folder, transfer.say);
     const [checkpoint] = manifest.checkpoints;
     const wanted = [...manifest.folders, ...(checkpoint ? [checkpoint] : [])];
-    checkFolder(folder, wanted);
+    const earlier = readPulled(folder, manifest.run);
+    checkFolder(folder, [...wanted, ...earlier]);
+    removeOld(folder, earlier, wanted);
     const files = wanted.flatMap((it) => it.files.map((file) => fileOf(bucket, place.prefix, folder, it, file)));
     const sum = (sizes: number[]) => sizes.reduce((a, b) => a + b, 0);
     const there = sum(files.map((it) => bytesThere(it.folder, it.file)));
     const bytes = sum(files.map(({ file }) => file.bytes));
     try {
-      mkdirSync(folder, { recursive: true });
+      writePulled(folder, { ...manifest, checkpoints: checkpoint ? [checkpoint] : [] });
       checkSpace(folder, bytes - there, url);
       progress.expect(bytes, there);
       await sideBySide(files, limits.filesAtOnce, stop, async ({ server, file, folder: into }) => {
@@ -68,10 +70,43 @@ export async function pullResults(options: ResultsOptions): Promise<Pulled> {
   }
 }
 
+/** Returns what an earlier pull has brought, or has begun to bring. @throws TransferError for results of another run */
+function readPulled(folder: string, run: string): ResultFolder[] {
+  const path = join(folder, MANIFEST);
+  if (!existsSync(path)) return [];
+  const pulled = parseManifest(readFileSync(path, "utf8"), path);
+  if (pulled.run !== run)
+    throw new TransferError("input", `${folder} has results of run ${pulled.run}; give a new or empty folder`);
+  return [...pulled.checkpoints, ...pulled.folders];
+}
+
+/** Notes before the first file what the folder is going to have. */
+function writePulled(folder: string, manifest: ResultsManifest): void {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, MANIFEST);
+  writeFileSync(`${path}.new`, `${JSON.stringify(manifest, null, 2)}\n`);
+  renameSync(`${path}.new`, path);
+}
+
+/** Removes the files of an earlier pull that are older: a file of the same name and length is taken for the new one. */
+function removeOld(folder: string, earlier: ResultFolder[], wanted: ResultFolder[]): void {
+  const namesOf = ({ path, files }: ResultFolder) =>
+    files.map(({ name, sha256 }) => [join(path, name), sha256] as const);
+  const hashes = new Map(wanted.flatMap(namesOf));
+  for (const [name, sha256] of earlier.flatMap(namesOf)) {
+    if (hashes.get(name) === sha256) continue;
+    for (const left of [name, `${name}.${sha256.slice(0, 12)}.part`]) rmSync(join(folder, left), { force: true });
+  }
+  for (const { path } of earlier)
+    if (/^checkpoints\/[^/]+$/.test(path) && !wanted.some((it) => it.path === path))
+      rmSync(join(folder, path), { recursive: true, force: true });
+}
+
 /** @throws TransferError for a folder with files that are not of these results: they would be taken for them */
 function checkFolder(folder: string, wanted: ResultFolder[]): void {
   if (!existsSync(folder)) return;
   const known = new Set(wanted.flatMap(({ path, files }) => files.map(({ name }) => join(path, name))));
+  for (const name of [MANIFEST, `${MANIFEST}.new`]) known.add(name);
   const other = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length + 1))

@@ -11,7 +11,7 @@ import { freePorts, startPart } from "./processes.ts";
 export const missingS3 = (): string | undefined => missingBinaries(S3_SERVER);
 
 const START_SECONDS = 20;
-const KEYS = { AWS_ACCESS_KEY_ID: "tests", AWS_SECRET_ACCESS_KEY: "secret-of-tests" };
+export const S3_KEYS = { AWS_ACCESS_KEY_ID: "tests", AWS_SECRET_ACCESS_KEY: "secret-of-tests" };
 
 export class S3Server implements AsyncDisposable {
   readonly endpoint: string;
@@ -23,7 +23,7 @@ export class S3Server implements AsyncDisposable {
     this.endpoint = endpoint;
     this.#part = part;
     this.#folder = folder;
-    const credentials = { accessKeyId: KEYS.AWS_ACCESS_KEY_ID, secretAccessKey: KEYS.AWS_SECRET_ACCESS_KEY };
+    const credentials = { accessKeyId: S3_KEYS.AWS_ACCESS_KEY_ID, secretAccessKey: S3_KEYS.AWS_SECRET_ACCESS_KEY };
     this.client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
   }
 
@@ -31,7 +31,7 @@ export class S3Server implements AsyncDisposable {
     const folder = mkdtempSync(join(tmpdir(), "longrun-s3-"));
     for (const name of ["data", "meta"]) mkdirSync(join(folder, name));
     const [port] = await freePorts(1);
-    const args = ["--access", KEYS.AWS_ACCESS_KEY_ID, "--secret", KEYS.AWS_SECRET_ACCESS_KEY];
+    const args = ["--access", S3_KEYS.AWS_ACCESS_KEY_ID, "--secret", S3_KEYS.AWS_SECRET_ACCESS_KEY];
     const posix = ["posix", "--sidecar", join(folder, "meta"), join(folder, "data")];
     const address = `127.0.0.1:${port}`;
     const log = join(folder, "log");
@@ -43,7 +43,7 @@ export class S3Server implements AsyncDisposable {
 
   /** Environment variables of a client with access to the server. */
   get env(): Record<string, string> {
-    return { ...KEYS, AWS_ENDPOINT_URL_S3: this.endpoint };
+    return { ...S3_KEYS, AWS_ENDPOINT_URL_S3: this.endpoint };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

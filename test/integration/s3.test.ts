@@ -23,7 +23,7 @@ import { S3Bucket } from "../../learner/hub/s3.ts";
 import { pullResults } from "../../learner/results/pull.ts";
 import { pushResults } from "../../learner/results/push.ts";
 import { uploadFile } from "../../learner/results/upload.ts";
-import { missingS3, S3Server } from "../cluster/s3-server.ts";
+import { missingS3, S3_KEYS, S3Server } from "../cluster/s3-server.ts";
 
 const POLICY = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 const MODEL_COMMAND = fileURLToPath(new URL("../../learner/commands/model-command.ts", import.meta.url));
@@ -215,7 +215,14 @@ describe("S3", { skip }, () => {
       "s3://models/cut",
       { AWS_SECRET_ACCESS_KEY: "x" },
       "access",
-      /refuses s3:\/\/models: 403 Sig.*; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY$/,
+      /refuses s3:\/\/models: 403 Sig.*; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN$/,
+    ],
+    [
+      "a session that is over or wrong",
+      "s3://models/cut",
+      { AWS_SESSION_TOKEN: "x" },
+      "access",
+      /refuses s3:\/\/models: 400 InvalidToken .*; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN$/,
     ],
     [
       "no credentials",
@@ -251,6 +258,79 @@ describe("S3", { skip }, () => {
     } finally {
       proxy.close().closeAllConnections();
     }
+  });
+
+  describe("a workload identity", () => {
+    const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret } = S3_KEYS;
+    let denies = false;
+    /** Stands for AWS's STS (POST) and for the agent of EKS (GET). */
+    const identities = createHttpServer((request, response) => {
+      const refused = `<ErrorResponse><Error><Code>AccessDenied</Code><Message>Not authorized</Message></Error></ErrorResponse>`;
+      const keys = `<AccessKeyId>${id}</AccessKeyId><SecretAccessKey>${secret}</SecretAccessKey><SessionToken></SessionToken>`;
+      const given = `<Credentials>${keys}<Expiration>2040-01-01T00:00:00Z</Expiration></Credentials>`;
+      const result = `<AssumeRoleWithWebIdentityResult>${given}</AssumeRoleWithWebIdentityResult>`;
+      const xml = `<AssumeRoleWithWebIdentityResponse>${result}</AssumeRoleWithWebIdentityResponse>`;
+      const json = { AccessKeyId: id, SecretAccessKey: secret, Token: "", Expiration: "2040-01-01T00:00:00Z" };
+      response.writeHead(denies ? 403 : 200);
+      if (request.method === "POST") response.end(denies ? refused : xml);
+      else response.end(denies ? "{}" : JSON.stringify(json));
+    });
+    const token = path.join(root, "token");
+    const variables = () => {
+      const url = `http://127.0.0.1:${(identities.address() as AddressInfo).port}`;
+      const role = "arn:aws:iam::1:role/r";
+      return {
+        sts: { AWS_ROLE_ARN: role, AWS_WEB_IDENTITY_TOKEN_FILE: token, AWS_ENDPOINT_URL_STS: url },
+        agent: { AWS_CONTAINER_CREDENTIALS_FULL_URI: url, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: token },
+      };
+    };
+    /** Fetches without keys; the library reads the process' own environment. */
+    async function fetchAs(given: NodeJS.ProcessEnv): Promise<string> {
+      const none = { AWS_ACCESS_KEY_ID: "", AWS_SECRET_ACCESS_KEY: "" };
+      Object.assign(process.env, given);
+      try {
+        await fetchFrom("s3://models/cut", fresh(), { ...none, ...given }, { tries: 2 });
+        return "fetched";
+      } catch (error) {
+        return `${(error as { code?: string }).code}: ${(error as Error).message}`;
+      } finally {
+        for (const name of Object.keys(given)) delete process.env[name];
+      }
+    }
+    before(async () => {
+      fs.writeFileSync(token, "a token");
+      await new Promise<void>((resolve) => identities.listen(0, "127.0.0.1", resolve));
+    });
+    after(() => identities.close().closeAllConnections());
+
+    test("gives the credentials, by STS and by the agent of a node", async () => {
+      const { sts, agent } = variables();
+      for (const each of [sts, agent]) assert.equal(await fetchAs(each), "fetched");
+    });
+
+    test("that gives none is named with the reason, and nothing is asked without credentials", async () => {
+      const { sts, agent } = variables();
+      const remedy = "check the role, and that it trusts this service account";
+      const named = "the workload identity (AWS_WEB_IDENTITY_TOKEN_FILE";
+      denies = true;
+      assert.equal(
+        await fetchAs(sts),
+        `access: ${named} ${token}, AWS_ROLE_ARN ${sts.AWS_ROLE_ARN}) gives no credentials: 403 AccessDenied (Not authorized); ${remedy}`,
+      );
+      assert.match(
+        await fetchAs(agent),
+        /^network: the workload identity \(AWS_CONTAINER_CREDENTIALS_FULL_URI http:\S+\) gives no credentials: .*; check the role/,
+      );
+      const file = path.join(root, "no token");
+      assert.match(
+        await fetchAs({ ...sts, AWS_WEB_IDENTITY_TOKEN_FILE: file }),
+        /^access: the workload identity \(AWS_WEB_IDENTITY_TOKEN_FILE .*no token, .* gives no credentials: ENOENT/,
+      );
+      assert.match(
+        await fetchAs({ ...sts, AWS_ENDPOINT_URL_STS: "http://127.0.0.1:1" }),
+        /^network: the workload identity .* gives no credentials: connect ECONNREFUSED 127.0.0.1:1; check the role/,
+      );
+    });
   });
 
   test("The command takes s3:// and its environment, and refuses a revision", async () => {
@@ -290,6 +370,9 @@ describe("S3", { skip }, () => {
   const pull = (url: string, directory: string, env: NodeJS.ProcessEnv = {}) =>
     pullResults({ url, directory, env: { ...server.env, ...env }, output, limits: { ...LIMITS, tries: 1 } });
 
+  /** What is not pushed, and what a pull writes. */
+  const NOT_BOTH = ["store.sqlite", "results.json"];
+
   function sameTree(a: string, b: string, except: string[] = []): void {
     const files = (folder: string) =>
       (fs.readdirSync(folder, { recursive: true }) as string[])
@@ -310,10 +393,34 @@ describe("S3", { skip }, () => {
     const back = fresh();
     const pulled = await pull(url, back);
     assert.equal(pulled.checkpoint, path.join(back, "checkpoints/1-000001"));
-    sameTree(run, back, ["store.sqlite"]);
+    sameTree(run, back, NOT_BOTH);
     assert.equal((await pull(url, back)).fetchedBytes, 0);
     await assert.rejects(pull(url, run), {
       message: /has store\.sqlite, which is not of these results; give a new or/,
+    });
+  });
+
+  test("a pull into the folder of an earlier one brings what is new, also where a file has kept its length", async () => {
+    const run = makeRun();
+    const url = "s3://results/again";
+    await push(run, url);
+    const back = fresh();
+    await pull(url, back);
+    addCheckpoint(run, 2);
+    fs.writeFileSync(path.join(run, "best/program.py"), "print(2)\n");
+    await push(run, url);
+    {
+      using proxy = await cutting("down", 8 * MiB);
+      await assert.rejects(pull(url, back, proxy.env), { code: "network" });
+    }
+    addCheckpoint(run, 3);
+    await push(run, url);
+    assert.equal((await pull(url, back)).iteration, 3);
+    for (const old of [1, 2]) fs.rmSync(path.join(run, `checkpoints/1-00000${old}`), { recursive: true });
+    sameTree(run, back, NOT_BOTH);
+    await push(makeRun("other"), "s3://results/again-other");
+    await assert.rejects(pull("s3://results/again-other", back), {
+      message: `${back} has results of run run; give a new or empty folder`,
     });
   });
 
@@ -330,14 +437,14 @@ describe("S3", { skip }, () => {
     }
     const between = fresh();
     assert.equal((await pull(url, between)).iteration, 1);
-    sameTree(before, between, ["store.sqlite"]);
+    sameTree(before, between, NOT_BOTH);
     const { iteration, sentBytes } = await push(run, url);
     assert.equal(iteration, 2);
     assert.ok(sentBytes < 8 * MiB, `${sentBytes} bytes: the part that had come is not sent again`);
     const last = fresh();
     await pull(url, last);
     sameTree(run, last, [
-      "store.sqlite",
+      ...NOT_BOTH,
       ...["state.json", "policy/model.safetensors"].map((it) => `checkpoints/1-000001/${it}`),
     ]);
   });
