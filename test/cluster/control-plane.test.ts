@@ -10,7 +10,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { CONTROL_PLANE, ensureBinaries, findBinary, missingBinaries } from "./binaries.ts";
-import { controlPlaneUnavailable } from "./control-plane.ts";
+import { controlPlaneUnavailable, startControlPlane } from "./control-plane.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "longrun-binaries-"));
 after(() => rm(folder, { recursive: true }));
@@ -85,6 +85,20 @@ test("A killed test leaves no process and no folder; the audit log names the use
   for (let tries = 0; tries < 100 && (existsSync(folder) || mentioning(folder).length > 0); tries++) await sleep(50);
   assert.deepEqual(mentioning(folder), []);
   assert.equal(existsSync(folder), false);
+});
+
+test("An API server that is restarted while etcd is away is started again until etcd is back", { skip }, async () => {
+  const controlPlane = await startControlPlane();
+  try {
+    const away = controlPlane.restart("etcd", 30);
+    const first = controlPlane.restart("kube-apiserver").then(() => controlPlane.pids["kube-apiserver"]);
+    await sleep(1000);
+    const started = controlPlane.pids["kube-apiserver"];
+    await away;
+    assert.notEqual(await first, started, "the first one ended, because it found no etcd");
+  } finally {
+    await controlPlane.stop();
+  }
 });
 
 /** Returns command lines of processes that contain `word`. */

@@ -16,6 +16,8 @@ import { freePorts, type Part, startGuard, startPart } from "./processes.ts";
 
 const READY_TIMEOUT_SECONDS = 120;
 const CERTIFICATE_DAYS = 7;
+/** A restarted part that ends, as an API server does that finds no etcd for 20 s, is started again so often. */
+const RESTARTS = 10;
 
 export interface ControlPlaneOptions {
   /** Users in addition to `admin`, each with its groups; `system:masters` may do everything. */
@@ -156,7 +158,14 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       const { args, stop: kill } = parts.get(name)!;
       await kill();
       await sleep(downSeconds * 1000);
-      if (!stopped) await ready(call, [start(name, args)]);
+      for (let tries = 1; !stopped; tries++) {
+        const part = start(name, args);
+        try {
+          return await ready(call, [part]);
+        } catch (error) {
+          if (part.ended() === undefined || tries > RESTARTS) throw error;
+        }
+      }
     };
     const kubeconfigOf = async (user: string) => {
       const path = inFolder(`kubeconfig-${user}`);
