@@ -19,6 +19,10 @@ export function generatorArguments({
   const make = "longrun certificates makes them";
   if (generators === undefined)
     throw new ControllerError("input", `--generators-tls ${generatorsTls}: of which generators? give --generators URL`);
+  const urls = generators.split(",").map((url) => url.trim());
+  const isUrl = (url: string) => URL.parse(url)?.protocol === "https:";
+  if (!urls.some(isUrl) || !urls.every((url) => url === "" || isUrl(url)))
+    throw new ControllerError("input", `--generators is "${generators}": give https://HOST:PORT[,…], or leave it out`);
   if (generatorsTls === undefined)
     throw new ControllerError(
       "input",

@@ -80,8 +80,9 @@ export class VllmBackend implements Backend {
     const backend = new VllmBackend(options);
     const names = await backend.#models();
     // adapters of a sidecar that ended before
-    for (const name of names.filter((id) => id.startsWith(PREFIX)))
-      await backend.#call("/v1/unload_lora_adapter", { lora_name: name });
+    const left = names.filter((id) => id.startsWith(PREFIX) && id !== options.modelName);
+    backend.#older = left.map((name) => ({ name, folder: join(options.adapterFolder, name), rows: 0 }));
+    await backend.#unloadUnused();
     const remedy = "give --model-name what vLLM's --served-model-name says";
     if (!names.includes(options.modelName))
       throw new GeneratorError("failed", `${options.url} has ${names.join(", ")}, not ${options.modelName}; ${remedy}`);

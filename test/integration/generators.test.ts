@@ -37,7 +37,7 @@ import {
   written,
 } from "./generators.fixture.ts";
 
-const get = { method: "GET", headers: {}, signal: AbortSignal.timeout(60_000) };
+const get = { method: "GET", headers: {}, signal: new AbortController().signal };
 
 /** Whether a descriptor of this process is of a file below a folder. */
 function isIn(fd: string, folder: string): boolean {
@@ -244,11 +244,13 @@ describe("a generator that cannot be trusted", () => {
     const { url, child, probes } = await ofQuickstart();
     execFileSync("prlimit", ["--pid", String(child.pid), "--fsize=1"]); // stands for the full disk
     const { authority: ca, certificate: cert, key } = readTls(tls("learner"));
-    const headers = { [HEADERS.digest]: "0".repeat(64), [HEADERS.files]: JSON.stringify([{ name: "a", bytes: 16 }]) };
-    const body = Readable.from([Buffer.alloc(8), Buffer.alloc(8)]).map((part) => sleep(200, part));
+    const bytes = 1e6;
+    const headers = { [HEADERS.digest]: "0".repeat(64), [HEADERS.files]: JSON.stringify([{ name: "a", bytes }]) };
+    const parts = [8, 8, bytes - 16].map((size) => Buffer.alloc(size));
+    const body = Readable.from(parts).map((part) => sleep(500, part), { concurrency: 1 });
     const how = {
       method: "PUT",
-      headers: { ...headers, "content-length": 16 },
+      headers: { ...headers, "content-length": bytes },
       body,
       signal: AbortSignal.timeout(9000),
     };

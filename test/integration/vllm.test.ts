@@ -146,10 +146,10 @@ describe("a vLLM that fails to load or unload an adapter", () => {
       onFault: (line) => void faults.push(line),
     };
     const backend = await VllmBackend.connect(options);
-    const load = async (policyVersion: number) => {
+    const load = async (policyVersion: number, by = backend) => {
       const brought = join(mkdtempSync(join(folder, "brought-")), "weights");
       cpSync(saved!, brought, { recursive: true });
-      await backend.load(brought, { policyVersion, digest: String(policyVersion).repeat(64), kind: "adapter" });
+      await by.load(brought, { policyVersion, digest: String(policyVersion).repeat(64), kind: "adapter" });
     };
     return { vllm, url, backend, options, faults, load, files: () => readdirSync(adapterFolder!).sort() };
   }
@@ -192,6 +192,20 @@ describe("a vLLM that fails to load or unload an adapter", () => {
     vllm.failing = "";
     await load(2);
     assert.deepEqual([vllm.loaded, files()], [["longrun-2-222222222222"], ["longrun-2-222222222222"]]);
+  });
+
+  test("adapters of a sidecar that was killed are unloaded, at the start or later", async () => {
+    const { vllm, options, faults, load } = await backendOf();
+    await load(0);
+    await VllmBackend.connect(options);
+    assert.deepEqual(vllm.loaded, []);
+    await load(1);
+    vllm.failing = UNLOAD;
+    const next = await VllmBackend.connect(options);
+    assert.match(faults.join("\n"), /^adapter longrun-1-111111111111 is still loaded/);
+    vllm.failing = "";
+    await load(2, next);
+    assert.deepEqual(vllm.loaded, ["longrun-2-222222222222"]);
   });
 
   test("a version that vLLM still has is used again", async () => {

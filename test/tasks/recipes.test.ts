@@ -1,4 +1,4 @@
-/** The recipes of `manifests/`: valid, complete, and one of the paper has the paper's method. `test/rehearsal/recipes.rehearsal.ts` plans and runs them. */
+/** The recipes of `manifests/`: valid, complete, and one of the paper has the paper's method. `test/rehearsal/recipes.test.ts` plans them. */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
