@@ -239,7 +239,7 @@ describe("commands of the learner", () => {
     assert.equal(client.held, 1);
   });
 
-  test("an idle actor stays where the controller decides how many actors there are", async () => {
+  test("an idle actor stays if the controller decides the number of actors", async () => {
     const { learner, client } = await setUp({
       leavesWhenIdle: false,
       learner: { welcome: { heartbeatSeconds: 5, idleSeconds: 0.05 } },

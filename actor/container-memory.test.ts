@@ -15,7 +15,7 @@ describe("the container's memory limit", () => {
   });
   after(() => group && rmdirSync(group));
 
-  test("a program is killed before it fills the container, whatever its own limit says", async (context) => {
+  test("a program is killed before it fills the container, also if its own limit is higher", async (context) => {
     if (!group) return context.skip("no control group can be made: needs root and a writable memory controller");
     const sidecar = new Sidecar({ environment, warm: ["numpy"], controlGroup: group });
     try {

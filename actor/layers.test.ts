@@ -20,7 +20,7 @@ const pod: SandboxInfo = {
   },
 };
 
-describe("what is missing", () => {
+describe("missing layers", () => {
   const cases: [string, SandboxInfo, string[]][] = [
     ["root on a new kernel", laptop, []],
     ["no root", { ...laptop, ownUser: false, controlGroup: undefined }, ["ownUser", "controlGroup"]],
@@ -36,7 +36,7 @@ describe("what is missing", () => {
     test(`${name} lacks [${missing}]`, () => assert.deepEqual(layersOf(info).missing, missing));
 });
 
-test("one line names the layers that are applied, those that are missing, and what that means", () => {
+test("one line names the applied layers, the missing layers and their meaning", () => {
   const all = "namespaces + own user + control group (v2) + rlimits + no capabilities + Landlock ABI 7 + seccomp";
   assert.equal(describeIsolation(laptop), `namespaces: ${all}; nothing is missing`);
   assert.match(

@@ -90,7 +90,7 @@ describe("MarkerParser", () => {
     assert.deepEqual(parse(":loaded data\n", "").seen, []);
   });
 
-  test("the parser passes a long line on without holding it, and finds a nonce across two parts of it", () => {
+  test("the parser passes a long line on without holding it, and removes a nonce between two parts of it", () => {
     const { output, seen } = parse(`${"x".repeat(8190)}${N}:loaded data${"y".repeat(9000)}\n`, N, 100);
     assert.ok(!output.includes(N));
     assert.equal(output.length, 8190 + "loaded data".length + 9000 + 1);
@@ -130,7 +130,7 @@ describe("MarkerParser", () => {
   const plain = (text: Buffer, nonce: string, chunkBytes: number) =>
     parse(text, nonce, chunkBytes, PlainParser as never);
 
-  test("the parser finds in each line what regular expressions find there", () => {
+  test("the parser finds the same markers in each line as regular expressions", () => {
     const noise = fc.oneof(
       fc.string(),
       fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString("latin1")),

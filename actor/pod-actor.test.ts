@@ -102,7 +102,7 @@ describe("the actor of a pod", () => {
     assert.equal(learner.count("drained"), 1);
   });
 
-  test("an idle actor stays, because the controller decides how many actors there are", async () => {
+  test("an idle actor stays, because the controller decides the number of actors", async () => {
     const sidecar = new Sidecar({ environment, warm: [] });
     ends.push(() => sidecar.stop());
     const { learner, actor } = await startActor(sidecar.sandboxes);

@@ -3,121 +3,33 @@
  * deadlines, and nothing else happens. LONGRUN_FUZZ_SECONDS lengthens the property test.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
-import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
-import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { cpus, totalmem } from "node:os";
+import { describe, test } from "node:test";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import fc from "fast-check";
-import { type ExecutionResult, execute } from "./execution.ts";
-import { encodeFrame, FrameReader } from "./frames.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
-import { type Deadlines, Sandbox, type SandboxOptions } from "./sandbox.ts";
+import { execute } from "./execution.ts";
+import { encodeFrame } from "./frames.ts";
+import {
+  announced,
+  deep,
+  E,
+  END,
+  F,
+  frame,
+  HELLO,
+  LIMITS,
+  Liar,
+  type Lie,
+  lied,
+  MEBIBYTE,
+  NONE,
+  nested,
+  REQUEST,
+  S,
+  X,
+} from "./liar.fixture.ts";
 
 const FUZZ_SECONDS = Number(process.env.LONGRUN_FUZZ_SECONDS ?? 3);
-const MEBIBYTE = 1 << 20;
-
-const folder = mkdtempSync(join(tmpdir(), "lr-frames-"));
-after(() => rmSync(folder, { recursive: true }));
-
-const HELLO = { level: "landlock", landlockAbi: 7, residentBytes: 1, versions: { python: "3" } };
-const END = { status: 0, signal: 0, cpuSeconds: 0, peakMemoryBytes: 10, killedFor: null, report: "" };
-const NONE = { bytes: 0, refused: null, present: false };
-const frame = (kind: string, payload: unknown = "") =>
-  encodeFrame(kind, typeof payload === "string" || Buffer.isBuffer(payload) ? payload : JSON.stringify(payload));
-const announced = (bytes: unknown) => frame("E", { bytes, refused: null, present: true });
-const [S, X, E, F] = [frame("S"), frame("X", END), frame("E", NONE), frame("F")];
-
-const LIMITS = {
-  ...DEFAULT_LIMITS,
-  timeoutSeconds: 0.1,
-  outputBytes: 1000,
-  keptOutputBytes: 100,
-  submissionBytes: 1000,
-};
-const DEADLINES: Deadlines = { programStartSeconds: 0.1, killSeconds: 0.1, submissionSeconds: 0.1 };
-const REQUEST = { task: "t", program: Buffer.from("pass"), nonce: "", limits: LIMITS, seed: 0 };
-
-/** The action of a faulty zygote when a program arrives. */
-type Lie = (connection: Socket) => unknown;
-
-class Liar {
-  readonly socket = join(folder, `${Math.random()}.sock`);
-  /** The kinds of frames that it received. */
-  heard = "";
-  /** It misbehaves with the first program and answers the others honestly. */
-  readonly #server: Server;
-
-  constructor(hello: Buffer | Lie, lie: Lie) {
-    this.#server = createServer((connection) => {
-      const reader = new FrameReader();
-      let programs = 0;
-      connection
-        .on("error", () => {})
-        .on("data", (chunk) => {
-          for (const { kind } of this.#frames(reader, chunk)) {
-            this.heard += kind;
-            if (kind === "C") typeof hello === "function" ? hello(connection) : connection.write(hello);
-            if (kind === "R") programs++ === 0 ? lie(connection) : connection.write(Buffer.concat([S, X, E, F]));
-          }
-        });
-    }).listen(this.socket);
-  }
-
-  /** Skips the bytes of programs, which are no frames. */
-  *#frames(reader: FrameReader, chunk: Buffer) {
-    const program = chunk.indexOf(REQUEST.program);
-    yield* reader.push(program === -1 ? chunk : chunk.subarray(0, program));
-  }
-
-  start(more: Partial<SandboxOptions> = {}): Promise<Sandbox> {
-    return Sandbox.start({
-      ...{ socket: this.socket, inputs: {}, level: "landlock" as const, startSeconds: 5, deadlines: DEADLINES },
-      ...more,
-    });
-  }
-
-  close(): void {
-    this.#server.close();
-  }
-}
-
-/** Returns the result of a program in a sandbox whose zygote misbehaves. */
-async function lied(lie: Lie | Buffer[], request = REQUEST, deadlines: Partial<Deadlines> = {}) {
-  const write = (connection: Socket) => connection.write(Buffer.concat(lie as Buffer[]));
-  const liar = new Liar(frame("H", HELLO), Array.isArray(lie) ? write : lie);
-  const sandbox = await liar.start({ deadlines: { ...DEADLINES, ...deadlines } });
-  const startedAt = performance.now();
-  try {
-    const result = await execute(sandbox, request);
-    const seconds = (performance.now() - startedAt) / 1000;
-    assertBounded(result, seconds);
-    return { result, seconds, liar, alive: sandbox.alive };
-  } finally {
-    await sandbox.stop();
-    liar.close();
-  }
-}
-
-function assertBounded(result: ExecutionResult, seconds: number): void {
-  const { exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes } = result;
-  assert.ok(Number.isInteger(exitStatus) && exitStatus >= 0 && exitStatus <= 255, `status ${exitStatus}`);
-  assert.ok(Number.isInteger(signal) && signal >= 0 && signal <= 64, `signal ${signal}`);
-  assert.ok(durationSeconds >= 0 && durationSeconds <= seconds, `${durationSeconds} of ${seconds} s`);
-  const processors = Math.max(cpus().length, availableParallelism());
-  assert.ok(cpuSeconds >= 0 && cpuSeconds <= seconds * processors, `${cpuSeconds} processor seconds`);
-  assert.ok(peakMemoryBytes >= 0 && peakMemoryBytes <= totalmem(), `${peakMemoryBytes} bytes`);
-  assert.match(result.detail, /^[^\p{Cc}]{0,700}$/u);
-  assert.ok(result.terminalOutput.length <= 2 * LIMITS.keptOutputBytes + 100);
-  assert.ok((result.submission?.length ?? 0) <= LIMITS.submissionBytes);
-  assert.ok((result.submissionRefused?.length ?? 0) <= 200);
-}
-
-const deep = "[".repeat(MEBIBYTE - 10);
-const nested = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
 const endless: Lie = async (connection) => {
   connection.write(S);
   while (!connection.destroyed) {
@@ -146,6 +58,18 @@ describe("frames of a zygote that was taken over", () => {
     ["empty pieces of a submission", [S, X, announced(2), frame("D"), frame("D", "ab")], /unexpected frame "D"/],
     ["empty output", [S, frame("O")], /unexpected frame "O"/],
     ["output after the submission was announced", [S, X, announced(2), frame("O", "a")], /unexpected frame "O"/],
+    ["a kind that does not exist", [S, frame("Z")], /unexpected frame "Z"/],
+    ["ended twice", [S, X, X], /unexpected frame "X"/],
+    ["a submission before the end", [S, E], /unexpected frame "E"/],
+    ["more in one piece than was announced", [S, X, announced(1), frame("D", "ab")], /more submission/],
+    ["less than was announced", [S, X, announced(3), frame("D", "ab"), F], /unexpected frame "F"/],
+    ["a submission above its limit", [S, X, announced(1e12)], /above its limit/],
+    ["a submission of less than no bytes", [S, X, announced(-1)], /not an amount: -1/],
+    ["an amount that is a text", [S, frame("X", { ...END, cpuSeconds: "1" })], /not an amount: 1/],
+    ["a duration below 0", [S, frame("X", { ...END, seconds: -1 })], /not an amount: -1/],
+    ["an infinite amount", [S, frame("P", '{"cpuSeconds":1e999,"memoryBytes":0}')], /not an amount: Infinity/],
+    ["JSON that is no object", [S, frame("X", "null")], /cannot be read/],
+    ["a long error in the midst", [S, frame("H", { error: "y".repeat(9000) })], /^.{0,600}$/],
     ["progress in a flood", [S, ...Array(60).fill(frame("P", { cpuSeconds: 0, memoryBytes: 0 }))], /flood/],
     ["a status that there is not", [S, frame("X", { ...END, status: 1e9 })], /from 0 to 255/],
     ["a status with a fraction", [S, frame("X", { ...END, status: 0.5 })], /from 0 to 255/],
@@ -243,134 +167,6 @@ describe("frames of a zygote that was taken over", () => {
     assert.deepEqual([result.outcome, alive], ["lost", false]);
     assert.match(result.detail, /has not read/);
   });
-});
-
-describe("a hello", () => {
-  const refused: [name: string, hello: Buffer | Lie, message: RegExp][] = [
-    ["that is no JSON", frame("H", deep), /first frame cannot be read/],
-    ["with words in place of numbers", frame("H", { ...HELLO, landlockAbi: "7".repeat(9999) }), /an amount: 7{50}$/],
-    ["above the largest frame", Buffer.from("H\x00\x20\x00\x00", "latin1"), /frame of 2097152 bytes/],
-    ["that is another frame", S, /unexpected first frame "S"/],
-    ["that never comes", () => {}, /was not ready within 0.3 s/],
-    ["that stops half-way", frame("H", HELLO).subarray(0, 30), /was not ready within 0.3 s/],
-    ["in a connection that ends", (connection) => connection.end(), /did not start: its connection ended/],
-  ];
-  for (const [name, hello, message] of refused)
-    test(`${name} is refused in one short line`, async () => {
-      const liar = new Liar(hello, () => {});
-      await assert.rejects(liar.start({ startSeconds: 0.3 }), (error: Error & { code: string }) => {
-        assert.equal(error.code, "sandbox", error.stack);
-        assert.match(error.message, message);
-        assert.ok(error.message.length < 700 && !error.message.includes("\n"));
-        return true;
-      });
-      liar.close();
-    });
-
-  test("with 100,000 entries or with wrong types keeps only what is allowed", async () => {
-    const lists: unknown[] = [
-      Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`n${index}`, "1"])),
-      Array.from({ length: 100_000 }, () => "a"),
-      "x".repeat(900_000),
-      [[[]], { toString: 1 }, null, 7, JSON.parse('{"__proto__":"a"}')],
-      1e308,
-      null,
-    ];
-    for (const list of lists)
-      for (const name of ["packages", "versions", "warm", "gpus"]) {
-        const liar = new Liar(frame("H", { ...HELLO, [name]: list }), (it) => it.write(Buffer.concat([S, X, E, F])));
-        const sandbox = await liar.start();
-        const { packages, versions, warm, gpus } = sandbox.info;
-        assert.ok(Object.keys(packages).length <= 2048 && Object.keys(versions).length <= 32);
-        assert.ok(warm.length <= 64 && gpus.length <= 64);
-        for (const text of [warm, gpus, Object.values(packages)].flat())
-          assert.ok(typeof text === "string" && text.length <= 100);
-        if (typeof list === "string") assert.deepEqual(Object.keys(packages), [], "text is no list of packages");
-        await sandbox.stop();
-        liar.close();
-      }
-  });
-
-  test("that arrives byte by byte takes no more memory than its bytes", async () => {
-    const hello = frame("H", { ...HELLO, packages: { filler: "x".repeat(3000) } });
-    const liar = new Liar(
-      async (connection) => {
-        for (const byte of hello) {
-          connection.write(Buffer.from([byte]));
-          await nextTurn();
-        }
-      },
-      () => {},
-    );
-    const sandbox = await liar.start();
-    assert.equal(sandbox.info.packages.filler!.length, 100);
-    await sandbox.stop();
-    liar.close();
-  });
-});
-
-describe("the cost of frames", () => {
-  let collectGarbage: () => void;
-  before(() => {
-    setFlagsFromString("--expose-gc");
-    collectGarbage = runInNewContext("gc");
-  });
-
-  test("a submission in pieces of one byte takes the memory of its bytes", async () => {
-    const bytes = 300_000;
-    const pieces = Buffer.concat(Array(bytes).fill(frame("D", "a")));
-    collectGarbage();
-    const heapBefore = process.memoryUsage().heapUsed;
-    let grown = 0;
-    const measure = async (connection: Socket) => {
-      connection.write(Buffer.concat([S, X, announced(bytes)]));
-      await new Promise<void>((written) => connection.write(pieces, () => written()));
-      await sleep(200);
-      collectGarbage();
-      grown = process.memoryUsage().heapUsed - heapBefore;
-      connection.write(F);
-    };
-    const liar = new Liar(frame("H", HELLO), measure);
-    const sandbox = await liar.start({ deadlines: {} });
-    const limits = { ...LIMITS, timeoutSeconds: 60, submissionBytes: bytes };
-    const result = await execute(sandbox, { ...REQUEST, limits });
-    assert.deepEqual([result.outcome, result.submission?.length], ["completed", bytes], result.detail);
-    assert.ok(result.submission!.equals(Buffer.alloc(bytes, "a")));
-    await sandbox.stop();
-    liar.close();
-    assert.ok(grown < 8 * MEBIBYTE, `${grown} bytes for ${bytes}`);
-  });
-
-  const floods: [name: string, flood: Buffer][] = [
-    ["output of one byte each", Buffer.concat(Array(Math.floor(MEBIBYTE / 6)).fill(frame("O", "a")))],
-    ["empty output", Buffer.concat(Array(Math.floor(MEBIBYTE / 5)).fill(frame("O")))],
-    ["lists in lists", frame("P", deep)],
-    [
-      "an object of 100,000 keys",
-      frame("P", Object.fromEntries(Array.from({ length: 80_000 }, (_, i) => [`k${i}`, 1]))),
-    ],
-    ["random bytes", Buffer.from(Array.from({ length: MEBIBYTE }, (_, index) => (index * 7919) % 251))],
-  ];
-  for (const [name, flood] of floods)
-    test(`1 MiB of ${name} does not hold the event loop for 50 ms`, async () => {
-      const holds: number[] = [];
-      // The best of five rounds, because other processes on the machine cause delays, too.
-      for (let round = 0; round < 5 && !(Math.min(...holds) < 50); round++) {
-        let last = performance.now();
-        let longest = 0;
-        const look = () => {
-          const now = performance.now();
-          longest = Math.max(longest, now - last);
-          last = now;
-        };
-        const ticks = setInterval(look, 1);
-        await lied((connection) => connection.write(Buffer.concat([S, flood])));
-        look();
-        clearInterval(ticks);
-        holds.push(longest);
-      }
-      assert.ok(Math.min(...holds) < 50, `${holds} ms`);
-    });
 });
 
 // --- Any frames ------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
     return answer(filters[level]!, architecture, numbers[name]!, args);
   };
   describe(`the filter of ${machine}`, () => {
-    test("a system call that is on no list does not exist, whatever its number is", () => {
+    test("a system call whose number is on no list does not exist", () => {
       const listed = new Set([...told.allowed, ...told.refused, ...told.silent].map((name) => numbers[name]));
       for (const level of Object.keys(filters))
         for (let number = 0; number < 2000; number++)

@@ -88,7 +88,7 @@ with open("submission.csv", "w") as file:
     await sidecar.listening();
   });
 
-  test("when the supervisor hangs up the program dies, the scratch is emptied and the same process accepts a connection again", async () => {
+  test("a zygote whose supervisor hangs up kills the program, empties the scratch and accepts the next connection", async () => {
     const { pid } = sidecar;
     const sandbox = await connected();
     const { result } = await runs(sandbox, SLEEPER);

@@ -74,7 +74,7 @@ for (const level of ["namespaces", "landlock"] as const)
       }
     });
 
-    test("gives a program only what the program itself enabled, whatever ran before it", async (context) => {
+    test("gives a program only the features that it enabled, although other programs enabled more", async (context) => {
       const sandbox = await start(await ensurePythonEnvironment());
       if (typeof sandbox === "string") return context.skip(sandbox);
       try {

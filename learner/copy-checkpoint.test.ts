@@ -21,7 +21,7 @@ const CASES: [iteration: number | undefined, name: string | RegExp][] = [
   [5, /does not have the checkpoint of iteration 5: there are 1-000003, .*change spec\.initFrom/],
 ];
 for (const [iteration, expected] of CASES)
-  test(`findCheckpoint finds iteration ${iteration ?? "newest"}`, () => {
+  test(`findCheckpoint finds or refuses iteration ${iteration ?? "newest"}`, () => {
     if (typeof expected === "string") assert.equal(findCheckpoint(run, iteration), expected);
     else assert.throws(() => findCheckpoint(run, iteration), { message: expected });
   });

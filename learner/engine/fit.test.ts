@@ -137,7 +137,7 @@ test("a run of 7B with LoRA on 4 x 24 GB is refused, because its rehearsed peak 
   assert.throws(() => fitRun({ ...request, compute: "bfloat16" }, 0, budget), /it fits with/);
 });
 
-test("two fully trained 3B models do not fit on a GPU of 80 GB, but two LoRA adapters do", () => {
+test("policy and critic of 3B do not fit on a GPU of 80 GB if every weight is trained, but they do with LoRA", () => {
   const gpu = { host: { bytes: 500 * GB, source: "given" }, gpu: { bytes: 79 * GB, source: "free on cuda:0" } };
   const request = {
     ...{ ...PAPER, model: model("3b"), device: { kind: "cuda", id: 0 } as const },

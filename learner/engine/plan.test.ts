@@ -120,7 +120,7 @@ test("each session on a GPU has an arena of its own, which is larger than the ac
   assert.ok(bytesOf(plan, "process") > 1.05 * one, "the sessions of a critic");
 });
 
-test("LoRA counts the model once and trains the adapters", () => {
+test("the plan with LoRA counts the model once and moments of the adapters alone", () => {
   const plan = new Planner(small({ adapter: { ...LORA, rank: 2 } })).plan(512);
   const file = fs.statSync(path.join(model("small"), "model.safetensors")).size;
   const weights = bytesOf(plan, "weights");

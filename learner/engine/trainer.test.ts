@@ -93,7 +93,7 @@ test("several workers give the losses of one worker, and the same number of work
   }
 });
 
-test("a worker that cannot do its work says why", async () => {
+test("a worker that fails says why", async () => {
   await withTrainer(
     async (trainer) => {
       trainer.policy.weights.data.fill(Number.NaN);
@@ -168,7 +168,7 @@ test("policy steps raise tokens of positive advantage and lower the others; metr
   });
 });
 
-test("the critic starts at the value it is given, learns returns, and is kept when initialised again", async () => {
+test("the critic starts at a given value, learns returns and is kept when it is initialised again", async () => {
   await withTrainer(async (trainer) => {
     await trainer.initializeCritic(-9.5);
     const batch = samples(8);

@@ -249,7 +249,7 @@ describe("guards", () => {
     assert.deepEqual(guardsOf(1, "LogLoss", six, truth, undefined), []);
   });
 
-  test("a submission is flagged if 99 % of its rows have one prediction, whichever rows they are, and not flagged at 98 %", () => {
+  test("a submission is flagged if any 99 % of its rows have one prediction, and not at 98 %", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 20, max: 2000 }),

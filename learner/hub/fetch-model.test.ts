@@ -9,7 +9,7 @@ import { convertFolder } from "../engine/model/convert.ts";
 import { ALL, fetchFrom, isStorage, POLICY, root, sameAs, WEIGHTS } from "./fetch.fixture.ts";
 import { COMMIT, HubServer } from "./hub-server.fixture.ts";
 
-test("a fetch brings the files that training needs and nothing else, and records the commit; a second fetch brings nothing", async () => {
+test("a fetch brings the files for training alone and records the commit, and a second fetch brings nothing", async () => {
   const junk = { "pytorch_model.bin": "x", "modeling_model.py": "x", "consolidated.safetensors": "x", "a.pkl": "x" };
   await using server = await HubServer.of(POLICY, { ...junk, LICENSE: "free", "chat_template.jinja": "" });
   const first = await fetchFrom(server);

@@ -78,7 +78,7 @@ test("live metrics show what blocks the run, and its actors", async () => {
   assert.equal(await value("slots"), 2);
 });
 
-test("live metrics count the checkpoint's age from the run's start before the first checkpoint", async () => {
+test("live metrics show the run's start as the checkpoint's time before the first checkpoint", async () => {
   assert.equal(await live().value("checkpoint_timestamp_seconds"), 7);
   const { value } = live({ checkpoint: () => ({ iteration: 4, committedAt: 9000 }) });
   assert.equal(await value("checkpoint_timestamp_seconds"), 9);

@@ -91,7 +91,7 @@ test("an improve prompt shows a whole solution and an output that fits it", () =
   }
 });
 
-test("shapes are those of the bundled tasks", () => {
+test("the corpus has the shapes of the bundled tasks", () => {
   const registry = readRegistry();
   for (const shape of shapes) {
     const { task, description } = registry[shape.name];

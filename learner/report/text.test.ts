@@ -40,7 +40,7 @@ const formats: [shown: string, expected: string][] = [
 ];
 
 formats.forEach(([shown, expected], index) => {
-  test(`a number is formatted: ${index}: ${expected}`, () => assert.equal(shown, expected));
+  test(`a value is formatted, case ${index}: ${expected}`, () => assert.equal(shown, expected));
 });
 
 const terminals: [name: string, text: string, shown: string][] = [

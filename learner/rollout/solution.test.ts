@@ -49,7 +49,7 @@ const refused: [string, string, SolutionFault][] = [
   ["plan after the block", `${block("a")}\nI fitted a tree.`, "noPlan"],
 ];
 
-test("a solution with one program is executed", async (t) => {
+test("a solution with a plan and one program is executed", async (t) => {
   for (const [name, text, expected] of accepted) {
     await t.test(name, () => assert.deepEqual(parseSolution(text), expected));
   }

@@ -9,7 +9,8 @@ import { Graph } from "./graph.ts";
 import * as op from "./primitives.ts";
 import { tensor } from "./tensor.ts";
 
-for (const rule of CASES) test(`gradient of ${rule.name}`, () => checkGradient(rule));
+for (const rule of CASES)
+  test(`the gradient of ${rule.name} agrees with finite differences`, () => checkGradient(rule));
 
 for (const shape of [[20000], [80, 250]])
   test(`the embedding's gradient is exact where thousands of tokens repeat, sums of ${shape.join(" x ")}`, async () => {

@@ -26,7 +26,7 @@ for (const name of NAMES) {
       await runtime.release();
     });
 
-    it("reads a prompt once, however many rows have it and however few slots there are", async (t) => {
+    it("reads a prompt once, for any number of rows and slots", async (t) => {
       const run = t.mock.method(Session.prototype, "run");
       const eosIds = Array.from({ length: 16 }, (_, id) => id);
       const batch = Array.from({ length: 24 }, (_, row) => prompts[[3, 2, 4][row % 3]]);

@@ -11,7 +11,8 @@ import { createSession } from "../runtime/runtime.ts";
 import { CASES } from "./gradients.fixture.ts";
 import { tokenLogProbs } from "./token-log-probs.ts";
 
-for (const rule of CASES) test(`gradient of ${rule.name}`, () => checkGradient(rule));
+for (const rule of CASES)
+  test(`the gradient of ${rule.name} agrees with finite differences`, () => checkGradient(rule));
 
 const [ROWS, SIZE, VOCABULARY] = [7, 16, 1000];
 
