@@ -85,7 +85,7 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
       "run.yaml:11: spec.algorithm.klTarget is 0.3, a removed field: only klController Adaptive read it; remove it",
     ],
     [
-      "another",
+      "a removed field of a whole number",
       algorithm("klHorizon: 9"),
       "run.yaml:11: spec.algorithm.klHorizon is 9, a removed field: only klController Adaptive read it; remove it",
     ],

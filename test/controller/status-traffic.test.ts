@@ -1,20 +1,16 @@
 /** Limits one learner's costs for the controller and the API server, whatever it sends. */
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
+import { afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { findCondition } from "../../controller/conditions.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
 import { STATUS_BURST, STATUS_REFILL_SECONDS, STATUS_SECONDS } from "../../controller/status-writes.ts";
-import { CONTROL_PLANE } from "../cluster/binaries.ts";
-import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { startFlood } from "./flooding-learner.ts";
 import { Phase } from "./simulated-learner.ts";
-import { eventually, World } from "./world.ts";
-
-const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
+import { answers as answersIn, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
 /** Lets the world's controller user elect a leader in this namespace. */
-async function allowLeases(world: World, namespace: string): Promise<void> {
+async function allowLeases(namespace: string): Promise<void> {
   const rbac = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: true };
   const metadata = { namespace, name: "leases" };
   await world.client.create({ ...rbac, plural: "roles", kind: "Role" }, {
@@ -28,16 +24,16 @@ async function allowLeases(world: World, namespace: string): Promise<void> {
   } as KubeObject);
 }
 
-describe("status traffic", { skip, concurrency: 1 }, () => {
-  let world: World;
-  let namespace: string;
-  /** Learners that are dialled instead of the simulated one. */
-  const floods = new Map<string, string>();
-  let lost: string | undefined;
-  before(async () => {
-    world = await World.start();
+let namespace: string;
+/** Learners that are dialled instead of the simulated one. */
+const floods = new Map<string, string>();
+let lost: string | undefined;
+
+useWorld({
+  controller: false,
+  ready: async () => {
     namespace = await world.namespace();
-    await allowLeases(world, namespace);
+    await allowLeases(namespace);
     await world.operator({
       ...{ qps: 50, burst: 100 },
       lease: { namespace, leaseSeconds: 4, renewSeconds: 2.5, retrySeconds: 0.5 },
@@ -50,18 +46,16 @@ describe("status traffic", { skip, concurrency: 1 }, () => {
         return { address, close() {} };
       },
     });
-  });
+  },
+});
+
+describe("status traffic", { skip, concurrency: 1 }, () => {
   let flooding: { address: string; stop(): void }[] = [];
   afterEach(() => {
     for (const { stop } of flooding.splice(0)) stop();
   });
-  after(() => world?.stop());
 
-  const answers = (name: string) =>
-    eventually(async () => {
-      const available = findCondition((await world.status(namespace, name)).conditions, "LearnerAvailable");
-      return available?.status === "True" && world.learners.get(`${namespace}/${name}`);
-    });
+  const answers = (name: string) => answersIn(namespace, name);
   const statusWrites = (name: string, from: number) =>
     world.writes(namespace, from).filter((it) => it.subresource === "status" && it.name === name);
   const converges = (name: string) =>
