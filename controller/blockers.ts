@@ -13,6 +13,10 @@ const VOLUME_SECONDS = 120;
 /** A Deployment or Job without a pod for so long is reported. */
 export const NO_POD_SECONDS = 20;
 
+/** Fields of the Jobs that fetch the model and copy the results. */
+export const MODEL_SOURCE = "spec.model.source";
+export const RESULTS_S3 = "spec.results.s3";
+
 const PULL_FAILURES = [
   "ErrImagePull",
   "ImagePullBackOff",
@@ -24,6 +28,9 @@ const PULL_FAILURES = [
 const CONFIG_FAILURES = ["CreateContainerConfigError", "CreateContainerError", "RunContainerError"];
 
 export type PodOf = "learner" | "actors" | "generation";
+
+/** Fields that name what a container's Secrets and account are, where they are not the pod template's. */
+const SETTINGS_OF: Readonly<Record<string, string>> = { fetch: MODEL_SOURCE, push: RESULTS_S3 };
 
 type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
 
@@ -48,7 +55,7 @@ export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): 
     if (CONFIG_FAILURES.includes(reason))
       return {
         reason: "ContainerConfigError",
-        message: `container ${name} cannot be made (${oneLine(message) || reason}): check what spec.${of}.podTemplate refers to`,
+        message: `container ${name} cannot be made (${oneLine(message) || reason}): check what ${SETTINGS_OF[name] ?? `spec.${of}.podTemplate`} refers to`,
       };
   }
   const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
@@ -102,7 +109,7 @@ type EventText = { reason?: string; note?: string };
 
 /** The scheduler's messages about a pod while a volume is provisioned for its claim. */
 const BEING_MADE = /unbound immediate PersistentVolumeClaims|binding volumes/;
-const MISSING = /(secret|configmap|persistentvolumeclaim) "[^"]*" not found/i;
+const MISSING = /(secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]*" not found/i;
 
 /** @returns what is said of a volume that is attached to another node and can be attached to one alone, if that is it */
 export function multiAttachNote(warning: EventText | undefined): string | undefined {
@@ -110,8 +117,12 @@ export function multiAttachNote(warning: EventText | undefined): string | undefi
   return /Multi-Attach error/.test(note) ? note : undefined;
 }
 
-/** Returns the finding that the newest warning about a pod that does not start stands for. */
-export function eventBlocker(event: EventText, of: PodOf): Finding {
+/**
+ * Returns the finding that the newest warning about a pod that does not start, or about its Job, stands for.
+ *
+ * @param field names what the pod refers to
+ */
+export function eventBlocker(event: EventText, field: string): Finding {
   const note = oneLine(event.note ?? "");
   if (multiAttachNote(event))
     return {
@@ -124,7 +135,8 @@ export function eventBlocker(event: EventText, of: PodOf): Finding {
       message: `a volume cannot be mounted (${note}): ${MISSING.test(note) ? "create what is missing, or name another in the spec" : "check its storage driver on the pod's node; kubectl describe pvc says more"}`,
     };
   if (/quota/.test(note)) return quota(note);
-  return { reason: "PodNotCreated", message: `${event.reason}: ${note}; check spec.${of}.podTemplate` };
+  const remedy = MISSING.test(note) ? `create it, or name another in ${field}` : `check ${field}`;
+  return { reason: "PodNotCreated", message: `${event.reason}: ${note}; ${remedy}` };
 }
 
 /**

@@ -15,7 +15,8 @@ export const unscheduled = (reason: string, message: string) =>
 export const UNBOUND = "pod has unbound immediate PersistentVolumeClaims";
 export const claimOf = (spec: object) =>
   ({ metadata: { name: "quick-data" }, spec }) as NonNullable<Observed["volume"]>;
-export const waiting = (reason: string, message = "") => container({ state: { waiting: { reason, message } } });
+export const waiting = (reason: string, message = "", name = "learner") =>
+  container({ name, state: { waiting: { reason, message } } });
 export const ended = (terminated: object) =>
   container({ state: { waiting: { reason: "CrashLoopBackOff" } }, lastState: { terminated } });
 export const runsSince = (seconds: number, ready = false) =>

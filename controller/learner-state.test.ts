@@ -162,6 +162,16 @@ const CASES: StateCase[] = [
     "ContainerConfigError",
     /secret "token" not found/,
   ],
+  ...(["learner", "fetch", "push"] as const).map(
+    (name, index): StateCase => [
+      `a Secret of container ${name} does not exist`,
+      waiting("CreateContainerConfigError", 'secret "token" not found', name),
+      "ContainerConfigError",
+      [/check what spec\.learner\.podTemplate/, /check what spec\.model\.source/, /check what spec\.results\.s3/][
+        index
+      ]!,
+    ],
+  ),
   [
     "the learner was killed for memory",
     ended({ exitCode: 137, reason: "OOMKilled" }),

@@ -6,6 +6,7 @@ import {
   eventBlocker,
   isSilent,
   LEARNER_ANSWER_SECONDS,
+  MODEL_SOURCE,
   multiAttachNote,
   NO_POD_SECONDS,
   podBlocker,
@@ -120,7 +121,7 @@ function absence(facts: LearnerFacts): Finding {
   if (blocker) return blocker;
   const crash = crashOf(pod, observed, nowMs);
   if (crash) return crash;
-  if (warning && isSilent(pod, nowMs)) return eventBlocker(warning, "learner");
+  if (warning && isSilent(pod, nowMs)) return eventBlocker(warning, LEARNER_POD);
   const container = pod.status?.containerStatuses?.find(({ name }) => name === "learner");
   const running = container?.state?.running;
   if (!container || !running) return starting("the learner's pod is starting");
@@ -223,7 +224,7 @@ function initState(facts: LearnerFacts): Finding {
   if (needsModel(observed)) return modelState(facts);
   const { init, initPod, run } = observed;
   const source = run.spec.initFrom?.run;
-  const waits = initPod && jobPodWait(initPod, sourceAttached, facts);
+  const waits = jobPodWait(initPod, LEARNER_POD, sourceAttached, facts);
   if (waits) return waits;
   if (init && jobState(init) === "failed")
     return {
@@ -237,7 +238,7 @@ function modelState(facts: LearnerFacts): Finding {
   const { run, model, modelPod } = facts.observed;
   const what = `model ${sourceName(run.spec.model.source!)} (spec.model.source)`;
   const name = childName(run, "model");
-  const waits = modelPod && jobPodWait(modelPod, attached, facts);
+  const waits = jobPodWait(modelPod, MODEL_SOURCE, attached, facts);
   if (waits) return waits;
   const ended = modelPod?.status?.containerStatuses?.[0]?.state?.terminated;
   const why = ended && ended.exitCode !== 0 ? lastWords(ended.message) : undefined;
@@ -253,16 +254,20 @@ function modelState(facts: LearnerFacts): Finding {
   };
 }
 
-/** Returns why the pod of a Job that precedes the learner does not run. */
+const LEARNER_POD = "spec.learner.podTemplate";
+
+/** Returns why the pod of a Job that precedes the learner does not run, or why the Job has none. */
 function jobPodWait(
-  pod: Pod,
+  pod: Pod | undefined,
+  field: string,
   attachedElsewhere: (pod: Pod, note: string, facts: Seen) => Finding,
   { observed, warning, nowMs }: LearnerFacts,
 ): Finding | undefined {
+  if (!pod) return warning && eventBlocker(warning, field);
   const multiAttach = isSilent(pod, nowMs) && multiAttachNote(warning);
   if (multiAttach) return attachedElsewhere(pod, multiAttach, { observed, nowMs });
   const blocker =
     volumeWait(pod, { warning, claim: observed.volume, nowMs }) ?? podBlocker(pod, "learner", observed.volume);
   if (blocker) return blocker;
-  return warning && isSilent(pod, nowMs) ? eventBlocker(warning, "learner") : undefined;
+  return warning && isSilent(pod, nowMs) ? eventBlocker(warning, field) : undefined;
 }

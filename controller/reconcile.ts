@@ -131,11 +131,12 @@ export async function reconcile(key: string, context: Context): Promise<Reconcil
     written: look.memory.suspension?.checkpoint,
     notification: look.memory.notification,
     images: imagesStatus(look.observed, lifecycle, look.settings),
-    results: resultsStatus(look),
+    results: resultsStatus(look, warning.results),
     refused,
-    actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "actors")),
+    actorsRefused: actorsRefused ?? (warning.actors && eventBlocker(warning.actors, "spec.actors.podTemplate")),
     ...{ generation, unusedSinceMs: look.memory.unusedSinceMs },
-    generationRefused: generates.refused ?? (warning.generators && eventBlocker(warning.generators, "generation")),
+    generationRefused:
+      generates.refused ?? (warning.generators && eventBlocker(warning.generators, "spec.generation.podTemplate")),
   });
   const unheard = isUnheard(look);
   if (unheard) again.push(HEAR_SECONDS);

@@ -4,7 +4,7 @@
  */
 import type { ResultsStatus } from "../crds/trainingrun.ts";
 import { jobState } from "./actor-state.ts";
-import { podBlocker } from "./blockers.ts";
+import { eventBlocker, podBlocker, RESULTS_S3, volumeWait } from "./blockers.ts";
 import { clip } from "./conditions.ts";
 import { type Look, tell } from "./context.ts";
 import { volumeEvent } from "./deletion.ts";
@@ -12,6 +12,7 @@ import { childName, SPEC_HASH } from "./desired/names.ts";
 import { desiredResultsJob, markOf, type ResultsMark, resultsUrl } from "./desired/results.ts";
 import { JOB, type Job } from "./kube/resources.ts";
 import { lastWords } from "./learner-failures.ts";
+import type { Warning } from "./learner-state.ts";
 import { hasEnded } from "./lifecycle.ts";
 import { livingLearner, type Observed } from "./observe.ts";
 import type { StepResult } from "./steps.ts";
@@ -68,8 +69,12 @@ export async function reconcileResults(look: Look): Promise<StepResult> {
   return {};
 }
 
-/** Returns `status.results`. The last failure stays until a copy succeeds. */
-export function resultsStatus(look: Look): ResultsStatus | undefined {
+/**
+ * Returns `status.results`. The last failure stays until a copy succeeds.
+ *
+ * @param warning about a Job without a pod, or a pod that does not start
+ */
+export function resultsStatus(look: Look, warning?: Warning): ResultsStatus | undefined {
   const { observed } = look;
   const { run, results: job } = observed;
   if (!run.spec.results) return undefined;
@@ -77,7 +82,7 @@ export function resultsStatus(look: Look): ResultsStatus | undefined {
   const { message: earlier, ...before } = run.status?.results ?? {};
   const state = job && jobState(job);
   if (state === "succeeded") return { ...markOf(job!), pushedTime: timeOf(endedMs(job!)) };
-  const message = state === "failed" ? failureOf(observed, job!) : waitOf(observed);
+  const message = state === "failed" ? failureOf(observed, job!) : waitOf(look, warning);
   if (state === "failed" && message !== earlier) tell(look, "Warning", "ResultsNotPushed", message!, "Push");
   const said = message ?? earlier;
   return { ...(before.url === url ? before : { url }), ...(said !== undefined && { message: clip(said) }) };
@@ -124,8 +129,11 @@ function nextOf(observed: Observed, job: Job): string {
 }
 
 /** Returns why the Job's pod does not run. */
-function waitOf({ run, resultsPod, volume }: Observed): string | undefined {
-  const blocker = resultsPod && podBlocker(resultsPod, "learner", volume);
+function waitOf({ observed, nowMs }: Look, warning: Warning | undefined): string | undefined {
+  const { run, resultsPod, volume } = observed;
+  const told = resultsPod && podBlocker(resultsPod, "learner", volume);
+  const isOrdinary = resultsPod && volumeWait(resultsPod, { warning, claim: volume, nowMs });
+  const blocker = told ?? (warning && !isOrdinary ? eventBlocker(warning, RESULTS_S3) : undefined);
   return blocker && `job/${childName(run, "results")} waits: ${blocker.message}`;
 }
 

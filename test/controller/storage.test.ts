@@ -7,10 +7,12 @@ import {
   type Job,
   NETWORK_POLICY,
   PERSISTENT_VOLUME_CLAIM,
+  POD,
   type Pod,
   SERVICE_ACCOUNT,
   TRAINING_RUN,
 } from "../../controller/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/kube/types.ts";
 import { connect } from "../../controller/plugin/cluster.ts";
 import { listVolumes } from "../../controller/plugin/volumes.ts";
 import { Phase } from "./simulated-learner.ts";
@@ -120,6 +122,23 @@ describe("storage", { skip, concurrency: 4 }, () => {
     });
   });
 
+  test("The status names the field of a service account that does not exist, for the model's Job and the results' Job", async () => {
+    const s3 = { bucket: "models", prefix: "m", serviceAccountName: "longrun-s3-none" };
+    const missing = (field: string) =>
+      new RegExp(`serviceaccount "longrun-s3-none" not found; create it, or name another in ${field}$`);
+    await refuseAccount(s3.serviceAccountName);
+    const fetching = await world.namespace();
+    await world.createRun(fetching, "run", { model: { source: { s3 } } });
+    const { namespace, learner } = await start({ results: { s3 } });
+    learner.say(checkpoint(1));
+    await eventually(async () => missing("spec\\.results\\.s3").test((await results(namespace))?.message ?? ""), 60);
+    await eventually(async () => {
+      const { conditions } = await world.status(fetching, "run");
+      const { reason, message } = conditions!.find(({ type }) => type === "LearnerAvailable")!;
+      return reason === "PodNotCreated" && missing("spec\\.model\\.source").test(message);
+    }, 60);
+  });
+
   test("A copy without a node is given up after deadlineSeconds, and the finished run is deleted", async () => {
     const stuck = await world.namespace();
     world.holds = ({ metadata }) => metadata.namespace === stuck && metadata.name.startsWith("run-results");
@@ -199,6 +218,36 @@ describe("storage", { skip, concurrency: 4 }, () => {
     assert.ok(leftSeconds > 7000, `${leftSeconds}`);
     assert.deepEqual([volume.name, volume.namespace, volume.state], ["run-data", namespace, "gone"]);
   });
+
+  /** Makes the API server refuse pods with this account, as its ServiceAccount plugin does, which the tests' API server lacks. */
+  async function refuseAccount(account: string): Promise<void> {
+    const policy = (plural: string, kind: string): Resource => ({
+      ...{ group: "admissionregistration.k8s.io", version: "v1", plural, kind, namespaced: false },
+    });
+    const rule = { apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] };
+    const message = `error looking up service account: serviceaccount "${account}" not found`;
+    const validations = [{ expression: `object.spec.?serviceAccountName.orValue("") != "${account}"`, message }];
+    const metadata = { name: account };
+    const spec = { matchConstraints: { resourceRules: [rule] }, validations };
+    await world.client.create(policy("validatingadmissionpolicies", "ValidatingAdmissionPolicy"), {
+      metadata,
+      spec,
+    } as KubeObject);
+    const binding = { policyName: account, validationActions: ["Deny"] };
+    await world.client.create(policy("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"), {
+      metadata,
+      spec: binding,
+    } as KubeObject);
+    const namespace = await world.namespace();
+    await eventually(async () => {
+      const probe = { serviceAccountName: account, containers: [{ name: "a", image: "a" }] };
+      const pod = { metadata: { namespace, name: `probe-${Date.now()}` }, spec: probe } as KubeObject;
+      return world.client.create(POD, pod).then(
+        () => false,
+        (error: Error) => error.message.includes(message),
+      );
+    });
+  }
 
   async function list(namespace: string, json = false): Promise<string> {
     let text = "";
