@@ -51,7 +51,9 @@ export class GeneratorClient {
     const url = this.#url(`${PATHS.weights}${policyVersion}?kind=${kind}`);
     const answer = await send(url, this.#options, { method: "PUT", headers, body: bodyOf(weights), signal });
     const text = await textOf(answer);
-    if (answer.statusCode !== 200) throw errorOf(answer.statusCode, text);
+    if (answer.statusCode === 200) return;
+    answer.socket?.destroy(); // the rest of the weights is not sent
+    throw errorOf(answer.statusCode, text);
   }
 
   /** Resolves when all rows have ended. @param onRow called with each row at its end */

@@ -50,6 +50,8 @@ export interface GeneratorServerOptions {
 
 /** A generator that drains answers for at least this time, because the learner asks every two seconds. */
 const NOTICE_SECONDS = 5;
+/** A learner that is refused while it sends has so long to read the answer. */
+const REFUSED_SECONDS = 10;
 /** How often it looks whether rows still run, then. */
 const LOOK_MILLISECONDS = 100;
 
@@ -166,8 +168,11 @@ export class GeneratorServer {
       if (response.destroyed) return;
       const answer: FailedAnswer = { error: { code: error.code, message: error.message } };
       if (response.headersSent) return void response.end(`${JSON.stringify(answer)}\n`);
-      // the rest of the body is not read
-      if (!request.complete) response.setHeader("connection", "close");
+      if (!request.complete) {
+        // a connection that is closed under a body may lose the answer: the learner closes it when it has read why
+        request.resume();
+        setTimeout(() => request.complete || request.destroy(), REFUSED_SECONDS * 1000).unref();
+      }
       sendJson(response, STATUS[error.code], answer);
     }
   }
