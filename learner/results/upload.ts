@@ -37,8 +37,8 @@ export async function uploadFile(
   await using handle = await open(path, "r");
   const { partBytes } = bucket.transfer.limits;
   const length = Math.max(partBytes, Math.ceil(file.bytes / MOST_PARTS));
-  if (file.bytes <= length) return putWhole(bucket, key, handle, file, counted);
-  await putParts(bucket, key, handle, file, length, counted);
+  if (file.bytes <= length) await putWhole(bucket, key, handle, file, counted);
+  else await putParts(bucket, key, handle, file, length, counted);
 }
 
 async function isThere(bucket: S3Bucket, key: string, { bytes, sha256 }: ResultFile): Promise<boolean> {
