@@ -42,9 +42,9 @@ const ENDS: Record<string, { says: RegExp; goesOn: boolean }> = {
   "1": { says: /Go on with: .*--resume/, goesOn: true },
   "130": { says: /Stopped( at once)?\. Go on with: .*--resume/, goesOn: true },
   SIGKILL: { says: /(?:)/, goesOn: true },
-  // Before Node.js runs the command it handles no signal.
-  SIGTERM: { says: /^$/, goesOn: true },
-  SIGINT: { says: /^$/, goesOn: true },
+  // Node.js handles no signal before it runs the command, and none while it exits after a first signal.
+  SIGTERM: { says: /^$|Ctrl-C again stops at once\.$/, goesOn: true },
+  SIGINT: { says: /^$|Ctrl-C again stops at once\.$/, goesOn: true },
 };
 
 export class LocalWorld implements World {
