@@ -156,7 +156,8 @@ export class Builder {
   async removeOldLayers(): Promise<void> {
     if (readdirSync(join(this.#folder, "storage", "overlay-layers")).length <= MAX_LAYERS) return;
     this.#log("removing layers of earlier images");
-    await this.buildah(["rmi", "--prune"]);
+    // It reports images that a container holds, of a build beside this one or of one that was killed. They stay.
+    await this.buildah(["rmi", "--prune"]).catch((error: Error) => this.#log(error.message.split("\n").at(-1)!));
   }
 
   /** Returns a docker archive, made again if the image has changed. */
