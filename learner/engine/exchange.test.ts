@@ -1,4 +1,4 @@
-/** The exchange between workers, of which one fails. */
+/** Tests the exchange of gradients between workers when one worker fails. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
