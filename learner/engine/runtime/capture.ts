@@ -7,7 +7,7 @@ import { CudaStream } from "./cuda.ts";
 import { notice } from "./notices.ts";
 
 /** `off`: runs are not captured, for measurements and to find faults. */
-const SETTING = "LONGRUN_CUDA_GRAPHS";
+export const CUDA_GRAPHS = "LONGRUN_CUDA_GRAPHS";
 /** ONNX Runtime frees captured graphs only with their session: a session with so many is made anew. */
 export const MOST_GRAPHS = 128;
 const NOT_CAPTURED = "-1"; // kCudaGraphAnnotationSkip
@@ -25,7 +25,7 @@ export class Capture {
     this.#api = api;
     this.#name = name;
     this.stream = new CudaStream(device);
-    if (process.env[SETTING] === "off") this.stop(`${SETTING} is off`);
+    if (process.env[CUDA_GRAPHS] === "off") this.stop(`${CUDA_GRAPHS} is off`);
   }
 
   get on(): boolean {

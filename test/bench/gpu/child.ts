@@ -2,12 +2,13 @@
 import { writeSync } from "node:fs";
 import { probeDevice } from "../../../learner/engine/runtime/runtime.ts";
 import { counts } from "./counts.ts";
+import { decode } from "./decode.ts";
 import { memory } from "./memory.ts";
 import { parity } from "./parity.ts";
 import { FINDINGS_FD, type Part, type PartName, type PartOptions } from "./part.ts";
 import { speed } from "./speed.ts";
 
-const PARTS: Record<PartName, Part> = { parity, counts, speed, memory };
+const PARTS: Record<PartName, Part> = { parity, counts, decode, speed, memory };
 
 const [name, json] = process.argv.slice(2) as [PartName, string];
 const options = JSON.parse(json) as PartOptions;

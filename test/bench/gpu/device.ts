@@ -36,27 +36,35 @@ export function memoryUsed(device: Device): number {
   return Number(nvidiaSmi(device.id, "memory.used") ?? 0) * 2 ** 20;
 }
 
-type Peaks = Partial<Record<ComputeFormat, number>>;
+type Peaks = Partial<Record<ComputeFormat | "bandwidth", number>>;
 
 /**
- * 1e12 operations per second of dense matrix products, from NVIDIA's data sheets: half of the numbers "with sparsity". float32 is without
- * tensor cores. The first match counts.
+ * From NVIDIA's data sheets: 1e12 operations per second of dense matrix products, half of the numbers "with sparsity" (float32 is without
+ * tensor cores), and 1e12 bytes per second of the device's memory. The first match counts.
  */
 const DATA_SHEETS: readonly [name: RegExp, peaks: Peaks][] = [
-  [/H200 NVL|H100 NVL/, { float32: 60, tf32: 417.5, bfloat16: 835 }],
-  [/H200/, { float32: 67, tf32: 494.5, bfloat16: 989 }],
-  [/H100 PCIe/, { float32: 51, tf32: 378, bfloat16: 756 }],
-  [/H100/, { float32: 67, tf32: 494.5, bfloat16: 989 }],
+  [/H200 NVL/, { float32: 60, tf32: 417.5, bfloat16: 835, bandwidth: 4.8 }],
+  [/H100 NVL/, { float32: 60, tf32: 417.5, bfloat16: 835, bandwidth: 3.9 }],
+  [/H200/, { float32: 67, tf32: 494.5, bfloat16: 989, bandwidth: 4.8 }],
+  [/H100 PCIe/, { float32: 51, tf32: 378, bfloat16: 756, bandwidth: 2 }],
+  [/H100/, { float32: 67, tf32: 494.5, bfloat16: 989, bandwidth: 3.35 }],
   [/A100/, { float32: 19.5, tf32: 156, bfloat16: 312 }],
-  [/L40S/, { float32: 91.6, tf32: 183, bfloat16: 362 }],
-  [/\bL4\b/, { float32: 30.3, tf32: 60, bfloat16: 121 }],
-  [/\bA10\b/, { float32: 31.2, tf32: 62.5, bfloat16: 125 }],
-  [/RTX 4090/, { float32: 82.6, tf32: 82.6, bfloat16: 165.2 }],
+  [/L40S/, { float32: 91.6, tf32: 183, bfloat16: 362, bandwidth: 0.864 }],
+  [/\bL4\b/, { float32: 30.3, tf32: 60, bfloat16: 121, bandwidth: 0.3 }],
+  [/\bA10\b/, { float32: 31.2, tf32: 62.5, bfloat16: 125, bandwidth: 0.6 }],
+  [/RTX 4090/, { float32: 82.6, tf32: 82.6, bfloat16: 165.2, bandwidth: 1.008 }],
 ];
 
 /** Returns operations per second of the data sheet; undefined for a device that is not in the table. */
 export function peakOperations(name: string, format: ComputeFormat): number | undefined {
-  const tera = DATA_SHEETS.find(([pattern]) => pattern.test(name))?.[1][format];
+  return fromDataSheet(name, format);
+}
+
+/** Returns bytes per second of the device's memory by the data sheet; undefined for a device that is not in the table. */
+export const peakBandwidth = (name: string): number | undefined => fromDataSheet(name, "bandwidth");
+
+function fromDataSheet(name: string, what: keyof Peaks): number | undefined {
+  const tera = DATA_SHEETS.find(([pattern]) => pattern.test(name))?.[1][what];
   return tera && tera * 1e12;
 }
 
