@@ -8,7 +8,16 @@ import { Backlog } from "./backlog.ts";
 import { benchEnvironment } from "./environment.ts";
 import { kilobytes, proportionalMemory } from "./process-memory.ts";
 import type { Bench } from "./result.ts";
-import { countQueries, growthOf, megabytes, rounded, type Shown, soakIterations, wholeBytes } from "./soak-run.ts";
+import {
+  COMPARISON,
+  countQueries,
+  growthOf,
+  megabytes,
+  rounded,
+  type Shown,
+  soakIterations,
+  wholeBytes,
+} from "./soak-run.ts";
 
 /** In turn: programs that leave much behind, between programs that leave nothing. */
 const PROGRAMS = [
@@ -52,7 +61,7 @@ const SHOWN: Shown<Look>[] = [
   { what: "processes and threads of the actor with its sandboxes", field: "processes", show: String, growth: 0 },
   { what: "files below the actor's scratch directory", field: "files", show: String, growth: 0 },
   { what: "mounts of the actor with its sandboxes", field: "mounts", show: String, growth: 0 },
-  { what: "the store's growth by each execution", field: "storeBytes", show: wholeBytes, growth: 0.02 },
+  { what: "the store's growth by each execution", field: "storeBytes", show: wholeBytes, growth: 0.02, increase: true },
   { what: "the store's statements for each execution", field: "queries", show: rounded, growth: 0.02 },
   // Other work on the machine stretches times. A query that reads every sample would take seven times as long.
   { what: "their time, without commits", field: "queryMicroseconds", show: (us) => `${us.toFixed(0)} µs`, growth: 0.5 },
@@ -101,7 +110,7 @@ async function run(flags: string[]) {
   const seconds = (performance.now() - started) / 1000;
   const method =
     `${each * (rounds + 1)} executions in ${seconds.toFixed(0)} s by one actor with ${values.slots} slots, ${PROGRAMS.length} programs in turn; after each of ` +
-    `${rounds} rounds, a first one left out, everything is looked at while nothing runs; medians of the first and of the last quarter`;
+    `${rounds} rounds, a first one left out, everything is looked at while nothing runs; ${COMPARISON}`;
   return { ...growthOf(looks.slice(1), SHOWN), method, raw: looks };
 }
 

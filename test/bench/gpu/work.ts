@@ -25,7 +25,7 @@ export type Trained = keyof typeof TRAINED;
 
 /** Returns the formats that a device can compute in: ONNX Runtime has the last two on CUDA only. */
 export const formatsOf = ({ kind }: Device): ComputeFormat[] =>
-  kind === "cuda" ? ["float32", "bfloat16", "tf32"] : ["float32"];
+  kind === "cuda" ? ["bfloat16", "float32", "tf32"] : ["float32"];
 
 export const STEP = {
   ...{
