@@ -1,7 +1,7 @@
 /**
  * Simulates how long an iteration of each recipe of `manifests/examples` takes. Collection, store and server are real. The engine and
- * the programs only take time. The engine's time follows from the number of operations and an assumed share of the data sheet's rates.
- * Nothing here was measured on a GPU.
+ * the programs only take time. The engine's time follows from the number of operations and bytes, and from the shares of the data sheet's
+ * rates that an H100 reached (README.md, GPU).
  */
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -13,8 +13,8 @@ import { iterationsOf } from "./overlap-run.ts";
 import type { BenchResult } from "./result.ts";
 import { type EngineTimes, SCALE, SimulatedEngine } from "./simulated-engine.ts";
 
-/** Assumed share of the data sheet's rates. */
-const REACHED = 1 / 3;
+/** Shares of the data sheet's rates that 3B with LoRA reached on an H100: of the memory's in a decode step, of the products' in a policy step. */
+const REACHED = { bytes: 0.32, operations: 0.13 };
 /** Tokens of a prompt; the shortest and the longest response, with lengths spread evenly between them. */
 const TOKENS = { prompt: 1000, shortest: 300, longest: 900 };
 /** Assumed time of an AdamW step on a weight, with float32 weights and moments in host memory: 10 s for 3B. */
@@ -74,7 +74,7 @@ export async function recipeTimes(counts: { iterations: number; uncounted: numbe
     });
   }
   const method =
-    `real collection, rollout, store and server, real clients as actors, ${SCALE} times as fast; a simulated engine at ${REACHED.toFixed(2)} of the data sheets' rates: ` +
+    `real collection, rollout, store and server, real clients as actors, ${SCALE} times as fast; a simulated engine at ${REACHED.bytes} (a token) and ${REACHED.operations} (an update) of the data sheets' rates: ` +
     `a token reads the weights and the rows' keys and values once, an update has 2 operations for each weight and token in a forward pass and 4 (LoRA) or 6 in a ` +
     `backward pass, 2 more where the plan recomputes layers, and a step of 1e9 weights ${(1e9 * FULL_STEP_SECONDS).toFixed(1)} s besides; prompts of ${TOKENS.prompt} tokens, responses of ${TOKENS.shortest} to ${TOKENS.longest}, twice that with StaticPolicy, which ` +
     `writes each program again; programs of 0.25 to 1.75 times 20 s (eight-gpus: 60 s); evaluations and checkpoints are left out`;
@@ -98,14 +98,14 @@ function engineTimes(
   const written = model.instrumenter === "StaticPolicy" ? 2 : 1;
   return {
     slots,
-    tokenSeconds: stepBytes / (REACHED * bytesPerSecond),
+    tokenSeconds: stepBytes / (REACHED.bytes * bytesPerSecond),
     shortestTokens: written * TOKENS.shortest,
     longestTokens: written * TOKENS.longest,
     updateSeconds: updateSeconds(weights, batch, { ...update, operationsPerSecond: gpus * operationsPerSecond }),
   };
 }
 
-/** Returns the time of an update, at `REACHED` of the rate of all GPUs. @param tokens of the batch's prompts and responses */
+/** Returns the time of an update, at `REACHED.operations` of the rate of all GPUs. @param tokens of the batch's prompts and responses */
 export function updateSeconds(
   weights: number,
   tokens: number,
@@ -115,5 +115,8 @@ export function updateSeconds(
   // forward, forward again, backward: by the inputs, and by the weights where they are trained
   const step = 2 + (checkpointing ? 2 : 0) + (isFull ? 4 : 2);
   const passes = 2 + 2 + step + (isCritic ? 2 + step : 0); // log-probs of policy and reference, values
-  return (passes * weights * tokens) / (REACHED * operationsPerSecond) + (isFull ? FULL_STEP_SECONDS * weights : 0);
+  return (
+    (passes * weights * tokens) / (REACHED.operations * operationsPerSecond) +
+    (isFull ? FULL_STEP_SECONDS * weights : 0)
+  );
 }

@@ -24,8 +24,8 @@ interface Work {
 
 const WORK: Work = {
   models: [
-    ["0.5b", MODELS["0.5b"]],
     ["3b", MODELS["3b"]],
+    ["0.5b", MODELS["0.5b"]],
   ],
   ...{ slots: 64, prompt: 512, few: 32, many: 160, rounds: 3 },
 };

@@ -21,6 +21,12 @@ import { advantageOf, filled, formatsOf, MODELS, returnOf, type Sample, STEP, TR
  * layers, 23 November 2026): the bound for bfloat16 is six times that, and the bound for TF32 an eighth of it.
  */
 export const TOLERANCE: Record<ComputeFormat, number> = { float32: 1e-3, bfloat16: 3e-2, tf32: 4e-3 };
+/**
+ * Largest difference of log-probs after a step, as a share of what the step moved them by: Adam's first step gives each weight its
+ * gradient's sign, whose smallest values rounding turns. PyTorch in bfloat16 differs from its float32 by 6.4 % (this model, every weight,
+ * autocast on a CPU, 26 November 2026); an eighth for TF32.
+ */
+const MOVED_SHARE: Record<ComputeFormat, number> = { float32: 1e-3, bfloat16: 0.1, tf32: 0.0125 };
 /** Relative differences of losses divide by at least this, because a loss can be near 0. */
 const LEAST_LOSS = 0.1;
 
@@ -188,7 +194,12 @@ async function comparison(
   const goals: Goal[] = [];
   const within = (what: string, measured: number, bound = exact ? CPU_TOLERANCE.bits : tolerance) =>
     goals.push({
-      ...{ what: `${name}: ${what}`, goal: `<= ${bound}`, measured: measured.toExponential(1), met: measured <= bound },
+      ...{
+        what: `${name}: ${what}`,
+        goal: `<= ${Number(bound.toPrecision(2))}`,
+        measured: measured.toExponential(1),
+        met: measured <= bound,
+      },
     });
   within("log-probs", largest(expected.logProbs, found.logProbs));
   within("entropies", largest(expected.entropies, found.entropies));
@@ -202,6 +213,7 @@ async function comparison(
   within(
     `log-probs after it (moved by ${moved.toExponential(1)})`,
     largest(expected.after.logProbs, found.after.logProbs),
+    exact ? CPU_TOLERANCE.bits : Math.max(tolerance, MOVED_SHARE[format] * moved),
   );
   const movedValues = Math.max(...expected.after.values.flatMap((values) => [...values.map(Math.abs)]));
   const values = largest(expected.after.values, found.after.values) / movedValues;
