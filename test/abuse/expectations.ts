@@ -92,7 +92,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   },
   thread_bomb: { outcome: ["completed", "failed"] },
   // It depends on chance which limit is reached first, as with the fork bomb.
-  zombies: { namespaces: { outcome: ["completed", "failed"] }, landlock: held },
+  zombies: { namespaces: { outcome: ["completed", "failed", "outOfMemory"] }, landlock: held },
   open_many_files: {
     namespaces: { outcome: ["failed", "outOfMemory"], detail: /open files|memory/ },
     landlock: held,
