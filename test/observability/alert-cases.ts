@@ -35,7 +35,7 @@ const pod = { ...labels, pod: "pizza-learner-0" };
 export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: "LongrunNoProgress",
-    when: "nothing comes on for 70 minutes",
+    when: "no progress for 70 minutes",
     series: { [of("longrun_progress_timestamp_seconds", POD)]: "0x80" },
     at: 70,
     fires: { labels: pod, summary: "Run team/pizza has made no progress for 1h 10m 0s." },
@@ -164,7 +164,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     at: 15,
     fires: {
       labels: pod,
-      summary: "The policy of run team/pizza writes very differently from the model it began as.",
+      summary: "The policy of run team/pizza has diverged from its starting policy.",
       description: "Its KL divergence from that model is 0.50 nats a token; runs that went well ended below 0.12.",
     },
   },
@@ -182,7 +182,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: {
       labels: pod,
       summary: "The policy of run team/pizza always writes nearly the same program.",
-      description: "Its entropy, 0.040 nats a token, is a quarter of what it was within twelve hours.",
+      description: "Its entropy, 0.040 nats a token, has fallen to a quarter within twelve hours.",
     },
   },
   {
@@ -199,7 +199,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: {
       labels: pod,
       summary: "One program decides the update of run team/pizza.",
-      description: "It has 62.5% of the batch's whole weight, because it ran for so much longer than the others.",
+      description: "It has 62.5% of the batch's weight, because it ran much longer than the others.",
     },
   },
   {
@@ -223,7 +223,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "LongrunEngineIdle",
-    when: "iterations of 50 minutes, each of which is counted when it ends, and a learner that is started again",
+    when: "iterations of 50 minutes, each counted when it ends, and a learner that restarts",
     series: {
       [of("longrun_learner_engine_seconds_total", ', pod="a", use="generating"')]: "0x49 900x49 1800x49 2700x49",
       [of("longrun_learner_engine_seconds_total", ', pod="a", use="idleActors"')]: "0x49 2100x49 4200x49 6300x49",
@@ -288,7 +288,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "LongrunCertificateExpiring",
-    when: "a learner uses one that is good for less than five days",
+    when: "a learner uses one that is valid for less than five days",
     series: {
       [of("longrun_certificate_expiration_timestamp_seconds", ', certificate="own", pod="a"')]: "400000x120",
       [of("longrun_certificate_expiration_timestamp_seconds", ', certificate="authority", pod="a"')]: "9000000x120",
@@ -299,7 +299,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "LongrunCertificateExpiring",
-    when: "a Secret has one, of a run without pods",
+    when: "a Secret of a run without pods has one",
     series: { [of("longrun_run_certificate_expiration_timestamp_seconds")]: "400000x120" },
     at: 90,
     fires: { labels, summary: "A certificate of run team/pizza expires in 4d 13h 36m 40s." },
