@@ -25,7 +25,14 @@ interface Work {
 /** 7B, every weight and a critic, on eight A100 of 80 GB with layers recomputed. Prompts have 1,000 tokens. */
 function largeWork(tokens: Work["tokens"]): Work {
   const batchTokens = BATCH * (1000 + (tokens[0] + tokens[1]) / 2);
-  const machine = { isFull: true, isCritic: true, checkpointing: true, operationsPerSecond: 8 * 312e12 };
+  const machine = {
+    isFull: true,
+    isCritic: true,
+    checkpointing: true,
+    gpus: 8,
+    bytesPerSecond: 2.0e12,
+    operationsPerSecond: 312e12,
+  };
   const seconds = updateSeconds(7.6e9, batchTokens, machine);
   const name = tokens.map((count) => count.toLocaleString("en")).join(" to ");
   return {

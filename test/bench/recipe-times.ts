@@ -13,8 +13,14 @@ import { iterationsOf } from "./overlap-run.ts";
 import type { BenchResult } from "./result.ts";
 import { type EngineTimes, SCALE, SimulatedEngine } from "./simulated-engine.ts";
 
-/** Shares of the data sheet's rates that 3B with LoRA reached on an H100: of the memory's in a decode step, of the products' in a policy step. */
-const REACHED = { bytes: 0.32, operations: 0.13 };
+/** Share of the memory's rate that a decode step of 3B with LoRA reached on an H100. */
+const REACHED = 0.32;
+/**
+ * A policy step of the same model reached 125e12 operations a second there, which is 37 for each byte of the memory's rate, and 13 % of the
+ * data sheet's products. Memory bounds a step, so a GPU with slower memory is slower; none is assumed to reach more than a third of its products.
+ */
+const OPERATIONS_A_BYTE = 37;
+const MOST_OPERATIONS = 1 / 3;
 /** Tokens of a prompt; the shortest and the longest response, with lengths spread evenly between them. */
 const TOKENS = { prompt: 1000, shortest: 300, longest: 900 };
 /** Assumed time of an AdamW step on a weight, with float32 weights and moments in host memory: 10 s for 3B. */
@@ -74,7 +80,7 @@ export async function recipeTimes(counts: { iterations: number; uncounted: numbe
     });
   }
   const method =
-    `real collection, rollout, store and server, real clients as actors, ${SCALE} times as fast; a simulated engine at ${REACHED.bytes} (a token) and ${REACHED.operations} (an update) of the data sheets' rates: ` +
+    `real collection, rollout, store and server, real clients as actors, ${SCALE} times as fast; a simulated engine as fast as 3B with LoRA on an H100 for each byte of its memory's rate: ` +
     `a token reads the weights and the rows' keys and values once, an update has 2 operations for each weight and token in a forward pass and 4 (LoRA) or 6 in a ` +
     `backward pass, 2 more where the plan recomputes layers, and a step of 1e9 weights ${(1e9 * FULL_STEP_SECONDS).toFixed(1)} s besides; prompts of ${TOKENS.prompt} tokens, responses of ${TOKENS.shortest} to ${TOKENS.longest}, twice that with StaticPolicy, which ` +
     `writes each program again; programs of 0.25 to 1.75 times 20 s (eight-gpus: 60 s); evaluations and checkpoints are left out`;
@@ -98,25 +104,24 @@ function engineTimes(
   const written = model.instrumenter === "StaticPolicy" ? 2 : 1;
   return {
     slots,
-    tokenSeconds: stepBytes / (REACHED.bytes * bytesPerSecond),
+    tokenSeconds: stepBytes / (REACHED * bytesPerSecond),
     shortestTokens: written * TOKENS.shortest,
     longestTokens: written * TOKENS.longest,
-    updateSeconds: updateSeconds(weights, batch, { ...update, operationsPerSecond: gpus * operationsPerSecond }),
+    updateSeconds: updateSeconds(weights, batch, { ...update, bytesPerSecond, operationsPerSecond, gpus }),
   };
 }
 
-/** Returns the time of an update, at `REACHED.operations` of the rate of all GPUs. @param tokens of the batch's prompts and responses */
+/** Returns the time of an update. @param tokens of the batch's prompts and responses */
 export function updateSeconds(
   weights: number,
   tokens: number,
-  on: Record<"isFull" | "isCritic" | "checkpointing", boolean> & { operationsPerSecond: number },
+  on: Record<"isFull" | "isCritic" | "checkpointing", boolean> &
+    Pick<Machine, "bytesPerSecond" | "operationsPerSecond"> & { gpus: number },
 ): number {
-  const { isFull, isCritic, checkpointing, operationsPerSecond } = on;
+  const { isFull, isCritic, checkpointing, gpus } = on;
+  const rate = gpus * Math.min(OPERATIONS_A_BYTE * on.bytesPerSecond, MOST_OPERATIONS * on.operationsPerSecond);
   // forward, forward again, backward: by the inputs, and by the weights where they are trained
   const step = 2 + (checkpointing ? 2 : 0) + (isFull ? 4 : 2);
   const passes = 2 + 2 + step + (isCritic ? 2 + step : 0); // log-probs of policy and reference, values
-  return (
-    (passes * weights * tokens) / (REACHED.operations * operationsPerSecond) +
-    (isFull ? FULL_STEP_SECONDS * weights : 0)
-  );
+  return (passes * weights * tokens) / rate + (isFull ? FULL_STEP_SECONDS * weights : 0);
 }
