@@ -63,8 +63,13 @@ const SHOWN: Shown<Look>[] = [
   { what: "mounts of the actor with its sandboxes", field: "mounts", show: String, growth: 0 },
   { what: "the store's growth by each execution", field: "storeBytes", show: wholeBytes, growth: 0.02, increase: true },
   { what: "the store's statements for each execution", field: "queries", show: rounded, growth: 0.02 },
-  // Other work on the machine stretches times. A query that reads every sample would take seven times as long.
-  { what: "their time, without commits", field: "queryMicroseconds", show: (us) => `${us.toFixed(0)} µs`, growth: 0.5 },
+  // A query that reads every sample would take seven times as long.
+  {
+    what: "their processor time, without commits",
+    field: "queryMicroseconds",
+    show: (us) => `${us.toFixed(0)} µs`,
+    growth: 0.5,
+  },
   { what: "memory of the kernel that it cannot give back", field: "kernelBytes", show: megabytes },
   { what: "memory of the learner's process (resident)", field: "learnerBytes", show: megabytes },
 ];
