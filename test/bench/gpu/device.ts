@@ -56,9 +56,7 @@ const DATA_SHEETS: readonly [name: RegExp, peaks: Peaks][] = [
 ];
 
 /** Returns operations per second of the data sheet; undefined for a device that is not in the table. */
-export function peakOperations(name: string, format: ComputeFormat): number | undefined {
-  return fromDataSheet(name, format);
-}
+export const peakOperations = (name: string, format: ComputeFormat): number | undefined => fromDataSheet(name, format);
 
 /** Returns bytes per second of the device's memory by the data sheet; undefined for a device that is not in the table. */
 export const peakBandwidth = (name: string): number | undefined => fromDataSheet(name, "bandwidth");
