@@ -36,7 +36,16 @@ import {
 } from "./command.ts";
 
 const USAGE = `Usage: longrun generate --model DIR --prompts FILE.jsonl [--adapter DIR] [--max-tokens N] [--temperature T] [--seed S]
-       [--threads N] [--device auto|cpu|cuda:N]`;
+       [--threads N] [--device auto|cpu|cuda:N]
+
+Reads lines {"tokens":[...]} or {"messages":[{"role","content"}]}; writes lines {"tokens":[...],"text":"...","logProbs":[...]} in
+the same order. "text" is null without a tokenizer.json.
+
+--max-tokens    default 256, or what is left of the context
+--temperature   default 1; 0 takes the most probable token, with its log-prob at temperature 1; else 0.01 or more
+--seed          default 0; the same seed, line and weights give the same response
+--threads       default 0: as many as there are cores
+--device        default LONGRUN_DEVICE, else auto: a GPU that works, else the CPU`;
 /** Default of --max-tokens; less where the model's context ends sooner. */
 const MAX_TOKENS = 256;
 /** Smallest temperature above 0, as in a manifest (model.temperature): logits divided by less exceed float32. */

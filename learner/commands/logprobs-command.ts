@@ -16,8 +16,9 @@ import {
   tokensOf,
 } from "./command.ts";
 
-const USAGE =
-  "Usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]";
+const USAGE = `Usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]
+
+Reads lines {"tokens":[...]}; writes lines {"logProbs":[...]} of all tokens but the first, at temperature 1, in the same order.`;
 /** Lines that are evaluated together before the first of them is written. */
 const LINES_AT_ONCE = 64;
 /** Tokens in one pass of the model. */

@@ -33,6 +33,14 @@ const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMM
            [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
        longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
+const OPTIONS = `--check         looks for weights that are NaN or infinite
+--plan          prints which GPUs train the model; needs config.json alone. full, lora: prints one plan, or the refusal
+--tokens        longest prompt and response (default 1024:1024, or half of the model's positions each if those are fewer)
+--batch         model.generationBatchSize (default 64)
+--compute       learner.compute, Float32 or BFloat16 (default: BFloat16 in the table, Float32 in one plan)
+--device        default cpu. The GPU need not exist
+--gpus          in place of --device: N GPUs, 16 at most
+--memory-bytes  memory of the device, or of each GPU. Required for a GPU; for a CPU the free memory by default`;
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 
 async function model(): Promise<void> {
@@ -273,4 +281,4 @@ function byteCount(text: string, option: string): number {
   throw new InputError(`${option} is ${text}; give bytes, or a size such as 5GB`);
 }
 
-await runCommand(USAGE, model);
+await runCommand(`${USAGE}\n\n${OPTIONS}`, model);

@@ -1,4 +1,4 @@
-/** Limits of fetches and of pushes. README.md of this folder and of ../results say the same in tables. */
+/** Limits of fetches and of pushes. README.md of this folder and of ../results list them too. */
 export interface TransferLimits {
   /** Files, or parts of one, that are on their way side by side. */
   filesAtOnce: number;

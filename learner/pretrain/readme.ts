@@ -39,19 +39,16 @@ export function readme(facts: ReturnType<typeof corpusFacts>): string {
   return `# Starting policy of the laptop quickstart
 
 A language model of 1.05 million weights (Qwen2 architecture, float32) that writes short scikit-learn programs for the bundled tasks
-${facts.tasks.join(", ")}. It is the start of a reinforcement learning run of minutes on two cores. It knows no other English, Python or task.
-
-## How it was made
+${facts.tasks.join(", ")}. A reinforcement learning run of minutes on two cores starts from it. It knows no other English, Python or task.
 
 \`longrun pretrain\` trained it from random weights for ${facts.steps} steps of ${facts.batchSize} texts on the cross entropy of the response
 (${facts.loss} nats a token at the end). The same seed and number of threads give the same bytes.
 
-- A generator (learner/pretrain) wrote ${facts.texts} solutions with ${facts.distinctPrograms} distinct programs. It draws an encoding of the
-  columns, added features, one of a dozen model families with hyper-parameters, and the output. It reads no data and knows no score.
-- ${Math.round(100 * facts.mistakeShare)} % of the programs have a mistake, such as a wrong column, a forgotten import or a missing parenthesis.
+- A generator (learner/pretrain) drew ${facts.texts} solutions with ${facts.distinctPrograms} distinct programs. It reads no data and knows no
+  score. ${Math.round(100 * facts.mistakeShare)} % of the programs have a mistake, such as a wrong column or a missing parenthesis.
 - Strong model families are rare, but the best families, features and hyper-parameters do occur: reinforcement learning finds and combines
   them. \`longrun report\` shows the share of a run's valid programs that the corpus does not have verbatim.
-- An improvement in the corpus is mostly the shown solution with one choice drawn again, better or worse.
+- An improvement is mostly the shown solution with one choice drawn again, better or worse.
 
 | file | content |
 | --- | --- |
