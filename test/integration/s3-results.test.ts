@@ -251,6 +251,11 @@ describe("Results in S3", { skip }, () => {
     const out = fresh();
     const pulled = await command(RESULTS_COMMAND, ["pull", "s3://results/command", "--out", out]);
     assert.deepEqual([pulled.status, pulled.stdout], [0, `${out}/checkpoints/1-000001\n`], pulled.stderr);
+    const nowhere = await command(RESULTS_COMMAND, ["pull", "s3://results/command", "--out", "/proc/longrun/back"]);
+    assert.deepEqual(
+      [nowhere.status, nowhere.stderr],
+      [2, "--out /proc/longrun/back: no folder can be made there; choose another place\n"],
+    );
     const none = await command(RESULTS_COMMAND, ["push", root, "s3://results/command"]);
     assert.deepEqual(
       [none.status, none.stderr],
