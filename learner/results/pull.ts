@@ -40,8 +40,9 @@ export async function pullResults(options: ResultsOptions): Promise<Pulled> {
   const transfer = { limits, signal: stop.signal, say: (line: string) => progress.say(line) };
   try {
     using bucket = await S3Bucket.open(place, env, transfer);
-    const manifest = await readManifest(bucket, place.prefix);
-    if (!manifest) throw new TransferError("input", `there are no results in ${url}; give what was pushed to`);
+    const stored = await readManifest(bucket, place.prefix);
+    if (!stored) throw new TransferError("input", `there are no results in ${url}; give what was pushed to`);
+    const { manifest } = stored;
     await using _ = await holdFolder(folder, transfer.say);
     const [checkpoint] = manifest.checkpoints;
     const wanted = [...manifest.folders, ...(checkpoint ? [checkpoint] : [])];
