@@ -7,10 +7,11 @@
  * Exit status: 0 however the program ended, 1 if the sandbox could not run it, 2 for bad arguments.
  */
 import { rmSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { makeFolder } from "../proto/folders.ts";
 import { ISOLATION_LEVELS, type IsolationLevel } from "../proto/isolation.ts";
 import { ActorError } from "./errors.ts";
 import { execute } from "./execution.ts";
@@ -126,7 +127,7 @@ export async function execOnce(args: string[]): Promise<Record<string, unknown>>
       const { submission, terminalOutput, markers, ...rest } = result;
       let path: string | null = null;
       if (submission && parsed.out) {
-        await mkdir(parsed.out, { recursive: true });
+        makeFolder(parsed.out, "--out");
         path = join(resolve(parsed.out), "submission.csv");
         await writeFile(path, submission);
       }
@@ -158,6 +159,6 @@ if (import.meta.main) {
     process.stdout.write(`${JSON.stringify(await execOnce(process.argv.slice(2)))}\n`);
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
-    process.exitCode = error instanceof ActorError && error.code === "arguments" ? 2 : 1;
+    process.exitCode = ["arguments", "input"].includes((error as ActorError).code) ? 2 : 1;
   }
 }

@@ -8,12 +8,13 @@
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { access, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { access, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
+import { makeFolder } from "../proto/folders.ts";
 import type { PackageSet } from "../proto/packages.ts";
 import { ActorError } from "./errors.ts";
 import { isAlive } from "./is-alive.ts";
@@ -55,7 +56,7 @@ export function cacheRoot(env: NodeJS.ProcessEnv = process.env): string {
   return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
 }
 
-/** Finds or makes the environment. Throws ActorError with a remedy in one line. */
+/** Finds or makes the environment. Throws ActorError, or FolderError for the cache, with a remedy in one line. */
 export async function ensurePythonEnvironment(options: PythonEnvironmentOptions = {}): Promise<PythonEnvironment> {
   const python = options.python ?? "python3";
   const packages = options.packages ?? "Basic";
@@ -71,7 +72,7 @@ export async function ensurePythonEnvironment(options: PythonEnvironmentOptions 
   const environment = { directory, python: join(directory, "bin", "python"), digest };
 
   if (await exists(join(directory, STAMP))) return { ...environment, created: false };
-  await asDiskErrors(root, () => mkdir(root, { recursive: true }));
+  makeFolder(root, "LONGRUN_CACHE");
   const unlock = await lock(join(root, `.${digest}.lock`), options.waitSeconds ?? 900);
   try {
     if (await exists(join(directory, STAMP))) return { ...environment, created: false };

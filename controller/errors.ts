@@ -30,26 +30,3 @@ export function exitStatusOf(error: unknown): number {
       return EXIT.failed;
   }
 }
-
-/** @returns one line about a file that could not be read or written, with the remedy */
-export function describeFileError(path: string, error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case "ENOENT":
-      return `${path}: there is no such file; check the path`;
-    case "EISDIR":
-      return `${path}: is a folder; give a file`;
-    case "ENOTDIR":
-      return `${path}: a part of this path is not a folder; check the path`;
-    case "EACCES":
-    case "EPERM":
-      return `${path}: no permission; change its owner or mode, or choose another place`;
-    case "EROFS":
-      return `${path}: the disk is read-only; make it writable, or choose another place`;
-    case "ENOSPC":
-    case "EDQUOT":
-      return `${path}: the disk is full; free some space or choose another place with --out`;
-    default:
-      return `${path}: ${message}`;
-  }
-}

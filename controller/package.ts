@@ -11,6 +11,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
+import { makeFolder } from "../proto/folders.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const SOURCES = "{actor,controller,crds,learner,proto}/**";
@@ -120,6 +121,6 @@ function packageJson(manifest: Manifest, names: string[]): object {
 
 if (import.meta.main) {
   const out = resolve(process.argv[2] ?? join(ROOT, "dist"));
-  mkdirSync(out, { recursive: true });
+  makeFolder(out);
   process.stdout.write(`${pack(out)}\n`);
 }

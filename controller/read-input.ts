@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { ControllerError, describeFileError } from "./errors.ts";
+import { describeFileError } from "../proto/errors.ts";
+import { ControllerError } from "./errors.ts";
 
 /** Returns the text of a file that the user named. @throws ControllerError `input`; its message begins with `what` */
 export function readInput(path: string, what = ""): string {

@@ -7,11 +7,12 @@
  * a process is started with.
  */
 import { webcrypto } from "node:crypto";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import "reflect-metadata"; // first: x509 does not load without it
 import * as x509 from "@peculiar/x509";
+import { makeFolder } from "./folders.ts";
 
 export type Role = "learner" | "actor" | "controller" | "generator";
 export const ROLES: readonly Role[] = ["learner", "actor", "controller", "generator"];
@@ -127,7 +128,7 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
 
 /** Writes `ca.crt`, `tls.crt` and `tls.key` (mode 0600) into `directory`, which is made (0700) if it is not there. */
 export async function writeTlsFiles(directory: string, files: TlsFiles): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  makeFolder(directory, undefined, 0o700);
   await writeFile(join(directory, "ca.crt"), files.authority);
   await writeFile(join(directory, "tls.crt"), files.certificate);
   // A mode is applied to new files only.

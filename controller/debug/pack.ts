@@ -3,7 +3,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { arch, cpus, platform, release, tmpdir, totalmem } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { ControllerError, describeFileError } from "../errors.ts";
+import { describeFileError } from "../../proto/errors.ts";
+import { makeFolder } from "../../proto/folders.ts";
+import { ControllerError } from "../errors.ts";
 import { redactText } from "./redact.ts";
 
 export interface BundleFile {
@@ -18,6 +20,7 @@ export function packBundle(run: string, files: BundleFile[], out: string | undef
   const name = `longrun-debug-${basename(resolve(run))}-${time}`;
   const path = resolve(out ?? `${name}.tar.gz`);
   if (existsSync(path)) throw new ControllerError("input", `${path}: is there already; name another file with --out`);
+  makeFolder(dirname(path), "--out");
   const folder = mkdtempSync(join(tmpdir(), "longrun-debug-"));
   try {
     for (const file of [...files, { path: "machine.json", text: machine() }]) {

@@ -3,10 +3,11 @@ import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileS
 import { join } from "node:path";
 import { withEarlierRange } from "../../crds/resolved.ts";
 import { parseEarlier } from "../../crds/trainingrun.ts";
+import { checkFolder } from "../../proto/folders.ts";
 import { ControllerError } from "../errors.ts";
 import { difference } from "./difference.ts";
 import type { EvaluationPlan } from "./evaluation-plan.ts";
-import { checkPlace, createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-folder.ts";
+import { createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-folder.ts";
 import { readSummary } from "./summary.ts";
 
 const POLICIES = "policies.json";
@@ -29,7 +30,7 @@ export function createEvaluationFolder(directory: string, { run, policies }: Eva
 export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "new" | "begun" | "done" {
   if (existsSync(directory) && !statSync(directory).isDirectory()) throw refusal(directory, "is a file; name a folder");
   if (!existsSync(directory) || readdirSync(directory).length === 0) {
-    checkPlace(directory);
+    checkFolder(directory, "--out");
     return "new";
   }
   const manifest = join(directory, MANIFEST);

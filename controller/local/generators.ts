@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createAuthority, createCertificate, type Role, writeTlsFiles } from "../../proto/certificates.ts";
+import { checkFolder } from "../../proto/folders.ts";
 import { ControllerError } from "../errors.ts";
 import { positive } from "../numbers.ts";
 
@@ -39,6 +40,7 @@ export async function writeGeneratorCertificates(options: { out: string; hosts: 
   const days = positive(options.days, "--days");
   if (existsSync(out))
     throw new ControllerError("input", `--out ${out} exists already; name a new folder, or remove it`);
+  checkFolder(out, "--out");
   const names = hosts.split(",").filter((host) => host !== "");
   const validity = { validSeconds: days * DAY_SECONDS };
   const authority = await createAuthority(validity, "longrun generators");

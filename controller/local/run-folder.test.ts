@@ -5,7 +5,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
-import { describeFileError } from "../errors.ts";
+import { describeFileError } from "../../proto/errors.ts";
 import { createRunFolder as create, holdRunFolder, MANIFEST, newRunFolder, releaseRunFolder } from "./run-folder.ts";
 
 const run = parseTrainingRun(

@@ -1,22 +1,13 @@
 /** The folder of a run. It is created as a whole, and one process at a time holds it. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { resolvedText } from "../../crds/resolved.ts";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
+import { describeFileError } from "../../proto/errors.ts";
+import { checkFolder, makeFolder } from "../../proto/folders.ts";
 import { placeOfProcesses, startTicks } from "../../proto/temporary-folder.ts";
-import { ControllerError, describeFileError } from "../errors.ts";
+import { ControllerError } from "../errors.ts";
 
 export const MANIFEST = "trainingrun.yaml";
 const LOCK = "lock";
@@ -24,44 +15,24 @@ const LOCK = "lock";
 /**
  * @param out the folder itself; absent: `runs/<name>-<UTC time>` below the working directory
  * @returns the path of a new run's folder, which does not exist yet
- * @throws ControllerError `input` if the path exists, or if no folder can be made there
+ * @throws ControllerError or FolderError `input` if the path exists, or if no folder can be made there
  */
 export function newRunFolder(run: TrainingRun, out: string | undefined, now: Date): string {
   const directory = resolve(out ?? join("runs", `${run.metadata.name}-${compactTime(now)}`));
   if (existsSync(directory) && !statSync(directory).isDirectory())
     throw new ControllerError("input", `--out ${directory}: is a file; name a folder`);
   if (!existsSync(directory) || readdirSync(directory).length === 0) {
-    checkPlace(directory);
+    checkFolder(directory, "--out");
     return directory;
   }
   const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
   throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
 }
 
-/**
- * Creates and removes a folder in the nearest existing parent. Without this check, `mkdirSync` with `recursive` never returns below /proc.
- *
- * @throws ControllerError `input` if no folder can be made there
- */
-export function checkPlace(directory: string): void {
-  let parent = directory;
-  while (!existsSync(parent)) parent = dirname(parent);
-  try {
-    rmdirSync(mkdtempSync(join(parent, ".longrun-")));
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    const why =
-      code === "ENOENT"
-        ? `${directory}: ${parent} takes no new folders; choose another place`
-        : describeFileError(directory, cause);
-    throw new ControllerError("input", `--out ${why}`, { cause });
-  }
-}
-
 /** Creates the folder with its manifest, completely or not at all, and holds it. */
 export function createRunFolder(directory: string, run: TrainingRun): void {
+  makeFolder(join(directory, "logs"));
   try {
-    mkdirSync(join(directory, "logs"), { recursive: true });
     writeManifest(directory, run);
   } catch (cause) {
     rmSync(directory, { recursive: true, force: true });

@@ -3,9 +3,10 @@
  *
  *     node controller/plugin/bundle.ts [FILE]      default: dist/kubectl-longrun
  */
-import { chmodSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { build } from "esbuild";
+import { makeFolder } from "../../proto/folders.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -26,7 +27,7 @@ const CHECK =
 /** @throws Error if the sources cannot be bundled */
 export async function bundle(file: string): Promise<void> {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
-  mkdirSync(dirname(file), { recursive: true });
+  makeFolder(dirname(file));
   await build({
     entryPoints: [join(import.meta.dirname, "kubectl-longrun.ts")],
     outfile: file,

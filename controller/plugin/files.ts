@@ -1,12 +1,14 @@
 /** Copies a run folder, or its best program, report or weights, out of the cluster. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { Writable } from "node:stream";
+import { describeFileError } from "../../proto/errors.ts";
+import { checkFolder, makeFolder } from "../../proto/folders.ts";
 import { type BestOptions, printBest } from "../best.ts";
 import type { Run } from "../desired/names.ts";
-import { ControllerError, describeFileError } from "../errors.ts";
+import { ControllerError } from "../errors.ts";
 import type { Screen } from "../local/terminal.ts";
 import { forwardPort } from "../port-forward.ts";
 import { type Cluster, readRun } from "./cluster.ts";
@@ -91,19 +93,16 @@ export async function pull(
   const target = resolve(out ?? (what === "run" ? name : `${name}-${what}`));
   if (existsSync(target) && readdirSync(target).length > 0)
     throw new ControllerError("input", `${target}: is there already and not empty; name another folder with --out`);
+  const partial = `${target}.partial`;
+  checkFolder(partial, "--out");
   const run = await readRun(cluster, name);
   if (what === "run" && (await findLearner(cluster, run)))
     throw new ControllerError(
       "failed",
       `the learner of ${name} writes to its folder: kubectl longrun pause ${name} first, or pull model or best`,
     );
-  const partial = `${target}.partial`;
   rmSync(partial, { recursive: true, force: true });
-  try {
-    mkdirSync(partial, { recursive: true });
-  } catch (cause) {
-    throw new ControllerError("input", describeFileError(partial, cause), { cause });
-  }
+  makeFolder(partial, "--out");
   try {
     await withRunFolder(cluster, run, options, (at) => copy(cluster, at, tarOf(run, what), partial));
     rmSync(target, { recursive: true, force: true });

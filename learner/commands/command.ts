@@ -46,7 +46,9 @@ export async function runCommand(usage: string, command: () => unknown): Promise
     const { code = "", message } = error as NodeJS.ErrnoException;
     const usageError = code.startsWith("ERR_PARSE_ARGS");
     const refused =
-      usageError || code === "memory" || code === "device" || (error instanceof TransferError && error.needsPerson);
+      usageError ||
+      ["input", "memory", "device"].includes(code) ||
+      (error instanceof TransferError && error.needsPerson);
     process.stderr.write(`${usageError ? `${message.split(". ")[0]}; --help says more` : message}\n`);
     process.exitCode = refused || BAD_INPUT.some((kind) => error instanceof kind) ? 2 : 1;
   }

@@ -1,6 +1,7 @@
 /** `longrun model`: fetches a model; shows a folder's contents and the memory of training; converts; merges an adapter. */
 import fs from "node:fs";
 import { parseArgs } from "node:util";
+import { makeFolder } from "../../proto/folders.ts";
 import {
   type Budget,
   type ConvertOptions,
@@ -260,6 +261,7 @@ function write(
     throw new InputError(`--out ${out} is there already; give a new or empty folder`);
   const text = values["shard-size"];
   const shardBytes = text === undefined ? SHARD_BYTES : byteCount(text, "--shard-size");
+  makeFolder(out, "--out");
   try {
     const files = folder(out, { dtype: DTYPES[dtype as keyof typeof DTYPES], shardBytes });
     process.stdout.write(`${out}: ${files} file${files === 1 ? "" : "s"} of weights\n`);

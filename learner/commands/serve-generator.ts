@@ -1,7 +1,8 @@
 /** `longrun serve --tls`: a generator (learner/generators/README.md), until SIGTERM or Ctrl-C; running rows then have some seconds to end. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeFolder } from "../../proto/folders.ts";
 import { deviceName, onNotice, readConfig } from "../engine/index.ts";
 import type { Backend } from "../generators/backend.ts";
 import { EngineBackend } from "../generators/engine-backend.ts";
@@ -109,7 +110,7 @@ function folderOf(url: string, adapterFolder: string | undefined): string {
   const parent = required(adapterFolder, "--adapter-folder", "a folder that vLLM reads, too");
   const folder = join(parent, `longrun-${new URL(url).host.replace(/[^\w.-]/g, "-")}`);
   rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder, "--adapter-folder");
   return folder;
 }
 

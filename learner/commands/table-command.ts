@@ -1,7 +1,8 @@
 /** `longrun evaluate --table RUN…` */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { makeFolder } from "../../proto/folders.ts";
 import { type Evaluated, type Table, tableCsv, tableMarkdown, tableOf } from "../evaluation/table.ts";
 import { evaluationsOf, type RunSummary } from "../metrics/summary.ts";
 import { InputError, printLine, runCommand } from "./command.ts";
@@ -43,7 +44,7 @@ function evaluatedIn(folder: string): Evaluated[] {
 }
 
 function write(directory: string, made: Table): void {
-  mkdirSync(directory, { recursive: true });
+  makeFolder(directory, "--out");
   for (const [name, text] of Object.entries({ "table.md": tableMarkdown(made), "table.csv": tableCsv(made) })) {
     const path = join(directory, name);
     writeFileSync(path, text);

@@ -1,18 +1,10 @@
 /** The folder that a model is fetched into: one repository at one commit, which its record names. */
 import { createHash } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { basename, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { makeFolder } from "../../proto/folders.ts";
 import { FETCH_RECORD, size } from "../engine/index.ts";
 import { TransferError } from "./errors.ts";
 import type { RepoFile } from "./server.ts";
@@ -48,9 +40,9 @@ export function readRecord(folder: string): FetchRecord | undefined {
   return undefined;
 }
 
-/** Whole or not at all. */
+/** Whole or not at all. @throws FolderError */
 export function writeRecord(folder: string, record: FetchRecord): void {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const path = join(folder, FETCH_RECORD);
   writeFileSync(`${path}.new`, `${JSON.stringify(record, null, 2)}\n`, { flush: true });
   renameSync(`${path}.new`, path);

@@ -17,6 +17,8 @@ export interface TransferLimits {
   partBytes: number;
   /** Slowest upload of a part: at this pace it takes `bytes / slowestBytesPerSecond` longer than `answerSeconds`. */
   slowestBytesPerSecond: number;
+  /** Age at which a push removes files and unfinished uploads that no manifest names: younger ones may be another push's. */
+  leftoverSeconds: number;
 }
 
 export const TRANSFER_LIMITS: TransferLimits = {
@@ -29,4 +31,5 @@ export const TRANSFER_LIMITS: TransferLimits = {
   silenceSeconds: 60,
   partBytes: 16 * 2 ** 20,
   slowestBytesPerSecond: 50_000,
+  leftoverSeconds: 24 * 3600,
 };

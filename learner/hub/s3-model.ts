@@ -72,7 +72,7 @@ async function withHashes(bucket: S3Bucket, place: S3Place, objects: S3Object[])
 
 async function readSums(bucket: S3Bucket, place: S3Place, { bytes }: S3Object): Promise<Map<string, string>> {
   if (bytes > LONGEST_SUMS_BYTES) throw new TransferError("input", `${SUMS} has ${bytes} bytes, more than any list`);
-  const text = (await bucket.read(keyOf(place, SUMS).Key)) ?? "";
+  const { text = "" } = (await bucket.read(keyOf(place, SUMS).Key)) ?? {};
   const lines = text.split("\n").map((line) => /^([0-9a-f]{64}) [ *](?:\.\/)?(.+)$/.exec(line));
   return new Map(lines.flatMap((line) => (line ? [[line[2]!, line[1]!] as const] : [])));
 }

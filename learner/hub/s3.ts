@@ -108,13 +108,13 @@ export class S3Bucket {
     });
   }
 
-  /** Returns the text of a small object, undefined where there is none. */
-  read(key: string): Promise<string | undefined> {
+  /** Returns the text of a small object and its ETag, undefined where there is none. */
+  read(key: string): Promise<{ text: string; etag: string | undefined } | undefined> {
     return this.persist(async (abortSignal) => {
       try {
         const request = new GetObjectCommand({ Bucket: this.bucket, Key: key });
-        const { Body } = await this.client.send(request, { abortSignal });
-        return await Body!.transformToString();
+        const { Body, ETag } = await this.client.send(request, { abortSignal });
+        return { text: await Body!.transformToString(), etag: ETag };
       } catch (cause) {
         if (cause instanceof NoSuchKey) return undefined;
         throw cause;
@@ -154,6 +154,8 @@ export class S3Bucket {
       return refuse("input", `${this.name} has no longer what it lists; try again`);
     if (name === "PermanentRedirect" || name === "AuthorizationHeaderMalformed" || status === 301)
       return refuse("input", `${this.name} is in another region (${detail}); set AWS_REGION to it`);
+    if (name === "NoSuchUpload")
+      return new TransferError("hash", `another push to ${this.name} has ended an upload; push again`, { cause });
     if (status === 412)
       return new TransferError("hash", `an object of ${this.name} was replaced while it was read; try again`, {
         cause,

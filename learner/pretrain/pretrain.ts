@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, mkdtempDisposableSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempDisposableSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { makeFolder } from "../../proto/folders.ts";
 import {
   createModelFolder,
   initialWeights,
@@ -66,6 +67,7 @@ const adam = { beta1: 0.9, beta2: 0.98, epsilon: 1e-8, weightDecay: 0.01 };
 export async function pretrain(options: PretrainOptions): Promise<{ loss: number; steps: number; seconds: number }> {
   const { onProgress = () => {} } = options;
   const started = performance.now();
+  makeFolder(dirname(resolve(options.out)), "--out");
   onProgress({ phase: "corpus" });
   const corpus = makeCorpus({ ...defaultCorpus, seed: options.seed, texts: options.texts });
   onProgress({ phase: "tokenizer" });
@@ -76,7 +78,6 @@ export async function pretrain(options: PretrainOptions): Promise<{ loss: number
   const sequences = tokenize(corpus, new Tokenizer(tokenizer));
   const eosId = new Tokenizer(tokenizer).eosId!;
 
-  mkdirSync(dirname(resolve(options.out)), { recursive: true });
   using temporary = mkdtempDisposableSync(`${resolve(options.out)}.`);
   const scratch = temporary.path;
   const start = join(scratch, "start");

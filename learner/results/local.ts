@@ -11,18 +11,21 @@ import type { ResultCheckpoint, ResultFile, ResultFolder } from "./manifest.ts";
 const RUN_FILES = ["trainingrun.yaml", "metrics.jsonl", "summary.json", "evaluation.md", "report.html"];
 
 export interface LocalResults {
-  run: string;
   /** The newest one. */
   checkpoint: ResultCheckpoint | undefined;
   folders: ResultFolder[];
 }
 
-/** Returns the files to push. @throws TransferError for a folder of no run */
-export async function readResults(directory: string): Promise<LocalResults> {
+/** Returns the name of a folder's run. @throws TransferError for a folder of no run */
+export function readRunName(directory: string): string {
   const manifest = join(directory, "trainingrun.yaml");
   if (!existsSync(manifest))
     throw new TransferError("input", `${directory} is no folder of a run (it has no trainingrun.yaml); give one`);
-  const { metadata } = parse(readFileSync(manifest, "utf8")) as { metadata: { name: string } };
+  return (parse(readFileSync(manifest, "utf8")) as { metadata: { name: string } }).metadata.name;
+}
+
+/** Returns the files to push. */
+export async function readResults(directory: string): Promise<LocalResults> {
   const own = await folderOf(
     directory,
     "run",
@@ -30,7 +33,6 @@ export async function readResults(directory: string): Promise<LocalResults> {
   );
   const best = await folderOf(directory, "best", filesBelow(join(directory, "best")), "best");
   return {
-    run: metadata.name,
     checkpoint: await newestCheckpoint(directory),
     folders: [own, best].filter(({ files }) => files.length > 0),
   };

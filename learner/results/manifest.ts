@@ -2,6 +2,7 @@
  * `results.json`: the results of a run below a prefix of a bucket. All other objects lie in folders that never change once the manifest
  * names them; it is written last, so its files are always complete.
  */
+import { PutObjectCommand } from "@aws-sdk/client-s3";
 import { TransferError } from "../hub/errors.ts";
 import type { S3Bucket } from "../hub/s3.ts";
 
@@ -38,16 +39,57 @@ export interface ResultsManifest {
 
 export const MANIFEST = "results.json";
 
-/** Folders of pushed files below the prefix. A push removes files there that no manifest names. */
+/** Folders of pushed files below the prefix. A push removes old files there that no manifest names. */
 export const ROOTS = ["checkpoints", "best", "run"] as const;
 
 /** Returns a key of the bucket. */
 export const keyAt = (prefix: string, path: string): string => (prefix === "" ? path : `${prefix}/${path}`);
 
+/** A manifest as it is in the bucket. */
+export interface StoredManifest {
+  manifest: ResultsManifest;
+  etag: string | undefined;
+}
+
 /** Returns the manifest of a prefix, undefined if there is none. @throws TransferError */
-export async function readManifest(bucket: S3Bucket, prefix: string): Promise<ResultsManifest | undefined> {
-  const text = await bucket.read(keyAt(prefix, MANIFEST));
-  return text === undefined ? undefined : parseManifest(text, `${bucket.name}/${keyAt(prefix, MANIFEST)}`);
+export async function readManifest(bucket: S3Bucket, prefix: string): Promise<StoredManifest | undefined> {
+  const key = keyAt(prefix, MANIFEST);
+  const stored = await bucket.read(key);
+  return stored && { manifest: parseManifest(stored.text, `${bucket.name}/${key}`), etag: stored.etag };
+}
+
+/**
+ * Writes the manifest unless another push has written one meanwhile. A server without conditional writes writes it in any case.
+ *
+ * @param earlier the manifest that it replaces; undefined: there was none
+ * @throws TransferError `hash` if another push was faster
+ */
+export async function writeManifest(
+  bucket: S3Bucket,
+  prefix: string,
+  manifest: ResultsManifest,
+  earlier: StoredManifest | undefined,
+): Promise<StoredManifest> {
+  const Key = keyAt(prefix, MANIFEST);
+  const Body = `${JSON.stringify(manifest, null, 2)}\n`;
+  const object = { Bucket: bucket.bucket, Key, Body, ContentType: "application/json" };
+  const condition = earlier ? { IfMatch: earlier.etag } : { IfNoneMatch: "*" };
+  return bucket.persist(async (abortSignal) => {
+    const put = async (how: object) =>
+      (await bucket.client.send(new PutObjectCommand({ ...object, ...how }), { abortSignal })).ETag;
+    try {
+      return { manifest, etag: await put(condition) };
+    } catch (cause) {
+      const status = (cause as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
+      if (status === 501) return { manifest, etag: await put({}) };
+      if (status !== 412 && status !== 409 && (cause as Error).name !== "NoSuchKey") throw cause;
+      const stored = await bucket.read(Key);
+      if (stored?.text === Body) return { manifest, etag: stored.etag }; // the answer to an earlier try was lost
+      throw new TransferError("hash", `another push has replaced ${bucket.name}/${Key} meanwhile; push again`, {
+        cause,
+      });
+    }
+  }, Body.length);
 }
 
 /** @throws TransferError naming `where` the text is from */

@@ -1,6 +1,7 @@
 /** Copies pushed results back as a run folder: the main flow of `longrun results pull`. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { makeFolder } from "../../proto/folders.ts";
 import { bytesThere, downloadFile } from "../hub/download.ts";
 import { TransferError } from "../hub/errors.ts";
 import { asDiskError, checkSpace, holdFolder } from "../hub/folder.ts";
@@ -39,8 +40,9 @@ export async function pullResults(options: ResultsOptions): Promise<Pulled> {
   const transfer = { limits, signal: stop.signal, say: (line: string) => progress.say(line) };
   try {
     using bucket = await S3Bucket.open(place, env, transfer);
-    const manifest = await readManifest(bucket, place.prefix);
-    if (!manifest) throw new TransferError("input", `there are no results in ${url}; give what was pushed to`);
+    const stored = await readManifest(bucket, place.prefix);
+    if (!stored) throw new TransferError("input", `there are no results in ${url}; give what was pushed to`);
+    const { manifest } = stored;
     await using _ = await holdFolder(folder, transfer.say);
     const [checkpoint] = manifest.checkpoints;
     const wanted = [...manifest.folders, ...(checkpoint ? [checkpoint] : [])];
@@ -56,7 +58,7 @@ export async function pullResults(options: ResultsOptions): Promise<Pulled> {
       checkSpace(folder, bytes - there, url);
       progress.expect(bytes, there);
       await sideBySide(files, limits.filesAtOnce, stop, async ({ server, file, folder: into }) => {
-        mkdirSync(dirname(join(into, file.name)), { recursive: true });
+        makeFolder(dirname(join(into, file.name)));
         await downloadFile(server, file, into, (count) => progress.count(count));
       });
     } catch (cause) {
@@ -82,7 +84,7 @@ function readPulled(folder: string, run: string): ResultFolder[] {
 
 /** Notes before the first file what the folder is going to have. */
 function writePulled(folder: string, manifest: ResultsManifest): void {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder, "--out");
   const path = join(folder, MANIFEST);
   writeFileSync(`${path}.new`, `${JSON.stringify(manifest, null, 2)}\n`);
   renameSync(`${path}.new`, path);

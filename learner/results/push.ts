@@ -1,15 +1,25 @@
 /** Copies a run's newest checkpoint, best program and report into a bucket: the main flow of `longrun results push`. */
 import { join, resolve } from "node:path";
-import { DeleteObjectCommand, PutObjectCommand } from "@aws-sdk/client-s3";
+import { DeleteObjectCommand } from "@aws-sdk/client-s3";
 import { TransferError } from "../hub/errors.ts";
 import { TRANSFER_LIMITS, type TransferLimits } from "../hub/limits.ts";
 import { Progress, type ProgressOutput } from "../hub/progress.ts";
 import { S3Bucket } from "../hub/s3.ts";
 import { parseS3Url } from "../hub/s3-url.ts";
 import { sideBySide } from "../hub/transfer.ts";
-import { type LocalResults, readResults } from "./local.ts";
-import { keyAt, MANIFEST, type ResultFolder, type ResultsManifest, ROOTS, readManifest } from "./manifest.ts";
-import { abortUploads, uploadFile } from "./upload.ts";
+import { type LocalResults, readResults, readRunName } from "./local.ts";
+import {
+  keyAt,
+  MANIFEST,
+  type ResultCheckpoint,
+  type ResultFolder,
+  type ResultsManifest,
+  ROOTS,
+  readManifest,
+  type StoredManifest,
+  writeManifest,
+} from "./manifest.ts";
+import { abortUploads, isLeftOver, uploadFile } from "./upload.ts";
 
 export interface ResultsOptions {
   /** s3://BUCKET/PREFIX. */
@@ -30,11 +40,12 @@ export interface Pushed {
   sentBytes: number;
 }
 
-/** How often a folder is read anew because a file of it changed meanwhile. */
+/** How often a push begins anew because a file of the folder, or another push, has changed what it relies on. */
 const MOST_READS = 3;
 
 /**
- * Copies a run's results to a bucket. Skips files that the bucket has; sends the manifest last, then removes files that it does not name.
+ * Copies a run's results to a bucket. Skips files that the bucket has; sends the manifest last, then removes files that it no longer names.
+ * Begins anew if another push has replaced the manifest meanwhile.
  *
  * @param keepLast checkpoints that stay in the bucket, the new one among them
  * @throws TransferError; sent files stay, and the same call continues from there
@@ -62,32 +73,48 @@ async function pushOnce(
   const say = (line: string) => progress.say(line);
   const place = parseS3Url(url);
   const { prefix } = place;
-  const local = await readResults(resolve(directory));
+  const run = readRunName(directory);
   using bucket = await S3Bucket.open(place, env, {
     ...{ limits: { ...TRANSFER_LIMITS, ...limits }, signal: stop.signal, say },
   });
-  const before = (await readManifest(bucket, prefix)) ?? (await begin(bucket, prefix, local.run, url));
-  if (before.run !== local.run)
+  // Read before the folder: if another push replaces it from now on, this push begins anew.
+  const stored = (await readManifest(bucket, prefix)) ?? (await begin(bucket, prefix, run, url));
+  const { manifest: before } = stored;
+  if (before.run !== run)
     throw new TransferError("input", `${url} has the results of run ${before.run}; give another prefix`);
+  const local = await readResults(resolve(directory));
+  const [there] = before.checkpoints;
+  if (there && local.checkpoint && isForeign(there, local.checkpoint))
+    say(
+      `${url} has a checkpoint of iteration ${there.iteration} that this folder's run did not write: this run takes the prefix over`,
+    );
   await upload(bucket, prefix, directory, local, { stop, progress });
   const manifest = nextManifest(before, local, keepLast);
-  await writeManifest(bucket, prefix, manifest);
-  await removeOthers(bucket, prefix, manifest);
+  await writeManifest(bucket, prefix, manifest, stored);
+  await removeOthers(bucket, prefix, before, manifest);
   const [newest] = manifest.checkpoints;
   return { url, iteration: newest?.iteration, checkpoint: newest?.path, sentBytes: progress.come };
 }
 
 /** Claims an empty prefix for the run, so that no push overwrites or removes files of others. */
-async function begin(bucket: S3Bucket, prefix: string, run: string, url: string): Promise<ResultsManifest> {
+async function begin(bucket: S3Bucket, prefix: string, run: string, url: string): Promise<StoredManifest> {
   const [other] = await bucket.list(keyAt(prefix, ""));
+  const begun = other && (await readManifest(bucket, prefix)); // by another push, a moment ago
+  if (begun) return begun;
   if (other)
     throw new TransferError(
       "input",
       `${url} has objects (${other.Key}) and no ${MANIFEST}; give an empty prefix, one for each run`,
     );
   const manifest: ResultsManifest = { format: 1, run, pushedAt: now(), checkpoints: [], folders: [] };
-  await writeManifest(bucket, prefix, manifest);
-  return manifest;
+  return writeManifest(bucket, prefix, manifest, undefined);
+}
+
+/** Whether the bucket's newest checkpoint is later than the folder's, or another one of the same name. */
+function isForeign(there: ResultCheckpoint, own: ResultCheckpoint): boolean {
+  const [theirs, ours] = [there, own].map(({ path }) => (path.match(/\d+/g) ?? []).map(Number)) as [number[], number[]];
+  const order = theirs[0]! - ours[0]! || theirs[1]! - ours[1]!;
+  return order > 0 || (order === 0 && there.at !== own.at);
 }
 
 async function upload(
@@ -117,22 +144,21 @@ function nextManifest(before: ResultsManifest, local: LocalResults, keepLast: nu
   return { ...before, pushedAt: now(), checkpoints, folders };
 }
 
-async function writeManifest(bucket: S3Bucket, prefix: string, manifest: ResultsManifest): Promise<void> {
-  const place = { Bucket: bucket.bucket, Key: keyAt(prefix, MANIFEST) };
-  const Body = `${JSON.stringify(manifest, null, 2)}\n`;
-  const request = new PutObjectCommand({ ...place, Body, ContentType: "application/json" });
-  await bucket.persist((abortSignal) => bucket.client.send(request, { abortSignal }), Body.length);
-}
-
-/** Removes older checkpoints and the files of a push that ended early. */
-async function removeOthers(bucket: S3Bucket, prefix: string, manifest: ResultsManifest): Promise<void> {
+/** Removes what the manifest no longer names, and old files of pushes that ended early. Younger ones may be of another push under way. */
+async function removeOthers(
+  bucket: S3Bucket,
+  prefix: string,
+  before: ResultsManifest,
+  manifest: ResultsManifest,
+): Promise<void> {
   const keysOf = ({ at, files }: ResultFolder) => files.map(({ name }) => keyAt(prefix, `${at}/${name}`));
-  const kept = new Set([...manifest.checkpoints, ...manifest.folders].flatMap(keysOf));
+  const namedBy = ({ checkpoints, folders }: ResultsManifest) => new Set([...checkpoints, ...folders].flatMap(keysOf));
+  const [earlier, kept] = [namedBy(before), namedBy(manifest)];
   for (const root of ROOTS) {
     const below = keyAt(prefix, `${root}/`);
     await abortUploads(bucket, below);
-    for (const { Key } of await bucket.list(below)) {
-      if (kept.has(Key!)) continue;
+    for (const { Key, LastModified } of await bucket.list(below)) {
+      if (kept.has(Key!) || !(earlier.has(Key!) || isLeftOver(bucket, LastModified))) continue;
       const request = new DeleteObjectCommand({ Bucket: bucket.bucket, Key });
       await bucket.persist((abortSignal) => bucket.client.send(request, { abortSignal }));
     }

@@ -113,10 +113,13 @@ async function begunUpload(bucket: S3Bucket, key: string): Promise<string | unde
 }
 
 /** Returns the unfinished uploads below a prefix, of one page: a push leaves a few at most. */
-async function uploadsBelow(bucket: S3Bucket, prefix: string): Promise<{ key: string; id: string }[]> {
+async function uploadsBelow(
+  bucket: S3Bucket,
+  prefix: string,
+): Promise<{ key: string; id: string; begun: Date | undefined }[]> {
   const request = new ListMultipartUploadsCommand({ Bucket: bucket.bucket, Prefix: prefix });
   const { Uploads = [] } = await bucket.persist((abortSignal) => bucket.client.send(request, { abortSignal }));
-  return Uploads.map(({ Key, UploadId }) => ({ key: Key!, id: UploadId! }));
+  return Uploads.map(({ Key, UploadId, Initiated }) => ({ key: Key!, id: UploadId!, begun: Initiated }));
 }
 
 /** Returns the MD5s of the parts that are there, by number. The library's pages would not end where a server marks the last one. */
@@ -133,13 +136,18 @@ async function partsThere(bucket: S3Bucket, key: string, id: string): Promise<Ma
   }
 }
 
-/** Deletes the parts of unfinished uploads below a prefix: nobody continues them. */
+/** Deletes the parts of unfinished uploads below a prefix that are old: nobody continues them. */
 export async function abortUploads(bucket: S3Bucket, prefix: string): Promise<void> {
-  for (const { key, id } of await uploadsBelow(bucket, prefix)) {
+  for (const { key, id, begun } of await uploadsBelow(bucket, prefix)) {
+    if (!isLeftOver(bucket, begun)) continue;
     const request = new AbortMultipartUploadCommand({ Bucket: bucket.bucket, Key: key, UploadId: id });
     await bucket.persist((abortSignal) => bucket.client.send(request, { abortSignal }));
   }
 }
+
+/** Whether something that no manifest names is too old to be of a push under way. */
+export const isLeftOver = ({ transfer }: S3Bucket, from: Date | undefined): boolean =>
+  from !== undefined && Date.now() - from.getTime() >= transfer.limits.leftoverSeconds * 1000;
 
 async function readAt(handle: FileHandle, start: number, bytes: number): Promise<Buffer> {
   const body = Buffer.alloc(bytes);

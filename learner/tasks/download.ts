@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempDisposableSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempDisposableSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeFolder } from "../../proto/folders.ts";
 import { TaskError } from "./errors.ts";
 import type { RegistryEntry } from "./registry.ts";
 
@@ -25,7 +26,7 @@ const sdistBackend = fileURLToPath(new URL("sdist-backend", import.meta.url));
 export function downloadPackage(source: RegistryEntry["source"], downloads: string, python: string): string {
   const path = join(downloads, source.file);
   if (isFile(path, source.sha256)) return path;
-  mkdirSync(downloads, { recursive: true });
+  makeFolder(downloads, "--downloads");
   using temporary = mkdtempDisposableSync(join(downloads, ".fetch-"));
   const scratch = temporary.path;
   const requirement = `${source.package}==${source.version}`;

@@ -111,8 +111,8 @@ for (const [name, change, message] of refusals)
 
 test("a folder that cannot be made is refused with the reason", () => {
   assert.throws(() => initTask(join(from, "below"), options), {
-    name: "TaskError",
-    message: /below: the folder cannot be made \(ENOTDIR: not a directory\); choose another one$/,
+    code: "input",
+    message: /below\/prepared\/public: a part of this path is not a folder; check the path$/,
   });
 });
 

@@ -1,8 +1,9 @@
 /** Makes a task folder from one table: split, description, sample submission and `task.yaml`. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { Document, isMap } from "yaml";
 import { type Grader, parseTask } from "../../crds/trainingrun.ts";
+import { makeFolder } from "../../proto/folders.ts";
 import { permutation, uniforms } from "../engine/index.ts";
 import { isNumeric } from "../grading/column.ts";
 import { type Frame, readFrame } from "../grading/frame.ts";
@@ -41,7 +42,7 @@ const refused = (message: string, cause?: unknown) => new TaskError("folder", me
  * Writes the folder. Rows without a target are left out.
  *
  * @param directory a folder that does not exist or is empty
- * @returns a line for each file that was made @throws TaskError in one line
+ * @returns a line for each file that was made @throws TaskError or FolderError in one line
  */
 export function initTask(directory: string, options: InitOptions): string[] {
   if (existsSync(directory) && readdirSync(directory).length > 0)
@@ -71,13 +72,8 @@ export function initTask(directory: string, options: InitOptions): string[] {
   const publicFolder = join(directory, "prepared", "public");
   const privateFolder = join(directory, "prepared", "private");
   const existed = existsSync(directory);
-  try {
-    mkdirSync(publicFolder, { recursive: true });
-    mkdirSync(privateFolder, { recursive: true, mode: 0o700 });
-  } catch (cause) {
-    const [why] = (cause as Error).message.split(", mkdir");
-    throw refused(`${directory}: the folder cannot be made (${why}); choose another one`, cause);
-  }
+  makeFolder(publicFolder);
+  makeFolder(privateFolder, undefined, 0o700);
   const isFeature = (_: unknown, column: number) => column !== label;
   const write = (path: string, columns: readonly string[], lines: readonly (readonly string[])[], mode?: number) =>
     writeFileSync(path, csv([columns, ...lines]), { mode });

@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
+import { FolderError, makeFolder } from "../../proto/folders.ts";
 import { cacheFolder } from "./cache-folder.ts";
 import { downloadPackage, fileSha256, isFile } from "./download.ts";
 import { TaskError } from "./errors.ts";
@@ -32,10 +33,10 @@ export function prepareTask(options: PrepareOptions): { task: string; directory:
   if (isPrepared(directory, task, entry)) return { task, directory, created: false };
   try {
     const file = downloadPackage(entry.source, options.downloads, options.python);
-    mkdirSync(options.out, { recursive: true });
+    makeFolder(options.out, "--out");
     using scratch = mkdtempDisposableSync(join(resolve(options.out), `.${task}-`));
     const made = join(scratch.path, task);
-    makeFolder(made, task, entry, file, options.python);
+    fillFolder(made, task, entry, file, options.python);
     replaceFolder(made, directory, join(scratch.path, "replaced"));
   } catch (error) {
     throw asTaskError(error, options);
@@ -45,7 +46,7 @@ export function prepareTask(options: PrepareOptions): { task: string; directory:
 
 const taskYaml = (task: string, entry: RegistryEntry) => stringify({ name: task, ...entry.task });
 
-function makeFolder(made: string, task: string, entry: RegistryEntry, file: string, python: string): void {
+function fillFolder(made: string, task: string, entry: RegistryEntry, file: string, python: string): void {
   const prepared = join(made, "prepared");
   mkdirSync(prepared, { recursive: true });
   const split = spawnSync(python, [fileURLToPath(new URL("prepare.py", import.meta.url)), task, file, prepared], {
@@ -96,7 +97,7 @@ function replaceFolder(made: string, directory: string, replaced: string): void 
 
 function asTaskError(error: unknown, options: PrepareOptions): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (error instanceof TaskError || !code) return error;
+  if (error instanceof TaskError || error instanceof FolderError || !code) return error;
   const isFull = code === "ENOSPC" || code === "EDQUOT";
   const { task, out } = options;
   return new TaskError(

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
-import { createServer as createHttpServer, request as requestHttp } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage, request as requestHttp } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { describe, test } from "node:test";
-import { TRANSFER_LIMITS } from "../../learner/hub/limits.ts";
+import { TRANSFER_LIMITS, type TransferLimits } from "../../learner/hub/limits.ts";
 import { S3Bucket } from "../../learner/hub/s3.ts";
 import { pullResults } from "../../learner/results/pull.ts";
 import { pushResults } from "../../learner/results/push.ts";
@@ -49,8 +49,18 @@ describe("Results in S3", { skip }, () => {
 
   const LIMITS = { ...FAST, partBytes: 5 * MiB, filesAtOnce: 2 };
   const output = { write: () => {} };
-  const push = (directory: string, url: string, env: NodeJS.ProcessEnv = {}, keepLast = 3) =>
-    pushResults({ url, directory, keepLast, env: { ...server.env, ...env }, output, limits: { ...LIMITS, tries: 1 } });
+  const push = (
+    directory: string,
+    url: string,
+    env: NodeJS.ProcessEnv = {},
+    keepLast = 3,
+    limits: Partial<TransferLimits> = {},
+    said: { write(text: string): unknown } = output,
+  ) =>
+    pushResults({
+      ...{ url, directory, keepLast, env: { ...server.env, ...env }, output: said },
+      limits: { ...LIMITS, tries: 1, ...limits },
+    });
   const pull = (url: string, directory: string, env: NodeJS.ProcessEnv = {}) =>
     pullResults({ url, directory, env: { ...server.env, ...env }, output, limits: { ...LIMITS, tries: 1 } });
 
@@ -117,7 +127,8 @@ describe("Results in S3", { skip }, () => {
     addCheckpoint(run, 2);
     {
       using proxy = await cutting("up", 8 * MiB);
-      await assert.rejects(push(run, url, proxy.env), { code: "network" });
+      // One part after the other: of two at once, neither may be whole when the connection breaks.
+      await assert.rejects(push(run, url, proxy.env, 3, { filesAtOnce: 1 }), { code: "network" });
     }
     const between = fresh();
     assert.equal((await pull(url, between)).iteration, 1);
@@ -151,17 +162,25 @@ describe("Results in S3", { skip }, () => {
     }
   });
 
-  /** Passes requests on to the server, and answers those of `denied` as S3 does where a policy denies them. */
-  async function denying(denied: (method: string, url: URL) => boolean) {
-    const front = createHttpServer((request, response) => {
+  /**
+   * Passes requests on to the server after `between`. If that returns a status and code, they are the answer; if it returns "lost", the
+   * server's answer is not passed on.
+   */
+  async function fronting(
+    between: (request: IncomingMessage, url: URL) => Promise<[status: number, code: string] | "lost" | undefined>,
+  ) {
+    const front = createHttpServer(async (request, response) => {
       const { method = "", headers } = request;
       const url = new URL(request.url!, server.endpoint);
-      if (denied(method, url)) {
+      const instead = await between(request, url);
+      if (Array.isArray(instead)) {
         request.resume();
-        const why = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
-        return void response.writeHead(403, { "content-type": "application/xml" }).end(method === "HEAD" ? "" : why);
+        const why = `<Error><Code>${instead[1]}</Code><Message>as the test wants</Message></Error>`;
+        response.writeHead(instead[0], { "content-type": "application/xml" }).end(method === "HEAD" ? "" : why);
+        return;
       }
       const onward = requestHttp(url, { method, headers }, (answer) => {
+        if (instead === "lost") return void answer.resume().once("end", () => response.destroy());
         response.writeHead(answer.statusCode!, answer.headers);
         answer.pipe(response);
       });
@@ -172,7 +191,92 @@ describe("Results in S3", { skip }, () => {
     return { env, [Symbol.dispose]: () => void front.close().closeAllConnections() };
   }
 
+  /** Answers requests of `denied` as S3 does where a policy denies them. */
+  const denying = (denied: (method: string, url: URL) => boolean) =>
+    fronting(async ({ method = "" }, url) => (denied(method, url) ? [403, "AccessDenied"] : undefined));
+
   const isList = (method: string, url: URL) => method === "GET" && url.searchParams.has("list-type");
+  const isManifest = ({ method }: IncomingMessage, url: URL) => method === "PUT" && /results\.json$/.test(url.pathname);
+
+  /** Pulls, and compares what came with the newest checkpoint of a run folder. */
+  async function pullsNewest(run: string, url: string, iteration: number): Promise<void> {
+    const back = fresh();
+    assert.equal((await pull(url, back)).iteration, iteration);
+    sameTree(path.join(run, `checkpoints/1-00000${iteration}`), path.join(back, `checkpoints/1-00000${iteration}`));
+  }
+
+  test("Two pushes at once leave results.json and all its files, of the push that ended last", async () => {
+    const url = "s3://results/both";
+    const [first, last] = [makeRun(), makeRun()];
+    await push(first, url);
+    addCheckpoint(first, 2);
+    for (const iteration of [2, 3]) addCheckpoint(last, iteration);
+    let others = 0;
+    using front = await fronting(async (request, at) => {
+      if (isManifest(request, at) && others++ === 0) await push(first, url, {}, 1);
+      return undefined;
+    });
+    await push(last, url, front.env, 1);
+    assert.equal(others, 2, "the first try was refused");
+    await pullsNewest(last, url, 3);
+  });
+
+  test("A push into a prefix that another push begins at this moment joins it", async () => {
+    const url = "s3://results/begun";
+    const [first, last] = [makeRun(), makeRun()];
+    addCheckpoint(last, 2);
+    let lists = 0;
+    using front = await fronting(async (request, at) => {
+      if (isList(request.method!, at) && lists++ === 0) await push(first, url);
+      return undefined;
+    });
+    await push(last, url, front.env);
+    await pullsNewest(last, url, 2);
+  });
+
+  test("A push leaves the new files of a push under way", async () => {
+    const url = "s3://results/under-way";
+    const run = makeRun();
+    await push(run, url);
+    using front = await fronting(async (request, at) => {
+      if (!isManifest(request, at)) return undefined;
+      await push(run, url, {}, 1);
+      return [403, "AccessDenied"];
+    });
+    const other = makeRun();
+    addCheckpoint(other, 2);
+    await assert.rejects(push(other, url, front.env), { code: "access" });
+    const there = await keys("results", "under-way/checkpoints/1-000002");
+    assert.equal(there.length, 2, there.join(" "));
+  });
+
+  test("A push ends well if the answer about results.json is lost, and on a server without conditional writes", async () => {
+    let lost = 0;
+    using losing = await fronting(async (request, at) =>
+      isManifest(request, at) && lost++ % 2 === 0 ? "lost" : undefined,
+    );
+    const run = makeRun();
+    await push(run, "s3://results/lost", losing.env, 3, { tries: 2 });
+    assert.equal(lost, 4);
+    await pullsNewest(run, "s3://results/lost", 1);
+    using plain = await fronting(async ({ headers }) =>
+      headers["if-match"] || headers["if-none-match"] ? [501, "NotImplemented"] : undefined,
+    );
+    await push(run, "s3://results/plain", plain.env);
+    await pullsNewest(run, "s3://results/plain", 1);
+  });
+
+  test("A push says that it takes over the results of another run of its name", async () => {
+    const url = "s3://results/created-again";
+    const old = makeRun();
+    addCheckpoint(old, 2);
+    const said: string[] = [];
+    for (const run of [old, old, makeRun()]) await push(run, url, {}, 3, {}, { write: (line) => said.push(line) });
+    const told = said.filter((line) => line.includes("takes the prefix over"));
+    assert.equal(told.length, 1, told.join(""));
+    assert.match(told[0]!, /checkpoint of iteration 2 that this folder's run did not write/);
+  });
+
   const rights: [right: string, denied: (method: string, url: URL) => boolean][] = [
     ["s3:ListBucket", isList],
     // Without s3:ListBucket S3 does not say of an object that it is not there.
@@ -206,7 +310,7 @@ describe("Results in S3", { skip }, () => {
     await push(run, url);
     addCheckpoint(run, 2);
     await put("results", "kept/checkpoints/1-000002-left/over", "x");
-    await push(run, url, {}, 1);
+    await push(run, url, {}, 1, { leftoverSeconds: 0 });
     const there = await keys("results", "kept/");
     assert.ok(
       there.every((key) => !/1-000001|left/.test(key)),
@@ -251,6 +355,11 @@ describe("Results in S3", { skip }, () => {
     const out = fresh();
     const pulled = await command(RESULTS_COMMAND, ["pull", "s3://results/command", "--out", out]);
     assert.deepEqual([pulled.status, pulled.stdout], [0, `${out}/checkpoints/1-000001\n`], pulled.stderr);
+    const nowhere = await command(RESULTS_COMMAND, ["pull", "s3://results/command", "--out", "/proc/longrun/back"]);
+    assert.deepEqual(
+      [nowhere.status, nowhere.stderr],
+      [2, "--out /proc/longrun/back: no folder can be made there; choose another place\n"],
+    );
     const none = await command(RESULTS_COMMAND, ["push", root, "s3://results/command"]);
     assert.deepEqual(
       [none.status, none.stderr],

@@ -106,7 +106,7 @@ export function command(program: string, args: string[], env: NodeJS.ProcessEnv 
     execFile(
       process.execPath,
       [program, ...args],
-      { env: { ...rest, ...server.env, ...env } },
+      { env: { ...rest, ...server.env, ...env }, timeout: 60_000 },
       (error, stdout, stderr) => resolve({ status: error ? Number(error.code) : 0, stdout, stderr }),
     ),
   );
