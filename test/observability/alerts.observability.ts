@@ -1,40 +1,25 @@
 /** Tests the alerts with the real promtool: `check rules`, and `test rules` on cases that fire and cases that do not. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { parse, stringify } from "yaml";
-import { CHART } from "../../charts/observability/generate.ts";
+import { stringify } from "yaml";
 import { MONITORING, missingBinaries } from "../cluster/binaries.ts";
 import { ALERT_CASES, type AlertCase } from "./alert-cases.ts";
 import { promtool } from "./prometheus.ts";
-
-interface Rule {
-  alert: string;
-  labels: Record<string, string>;
-  annotations: { summary: string; description: string };
-}
-
-const files = readdirSync(`${CHART}alerts`).map((file) => `${CHART}alerts/${file}`);
-const rules = new Map<string, Rule>(
-  files.flatMap((file) =>
-    parse(readFileSync(file, "utf8")).groups.flatMap(({ rules }: { rules: Rule[] }) =>
-      rules.map((rule): [string, Rule] => [rule.alert, rule]),
-    ),
-  ),
-);
+import { RULE_FILES, RULES } from "./rules.ts";
 
 describe("alerts", { skip: missingBinaries(MONITORING) ?? false }, () => {
   const folder = mkdtempSync(join(tmpdir(), "longrun-alerts-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   test("promtool accepts the rules", () => {
-    const { status, output } = promtool(["check", "rules", "--lint=all", "--lint-fatal", ...files]);
+    const { status, output } = promtool(["check", "rules", "--lint=all", "--lint-fatal", ...RULE_FILES]);
     assert.equal(status, 0, output);
   });
 
-  for (const alert of rules.keys())
+  for (const alert of RULES.keys())
     test(`${alert} fires when it should, and at no other time`, () => {
       const cases = ALERT_CASES.filter((it) => it.alert === alert);
       assert.ok(
@@ -53,7 +38,7 @@ describe("alerts", { skip: missingBinaries(MONITORING) ?? false }, () => {
 
 /** https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/ */
 function ruleTest({ alert, series, at, fires }: AlertCase): object {
-  const rule = rules.get(alert);
+  const rule = RULES.get(alert);
   assert.ok(rule, `there is no alert ${alert}`);
   const { summary, description = rule.annotations.description } = fires ?? {};
   const expected = fires && {
@@ -61,7 +46,7 @@ function ruleTest({ alert, series, at, fires }: AlertCase): object {
     exp_annotations: { summary, description },
   };
   return {
-    rule_files: files,
+    rule_files: RULE_FILES,
     evaluation_interval: "1m",
     tests: [
       {
