@@ -25,7 +25,7 @@ export function createEvaluationFolder(directory: string, { run, policies }: Eva
  * Opens the folder. Takes it if it contains an unfinished evaluation (`begun`).
  *
  * @returns `new`: the folder must be created
- * @throws ControllerError `input` if it contains something else, or an evaluation with other settings
+ * @throws ControllerError `input` if it contains something else, or an evaluation with other settings; FolderError if it cannot be made
  */
 export function openEvaluationFolder(directory: string, plan: EvaluationPlan): "new" | "begun" | "done" {
   if (existsSync(directory) && !statSync(directory).isDirectory()) throw refusal(directory, "is a file; name a folder");

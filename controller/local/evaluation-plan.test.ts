@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { ControllerError } from "../errors.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
 import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
 import { releaseRunFolder, writeManifest } from "./run-folder.ts";
@@ -191,10 +190,7 @@ describe("the folder of an evaluation", () => {
   ];
   for (const [change, message] of others)
     test(`The folder is refused: ${message.source}`, () => {
-      assert.throws(
-        () => open(change),
-        (error: Error) => error instanceof ControllerError && message.test(error.message),
-      );
+      assert.throws(() => open(change), { code: "input", message });
     });
 
   test("The folder is refused if the run went on and has another checkpoint", () => {
