@@ -94,3 +94,18 @@ for (const [file, line, fault] of CASES)
     const [found] = importsOf(file, line);
     assert.equal(faultOf(file, found!.imported), fault);
   });
+
+test("The image's stage that prepares the tasks copies every file that prepare.ts imports", () => {
+  const [stage = ""] =
+    /^FROM \S+ AS tasks\n(?:(?!FROM ).*\n)*/m.exec(readFileSync(join(ROOT, "Dockerfile"), "utf8")) ?? [];
+  const copied = [...stage.matchAll(/^COPY ((?!--from)\S.*) \S+$/gm)].flatMap(([, paths]) => paths!.split(" "));
+  const needed = new Set(["learner/tasks/prepare.ts"]);
+  for (const file of needed)
+    for (const { imported } of importsOf(file, readFileSync(join(ROOT, file), "utf8")))
+      if (/^[a-z]+\/.*\.ts$/.test(imported)) needed.add(imported);
+  assert.ok(needed.size > 3, [...needed].join());
+  assert.deepEqual(
+    [...needed].filter((file) => !copied.some((path) => file === path || file.startsWith(`${path}/`))),
+    [],
+  );
+});
