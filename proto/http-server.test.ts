@@ -27,13 +27,13 @@ async function serve(limits: Partial<HttpLimits>, body = "fine") {
   return { dial, ask: async () => (await fetch(`http://127.0.0.1:${port}/`)).text() };
 }
 
-/** Returns everything that arrives until the server ends the connection. */
+/** Returns everything that arrives until the server ends the connection, 20 s at most: a busy machine takes longer than the limits. */
 async function until(socket: Socket): Promise<string> {
   let said = "";
   socket.on("data", (bytes: Buffer) => {
     said += bytes;
   });
-  await once(socket, "close", { signal: AbortSignal.timeout(5000) });
+  await once(socket, "close", { signal: AbortSignal.timeout(20_000) });
   return said;
 }
 
