@@ -47,6 +47,10 @@ export async function disturbed(
     await running(2);
 
     await reached(1);
+    await kubectl.until("the first checkpoint", 60, async () => {
+      const { status } = await kubectl.trainingRun("other"); // it is written beside the next iteration
+      return status?.checkpoint !== undefined;
+    });
     await lookAtRunning(plugin, "other");
     await killBusyActor(kubectl, await store("other"));
     const [learner] = findInCgroup(cluster.cgroup, "learner/main.ts");
