@@ -41,7 +41,7 @@ export interface Pushed {
 }
 
 /** How often a push begins anew because a file of the folder, or another push, has changed what it relies on. */
-const MOST_READS = 3;
+const MOST_TRIES = 3;
 
 /**
  * Copies a run's results to a bucket. Skips files that the bucket has; sends the manifest last, then removes files that it no longer names.
@@ -53,12 +53,12 @@ const MOST_READS = 3;
 export async function pushResults(options: ResultsOptions & { keepLast: number }): Promise<Pushed> {
   const progress = new Progress(options.output, options.url);
   try {
-    for (let reads = 1; ; reads++)
+    for (let tries = 1; ; tries++)
       try {
         return await pushOnce(options, progress);
       } catch (cause) {
         const { code } = cause as { code?: string };
-        if ((code !== "hash" && code !== "ENOENT") || reads === MOST_READS) throw cause;
+        if ((code !== "hash" && code !== "ENOENT") || tries === MOST_TRIES) throw cause;
       }
   } finally {
     progress.clear();

@@ -146,7 +146,7 @@ export class MappedWeights {
         const shape = [Math.min(CHECKED_NUMBERS, numbers - begin)];
         const [offset, bytes] = [tensor.offset + storedBytes(tensor.dtype, [begin]), storedBytes(tensor.dtype, shape)];
         const words = room.subarray(0, Math.ceil(bytes / room.BYTES_PER_ELEMENT));
-        words.fill(0, -1); // an odd half fills half of the last word
+        words.fill(0, -1); // an odd number of halves leaves a half of the last word free
         readPart(tensor.file, new Uint8Array(words.buffer, 0, bytes), offset);
         if (areFinite(tensor.dtype, words)) continue;
         checkFinite(tensor.name, readTensor({ ...tensor, shape, offset }), this.folder, begin); // names the number
