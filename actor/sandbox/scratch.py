@@ -49,7 +49,7 @@ class Scratch:
         return any(used - others > most for used, others, most in zip(self._used_of_disk(), self._others, self._most))
 
     def _is_full(self, is_pointless=lambda: False, stands_still=False):
-        """Counts bytes and files. Returns whether they exceed a limit. `is_pointless`: tells a count to end early, because a more
+        """Counts bytes and files. Returns whether they exceed a limit. `is_pointless`: returns whether a count may end early, because a more
         careful one follows. `stands_still`: the program is stopped, so it can move no file past the count."""
         began, used = time.monotonic(), self._used_of_disk()
         files, bytes_ = 0, self._usage.deleted_bytes(os.fstat(self._directories[0]).st_dev)

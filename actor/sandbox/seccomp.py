@@ -68,7 +68,7 @@ REFUSED = """
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr
 """.split()
 
-# These calls do nothing and report success. A lock by descriptor then tells other programs nothing; `sync` would flush the whole machine.
+# These calls do nothing and report success. A lock by descriptor then carries no message to others; `sync` would flush the whole machine.
 SILENTLY_REFUSED = ("flock", "sync", "syncfs")
 
 NAMESPACES = (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID

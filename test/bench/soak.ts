@@ -149,6 +149,6 @@ function mountsOf(pid: number, scratch: string): string[] {
 }
 
 export const soak: Bench = {
-  about: "what grows over many executions, or with `--iterations N` over many iterations of a run",
+  about: "growth over many executions, or with `--iterations N` over many iterations of a run",
   run,
 };

@@ -22,7 +22,7 @@ const WORLDS: Record<string, SmallTask & { set: string[] }> = {
   // A linear model is better than both.
   "fast is best": { name: "wage", train: 2000, test: 999, set: ["algorithm.validScoreWeight=0.5"] },
   // Every valid program earns exactly the same (the floor is a perfect program's reward), and scores have no other effect. If rewards
-  // differed in the fifth digit, whitening would make whole steps of that in a batch of valid programs.
+  // differed in the fifth digit, whitening would enlarge that difference in a batch of valid programs.
   tied: {
     ...{ name: "wage", train: 2000, test: 999 },
     grader: { rewardRange: { worst: 1e6, best: 0 }, rewardFloor: 1 },
