@@ -1,4 +1,4 @@
-/** Tests `kubectl longrun` with a real API server without nodes; test/e2e tests what needs a kubelet. */
+/** Tests `kubectl longrun` with a real API server without nodes; test/e2e tests the commands that need a kubelet. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";

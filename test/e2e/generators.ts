@@ -4,7 +4,7 @@ import type { Kubectl } from "./kubectl.ts";
 import { BATCH, manifest } from "./manifests.ts";
 import { say, sayMoving } from "./output.ts";
 
-/** So many that the run goes on until a new generator is in the place of the lost one. */
+/** Enough iterations for a new generator to replace the lost one before the run ends. */
 export const GENERATED_ITERATIONS = 12;
 
 interface GeneratorPod {

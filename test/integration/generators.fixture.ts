@@ -1,4 +1,4 @@
-/** Tests of generators: certificates, `longrun serve --tls` as real processes, the learner's side, and samples written as a run writes them. */
+/** Fixtures for generators: certificates, `longrun serve --tls` as real processes, the learner's side, and samples written as in a run. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

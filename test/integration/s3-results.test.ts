@@ -94,7 +94,7 @@ describe("Results in S3", { skip }, () => {
     });
   });
 
-  test("a pull into the folder of an earlier one brings what is new, also where a file has kept its length", async () => {
+  test("a pull into the folder of an earlier pull fetches changed files, also a file of the same length", async () => {
     const run = makeRun();
     const url = "s3://results/again";
     await push(run, url);
