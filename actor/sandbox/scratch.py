@@ -3,7 +3,7 @@ the kernel enforces it.)
 
 Counting files is slow. Asking the file system how full it is takes microseconds, so the watch asks often. If the answer allows that the
 program is over its limit, the watch stops the program for some milliseconds and counts its files. It also counts every
-SLOW_WATCH_SECONDS or less often while the program runs, because files that other processes delete would hide what it writes.
+SLOW_WATCH_SECONDS or less often while the program runs, because files that other processes delete would hide the program's writes.
 
 Covered: deleted files that are still open. A directory that cannot be listed, and a deleted file that is still mapped, put the program
 over its limit, because their size is unknown.

@@ -140,7 +140,7 @@ function look(
   };
 }
 
-/** Returns the mounts of a process's namespace; where that is the machine's own, those that name `scratch`. */
+/** Returns the mounts of a process's namespace; in the machine's own namespace, only mounts that name `scratch`. */
 function mountsOf(pid: number, scratch: string): string[] {
   const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
   const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").trim().split("\n");

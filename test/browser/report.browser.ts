@@ -161,7 +161,7 @@ interface Look {
   /** Elements that reach beyond the page. */
   cut: string[];
   pageScrolls: boolean;
-  /** Boxes that scroll; boxes that scroll without saying so, or say so and do not. */
+  /** Boxes that scroll; boxes whose hint about scrolling is missing or wrong. */
   wide: number;
   unhinted: string[];
   /** CSS pixels of the smallest text in a plot, and in the heatmap. */

@@ -61,7 +61,7 @@ export class LocalWorld implements World {
   #settings: string[] = [];
   #counts: Record<string, number> = {};
   #findings: string[] = [];
-  /** {pid: start time} of every process that was ever seen below a command. */
+  /** {pid: start time} of every process that was found below a command. */
   #seen = new Map<number, string>();
   #watching: NodeJS.Timeout | undefined;
 

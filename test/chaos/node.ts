@@ -253,7 +253,7 @@ function query(store: string, sql: string): unknown {
   }
 }
 
-/** @throws the last error after so many seconds */
+/** @throws the last error after this many seconds */
 async function retry<T>(seconds: number, what: () => Promise<T>): Promise<T> {
   for (const endMs = Date.now() + seconds * 1000; ; await sleep(1000)) {
     try {

@@ -255,7 +255,7 @@ describe("manifests/examples", { skip }, () => {
         key,
       );
       const found = hpa?.status?.conditions;
-      // It may have looked before the selector was there.
+      // It may have read the status before the selector existed.
       const looked = found?.some(({ type, reason }) => type === "ScalingActive" && reason !== "InvalidSelector");
       return looked && found;
     });

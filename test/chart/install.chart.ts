@@ -167,7 +167,7 @@ async function grantMore(): Promise<void> {
   await client.request({ method: "POST", path: `${path}/clusterrolebindings`, body });
 }
 
-/** A run whose volume stays, so that it has a finalizer while it goes on. Nobody answers for its learner. */
+/** Creates a run whose volume stays, so that it has a finalizer while it trains. Its learner never answers. */
 async function startRun(namespace: string, { hasStatus = true } = {}): Promise<Run> {
   const made = await client.create(TRAINING_RUN, {
     metadata: { namespace, name: "run" },
@@ -263,7 +263,7 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
     await newNamespace(SYSTEM);
     await newNamespace("training");
     await grantMore();
-    // Nobody answers for the learner, so the run is not pinned yet: its images must be the same before and after.
+    // The learner never answers, so the run is not pinned yet: its images must be the same before and after.
     const tags = ["controller", "learner", "actor", "sandbox"].map((it) => `images.${it}.tag=${VERSION}`);
     await run("install", "longrun", RELEASED, ...INSTALL, "--set", tags.join(","));
     // The pods run this controller, which writes a field of the status that the CRD of 0.1.0 does not have.

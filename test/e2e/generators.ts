@@ -15,7 +15,7 @@ interface GeneratorPod {
 /**
  * Runs a TrainingRun with generators until it has succeeded. Deletes a generator by force after the first iteration.
  *
- * @param audit looks at the store of the finished run
+ * @param audit checks the store of the finished run
  */
 export async function generators(kubectl: Kubectl, audit: () => Promise<void>): Promise<void> {
   await kubectl.apply(

@@ -93,7 +93,7 @@ const MINUTES: Measure = {
   of: ({ facts: { iterations } }) => (iterations.at(-1)?.elapsed ?? Number.NaN) / 60,
 };
 const ITERATIONS: Measure = { name: "iterations", digits: 1, of: ({ facts: { iterations } }) => iterations.length };
-/** Duration of trained samples divided by that of launched ones: below 1, slow programs were lost. */
+/** Duration of trained samples divided by the duration of launched ones: below 1, slow programs were lost. */
 const TRAINED: Measure = {
   name: "duration, trained / launched",
   digits: 2,

@@ -73,7 +73,7 @@ async function main(): Promise<void> {
     process.send?.({ type: "iteration", iteration: next, lineage });
   }
   process.send?.({ type: "done", weights });
-  await sleep(60_000); // until killed: actors hand in what they have
+  await sleep(60_000); // until killed: actors hand in their results
 }
 
 process.on("disconnect", () => process.exit());

@@ -138,7 +138,7 @@ for (const [name, model, options] of [
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)
-  test(`${name}: responses begin as the CPU's do, and their log-probs equal those of the same tokens in training`, async () => {
+  test(`${name}: responses begin like the CPU's, and their log-probs equal the same tokens' log-probs in training`, async () => {
     const batch = randomSamples(MODELS[model].vocabSize, 6);
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.updatePolicy(batch, POLICY);

@@ -110,7 +110,7 @@ test("Bindings with other numbers of rows, or in other memory, each replay their
   await session.release();
 });
 
-test("A session that has captured as many graphs as it may keep goes on, and so do its bindings", async () => {
+test("A session that has captured as many graphs as it may keep continues to work, and so do its bindings", async () => {
   const session = await runtime.createSession(lines(), { captures: true });
   const first = await bound(session, 1);
   await first.check(1);

@@ -74,7 +74,7 @@ const WHOLE_DEPTH = 24;
 const LEAST_RATIO = 1;
 /**
  * Above it a plan would waste GPUs. It has 1.45 times the memory of graphs in bfloat16, so that passes of 4 and 8 sequences of 0.5B have the
- * highest ratios (1.6); those of at most 2 sequences are below 1.4.
+ * highest ratios (1.6); passes of at most 2 sequences are below 1.4.
  */
 const MOST_RATIO = 1.65;
 

@@ -10,7 +10,7 @@ const ROOT = path.join(import.meta.dirname, "../..");
 const ROUNDING = 0.03;
 
 for (const recipe of RECIPES)
-  test(`${recipe.file} fits ${recipe.gpus} x ${recipe.gigabytes} GB, and takes what its comments say`, () => {
+  test(`${recipe.file} fits ${recipe.gpus} x ${recipe.gigabytes} GB, and takes the memory that its comments name`, () => {
     const text = readFileSync(path.join(ROOT, recipe.file), "utf8");
     const plan = planOf(recipe);
     const bytesOf = (what: string) => plan.rows.find((row) => row.what === what)!.gpuBytes;

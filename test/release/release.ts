@@ -90,7 +90,7 @@ export async function release(options: ReleaseOptions): Promise<Released> {
 /** Registries' answers if the tag or the repository does not exist yet. */
 const FREE = /MANIFEST_UNKNOWN|NAME_UNKNOWN|NOT_FOUND|status code 404/;
 
-/** @throws Error naming the tags that the registry has: whoever installs a version later must get what it was released as */
+/** @throws Error naming the tags that the registry has: a version must stay what it was when it was released */
 async function refuseTaken(cosign: string, { registry, images }: ReleaseOptions, insecure: boolean): Promise<void> {
   const names = images.map((image) => `${registry}/longrun/${image}:${VERSION}`);
   if (OF_CHART.every((image) => images.includes(image))) names.push(`${registry}/charts/longrun:${VERSION}`);
