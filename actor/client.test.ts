@@ -92,7 +92,7 @@ describe("one execution", () => {
     assert.equal(client.held, 0);
   });
 
-  test("the actor sends one submission after the other, and later again those that the learner has no room for", async () => {
+  test("the actor sends one submission after the other, and repeats a submission later if the learner has no room for it", async () => {
     const { learner, client, started } = await setUp({ random: () => 0 });
     await learner.next("ready");
     const [first, second] = [

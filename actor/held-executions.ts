@@ -49,7 +49,7 @@ export class HeldExecutions {
     return bytes >= heldBytes ? 0 : Math.max(0, slots * heldPerSlot - this.#held.size);
   }
 
-  /** Returns what is held for an attempt of the learner's. */
+  /** Returns the held execution of an attempt that the learner names. */
   of(attempt: longrun.v1alpha1.Attempt.$Properties | null | undefined): HeldExecution | undefined {
     const parsed = parseAttempt(attempt);
     return parsed && this.#held.get(keyOf(parsed));

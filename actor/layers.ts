@@ -8,14 +8,14 @@ export type MissingLayer = (typeof MISSING_LAYERS)[number];
 
 /** The consequence of each missing layer. */
 const MISSING: Record<MissingLayer, string> = {
-  namespaces: "programs have one process; names, sizes and times of files can be asked for",
-  landlock: "files and signals are held by namespaces and seccomp alone",
-  landlockTruncate: "Landlock below ABI 3: truncation is held by seccomp alone",
-  landlockTcp: "Landlock below ABI 4: connections are held by seccomp alone",
-  landlockScopes: "Landlock below ABI 6: signals and abstract sockets are held by seccomp alone",
+  namespaces: "programs have one process, and can read names, sizes and times of files",
+  landlock: "namespaces and seccomp alone protect files and restrict signals",
+  landlockTruncate: "Landlock below ABI 3: seccomp alone prevents truncation",
+  landlockTcp: "Landlock below ABI 4: seccomp alone prevents connections",
+  landlockScopes: "Landlock below ABI 6: seccomp alone restricts signals and abstract sockets",
   ownUser: "programs run as the actor's own user",
-  controlGroup: "memory and processes are held by rlimits and a look every 25 ms, not by a control group",
-  processCount: "Linux below 5.14: the number of processes is looked at, not held by the kernel",
+  controlGroup: "rlimits and a check every 25 ms limit memory and processes, not a control group",
+  processCount: "Linux below 5.14: a check limits the number of processes, not the kernel",
   proc: "programs have no /proc",
 };
 

@@ -38,9 +38,9 @@ export interface LearnerStreamOptions {
   random?: () => number;
 }
 
-/** Callbacks: what the stream needs from its owner, and what it passes on. */
+/** Callbacks by which the stream reads its owner's state and passes on events. */
 export interface LearnerStreamEnds {
-  /** Returns the attempts for Hello: those that run here, and finished ones without an acknowledgement. */
+  /** Returns the attempts for Hello: running ones, and finished ones without an acknowledgement. */
   holding(): Attempt[];
   heartbeat(): longrun.v1alpha1.Heartbeat.$Properties;
   onWelcome(welcome: longrun.v1alpha1.Welcome.$Properties): void;

@@ -136,7 +136,7 @@ for (const level of ["namespaces", "landlock"])
       assert.equal(inflateSync(chunk.data).toString(), "id,x\n1,2\n");
       const lost = await learner.next("result", 1, (message) => message.result?.attempt?.execution === "e3", 60);
       assert.equal(lost.outcome, messages.Outcome.LOST);
-      assert.match(lost.detail, /no public data/);
+      assert.match(lost.detail, /lacks its public data/);
       actor.kill("SIGTERM");
       await learner.next("result", 3, () => true, 20);
       for (const attempt of [first, second, { execution: "e3", number: 1, fence: "7" }])

@@ -188,7 +188,7 @@ describe("a supervisor at a hostile socket", () => {
     [
       "another level than asked for",
       frame('{"level":"none","landlockAbi":7,"residentBytes":1}'),
-      /was to apply landlock/,
+      /did not apply landlock/,
     ],
     ["negative amounts", frame('{"level":"landlock","landlockAbi":-1,"residentBytes":1}'), /not an amount/],
     ["an error", frame('{"error":"no"}'), /^ActorError: no$/],

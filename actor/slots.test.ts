@@ -125,7 +125,7 @@ describe("slots", () => {
     assert.equal(started[0]!.length, 2);
     await assert.rejects(
       slots.use("never", async () => {}),
-      /task never: this actor has no public data of it/,
+      /task never: this actor lacks its public data/,
     );
     assert.equal(await slots.use("t", async (_, slot) => slot), 0);
   });

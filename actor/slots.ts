@@ -78,7 +78,7 @@ export class Slots {
         await sandbox.stop();
         sandbox = await this.#start(slot, this.#options.startSeconds);
         if (!Object.hasOwn(sandbox.inputs, task))
-          throw new ActorError("task", `task ${task}: this actor has no public data of it`);
+          throw new ActorError("task", `task ${task}: this actor lacks its public data`);
       }
       return await work(sandbox, slot);
     } finally {

@@ -69,7 +69,7 @@ export function parseHello({ kind, payload }: Frame, level: IsolationLevel): San
   if (kind !== "H") throw new ActorError("sandbox", `sandbox: unexpected first frame ${JSON.stringify(kind)}`);
   const hello = parseJson(payload, payload.length);
   if (typeof hello.error === "string") throw new ActorError("isolation", oneLine(hello.error).slice(0, 500));
-  if (hello.level !== level) throw new ActorError("sandbox", `sandbox: it was to apply ${level} and did not`);
+  if (hello.level !== level) throw new ActorError("sandbox", `sandbox: the zygote did not apply ${level}`);
   return {
     level,
     landlockAbi: amount(hello.landlockAbi),

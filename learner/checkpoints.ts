@@ -106,7 +106,7 @@ export async function saveCheckpoint(
 }
 
 /**
- * Refuses adapters that were trained with another model, with which the run would write nonsense. Checkpoints of earlier versions of
+ * Refuses adapters that were trained with another model: the policy would write nonsense. Checkpoints of earlier versions of
  * longrun do not name their model. @param base `modelIdentity` of `model`, where adapters are trained. @throws ModelError `weights`
  */
 export function checkBase(directory: string, base: string | undefined, model: string): void {
@@ -116,7 +116,7 @@ export function checkBase(directory: string, base: string | undefined, model: st
   try {
     trained = (JSON.parse(readFileSync(file, "utf8")) as Partial<TrainerState>).base;
   } catch {
-    return; // damaged: loadCheckpoint says so
+    return; // It is damaged; loadCheckpoint reports that.
   }
   if (trained === undefined || trained === base) return;
   const [here, there] = [base.slice(0, 12), trained.slice(0, 12)];

@@ -54,7 +54,7 @@ export async function place(
 ): Promise<MemoryPlan> {
   const { threads, activationCheckpointing } = spec.learner;
   const asked = requestOf(spec, policy, { kind: "cpu" });
-  // generators write: the learner has a KV cache only for its frozen copy, which inserts markers into as many programs at once
+  // Generators write, so the learner needs a KV cache only for its frozen copy, which inserts markers into this many programs at once.
   const isCacheless = options.generators.length > 0 && asked.instrumenter === undefined;
   const request = isCacheless ? { ...asked, generationBatchSize: 1 } : asked;
   return placed(spec, options, log, restarted, (devices, budget) =>
@@ -62,7 +62,7 @@ export async function place(
   );
 }
 
-/** The same for `longrun evaluate`, which generates and trains nothing. @param models as many as are open at a time */
+/** Does the same for `longrun evaluate`, which trains nothing. @param models number of models that are open at a time */
 export async function placeEvaluation(
   models: InferenceRequest["models"],
   spec: TrainingRunSpec,
@@ -121,7 +121,7 @@ async function placed(
     plan = fit({ device: devices[0]!, devices: devices.length > 1 ? devices : undefined }, budget);
   } catch (cause) {
     if (gone.length === 0 || (cause as EngineError).code !== "memory") throw cause;
-    // with all of its GPUs it may fit again
+    // The run may fit again with all of its GPUs.
     throw new EngineError("device", `${gone[0]}; with what is left ${(cause as Error).message}`, { cause });
   }
   const table = planTable(plan, budget);
@@ -130,7 +130,7 @@ async function placed(
   return plan;
 }
 
-/** A GPU that fell off the bus is not even one that fails: the driver counts fewer. @returns undefined where none is missing */
+/** Returns the fault of GPUs that the driver no longer lists; undefined if none is missing. */
 function fewer(given: number, work: number, reason = ""): string | undefined {
   if (work >= given) return undefined;
   return `learner.resources gives ${given} GPUs, but ${work} work here${work === 0 && reason ? ` (${reason})` : ""}; see nvidia-smi -L on its node`;

@@ -14,7 +14,7 @@ const CODES: Record<string, FailureKind> = {
   ...kindOf("resource", "ENOMEM EMFILE ENFILE ERR_WORKER_OUT_OF_MEMORY ERR_MEMORY_ALLOCATION_FAILED"),
   // Disks and mounts.
   ...kindOf("infrastructure", "EIO EROFS ESTALE EREMOTEIO ENODEV ENXIO EUCLEAN readOnly fenced busy"),
-  // Somebody has emptied the mounted manifest; the controller writes it again.
+  // The mounted manifest is empty; the controller writes it again.
   ...kindOf("infrastructure", "emptied"),
   // Networks.
   ...kindOf("infrastructure", "ECONNREFUSED ECONNRESET ECONNABORTED ETIMEDOUT EPIPE ENOTCONN"),

@@ -68,8 +68,8 @@ export class Iterations {
 
   /**
    * Ends an iteration. One transaction commits the line of metrics and the samples that the iteration used. Its checkpoint is written
-   * while the next iteration collects, and has a row of its own: until then a restart goes on from the one before. The other files come
-   * last, because they can be made anew from the store.
+   * while the next iteration collects, and has a row of its own: until then a restart continues from the previous checkpoint. The other
+   * files are written last, because they can be made again from the store.
    */
   async finish(done: FinishedIteration): Promise<void> {
     const { spec, store, progress, phases, checkpoints, files, log, isReplay } = this.#run;
@@ -81,7 +81,7 @@ export class Iterations {
     let checkpoint: Awaited<ReturnType<Checkpoints["begin"]>> | undefined;
     const isDue = iteration % everyIterations === 0 || iteration === spec.stopping.iterations;
     if (isDue) phases.enter("checkpoint", 1);
-    await checkpoints.settled(); // the one before belongs to the store's newest iteration
+    await checkpoints.settled(); // The previous checkpoint belongs to the store's newest iteration.
     if (isDue) checkpoint = await checkpoints.begin(state);
     phases.end();
     const line = this.#line(done, checkpoints.takeWritten());
@@ -146,7 +146,7 @@ export class Iterations {
       staleDropped: staleIds.length,
       groupDropped: brokenIds.length,
       ...(generators && { generation: generators.takeCounts() }),
-      // A task that was removed and added again goes on from its own newest line.
+      // A task that was removed and added again continues from its own newest line.
       previous: { tasks: Object.assign({}, ...progress.lines.map((line) => line.tasks)) },
     });
   }

@@ -1,4 +1,4 @@
-/** Starts the engine with the weights that a run begins or goes on with, or that an evaluation asks about. */
+/** Starts the engine with a run's weights, or with the weights that an evaluation measures. */
 import { join } from "node:path";
 import { checkBase, loadCheckpoint } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
@@ -64,7 +64,7 @@ export async function loadPolicy(
   return { engine, device, checkpoint, state, load: undefined };
 }
 
-/** Starts an engine that generates with one policy after the other: `load` goes on with a checkpoint's. */
+/** Starts an engine that generates with one policy after the other: `load` switches to a checkpoint's policy. */
 export async function loadEvaluated({ options, spec, store, log }: Process, policy: string, policies: Policies) {
   const { maxPositions } = readConfig(policy);
   checkLengths(spec.model, maxPositions);

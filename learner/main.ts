@@ -193,7 +193,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const parts = { ...context, server, phases, grades, checkpoints, files, generators };
   const iterations = new Iterations({ ...parts, isReplay: recorded !== undefined, corpus: corpus?.hashes });
   const waiting = waitingOf(spec, options.stay, phases.stop);
-  // rows of generators are compared with a limit of their own: some of them may round to half precision
+  // Rows of generators have a limit of their own, because some generators round to half precision.
   const limits = generators ? GPU_DEVIATION_LIMITS : deviationLimits(device);
   const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits };
 
@@ -227,7 +227,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     await report.close();
   }
   health.over();
-  // Without a last status: the controller decides whether the run has failed for good.
+  // Sends no last status: the controller decides whether the run has failed for good.
   if (restarts) return endAtOnce();
   await metricsFile.close();
   await tensorBoard.close();
@@ -343,7 +343,7 @@ async function finish(it: Process, server: LearnerServer, state: keyof typeof FI
   store.close();
 }
 
-/** Tasks that the store of a run has samples of; none where the run has not begun. */
+/** Returns the tasks that have samples in the run's store; none if the run has not begun. */
 function tasksBegun(path: string): Set<string> {
   if (!existsSync(path)) return new Set();
   accessSync(dirname(path), constants.W_OK); // SQLite reads no store on a read-only volume, and does not say why

@@ -25,7 +25,7 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   }
   const given = parseTrainingRun(text, newer);
   const kept = withEarlierRange(given, before);
-  // The run added ranges itself: for the rules of change they were not there before.
+  // The rules of change must not see the ranges that the run itself has added.
   for (const { name, grader } of before?.spec.tasks ?? []) {
     const is = (task: { name: string }) => task.name === name;
     if (kept.spec.tasks.find(is)?.grader?.rewardRange && !given.spec.tasks.find(is)?.grader?.rewardRange)
@@ -35,7 +35,7 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
   return kept;
 }
 
-/** A run whose learner starts was suspended until now: settings that may change then have changed. */
+/** A run was suspended until its learner starts, so settings that may change during a suspension may have changed. */
 function checkChange(text: string, source: string, before: TrainingRun | undefined): void {
   if (before) before.spec.suspend = true;
   parseTrainingRun(text, source, before ? ["suspend=true"] : [], { before });

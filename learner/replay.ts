@@ -7,7 +7,7 @@ import { openStore } from "./store/store.ts";
  * with the same seed and thread count, gives the same weights bit for bit.
  *
  * @param path a `store.sqlite`; it is only read
- * @param collection of both runs: only Discard weighs executions that have no result
+ * @param collection of both runs: only Discard uses executions without a result
  * @throws StoreError if it cannot be used, or the iteration is missing
  */
 export function recordedBatches(

@@ -42,7 +42,7 @@ if (isTwice && failed.length > 0) {
   process.exitCode = (await runFiles(failed, 1)).length > 0 ? 1 : 0;
 }
 
-/** Prints what the tests of these files say. @returns the files of which a test failed */
+/** Runs the tests of these files and prints their output. @returns the files in which a test failed */
 async function runFiles(files: string[], concurrency: number): Promise<string[]> {
   const failed = new Set<string>();
   const tests = run({ files, concurrency, cwd: ROOT, timeout: FILE_SECONDS * 1000 });

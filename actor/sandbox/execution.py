@@ -84,7 +84,7 @@ class Execution:
         output.finish()
 
     def look(self, slow):
-        """Kills the program if it is over a limit. Returns whether its memory grows quickly. `slow`: also check what is checked rarely."""
+        """Kills the program if it is over a limit. Returns whether its memory grows quickly. `slow`: also makes the rare checks."""
         usage, limits = self.usage, self.limits
         memory_before = usage.memory_bytes
         usage.look(limits["memoryBytes"], slow)

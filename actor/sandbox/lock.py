@@ -21,8 +21,8 @@ MACHINES = ("x86_64", "aarch64")
 PYTHONS = {"Basic": ("3.10", "3.11", "3.12", "3.13", "3.14"), "Paper": ("3.11",)}
 OLDEST_GLIBC = {"x86_64": 5, "aarch64": 17}
 GLIBC = 28
-# Packages of 1 GB that wheels require but nothing here needs: the compiler of GPU kernels and what only it and C++ extensions use; NCCL of
-# CUDA 12, which only xgboost's training on several GPUs would load and which would overwrite torch's NCCL of CUDA 13.
+# Packages of 1 GB that wheels require but nothing here needs: the compiler of GPU kernels and packages that only it and C++ extensions use;
+# NCCL of CUDA 12, which only xgboost's training on several GPUs would load and which would overwrite torch's NCCL of CUDA 13.
 LEFT_OUT = {"triton", "cuda-bindings", "cuda-pathfinder", "setuptools", "nvidia-nccl-cu12"}
 
 

@@ -14,7 +14,7 @@ MADV_DONTNEED, MADV_HUGEPAGE, MADV_COLLAPSE = 4, 14, 25
 # empty arenas are given back.
 RESERVED_BYTES = 48 << 20
 OBJECT_BYTES = 480  # size of bytes(440), with its header and rounded up; objects larger than 512 are not in an arena
-OBJECTS_TO_KEEP_AN_ARENA = 2000  # keep one object of so many, fewer than fit into one arena, to keep each arena
+OBJECTS_TO_KEEP_AN_ARENA = 2000  # keep one object in this many, fewer than fit into one arena, to keep each arena
 
 
 def reserve():

@@ -2,7 +2,7 @@
 
   to the zygote     C {config}                         once, first
                     R {request}, then the program      run; only while none runs
-                    K                                  kill what runs; without effect if nothing does
+                    K                                  kill the running program; without effect if none runs
   to the supervisor H {level, …} or {error}            once, ready or given up
                     S                                  the program starts now
                     O bytes                            output

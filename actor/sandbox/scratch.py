@@ -3,7 +3,7 @@ the kernel enforces it.)
 
 Counting files is slow. Asking the file system how full it is takes microseconds, so the watch asks often. If the answer allows that the
 program is over its limit, the watch stops the program for some milliseconds and counts its files. It also counts every
-SLOW_WATCH_SECONDS or less often while the program runs, because files that other processes delete would hide what it writes.
+SLOW_WATCH_SECONDS or less often while the program runs, because files that other processes delete would hide the program's writes.
 
 Covered: deleted files that are still open. A directory that cannot be listed, and a deleted file that is still mapped, put the program
 over its limit, because their size is unknown.
@@ -49,7 +49,7 @@ class Scratch:
         return any(used - others > most for used, others, most in zip(self._used_of_disk(), self._others, self._most))
 
     def _is_full(self, is_pointless=lambda: False, stands_still=False):
-        """Counts bytes and files. Returns whether they exceed a limit. `is_pointless`: tells a count to end early, because a more
+        """Counts bytes and files. Returns whether they exceed a limit. `is_pointless`: returns whether a count may end early, because a more
         careful one follows. `stands_still`: the program is stopped, so it can move no file past the count."""
         began, used = time.monotonic(), self._used_of_disk()
         files, bytes_ = 0, self._usage.deleted_bytes(os.fstat(self._directories[0]).st_dev)

@@ -68,7 +68,7 @@ REFUSED = """
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr
 """.split()
 
-# These calls do nothing and report success. A lock by descriptor then tells other programs nothing; `sync` would flush the whole machine.
+# These calls do nothing and report success. A lock by descriptor then carries no message to others; `sync` would flush the whole machine.
 SILENTLY_REFUSED = ("flock", "sync", "syncfs")
 
 NAMESPACES = (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID
@@ -85,7 +85,7 @@ OWN_PID = 0x5EC0DE1F  # stands for the program's process id until `install` know
 FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032)
 # FIONREAD, FIONBIO, FIOCLEX, FIONCLEX; requests of isatty and get_terminal_size: TCGETS, TCGETS2, TIOCGWINSZ, TIOCGPGRP.
 IOCTL = (0x541B, 0x5421, 0x5451, 0x5450, 0x5401, 0x802C542A, 0x5413, 0x540F)
-# With a GPU, whose driver has hundreds of requests, all are allowed except those that type into a terminal (TIOCSTI, TIOCLINUX), direct
+# With a GPU, whose driver has hundreds of requests, all are allowed except requests that type into a terminal (TIOCSTI, TIOCLINUX), direct
 # signals (FIOSETOWN, SIOCSPGRP, FIOASYNC), or change a file's attributes (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY).
 IOCTL_NEVER = (0x5412, 0x541C, 0x8901, 0x8902, 0x5452, 0x40086602, 0x401C5820, 0x40806685)
 # PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP, PR_CAPBSET_READ, PR_GET_SECUREBITS,

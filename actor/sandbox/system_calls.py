@@ -1,7 +1,7 @@
 """Names and numbers of the kernel's system calls, for x86_64 and aarch64: `NUMBERS` of this machine, by name.
 
 The lists are in the order of the numbers. Source: Linux 6.17, arch/x86/entry/syscalls/syscall_64.tbl and
-scripts/syscall.tbl; seccomp.test.ts compares them with the C headers where those are installed.
+scripts/syscall.tbl; seccomp.test.ts compares them with the C headers where these are installed.
 """
 
 from linux import MACHINE

@@ -136,7 +136,7 @@ class Zygote:
         self.memory_bytes, limit = container
         if self.memory_bytes < SMALLEST_MEMORY_BYTES:
             raise OSError(f"the container's memory limit of {limit >> 20} MiB leaves programs {self.memory_bytes >> 20} MiB, "
-                          f"and needs {SMALLEST_MEMORY_BYTES >> 20}: raise it (spec.actors.sandboxResources)")
+                          f"but they need {SMALLEST_MEMORY_BYTES >> 20} MiB: raise it (spec.actors.sandboxResources)")
 
     def address_space_bytes(self):
         return watch.own_bytes(self.proc)[0]

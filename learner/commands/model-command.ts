@@ -52,7 +52,7 @@ async function model(): Promise<void> {
 }
 
 async function fetch(args: string[]): Promise<void> {
-  const { fetchCommand } = await import("./fetch-command.ts"); // only here: it brings the hub's library with it
+  const { fetchCommand } = await import("./fetch-command.ts"); // imported only here, because it loads the hub's library
   await fetchCommand(args);
 }
 
@@ -67,7 +67,7 @@ function info(given: string[]): void {
     throw new InputError(`--check: ${folder} has no weights; longrun model fetch fetches a whole model`);
   if (values.check) weights.checkFinite();
   const facts = modelInfo(weights);
-  if (!values.json) printInfo(facts); // also where the plan is refused then
+  if (!values.json) printInfo(facts); // printed before the plan may be refused
   const { request, budget } = wish ?? {};
   const plan = request && budget && fitRun(request, 0, budget);
   const table = request && !budget && gpuTable(request);
@@ -266,7 +266,7 @@ function write(
     const files = folder(out, { dtype: DTYPES[dtype as keyof typeof DTYPES], shardBytes });
     process.stdout.write(`${out}: ${files} file${files === 1 ? "" : "s"} of weights\n`);
   } catch (cause) {
-    fs.rmSync(out, { recursive: true, force: true }); // so that the next try finds none
+    fs.rmSync(out, { recursive: true, force: true }); // the next try needs a new folder
     throw cause;
   }
 }

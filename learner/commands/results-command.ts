@@ -8,15 +8,15 @@ import { InputError, printLine, required, runCommand, wholeNumber } from "./comm
 const USAGE = `Usage: longrun results push DIR s3://BUCKET/PREFIX [--keep-last N] [--json]
        longrun results pull s3://BUCKET/PREFIX --out DIR [--json]
 
-push copies the newest checkpoint, the best program, the metrics and the report of a run folder. What is there already is
-not sent again; a manifest, results.json, is written last. The prefix is for one run.
+push copies the newest checkpoint, the best program, the metrics and the report of a run folder. It skips files that the
+bucket has, and writes a manifest, results.json, last. A prefix holds the results of one run.
   --keep-last N   checkpoints that stay in the bucket (default 3)
-pull brings them back as a run folder: its checkpoint is what initFrom.path takes.
+pull copies them back as a run folder. A manifest's initFrom.path can name its checkpoint.
   --out DIR       the folder: new, empty, or of an earlier pull
-  --json          prints one object in the place of a line
+  --json          prints one object in place of a line
 
-The server and the credentials come as every S3 client has them: AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID,
-AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a workload identity. Exit status: 0 done, 1 failed, 2 bad input.`;
+Server and credentials: the AWS SDK's variables (AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_PROFILE) or a workload identity. Exit status: 0 done, 1 failed, 2 bad input.`;
 
 const OPTIONS = {
   out: { type: "string" },

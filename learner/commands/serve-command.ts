@@ -35,21 +35,21 @@ const USAGE = `Usage: longrun serve --model DIR [--adapter DIR] | --run DIR
 Serves a model, a model with a LoRA adapter, or the newest checkpoint of a run as OpenAI's API:
 /v1/chat/completions, /v1/completions, /v1/models, /health, /metrics.
 
-With --tls it is a generator instead: it writes solutions for the learner of a run, and for nobody else
-(learner/generators/README.md). --vllm: in front of a vLLM server on this machine, with its slots and its device.
+With --tls it is a generator instead, which writes solutions for the learner of a run and for nobody else
+(learner/generators/README.md). --vllm forwards to a vLLM server on this machine; give vLLM's slots and device.
 
---host         where to listen (default 127.0.0.1; any other address needs a key, or --no-key)
+--host         address to listen on (default 127.0.0.1; any other address needs a key, or --no-key)
 --port         default 8000, with --tls ${GENERATOR_DEFAULTS.port}; 0 is any free one
---api-key      what clients send as "Authorization: Bearer KEY". Other users of this machine can see it there:
-               prefer the variable LONGRUN_API_KEY
+--api-key      key that clients send as "Authorization: Bearer KEY". Other users of this machine can read a command
+               line: prefer the variable LONGRUN_API_KEY
 --slots        answers that are generated side by side (default ${DEFAULT_SLOTS}); further ones wait
 --context      most tokens of a prompt and its answer (default: the model's, ${CONTEXT} at most)
 --max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})
 --tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then 0.0.0.0 by default
 --probe-port      /health, /ready and /metrics without TLS (default ${GENERATOR_DEFAULTS.probePort}); 0 is any free one
 --drain-seconds   time that running rows have after SIGTERM (default ${GENERATOR_DEFAULTS.drainSeconds})
---adapter-folder  a folder that vLLM reads, too
---model-name      what vLLM's --served-model-name says`;
+--adapter-folder  a folder that vLLM can read
+--model-name      vLLM's --served-model-name`;
 
 const OPTIONS = {
   ...MODEL_OPTIONS,

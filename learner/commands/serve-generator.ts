@@ -103,7 +103,7 @@ async function ownEngine(
   return { backend, what: `${slots} slots of ${positions} tokens on ${deviceName(device)}` };
 }
 
-/** Returns an empty folder for this vLLM's adapters, and for weights on their way: what a killed sidecar of this vLLM has left is removed. */
+/** Returns an empty folder for this vLLM's adapters and for weights that arrive. Removes files that a killed sidecar of this vLLM has left. */
 function folderOf(url: string, adapterFolder: string | undefined): string {
   if (URL.parse(url)?.protocol !== "http:")
     throw new InputError(`--vllm is ${url}; give a URL such as http://127.0.0.1:8000`);

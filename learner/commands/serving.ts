@@ -23,13 +23,13 @@ export function checkFit(
   fitInference({ models: [model], shapes, device }, memoryOf(device), settings);
 }
 
-/** @param onSignal gets the exit status of the signal, and whether it is not the first. The end of the parent process is one, too */
+/** @param onSignal gets the signal's exit status, and whether it is a further signal. The end of the parent process counts as SIGTERM */
 export function onSignals(onSignal: (status: number, again: boolean) => void): void {
   let signals = 0;
   process.on("SIGINT", () => onSignal(130, signals++ > 0));
   process.on("SIGTERM", () => onSignal(0, signals++ > 0));
   if (!process.channel) return;
   process.once("disconnect", () => signals === 0 && onSignal(0, signals++ > 0));
-  // A command that refuses its input ends, although its parent waits.
+  // The channel must not keep alive a command that refuses its input.
   process.channel.unref();
 }

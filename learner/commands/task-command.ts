@@ -20,14 +20,14 @@ const USAGE = `Usage: longrun task init DIR --from FILE.csv --target COLUMN --me
     Makes a task folder from one table: splits its rows, writes a skeleton of the description, a sample submission,
     the answers and task.yaml. METRIC is one of learner/grading/README.md, for example RMSE, Accuracy or LogLoss.
 longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
-    Looks at a prepared task folder, MLE-bench's or your own, as a run will use it. DIR may also be the folder above,
-    with --task to say which. Every problem is told with its remedy; with an error the exit status is 2.
+    Checks a prepared task folder, MLE-bench's or your own, as a run will use it. DIR may also be the folder above it;
+    --task then names the task. Reports every problem with its remedy; with an error the exit status is 2.
 longrun task prompt DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
-    Prints the prompt that solves the task from scratch; what was left out and the tokens go to stderr.
+    Prints the prompt that asks for a solution from scratch. The omitted parts and the number of tokens go to stderr.
 longrun task drop DIR --out DIR [--task ID]
-    Copies a folder without the fields that give its labels away (random-acts-of-pizza has one).
+    Copies a folder without the fields that reveal its labels (random-acts-of-pizza has one).
 
---model DIR counts tokens with that folder's tokenizer; without it they are estimated. --max-tokens is
+--model DIR counts tokens with that folder's tokenizer; without it the number is an estimate. --max-tokens is
 model.maxPromptTokens of the run (1024), --rows is prompts.dataSnippetRows (3).`;
 
 const options = {

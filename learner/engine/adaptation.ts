@@ -23,7 +23,7 @@ export interface Trunk {
   /** the inputs with gradients, if requested, by parameter name */
   readonly trained: ReadonlyMap<string, Value>;
   readonly weights: ReadonlyMap<string, Value>;
-  /** left out: linear layers have only their weights */
+  /** absent if linear layers have only their weights */
   readonly project?: Project;
   /** absent for a critic */
   readonly outputLayer: OutputLayer | undefined;

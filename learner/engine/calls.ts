@@ -3,7 +3,7 @@
  * one turn run side by side (`Turns`), and a method may end its turn before it is done. Parameters are copied, with three exceptions:
  *
  * - Numbers in a SharedArrayBuffer are shared.
- * - A function as the last parameter stays here: the method's calls of it are sent back while the method runs.
+ * - A function as the last parameter stays here: while the method runs, its calls of the function are sent back.
  * - An AbortSignal in the property `signal` of a parameter stays here: an abort is sent on to the method's own signal.
  */
 import { type MessagePort, Worker } from "node:worker_threads";
@@ -53,7 +53,7 @@ class Turns {
 }
 
 /**
- * Answers the calls that come by `port`; `make` is called by the first. After `close` the thread can end.
+ * Answers the calls that arrive at `port`. The first call calls `make`. After `close` the thread can end.
  *
  * @param turnOf names the turn that a call may share with others
  * @param endsEarly whether a method's turn ends, at the latest, when it calls its last parameter, a function, which it then always has
@@ -153,7 +153,7 @@ export class WorkerThread<T extends object> {
     });
   }
 
-  /** The error of every further call, once the thread has failed or ended. */
+  /** The error of every call after the thread has failed or ended. */
   get failure(): EngineError | undefined {
     return this.#failure;
   }

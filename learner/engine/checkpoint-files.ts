@@ -1,4 +1,4 @@
-/** The files of a checkpoint: a thread writes them from shared memory, and they are read into it. */
+/** The files of a checkpoint: a thread writes them from shared memory, and they are read back into shared memory. */
 import fs from "node:fs";
 import path from "node:path";
 import { type Adaptation, trainedShapes } from "./adaptation.ts";

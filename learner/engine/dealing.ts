@@ -49,7 +49,7 @@ export class Dealing {
     this.#workers = workers;
     this.#rows = workers.map(() => 0);
     this.#slots = slots;
-    // a single worker may have all rows, because nobody else could take them
+    // a single worker may have all rows, because there is no other
     this.#most = workers.length === 1 ? Number.POSITIVE_INFINITY : slots + Math.max(1, Math.floor(slots * AHEAD));
   }
 
@@ -89,7 +89,7 @@ export class Dealing {
         void this.#generate(worker, call, rows);
   }
 
-  /** Lets a worker generate some rows of a call. */
+  /** Gives some rows of a call to a worker. */
   async #generate(worker: number, call: Call, rows: readonly Row[]): Promise<void> {
     const { role, options, listener, ending } = call;
     let left = rows.length;

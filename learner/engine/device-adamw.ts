@@ -1,6 +1,6 @@
 /**
- * adamw.ts for weights, gradients and moments on a device: the same operations in the same order, in float64 as JavaScript's are, so
- * that every step gives the same bits. The step works block by block, so that temporary values are small. Its scalars are copied
+ * AdamW as in adamw.ts, for weights, gradients and moments on a device: the same operations in the same order, in float64 as in JavaScript,
+ * so that every step gives the same bits. The step works block by block, so that temporary values are small. Its scalars are copied
  * to the device in one piece; the sum of the gradient's squares is copied back.
  */
 
@@ -42,7 +42,7 @@ export function adamwGraph(): Graph {
 }
 
 const { bytes: NUMBER_BYTES } = DTYPES.float64;
-/** float64 numbers as the float32 words of a buffer. */
+/** Returns float64 numbers as the float32 words of a buffer. */
 const words = (numbers: Float64Array) => new Float32Array(numbers.buffer);
 
 export type DeviceAdamW = Awaited<ReturnType<typeof deviceAdamW>>;
@@ -62,7 +62,7 @@ export async function deviceAdamW(runtime: Runtime, threads: number, passes = fa
   const [scalars, total] = [reserve(SCALARS.length), reserve(1)];
   const number = (buffer: DeviceBuffer, i: number) => buffer.viewOfBytes(NUMBER_BYTES * i, "float64", []);
   const rooms = Array.from({ length: passes ? PASSING : 0 }, () => runtime.reserve(BLOCK_NUMBERS));
-  /** The numbers from `start` on as a tensor on the device. */
+  /** Returns the numbers from `start` on as a tensor on the device. */
   const there = async (numbers: Numbers, room: number, start: number, count: number): Promise<DeviceTensor> => {
     if (!(numbers instanceof Float32Array)) return numbers.view(start, [count]);
     await runtime.write(rooms[room]!, numbers.subarray(start, start + count));

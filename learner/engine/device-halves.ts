@@ -1,6 +1,6 @@
 /**
  * bfloat16 numbers beside float32 on a device: copies of the matrices that a bfloat16 graph multiplies, made once for each version of the weights,
- * and the gradients of one micro-batch, which are then added to the float32 sum. In a graph both would be kernels for every matrix.
+ * and the gradients of one micro-batch, which are then added to the float32 sum. In a graph, copies and sums would need a kernel for every matrix.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -53,7 +53,7 @@ export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, sha
   /** @param offset in the buffer of all parameters */
   const view = (offset: number, shape: readonly number[]): DeviceTensor =>
     buffer.viewOfBytes(HALF_BYTES * (offset - begin), runtime.half, shape);
-  /** Runs a kernel on each block of the float32 numbers and of these. */
+  /** Runs a kernel on each block of the float32 numbers and of these bfloat16 numbers. */
   const each = async (wide: Wide, run: (wide: DeviceTensor, narrow: DeviceTensor) => Promise<unknown>) => {
     for (let start = begin; start < end; start += BLOCK_NUMBERS) {
       const count = Math.min(BLOCK_NUMBERS, end - start);
@@ -65,16 +65,16 @@ export async function allocateHalves(runtime: Runtime, kernels: HalfKernels, sha
     (start, count) =>
       buffer.view(start, [count]);
   return {
-    /** Whether these fit other parameters, too: the numbers between the matrices are 0. */
+    /** Returns whether other parameters have the same matrices. The numbers between the matrices are 0. */
     fits: (others: readonly ParameterShape[]) => isDeepStrictEqual(namesOf(others), namesOf(shapes)),
     parameters: (prefix: string): Record<string, DeviceTensor> =>
       Object.fromEntries(matrices.map(({ name, shape }) => [prefix + name, view(offsets.get(name)!, shape)])),
-    /** Sets these to the rounded float32 numbers of all parameters. */
+    /** Sets the bfloat16 numbers to the rounded float32 numbers of all parameters. */
     write: (from: DeviceBuffer | Wide) =>
       each(typeof from === "function" ? from : inBuffer(from), (wide, narrow) =>
         kernels.narrow.run({ wide }, { narrow }),
       ),
-    /** Adds these to the float32 buffer of all parameters. */
+    /** Adds the bfloat16 numbers to the float32 buffer of all parameters. */
     addTo: (total: DeviceBuffer) =>
       each(inBuffer(total), (sum, part) => kernels.add.run({ total: sum, part }, { sum })),
     release: () => buffer.release(),

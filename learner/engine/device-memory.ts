@@ -103,7 +103,7 @@ export class DeviceMemory implements Memory, OnDevice {
     if (!this.#narrow) return undefined;
     if (!this.#part?.fits(shapes)) {
       this.#part?.release();
-      this.#part = undefined; // if there is no memory for the next
+      this.#part = undefined; // frees the old buffer first, in case the allocation of the next one fails
       this.#part = await this.#allocateHalves(shapes);
     }
     return this.#part;
@@ -131,7 +131,7 @@ export class DeviceMemory implements Memory, OnDevice {
 
   async generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers> {
     const wide = (await weights.tensors(shapes)) as Record<string, DeviceTensor>;
-    if (this.#adapts) return new Map(Object.entries(wide)); // generation joins them
+    if (this.#adapts) return new Map(Object.entries(wide)); // generation reads the joined matrices
     const narrow = await this.halves(weights, shapes, this.runtime.device.kind === "cuda");
     return new Map(Object.entries({ ...wide, ...narrow }));
   }

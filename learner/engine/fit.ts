@@ -28,7 +28,7 @@ const FEW_SLOTS = 4;
 /** A refusal proposes no shorter prompts and responses than this, tokens: programs would not fit into them. */
 const SHORT_TOKENS = 256;
 
-/** Smallest value of either in a manifest. */
+/** Smallest value of `maxPromptTokens` and of `maxResponseTokens` in a manifest. */
 const LEAST_TOKENS = 16;
 
 /**
@@ -58,8 +58,8 @@ export function checkLengths(
 }
 
 /**
- * The plan of a run. Its passes have the fastest number of tokens (on a CPU few, which stay in the caches; on a GPU as many as
- * there are), or as many as fit.
+ * Returns the plan of a run. Its passes have the fastest number of tokens (few on a CPU, which stay in the caches; all on a GPU), or as
+ * many as fit.
  *
  * @param threads threads of the CPU; 0: all cores
  * @param mode whether layers are recomputed in the backward pass; Auto: where a single sequence does not fit otherwise
@@ -97,7 +97,7 @@ export class Fitting {
     if (like) this.#planners = like.#planners;
   }
 
-  /** Returns the plan with the largest passes that fit, or the plan of the smallest that do not. */
+  /** Returns the plan with the largest passes that fit, or else the plan with the smallest passes. */
   best(request: PlanRequest): MemoryPlan {
     const plan = this.#bestOf(request, this.#mode === "Always");
     return this.#mode === "Auto" && !fits(plan, this.#budget) ? this.#bestOf(request, true) : plan;
@@ -146,7 +146,7 @@ export class Fitting {
     return [...this.#hardware(request), ...settings, ...together].map(({ name }) => name);
   }
 
-  /** Returns the most slots with which a request fits, and the longest lengths; both together where neither is enough alone. */
+  /** Returns the largest number of slots and the longest lengths with which a request fits; both together if neither is enough alone. */
   smaller(request: PlanRequest): Change[] {
     const fitting = (changes: Change[]) => changes.find(({ change }) => this.#fits(request, change));
     const alone = [fitting(fewerSlots(request)), fitting(shorter(request))].filter((found) => found !== undefined);
@@ -231,7 +231,7 @@ export const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
   !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 
 /**
- * One line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings.
+ * Returns one line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings.
  *
  * @param governing the settings that shrink each part
  */
@@ -259,8 +259,8 @@ export function shortage(
 type Request = PlanRequest & { mode: ActivationCheckpointing };
 
 /**
- * The manifest's settings that make a row of the plan smaller, with their value where it is not a number to lower. A refused plan has
- * passes of one sequence already, so that `algorithm.microBatchSize` changes nothing.
+ * The manifest's settings that make a row of the plan smaller, with a value if the setting is no number. A refused plan already has passes
+ * of one sequence, so `algorithm.microBatchSize` changes nothing.
  */
 function settings({ adapter, critic, instrumenter, mode }: Request): Record<PlanPart, readonly string[]> {
   const lengths = ["model.maxPromptTokens", "model.maxResponseTokens"];

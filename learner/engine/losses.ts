@@ -3,8 +3,8 @@ import type { Graph, Value } from "./graph/graph.ts";
 import { add, clip, exp, less, maximum, minimum, mul, neg, square, sub, sum, where } from "./graph/primitives.ts";
 import { RESPONSE } from "./model/decoder.ts";
 
-const LOG_RATIO_LIMIT = 20; // exp of it is finite in float32 (verl)
-const KL_LIMIT = 10; // of one token in the loss (verl)
+const LOG_RATIO_LIMIT = 20; // largest |log ratio|, whose exp is finite in float32 (verl)
+const KL_LIMIT = 10; // largest KL of one token in the loss (verl)
 
 /** Makes inputs with one number per response token, and inputs with one number for all; float32. */
 const inputs = <T extends string, S extends string>(g: Graph, tokens: readonly T[], scalars: readonly S[]) =>

@@ -11,7 +11,7 @@ import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate-weights.ts";
 import type { DeviceBuffer } from "./runtime/buffer.ts";
 
-/** The part of a model's numbers that one worker steps: from `from` up to, and without, `to`. */
+/** The part of a model's numbers that one worker steps: from `from` up to `to`, exclusive. */
 export type Range = { from: number; to: number };
 
 /** float32 numbers that graphs read and write. */
@@ -24,7 +24,7 @@ export interface Held {
   /** Tensors of these shapes, as `Parameters` lays them out, by `prefix + name`. */
   tensors(shapes: readonly ParameterShape[], prefix?: string): Promise<Record<string, Tensor | DeviceTensor>>;
   zero(): Promise<void>;
-  /** Call it after the array in shared memory was written: it is the newest copy then. */
+  /** Call it after a write to the array in shared memory, which then is the newest copy. */
   changedHere(): void;
   /** Copies the newest numbers, from number `from` on, into `numbers`. */
   fetch(numbers: Float32Array, from?: number): Promise<void>;
@@ -57,7 +57,7 @@ export interface Memory {
   halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;
   /** Returns the buffer for a graph's bfloat16 gradients of one micro-batch; undefined if it has none. */
   part(shapes: readonly ParameterShape[]): Promise<DeviceHalves | undefined>;
-  /** A model's weights as generation takes them, on a GPU with bfloat16 copies of the matrices. */
+  /** A model's weights for generation, on a GPU with bfloat16 copies of the matrices. */
   generatorWeights(weights: Held, shapes: readonly ParameterShape[]): Promise<Numbers>;
   /** Returns room in this process's memory for numbers from a device, valid until the next call. */
   piece(length: number): Float32Array;

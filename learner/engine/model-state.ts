@@ -150,7 +150,7 @@ export function digestOf(models: Readonly<Record<string, SavedState | undefined>
   return hash.digest("hex");
 }
 
-/** Node.js hashes less than 2 GiB at once, and the embedding of a 7B model has more. */
+/** Hashes in pieces, because Node.js hashes less than 2 GiB at once, and the embedding of a 7B model has more. */
 const HASH_BYTES = 2 ** 30;
 
 function hashParameters(hash: Hash, parameters: Parameters): void {

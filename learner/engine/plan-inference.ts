@@ -26,7 +26,7 @@ import { roundedBytes } from "./rounded-weights.ts";
 import type { Device } from "./runtime/device.ts";
 
 export interface InferenceRequest {
-  /** folders of the models that are open at a time, each with its adapter. `whole`: all weights can be replaced (`loadPolicy`) */
+  /** folders of the models that are open at the same time, each with its adapter. `whole`: all weights can be replaced (`loadPolicy`) */
   models: readonly { folder: string; lora?: LoraConfig | undefined; whole?: boolean }[];
   /** batches that are generated one after the other */
   shapes: readonly GenerationShape[];

@@ -1,5 +1,5 @@
 /**
- * The memory that a run will take, found before it starts: bytes of weights, gradients, optimiser, activations, logits,
+ * Plans the memory of a run before it starts: bytes of weights, gradients, optimiser, activations, logits,
  * keys and values for its largest batches. Activations are not estimated by a formula: the graphs that will run are built,
  * and the lifetimes of their values followed (graph/memory.ts), so that the plan follows the engine.
  */
@@ -70,7 +70,7 @@ export interface MemoryPlan {
   gpuBytes: number;
   /** most tokens of a forward and backward pass, padding included, unless a single sequence is longer */
   microBatchTokens: number;
-  /** tokens of the longest sequence that there can be: no row of a prompt and responses that share it is longer */
+  /** tokens of the longest possible sequence: no row of a prompt and its responses is longer */
   rowTokens: number;
   /** workers, which each run micro-batches of their own; `longrun model info --json` has it by this name */
   ranks: number;
@@ -129,8 +129,8 @@ export class Planner {
   /** attention blocks */
   readonly blocks: number;
   /**
-   * The graphs of a run, whatever its batches. Each has a session, whose arena keeps the memory of its largest batch. `step`: it trains, so
-   * that `microBatchSize` holds.
+   * The graphs of a run. Each has a session, whose arena keeps the memory of its largest batch. `step`: the graph trains, so
+   * `microBatchSize` bounds its passes.
    */
   readonly graphs: readonly { graph: Graph; step: boolean }[];
   /** tokens of the longest sequence */
@@ -216,7 +216,7 @@ export class Planner {
     return checkpointBytes(trainedShapes(this.model, "policy"), critic, kept);
   }
 
-  /** Whether the networks run on a GPU; weights, gradients and moments are then there, too. */
+  /** Whether the networks run on a GPU; weights, gradients and moments then live there too. */
   get #onGpu(): boolean {
     return this.#request.device.kind === "cuda";
   }
@@ -244,7 +244,7 @@ export class Planner {
         planRow("gradients", gradients + times(workers), workers * largest),
         planRow("optimiser", moments, 2 * trained),
       ];
-    /** bfloat16 copies that graphs are fed with, or gradients of one micro-batch, beside so many bytes in float32 */
+    /** bfloat16 copies that graphs read, or gradients of one micro-batch, beside this many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
     // generation's half-precision copies: joined adapters; without training copies the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);

@@ -54,7 +54,7 @@ export class RoundedWeights {
       halves: await this.#allocate(shapes),
     };
     if (this.#has?.masters !== masters || this.#has.version !== version) {
-      this.#has = undefined; // if a copy fails
+      this.#has = undefined; // stays undefined if a copy fails
       await this.#write(masters, this.#made);
       this.#has = { masters, version };
     }

@@ -21,8 +21,8 @@ export class GradientSum {
   }
 
   /**
-   * Announces a model of `length` numbers that will step. The sum is as long as the longest model needs: memory of a shorter one would stay in a GPU's
-   * arena beside the next.
+   * Announces a model of `length` numbers that will step. The sum has the length of the longest model, because memory of a shorter sum
+   * would stay in a GPU's arena beside the next.
    */
   expect(length: number): void {
     this.#longest = Math.max(this.#longest, length);
@@ -156,7 +156,7 @@ export class Trainable {
     await (this.#weights as HeldThere).takeOthers(own);
   }
 
-  /** Call it after weights and moments in shared memory were written: they are the newest then. */
+  /** Call it after a write to weights and moments in shared memory, which then are the newest. */
   changedHere(): void {
     this.#weights?.changedHere();
     for (const held of [this.#moments?.first, this.#moments?.second]) held?.release();

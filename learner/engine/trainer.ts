@@ -1,6 +1,6 @@
 /**
  * The engine's flow: the inputs of each graph, the loss and the result of each step, and the weights of policy, reference and critic
- * in shared memory. Graphs, generation and the loops over all weights are the workers' (workers.ts).
+ * in shared memory. The workers (workers.ts) run graphs, generation and the loops over all weights.
  */
 import { type Adaptation, adaptationOf, trainedShapes } from "./adaptation.ts";
 import { CheckpointFiles, readCheckpoint } from "./checkpoint-files.ts";
@@ -33,7 +33,7 @@ import { digestOf, ModelState } from "./model-state.ts";
 import { checkCompute } from "./sessions.ts";
 import { type StartWorker, Workers } from "./workers.ts";
 
-const OFF = 1e30; // a clip that never binds
+const OFF = 1e30; // a clip without effect
 
 export class Trainer implements Engine {
   readonly #options: EngineOptions;
@@ -202,7 +202,7 @@ export class Trainer implements Engine {
     await this.#workers.reading;
     await this.#fetch();
     const written = this.#files.write(directory, { policy: this.policy, critic: this.critic });
-    this.#workers.reading = written.catch(() => {}); // the caller has the error
+    this.#workers.reading = written.catch(() => {}); // the caller gets the error
     taken();
     return { digest: await written };
   }

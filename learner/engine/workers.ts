@@ -1,7 +1,7 @@
 /**
  * The engine's pool of equal workers, each a thread: one for each GPU, or one for each core or group of cores of a CPU. Matrices of a small
- * model are too small to be divided among threads, so that each core takes whole micro-batches or whole rows of a generation: two workers
- * on two cores do 1.4 times the work of one. They also divide the loops over all weights of an optimiser step. The division of a step
+ * model are too small to be divided among threads, so each core takes whole micro-batches or whole rows of a generation: two workers on two
+ * cores do 1.4 times the work of one. They also divide the loops over all weights of an optimiser step. The division of a step
  * depends on the batch alone: the same number of workers gives the same bits. GPUs exchange gradients and weights: exchange.ts.
  */
 
@@ -77,7 +77,7 @@ export class Workers {
     await Promise.all(this.#attached.splice(0));
   }
 
-  /** Copies the newest weights and moments of a role into shared memory, where they are trained on a device. */
+  /** Copies the newest weights and moments of a role into shared memory if they are trained on a device. */
   async fetch(role: Role, model: ModelState): Promise<void> {
     await this.ready();
     if (this.#masters) return;

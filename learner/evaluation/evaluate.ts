@@ -34,9 +34,9 @@ export interface Evaluating {
   rollout: Pick<Rollout, "launchScratch" | "launchImprovements">;
   server: Pick<LearnerServer, "waitForFinished">;
   waiting: WaitOptions;
-  /** Batches of another run: then nothing is executed, and nothing evaluated. */
+  /** The batches of a replayed run; if present, nothing is executed or evaluated. */
   recorded?: unknown;
-  /** `state.iteration`: iterations that the policy has behind it. */
+  /** `state.iteration`: number of finished iterations. */
   progress: { state: { iteration: number } };
   phases: {
     enter(name: "evaluatePolicy", total: number, done?: number): void;
@@ -56,7 +56,7 @@ type Moment = When | "during";
 
 /**
  * Returns whether `evaluation.everyIterations` asks for an evaluation before the next iteration. It is a function of the number of
- * iterations alone, so that a run that goes on keeps the rhythm. The last policy is left to `evaluation.after`.
+ * iterations alone, so that a resumed run evaluates after the same iterations. `evaluation.after` evaluates the last policy.
  */
 export function isEvaluationDue({ spec, progress }: Pick<Evaluating, "spec" | "progress">): boolean {
   const { everyIterations } = spec.evaluation;
@@ -114,11 +114,11 @@ function isKnown(run: Evaluating, { name }: Task, when: Moment): boolean {
   const isThis = (known: EvaluatedBetween) => known.iteration === iteration && known.lineage === trainedBy(run);
   if (when === "during") return (evaluation.during ?? []).some(isThis);
   const known = evaluation[when];
-  // A run that goes on after its end has another policy at its next end.
+  // A finished run that is continued ends with another policy.
   return known !== undefined && (when !== "after" || known.iteration === iteration);
 }
 
-/** Returns the lineage whose training made the weights: after a restart an iteration can come again, with other weights. */
+/** Returns the lineage whose training made the weights: after a restart an iteration can be trained again, with other weights. */
 const trainedBy = ({ store, progress }: Pick<Evaluating, "store" | "progress">): number =>
   store.originOf({ lineage: store.lineage, iteration: progress.state.iteration });
 
@@ -143,14 +143,14 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
   const found = summarize(programs, scale, { iteration, lost, seed });
   const { evaluation: all } = files.summary;
   const known = evaluationOf(all, task.name);
-  // Evaluations of later iterations go: a restart left their weights.
+  // Drops evaluations of later iterations: a restart has discarded their weights.
   const earlier = (known.during ?? []).filter((policy) => policy.iteration < iteration);
   const own: Evaluation = {
     ...known,
     settings: settingsOf(run, task),
     ...(when === "during" ? { during: [...earlier, { ...found, lineage: trainedBy(run) }] } : { [when]: found }),
   };
-  // Its programs are gone where the run was evaluated by an older longrun.
+  // An older longrun did not keep the evaluation's programs.
   const before =
     when === "after" && known.before ? programsOf(run, task, purposeOf(run, "before"), known.before.iteration) : [];
   if (before.length > 0) own.change = changeOf(before, programs, scale, seed);
@@ -181,7 +181,7 @@ function programsOf(run: Evaluating, task: Task, purpose: string, iteration: num
     });
 }
 
-/** With `rewardSplit: Half` the score on the rows that no reward has seen, which is taken here for the first time. */
+/** With `rewardSplit: Half` the score on the rows that no reward has seen, which is read here for the first time. */
 function reportedScore({ store }: Evaluating, task: Task, { id, grade }: Sample): number | undefined {
   if (task.spec.rewardSplit === "Full") return grade?.score;
   const submission = store.submission(id);

@@ -1,6 +1,6 @@
 /**
- * The engine of `longrun evaluate`: it generates with one policy after the other and trains none, so that each policy's files are read as
- * they are. It holds no float32 copy, gradient, moment or critic.
+ * The engine of `longrun evaluate`: it generates with one policy after the other and trains none, so each policy's files are used
+ * unchanged. It holds no float32 copy, gradient, moment or critic.
  */
 import { join } from "node:path";
 import { type AdapterOptions, FROZEN, type RunningEngine } from "../engine/index.ts";
@@ -54,7 +54,7 @@ export class EvaluatedPolicy {
     return new EvaluatedPolicy(start, await start(first), instruments);
   }
 
-  /** Goes on with another policy; the memory of the one before it is free then. */
+  /** Switches to another policy, and frees the memory of the previous one. */
   async change(weights: Weights): Promise<void> {
     if (this.#current !== this.#first || !this.#instruments) await this.#current.close();
     this.#current = await this.#start(weights);

@@ -26,7 +26,7 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
   leaderboard?: Leaderboard | undefined;
 }
 
-/** Returns the status's figures for the policies before and after training. `bestImproved`: null where nothing was improved. */
+/** Returns the status's figures for the policies before and after training. `bestImproved`: null if no program was improved. */
 export function headline({ settings, before, after }: Evaluation) {
   const of = ({ kinds, ...it }: EvaluationSummary) => ({
     ...{ iteration: it.iteration, samples: it.samples, validFraction: it.validFraction },
@@ -41,7 +41,7 @@ export function headline({ settings, before, after }: Evaluation) {
   };
 }
 
-/** The headline of each task, `{ tasks: { NAME: … } }`, or of the only one. */
+/** Returns the headline of each task, `{ tasks: { NAME: … } }`, or of the only task. */
 export function headlines(evaluation: Evaluation) {
   const { tasks } = evaluation;
   if (!tasks) return headline(evaluation);
@@ -74,7 +74,7 @@ export function changeOf(
   };
 }
 
-/** The program that a practitioner would hand in: the best score on the rows that are not only reported. */
+/** Returns the program that a practitioner would hand in: the one with the best score on the rows that make the reward. */
 export function bestProgram(
   programs: readonly EvaluatedProgram[],
   direction: Scale["direction"],

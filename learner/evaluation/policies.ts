@@ -5,8 +5,8 @@ import { evaluationsOf, type When } from "../metrics/summary.ts";
 import { type Evaluating, evaluatePolicy } from "./evaluate.ts";
 
 /**
- * In the order in which they are evaluated: how many iterations a policy has behind it, and the folder of its
- * checkpoint; without one, the model folder's own weights.
+ * Policies in the order of their evaluation: the number of finished iterations, and the checkpoint's folder. Without a folder: the model
+ * folder's own weights.
  */
 export type Policies = Partial<Record<When, { iteration: number; checkpoint?: string }>>;
 

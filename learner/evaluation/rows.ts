@@ -14,7 +14,7 @@ const headOf: Record<When, (summary: EvaluationSummary) => string> = {
   model: () => "the model",
 };
 
-/** Evaluated policies side by side, with heads of all columns but the first; where there are improvements, by kind of prompt too. */
+/** Shows evaluated policies side by side, with heads of all columns but the first; if there are improvements, also by kind of prompt. */
 export function evaluationTable({ settings, change, tasks: _, ...evaluation }: Evaluation) {
   const policies = WHENS.flatMap((when) => (evaluation[when] ? [{ when, summary: evaluation[when] }] : []));
   const heads = [...policies.map(({ when, summary }) => headOf[when](summary)), ...(change ? ["change"] : [])];
@@ -42,7 +42,7 @@ export function evaluationSentence(found: EvaluationSummary, metric = "score"): 
   );
 }
 
-/** Evaluations between iterations: a row each, with heads of all columns but the first. Undefined where there is none. */
+/** Returns a row for each evaluation between iterations, with heads of all columns but the first; undefined if there is none. */
 export function courseTable({ settings, during = [] }: Evaluation) {
   if (during.length === 0) return undefined;
   const metric = settings?.metric ?? "score";
@@ -64,7 +64,7 @@ export function courseTable({ settings, during = [] }: Evaluation) {
   return { heads: ["programs", ...shown.map(([head]) => head), "mean duration"], rows };
 }
 
-/** One sentence or two: how it was evaluated. */
+/** Returns one sentence or two about the protocol of the evaluation. */
 export function describeSettings({ settings, ...evaluation }: Evaluation): string {
   if (!settings) return "";
   const { protocol, samples, seed, temperature, metric, direction, rewardSplit, confidence } = settings;

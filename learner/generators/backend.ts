@@ -7,9 +7,9 @@ export interface Backend {
   readonly engine: GeneratorState["engine"];
   readonly device: GeneratorState["device"];
   readonly slots: number;
-  /** Why it can never be used again; undefined: it can. */
+  /** Why it can never be used again; undefined if it can be used. */
   readonly failure: Error | undefined;
-  /** Whether it still has the weights that were loaded last. @throws GeneratorError `failed`: why it cannot be used now */
+  /** Returns whether it still has the weights that were loaded last. @throws GeneratorError `failed` if it cannot be used now */
   hasWeights(): Promise<boolean>;
   /**
    * Loads weights: further rows use them. The backend owns the folder from now on.

@@ -7,7 +7,7 @@ import type { RemoteGenerator } from "./remote.ts";
 
 /**
  * Largest mean over a row's tokens of |log-prob of the generator - log-prob of the learner|, nats. `cpu`: both compute in float32. `cuda`: one of
- * them rounds to half precision. Other weights, another temperature or another model are far above both (README.md).
+ * them rounds to half precision. Other weights, another temperature or another model exceed both by far (README.md).
  */
 export const MEAN_DIFFERENCE_LIMITS = { cpu: 0.001, cuda: 0.05 };
 
@@ -27,7 +27,7 @@ export class LogProbCheck {
     this.#o = options;
   }
 
-  /** Returns whether a generator may get rows. One whose log-probs were never compared waits until the learner has its weights again. */
+  /** Returns whether a generator may get rows. A generator whose log-probs were never compared waits until the learner has its weights again. */
   canTrust({ proven }: RemoteGenerator, { policyVersion }: WeightsName): boolean {
     return proven || this.#o.isCurrent(policyVersion);
   }
@@ -55,7 +55,7 @@ export class LogProbCheck {
     return check.sameLogProbs;
   }
 
-  /** Whether a row's log-probs are the learner's own. A learner with newer weights cannot compare: then the earlier result counts. */
+  /** Returns whether a row's log-probs equal the learner's. A learner with newer weights cannot compare; then the earlier result counts. */
   async #isLearners(
     generator: RemoteGenerator,
     { policyVersion, digest }: WeightsName,

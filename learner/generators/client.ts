@@ -19,7 +19,7 @@ import {
 } from "./protocol.ts";
 import { bodyOf, type PublishedWeights } from "./weights.ts";
 
-/** A generator that does not say its state for so long does not answer. */
+/** Time for an answer to a request for the generator's state. */
 const STATE_SECONDS = 10;
 
 export class GeneratorClient {
@@ -52,7 +52,7 @@ export class GeneratorClient {
     const answer = await send(url, this.#options, { method: "PUT", headers, body: bodyOf(weights), signal });
     const text = await textOf(answer);
     if (answer.statusCode === 200) return;
-    answer.socket?.destroy(); // the rest of the weights is not sent
+    answer.socket?.destroy(); // stops sending the rest of the weights
     throw errorOf(answer.statusCode, text);
   }
 
@@ -92,7 +92,7 @@ export class GeneratorClient {
   }
 }
 
-/** Besides the name: a certificate of the run's authority may be anybody's of the run. */
+/** Checks the role beside the name, because the run's authority also signs other certificates. */
 function checkGenerator(host: string, certificate: PeerCertificate): Error | undefined {
   const unit: unknown = certificate.subject?.OU;
   const other = `the certificate of ${host} has the role ${String(unit)}, not generator`;

@@ -8,9 +8,9 @@ import type { RemoteGenerator } from "./remote.ts";
 import type { PublishedWeights } from "./weights.ts";
 
 export interface DealerOptions {
-  /** Returns the generators that exist now. */
+  /** Returns the present generators. */
   generators: () => Iterable<RemoteGenerator>;
-  /** The weights that rows are written with; undefined: none yet. */
+  /** The weights that write rows; undefined: there are none yet. */
   weights: () => PublishedWeights | undefined;
   queue: RowQueue;
   check: LogProbCheck;
@@ -53,7 +53,7 @@ export class Dealer {
     for (const [generator, rows] of dealt) void this.#send(generator, weights, rows);
   }
 
-  /** Ends the calls with a row that every reachable generator has refused. */
+  /** Fails the calls with a row that every reachable generator has refused. */
   #failRefused(): void {
     const all = [...this.#o.generators()].filter(
       ({ problem, isGone, state }) => problem === "" && !isGone && !state?.draining,

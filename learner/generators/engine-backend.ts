@@ -1,4 +1,4 @@
-/** A generator with our own engine. It is started with the first weights, which say whether they are an adapter and of which rank. */
+/** A generator with our own engine. The first weights start the engine: they determine whether it takes adapters, and of which rank. */
 import { rm } from "node:fs/promises";
 import {
   type AdapterOptions,
@@ -16,7 +16,7 @@ import { GeneratorError } from "./errors.ts";
 import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
 
 export interface EngineBackendOptions {
-  /** The model folder that adapters belong to; of full weights its configuration is used. */
+  /** The model folder that adapters belong to. For full weights only its configuration is used. */
   model: string;
   config: ModelConfig;
   threads: number;
@@ -54,7 +54,7 @@ export class EngineBackend implements Backend {
     return this.#engine !== undefined;
   }
 
-  /** Rows that run are generated to their end first: the engine has one policy. */
+  /** Running rows end first, because the engine has one policy. */
   async load(folder: string, { kind }: WeightsName & { kind: WeightsKind }): Promise<void> {
     try {
       const lora = kind === "adapter" ? readAdapter(folder, this.#o.config).lora : undefined;
@@ -96,7 +96,7 @@ export class EngineBackend implements Backend {
       try {
         await engine.generate(prompts, { seeds, temperature, topP, maxNewTokens, eosIds, signal: either }, tell);
       } catch (cause) {
-        ending.abort(cause); // the request has failed: the learner sends the rows that are left elsewhere
+        ending.abort(cause); // the request has failed; the learner sends the remaining rows elsewhere
       }
     };
     await Promise.all([...calls.values()].map(generate));

@@ -41,7 +41,7 @@ export class Faults {
     this.#onChange();
   }
 
-  /** Takes the generator's rows away, until it answers again. */
+  /** Records that the generator is lost until it answers again. */
   lose(generator: RemoteGenerator, why: string): void {
     generator.lose(why);
     this.report(generator, "lost", why);

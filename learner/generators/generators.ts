@@ -1,6 +1,6 @@
 /**
- * The generators of a run as one writer of responses: brings them the policy's weights by version, deals rows to whoever has free slots, gives
- * the rows of a generator that is lost to another one, and uses none whose weights or log-probs are not the learner's.
+ * The generators of a run as one writer of responses. Sends them the policy's weights by version, deals rows to generators with free slots,
+ * gives the rows of a lost generator to another one, and uses no generator whose weights or log-probs differ from the learner's.
  */
 import { rm } from "node:fs/promises";
 import type { Logger } from "pino";
@@ -20,7 +20,7 @@ import { type Merge, type PublishedWeights, writeWeights } from "./weights.ts";
 const STATE_SECONDS = 2;
 /** How often names are resolved again and certificates are read again. */
 const RESOLVE_SECONDS = 10;
-/** Without a generator for so long the log and the terminal say so, and say it again. */
+/** Time without a usable generator until a warning in log and terminal, and between two warnings. */
 const WARN_SECONDS = 30;
 
 export interface GeneratorsOptions {
@@ -39,10 +39,10 @@ export interface GeneratorsOptions {
   merge?: Merge | undefined;
   /** Whether the learner has the weights of this policy version now. */
   isCurrent: (policyVersion: number) => boolean;
-  /** The run ends with an error when rows wait and no generator could be used for so long. */
+  /** Time without a usable generator, while rows wait, until the run ends with an error. */
   noGeneratorSeconds: number;
   log: Logger;
-  /** Tells a person. */
+  /** Shows a line to a person. */
   tell: (text: string) => void;
   /** Called when `status` has changed. */
   onChange?: () => void;
@@ -59,7 +59,7 @@ export class Generators {
   #tls: TlsBuffers;
   #current: PublishedWeights | undefined;
   #resolvedAt = Number.NEGATIVE_INFINITY;
-  /** Since when rows wait without a generator, and when that was said last: milliseconds of `performance.now`. */
+  /** Since when rows wait without a generator, and the time of the newest warning: milliseconds of `performance.now`. */
   #alone: { since: number; saidAt: number } | undefined;
   #ticking: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -83,7 +83,7 @@ export class Generators {
     void this.#tick();
   }
 
-  /** Rows that the generators which answer can generate side by side. */
+  /** Number of rows that the reachable generators can generate at once. */
   get slots(): number {
     const answering = [...this.#generators.values()].filter(({ problem, state }) => problem === "" && !state?.draining);
     return answering.reduce((sum, { state }) => sum + (state?.slots ?? 0), 0);
@@ -169,7 +169,7 @@ export class Generators {
       try {
         for (const address of await addressesOf(url)) found.set(address.url.host, address);
       } catch (cause) {
-        // as long as no pod is there, a headless Service has no address
+        // a headless Service without pods has no address
         this.#o.log.info({ generator: url.host }, `no generator at ${url.host}: ${(cause as Error).message}`);
       }
     }
@@ -211,7 +211,7 @@ export class Generators {
     }
   }
 
-  /** Says for how long rows have waited without a generator, and gives up in the end. */
+  /** Warns while rows wait without a generator, and gives up in the end. */
   #lookForGenerators(): void {
     const all = [...this.#generators.values()];
     const someWork = all.some(

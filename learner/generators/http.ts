@@ -1,4 +1,4 @@
-/** Requests whose answer may take as long as a row does: `fetch` gives up after five minutes. */
+/** Requests whose answer may take as long as a row. `fetch` would give up after five minutes. */
 import { once } from "node:events";
 import http, { type IncomingMessage, type RequestOptions } from "node:http";
 import https, { type RequestOptions as HttpsOptions } from "node:https";
@@ -43,7 +43,7 @@ export async function textOf(answer: IncomingMessage, mostBytes = Number.POSITIV
   return Buffer.concat(chunks).toString();
 }
 
-/** Posts JSON, or gets where there is no body. */
+/** Sends a POST request with JSON, or a GET request without a body. */
 export async function callJson(
   url: URL,
   { body, signal, options = {} }: { body?: object | undefined; signal: AbortSignal; options?: HttpsOptions },

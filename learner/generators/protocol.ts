@@ -16,7 +16,7 @@ export const HEADERS = {
   files: "x-longrun-files",
 } as const;
 
-/** Log-probs of certain tokens may be this much above 0. */
+/** Log-probs may exceed 0 by this much through rounding. */
 const ROUNDING = 0.01;
 
 /** Limits of a request. */
@@ -28,7 +28,7 @@ export const LIMITS = {
 
 export type WeightsKind = "adapter" | "full";
 
-/** Weights by number and content: a learner that was started again may train other ones under the same number. */
+/** Weights by number and content: a restarted learner may train other weights under the same number. */
 export interface WeightsName {
   readonly policyVersion: number;
   /** SHA-256 of their files, hexadecimal */
@@ -83,7 +83,7 @@ export interface RowAnswer {
   policyVersion: number;
 }
 
-/** The last line of an answer that cannot go on. */
+/** The last line of an answer that an error ended. */
 export interface FailedAnswer {
   error: { code: GeneratorError["code"]; message: string };
 }

@@ -73,7 +73,7 @@ export class RowQueue {
     return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];
   }
 
-  /** Puts rows at the front of the queue again. @returns their number, without rows of failed calls, which are dropped */
+  /** Puts rows back at the front of the queue, except rows of failed calls. @returns their number */
   putBack(rows: readonly Row[]): number {
     const open = rows.filter(({ call }) => this.#calls.has(call));
     this.#waiting.unshift(...open);

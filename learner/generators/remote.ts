@@ -10,7 +10,7 @@ import type { PublishedWeights } from "./weights.ts";
 const CHECKED_ROWS = 2;
 /** Rows beyond its slots that wait at a generator, as a share of them: a slot that becomes free has its next row at once. */
 const WAITING_SHARE = 1 / 8;
-/** Longest that a generator may take for weights: it first ends the rows that it generates. */
+/** Longest time for a generator to load weights. It first ends its running rows. */
 const WEIGHTS_SECONDS = 900;
 /** Seconds until weights are sent again to a generator that refused them. */
 const REFUSED_SECONDS = 30;
@@ -20,28 +20,28 @@ const LOST_POLLS = 3;
 export class RemoteGenerator {
   readonly name: string;
   readonly client: GeneratorClient;
-  /** The state that it reported last. */
+  /** Its newest reported state. */
   state: GeneratorState | undefined;
-  /** The newest weights that it has confirmed. */
+  /** The newest weights that it confirmed. */
   holds: WeightsName | undefined;
   /** Digest of weights with which its log-probs were not the learner's. */
   mistrusted: string | undefined;
-  /** Its log-probs have been the learner's before. */
+  /** Whether its log-probs have equalled the learner's before. */
   proven = false;
   /** Number of rows still to be compared with the generator's present weights, and the result so far. */
   check = { left: CHECKED_ROWS, sameLogProbs: Promise.resolve(true) };
-  /** Rows that were sent and have not come back. */
+  /** Number of sent rows without a response. */
   rows = 0;
   /** Why it cannot be used, while it cannot be reached or takes no weights. */
   problem = "it has not answered yet";
-  /** Its name does not lead to it any more. */
+  /** Whether its name no longer resolves to its address. */
   isGone = false;
   #polls = 0;
-  /** Whether it refused weights and has taken none since: sending them again is no progress. */
+  /** Whether it refused weights and has loaded none since. Sending them again is no progress. */
   hasRefused = false;
   #refusedUntil = 0;
   #bringing: { weights: PublishedWeights; stop: AbortController } | undefined;
-  /** Ends the requests that are open. */
+  /** Ends the open requests. */
   #open = new AbortController();
 
   constructor(address: Address, tls: () => TlsBuffers) {
@@ -53,7 +53,7 @@ export class RemoteGenerator {
     return this.#bringing !== undefined;
   }
 
-  /** Why it gets no rows of these weights; undefined: it gets some. */
+  /** Returns why it gets no rows for these weights; undefined if it gets rows. */
   notUsedBecause(current: WeightsName | undefined): string | undefined {
     if (this.problem !== "") return this.problem;
     if (this.isGone) return "its name does not lead to it any more";
@@ -64,13 +64,13 @@ export class RemoteGenerator {
     return undefined;
   }
 
-  /** How many rows it can take now. */
+  /** Number of rows that it can take now. */
   get room(): number {
     const { slots = 0 } = this.state ?? {};
     return Math.max(0, slots + Math.ceil(slots * WAITING_SHARE) - this.rows);
   }
 
-  /** Asks for its state. @returns why it counts as lost, the moment that it does */
+  /** Asks for its state. @returns the reason when it becomes lost, else undefined */
   async poll(): Promise<string | undefined> {
     try {
       this.state = await this.client.state();
@@ -85,12 +85,12 @@ export class RemoteGenerator {
     return undefined;
   }
 
-  /** It said that it takes no more rows. */
+  /** Records that it takes no more rows. */
   drains(): void {
     if (this.state) this.state = { ...this.state, draining: true };
   }
 
-  /** It did not take weights. */
+  /** Records that it refused weights. */
   refuse(why: string): void {
     this.problem = `it takes no weights: ${why}`;
     this.hasRefused = true;
@@ -98,7 +98,7 @@ export class RemoteGenerator {
     this.#refusedUntil = performance.now() + REFUSED_SECONDS * 1000;
   }
 
-  /** It gets no rows until it answers again. Its present rows come back with an error. */
+  /** Gives it no rows until it answers again. Its present rows fail. */
   lose(why: string): void {
     this.problem = `it does not answer: ${why}`;
     this.holds = undefined;
@@ -107,7 +107,7 @@ export class RemoteGenerator {
     this.#open = new AbortController();
   }
 
-  /** Brings weights, unless it has them or they are under way. @returns whether it has them now */
+  /** Sends weights, unless it has them or they are being sent. @returns whether it has them now */
   async bring(weights: PublishedWeights): Promise<boolean> {
     if (this.#bringing?.weights === weights) return false;
     this.#bringing?.stop.abort(new GeneratorError("busy", "newer weights are there"));
@@ -124,7 +124,7 @@ export class RemoteGenerator {
     }
   }
 
-  /** It samples from these weights from now on. */
+  /** Records that it samples from these weights from now on. */
   has({ policyVersion, digest }: WeightsName): void {
     this.holds = { policyVersion, digest };
     this.check = { left: CHECKED_ROWS, sameLogProbs: Promise.resolve(true) };
@@ -132,7 +132,7 @@ export class RemoteGenerator {
     this.hasRefused = false;
   }
 
-  /** Generates rows. @throws the error that ended the request before all rows had come back */
+  /** Generates rows. @throws the error that ended the request before all rows had responses */
   async generate(weights: WeightsName, rows: RowRequest[], onRow: (row: RowAnswer) => void): Promise<void> {
     const { policyVersion, digest } = weights;
     await this.client.generate({ policyVersion, digest, rows }, this.#open.signal, onRow);

@@ -42,7 +42,7 @@ export interface GeneratorServerOptions {
   tlsDirectory: string;
   /** Folder for weights that the backend has not loaded yet. */
   folder: string;
-  /** Time that running rows have once the server is to end. */
+  /** Time for running rows after the server was asked to end. */
   drainSeconds: number;
   /** called with one line for each fault */
   onFault: (line: string) => void;
@@ -50,9 +50,9 @@ export interface GeneratorServerOptions {
 
 /** A generator that drains answers for at least this time, because the learner asks every two seconds. */
 const NOTICE_SECONDS = 5;
-/** A learner that is refused while it sends has so long to read the answer. */
+/** Time for a learner whose upload was refused to read the answer. */
 const REFUSED_SECONDS = 10;
-/** How often it looks whether rows still run, then. */
+/** Interval of checks whether rows still run. */
 const LOOK_MILLISECONDS = 100;
 
 /** HTTP statuses of errors. */
@@ -66,7 +66,7 @@ export class GeneratorServer {
   readonly #probes: HttpServer;
   readonly #registry = registryOfProcess();
   #weights: WeightsName | undefined;
-  /** Weights are loaded one after the other. */
+  /** Weights are loaded one version at a time. */
   #loading: Promise<void> = Promise.resolve();
   #rows = 0;
   #draining = false;
@@ -77,7 +77,7 @@ export class GeneratorServer {
     this.#o = options;
     const { authority, certificate, key } = readTls(options.tlsDirectory);
     const tls = { ca: authority, cert: certificate, key, minVersion: "TLSv1.3" } as const;
-    // weights may take minutes to come, and rows to be generated
+    // receiving weights and generating rows may take minutes
     const times = { requestTimeout: 0, requestCert: true, rejectUnauthorized: true };
     this.#https = createServer({ ...tls, ...times }, (request, response) => void this.#respond(request, response));
     this.#probes = limitedServer((request, response) => void this.#probe(request, response));
@@ -102,7 +102,7 @@ export class GeneratorServer {
       await once(server.#https.listen(options.port, options.host), "listening");
       return server;
     } catch (cause) {
-      // a server that listens would keep the process alive
+      // a listening server would keep the process alive
       server.#probes.close();
       server.#https.close();
       throw cause;
@@ -146,7 +146,7 @@ export class GeneratorServer {
     await this.#o.backend.close();
   }
 
-  /** Connections that are made after the files have changed show the new certificate. */
+  /** New connections use the certificate in the files, which may have changed. */
   #followCertificates(): void {
     const folder = new TlsFolder(this.#o.tlsDirectory);
     const renew = () => {
@@ -169,7 +169,7 @@ export class GeneratorServer {
       const answer: FailedAnswer = { error: { code: error.code, message: error.message } };
       if (response.headersSent) return void response.end(`${JSON.stringify(answer)}\n`);
       if (!request.complete) {
-        // a connection that is closed under a body may lose the answer: the learner closes it when it has read why
+        // closing a connection during an upload may lose the answer, so the learner closes it after it has read the reason
         request.resume();
         setTimeout(() => request.complete || request.destroy(), REFUSED_SECONDS * 1000).unref();
       }
@@ -314,7 +314,7 @@ async function receive(request: IncomingMessage, folder: string, files: readonly
       while (chunk.length > 0) {
         while (missing === 0) await next();
         const part = chunk.subarray(0, missing);
-        await out.writeFile(part); // goes on where the file ends
+        await out.writeFile(part); // continues at the end of the file
         missing -= part.length;
         chunk = chunk.subarray(part.length);
       }

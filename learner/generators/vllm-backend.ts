@@ -14,7 +14,7 @@ import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
 export interface VllmOptions {
   /** The URL that vLLM listens on, such as http://127.0.0.1:8000. */
   url: string;
-  /** A folder that vLLM reads, too. */
+  /** A folder that vLLM can read. */
   adapterFolder: string;
   /** vLLM's name of the base model (`--served-model-name`). */
   modelName: string;
@@ -24,7 +24,7 @@ export interface VllmOptions {
   device: Backend["device"];
   /** Default `ANSWER_SECONDS`. */
   answerSeconds?: number;
-  /** is told one line about each fault that ends no request */
+  /** called with one line about each fault that ends no request */
   onFault: (line: string) => void;
 }
 
@@ -36,7 +36,7 @@ const LOADING = `${PREFIX}loading`;
 const LEAST_LOG_PROB = -9999;
 /** Any token that no model is certain of. */
 const ONLY_TOKEN = 7;
-/** Seconds that vLLM may take to load or unload an adapter, or to say which models it has. */
+/** Seconds that vLLM may take to load or unload an adapter, or to list its models. */
 const ANSWER_SECONDS = 120;
 /** Seconds that vLLM may take to read full weights. */
 const RELOAD_SECONDS = 900;
@@ -65,7 +65,7 @@ export class VllmBackend implements Backend {
   #newest: LoadedAdapter | undefined;
   /** Adapters that vLLM has, or may have, beside the newest. */
   #older: LoadedAdapter[] = [];
-  /** Name of the full weights that vLLM has in place of its base model's; undefined: none, or adapters. */
+  /** Name of the full weights that replace vLLM's base model; undefined with adapters, or before the first weights. */
   #whole: string | undefined;
   readonly #running = new Set<Promise<void>>();
 
@@ -90,7 +90,7 @@ export class VllmBackend implements Backend {
     return backend;
   }
 
-  /** A token that is the only one allowed is certain, unless log-probs are those before sampling parameters: vLLM's default. */
+  /** Checks that log-probs are the processed ones: if only one token is allowed, its log-prob is 0, but not in vLLM's default mode. */
   async #checkLogProbs(): Promise<void> {
     const sampling = { seed: 1, temperature: 1, topP: 1, maxTokens: 1, stopTokens: [] };
     const row = { id: "", prompt: [1, 2, 3], ...sampling };
@@ -101,7 +101,7 @@ export class VllmBackend implements Backend {
     throw new GeneratorError("failed", `${found}: start vLLM with --logprobs-mode processed_logprobs`);
   }
 
-  /** Returns whether vLLM still has the newest weights; a vLLM that was restarted has lost them. */
+  /** Returns whether vLLM still has the newest weights. A restarted vLLM has lost them. */
   async hasWeights(): Promise<boolean> {
     if (this.#whole !== undefined) return (await this.#weightVersion()) === this.#whole;
     return this.#newest !== undefined && (await this.#models()).includes(this.#newest.name);
@@ -127,7 +127,7 @@ export class VllmBackend implements Backend {
     try {
       if ((await this.#weightVersion())?.startsWith(PREFIX))
         throw new GeneratorError("request", "vLLM has full weights in place of its base model's: start it again");
-      // vLLM has it if it is loaded again, or if it answered too late before
+      // vLLM already has it after a repeated request, or after an answer that came too late
       if (!(await this.#models()).includes(name))
         await this.#call("/v1/load_lora_adapter", { lora_name: name, lora_path: own });
       if (this.#newest && this.#newest !== adapter) this.#older.push(this.#newest);
@@ -142,8 +142,8 @@ export class VllmBackend implements Backend {
   }
 
   /**
-   * Puts full weights in the place of the base model's, once the running rows have ended. The prefix cache still has keys and values of the
-   * weights before: the version counts only when it is reset.
+   * Replaces the base model's weights by full weights, after the running rows. The prefix cache still has keys and values of the earlier
+   * weights, so the version counts only after the cache was reset.
    */
   async #loadWhole(name: string, own: string): Promise<void> {
     const remedy =
@@ -173,7 +173,7 @@ export class VllmBackend implements Backend {
   }
 
   async #plain(rows: readonly RowRequest[], signal: AbortSignal, onRow: (row: Row) => void): Promise<void> {
-    // vLLM that was started again has its base model's weights under the same name
+    // a restarted vLLM has its base model's weights under the same name
     if (!(await this.hasWeights())) throw new GeneratorError("version", "vLLM has other weights: it was started again");
     await this.#write(this.#o.modelName, rows, signal, onRow);
   }
@@ -202,7 +202,7 @@ export class VllmBackend implements Backend {
       try {
         onRow(rowOf(row, await this.#complete(model, row, either)));
       } catch (cause) {
-        failed.abort(cause); // one row alone is no answer: the learner sends the others elsewhere
+        failed.abort(cause); // an answer with a part of the rows is an error; the learner sends the rows elsewhere
       }
     };
     await Promise.all(rows.map(one));
@@ -273,10 +273,10 @@ export class VllmBackend implements Backend {
   }
 }
 
-/** Ends a request: a signal, of a row that may take long, or a number of seconds. */
+/** Limit of a request: a signal for a row, which may take long, or a number of seconds. */
 type Limit = { signal?: AbortSignal | undefined; seconds?: number };
 
-/** Whether the output layer is the embedding. On a CPU vLLM has a packed copy of it, which `reload_weights` leaves as it was. */
+/** Returns whether the output layer is tied to the embedding. On a CPU vLLM keeps a packed copy of it, which `reload_weights` does not update. */
 async function isTied(folder: string): Promise<boolean> {
   const files = (await readdir(folder)).filter((name) => name.endsWith(".safetensors"));
   const tensors = files.flatMap((name) => readHeader(join(folder, name)).tensors);

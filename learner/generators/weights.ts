@@ -17,7 +17,7 @@ export interface PublishedWeights extends WeightsName {
   readonly files: readonly WeightsFile[];
 }
 
-/** A generator has the configuration and the tokenizer already. */
+/** Files that are sent. A generator already has the configuration and the tokenizer. */
 const IS_WEIGHTS = /\.safetensors$|\.safetensors\.index\.json$|^adapter_config\.json$/;
 
 /** The model and the dtype of full weights with the learner's adapter merged in. */
@@ -29,14 +29,14 @@ export interface WriteOptions {
   directory: string;
   /** Absent: the trained weights or adapter are sent as they are. */
   merge?: Merge | undefined;
-  /** Ends a merge. */
+  /** Aborts a merge. */
   signal: AbortSignal;
 }
 
 /**
  * Writes the learner's weights into the directory's folder for this policy version, and returns them.
  *
- * @param before the version before; undefined: none, and the directory has only files of a killed learner
+ * @param before the previous version; undefined: there is none, and the directory has only files of a killed learner
  * @throws ModelError for weights that do not fit the dtype; the reason of `signal`
  */
 export async function writeWeights(
@@ -59,7 +59,7 @@ export async function writeWeights(
   return weightsIn(folder, policyVersion);
 }
 
-/** Merging 3B takes minutes, in which leases and heartbeats must go on: it has a thread of its own. */
+/** Merges in a thread of its own: 3B takes minutes, in which leases and heartbeats must continue. */
 async function mergeInThread(request: MergeRequest, signal: AbortSignal): Promise<void> {
   const thread = new Worker(new URL("./merge-thread.ts", import.meta.url), { workerData: request });
   try {

@@ -1,4 +1,4 @@
-/** One file of a repository: continued where an earlier fetch broke off, checked, and whole under its name or not there. */
+/** Fetches one file of a repository: continues where an earlier fetch broke off, checks the hash, and then gives the file its name. */
 import { existsSync, statSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,26 +8,26 @@ import { type FileHash, newHash } from "./hash.ts";
 import type { FileServer, RepoFile } from "./server.ts";
 import { persist } from "./transfer.ts";
 
-/** How often a file may come with another hash: bytes of a broken disk or proxy are fetched anew once. */
+/** Downloads of a file with a wrong hash: a broken disk or proxy may have changed bytes, so it is fetched again once. */
 const MOST_WRONG = 2;
 
-/** Whether the file is there under its name. It got the name after its hash was checked. */
+/** Returns whether the file has its name, which it gets after its hash was checked. */
 export const isThere = (folder: string, { name, bytes }: RepoFile): boolean =>
   statSync(join(folder, name), { throwIfNoEntry: false })?.size === bytes;
 
-/** Bytes that are there of a file, under its name or as the beginning of it. */
+/** Returns the bytes of a file on disk, complete or partial. */
 export function bytesThere(folder: string, file: RepoFile): number {
   if (isThere(folder, file)) return file.bytes;
   const part = partOf(folder, file);
   return existsSync(part) ? Math.min(statSync(part).size, file.bytes) : 0;
 }
 
-/** The name has the hash in it: the beginning of another version is never continued. */
+/** The partial file's name contains the hash, so a part of another version is never continued. */
 const partOf = (folder: string, { name, hash }: RepoFile): string => join(folder, `${name}.${hash.slice(0, 12)}.part`);
 
 /**
- * @param counted is called with the bytes that have come, fewer than 0 where some are thrown away
- * @throws TransferError; the beginning stays, so that the next fetch goes on
+ * @param counted is called with the received bytes; a negative number if bytes are discarded
+ * @throws TransferError; the partial file stays, and the next fetch continues it
  */
 export async function downloadFile(
   server: FileServer,
@@ -65,7 +65,7 @@ export async function downloadFile(
   await rename(path, join(folder, file.name));
 }
 
-/** Returns the error of a connection with what is there, so that nobody begins anew. */
+/** Returns a connection's error with the size of the partial file, which the next fetch continues. */
 function withProgress(cause: unknown, { length, file }: Part): unknown {
   if (!(cause instanceof TransferError) || cause.code !== "network") return cause;
   const there = `${size(length)} of ${size(file.bytes)} of ${file.name} are there`;
@@ -110,7 +110,7 @@ function checkRange({ status, range }: { status: number; range: string | undefin
   );
 }
 
-/** The beginning of a file on disk, and the hash of it. */
+/** A partial file on disk, and the hash of its bytes. */
 class Part {
   readonly file: RepoFile;
   length = 0;
@@ -139,7 +139,7 @@ class Part {
     }
   }
 
-  /** Returns whether the file is longer than ever: repeated bytes are no progress. */
+  /** Returns whether the file is longer than before; repeated bytes are no progress. */
   async append(chunk: Uint8Array): Promise<boolean> {
     if (this.length + chunk.length > this.file.bytes) {
       await this.clear();

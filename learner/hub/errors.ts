@@ -1,4 +1,4 @@
-/** Why a transfer failed; the codes are stable. `input`, `access` and `disk` need a person; the others may pass by themselves. */
+/** Why a transfer failed; the codes are stable. `input`, `access` and `disk` need a person; a later try may overcome the others. */
 export type TransferErrorCode = "input" | "access" | "disk" | "network" | "hash";
 
 /** A model cannot be fetched, or results cannot be copied. The message is one line with the fault and the remedy. */

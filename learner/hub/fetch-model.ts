@@ -20,7 +20,7 @@ export interface FetchOptions {
   repo: string;
   /** Branch, tag or commit of the hub; absent: main. The others have none. */
   revision?: string | undefined;
-  /** Left out: a folder of the commit's own in longrun's cache. */
+  /** Absent: a folder for the commit in longrun's cache. */
   out: string | undefined;
   /** HF_TOKEN or HF_TOKEN_PATH, HF_ENDPOINT; the variables of every S3 client (AWS_…); and the cache folder. */
   env: NodeJS.ProcessEnv;
@@ -45,13 +45,13 @@ export interface FetchedModel {
 
 const DEFAULT_ENDPOINT = "https://huggingface.co";
 
-/** A repository or bucket, of whatever version. */
+/** A repository or bucket, with all its versions. */
 interface Origin {
   repo: string;
   revision?: string;
-  /** Returns the model at `commit`, which absent is looked up. @throws TransferError */
+  /** Returns the model at `commit`; without a commit it asks the server. @throws TransferError */
   at(commit: string | undefined): Promise<ModelServer>;
-  /** Whether a version that is known can still be fetched: S3 has the newest alone. */
+  /** Whether older versions can still be fetched. S3 has only the newest. */
   keepsVersions: boolean;
   /** Paths of the folders in the cache, one for each version. */
   cached: string[];
@@ -123,14 +123,14 @@ async function fillFolder(
     const index = beside.find(({ name }) => name === INDEX);
     const weights = weightFiles(listed, repo, index && parseIndex(join(folder, INDEX), repo));
     await fetchAll(weights);
-    new MappedWeights(folder); // its headers say whether the weights are the config's
+    new MappedWeights(folder); // checks that the weights fit config.json
     writeRecord(folder, { ...record, complete: true, files: [...beside, ...weights] });
   } catch (cause) {
     throw asDiskError(cause, folder);
   }
 }
 
-/** @throws TransferError naming the field that longrun cannot train; a folder that is new goes again */
+/** @throws TransferError naming the field that longrun cannot train; a new folder is removed */
 function checkTrainable(folder: string, repo: string, isNew: boolean): void {
   try {
     readConfig(folder);
@@ -154,8 +154,8 @@ function parseIndex(path: string, repo: string): unknown {
 }
 
 /**
- * Returns the commit where asking the server is not needed: it was given, or the folder of an earlier fetch names it. A
- * branch that moves on so never changes a model that is there, or half there, and a whole one needs no network.
+ * Returns the commit if it is known without the server: it was given, or the folder of an earlier fetch names it. So a branch that moves
+ * never changes a complete or partial model, and a complete model needs no network.
  */
 function knownCommit(
   { out }: FetchOptions,
@@ -173,7 +173,7 @@ function knownCommit(
   return whole || keepsVersions ? { commit: record.commit, isWhole: whole } : undefined;
 }
 
-/** Returns the origin for servers that hold one version at a time and whose name holds the address. Loads the client on demand. */
+/** Returns the origin for S3 and registries, which hold one version at a time and whose address is in the name. Loads the client on demand. */
 function placedOrigin({ repo, revision, env }: FetchOptions, transfer: Transfer): Origin {
   if (revision !== undefined)
     throw new TransferError("input", `--revision is ${revision}, and ${repo} has no revisions; leave it out`);
@@ -212,7 +212,7 @@ function endpointOf({ HF_ENDPOINT }: NodeJS.ProcessEnv): string {
   throw new TransferError("input", `HF_ENDPOINT is not an address such as ${DEFAULT_ENDPOINT}; correct or unset it`);
 }
 
-/** The token itself, or a file with it. No message ever has it. */
+/** Returns the token, from the variable or its file. No message contains it. */
 function tokenOf({ HF_TOKEN, HF_TOKEN_PATH }: NodeJS.ProcessEnv): string | undefined {
   let token = HF_TOKEN;
   if (!token && HF_TOKEN_PATH)

@@ -40,7 +40,7 @@ export function readRecord(folder: string): FetchRecord | undefined {
   return undefined;
 }
 
-/** Whole or not at all. @throws FolderError */
+/** Writes the record, completely or not at all. @throws FolderError */
 export function writeRecord(folder: string, record: FetchRecord): void {
   makeFolder(folder);
   const path = join(folder, FETCH_RECORD);
@@ -70,12 +70,12 @@ export function asDiskError(cause: unknown, folder: string): unknown {
   return new TransferError("disk", problem, { cause });
 }
 
-/** Time between two looks whether another process has finished with the folder. */
+/** Interval of checks whether another process has finished with the folder. */
 const LOOK_SECONDS = 0.5;
 
 /**
- * Holds a folder for this process, waiting for another one that fetches into it. The lock is a socket's name, which the
- * kernel takes back when the process ends, however it does. It holds within one machine or pod.
+ * Locks a folder for this process; waits while another process fetches into it. The lock is a socket's name, which the kernel releases
+ * whenever the process ends. It works within one machine or pod.
  */
 export async function holdFolder(folder: string, say: (line: string) => void): Promise<AsyncDisposable> {
   const name = createHash("sha256").update(resolve(folder)).digest("hex");

@@ -1,4 +1,4 @@
-/** The hash of a file as its server lists it, computed as the bytes come. */
+/** The hash of a file as its server lists it, computed while the bytes arrive. */
 import { createHash, type Hash } from "node:crypto";
 import type { RepoFile } from "./server.ts";
 

@@ -42,7 +42,7 @@ export class Hub {
     });
   }
 
-  /** Does `work` until it succeeds. @throws TransferError */
+  /** Retries `work` until it succeeds. @throws TransferError */
   persist<Result>(url: string, work: () => Promise<Result>): Promise<Result> {
     return persist(this.options, (cause) => this.explain(cause, url), work);
   }

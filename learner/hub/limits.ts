@@ -1,8 +1,8 @@
 /** Limits of fetches and of pushes. README.md of this folder and of ../results list them too. */
 export interface TransferLimits {
-  /** Files, or parts of one, that are on their way side by side. */
+  /** Files, or parts of one, that are transferred at once. */
   filesAtOnce: number;
-  /** Tries of a request in a row that bring nothing. A byte that arrives starts the count anew. */
+  /** Tries of a request in a row without a new byte. A new byte resets the count. */
   tries: number;
   /** Wait before the second try; each later wait is twice as long, up to `longestWaitSeconds`. */
   firstWaitSeconds: number;
@@ -11,13 +11,13 @@ export interface TransferLimits {
   longestRetryAfterSeconds: number;
   /** Time between a request and its answer; with the hub's API, the end of the answer. */
   answerSeconds: number;
-  /** Without a byte of a file that is on its way. */
+  /** Time without a byte of a file in transfer. */
   silenceSeconds: number;
   /** Length of the parts that a file is uploaded in; longer where there would be more than 10,000. */
   partBytes: number;
   /** Slowest upload of a part: at this pace it takes `bytes / slowestBytesPerSecond` longer than `answerSeconds`. */
   slowestBytesPerSecond: number;
-  /** Age at which a push removes files and unfinished uploads that no manifest names: younger ones may be another push's. */
+  /** Age at which a push removes files and unfinished uploads that no manifest names. Younger ones may belong to another push. */
   leftoverSeconds: number;
 }
 

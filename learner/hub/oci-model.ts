@@ -120,7 +120,7 @@ class Registry {
     return persist(this.#transfer, (cause) => this.explain(cause), ask);
   }
 
-  /** Returns the credentials that the registry wants: a token of its server, or the name and password themselves. */
+  /** Returns the credentials that the registry asks for: a token of its server, or name and password. */
   async #authorize(challenge: string, signal: AbortSignal): Promise<string | undefined> {
     const { host, repository } = this.place;
     const auth = dockerAuth(host, this.#env);

@@ -28,7 +28,7 @@ export class Progress {
     return this.#come;
   }
 
-  /** @param there bytes that an earlier fetch has left */
+  /** @param there bytes of an earlier fetch */
   expect(bytes: number, there: number): void {
     this.#total += bytes;
     this.#done += there;

@@ -51,7 +51,7 @@ export function refusalOf(response: Response, url: string, asked: Asked): Transf
       "access",
       `${endpoint} refuses the token in HF_TOKEN${saying}; make a new one at ${endpoint}/settings/tokens`,
     );
-  // To whom has no token the hub does not say whether a private repository exists.
+  // Without a token the hub does not reveal whether a private repository exists.
   if (status === 401 || status === 404) {
     const remedy = hasToken
       ? "that the token in HF_TOKEN may read; check the name"
@@ -74,7 +74,7 @@ export function retryAfterSeconds(headers: Headers, now = Date.now()): number | 
   return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined;
 }
 
-/** What `fetch` and `http.Agent` say when a proxy refuses a tunnel. */
+/** Matches the messages of `fetch` and `http.Agent` when a proxy refuses a tunnel. */
 const TUNNEL = /^(?:Proxy response \(|Failed to establish tunnel .* HTTP\/1\.\d )(\d{3})\b/;
 const BROKEN = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|LEAF_SIGNATURE|ALTNAME/;

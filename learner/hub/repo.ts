@@ -54,7 +54,7 @@ async function listRoot(hub: Hub, commit: string): Promise<RepoFile[]> {
     });
 }
 
-/** The library's own errors are of answers that it cannot read: a request's are TransferErrors already. */
+/** The library's own errors concern answers that it cannot read. Errors of requests are TransferErrors already. */
 async function asJson<Result>(endpoint: string, ask: () => Promise<Result>): Promise<Result> {
   try {
     return await ask();

@@ -1,4 +1,4 @@
-/** Credentials of an S3 client: variables, or whatever else the library finds, such as a workload identity. */
+/** Credentials of an S3 client: variables, or another source that the library finds, such as a workload identity. */
 import type { S3ClientConfig } from "@aws-sdk/client-s3";
 import { TransferError } from "./errors.ts";
 
@@ -11,7 +11,7 @@ export const ANONYMOUS: S3ClientConfig = {
   signer: { sign: async (request) => request },
 };
 
-/** Whatever else the library finds counts where these are not given. */
+/** Returns the credentials in the variables; without them the library looks elsewhere. */
 export function credentialsOf({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }: NodeJS.ProcessEnv) {
   if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {};
   const token = AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};

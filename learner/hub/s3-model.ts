@@ -24,7 +24,7 @@ export async function openS3Model(url: string, env: NodeJS.ProcessEnv, transfer:
     ...{ repo: url, endpoint: bucket.endpoint, transfer },
     commit: createHash("sha256").update(content.join("")).digest("hex").slice(0, 40),
     list: async () => files,
-    // Another object of that name is never continued.
+    // A changed object of the same name is never continued.
     open: ({ name }, start) => bucket.get(keyOf(place, name).Key, start, etags.get(name)),
     explain: (cause) => bucket.explain(cause),
   };

@@ -43,7 +43,7 @@ export class S3Bucket {
   /** s3://BUCKET, for messages. */
   readonly name: string;
   readonly bucket: string;
-  /** For messages: AWS's own where no other is given. */
+  /** Address for messages: the configured one, else AWS's. */
   readonly endpoint: string;
   readonly client: S3Client;
   readonly transfer: Transfer;
@@ -59,7 +59,7 @@ export class S3Bucket {
     const endpoint = endpointOf(env);
     this.endpoint = endpoint ?? ENDPOINT;
     this.client = new S3Client({ ...clientOptions(env, endpoint), ...(isAnonymous && ANONYMOUS) });
-    // An error does not say which request it is of.
+    // An error does not name its request.
     this.client.middlewareStack.add(
       (next, { commandName }) =>
         (args) =>
@@ -122,7 +122,7 @@ export class S3Bucket {
     });
   }
 
-  /** Requests an object's bytes from `start` on. One try. @param etag the object has this one, or the answer is 412 */
+  /** Requests an object's bytes from `start` on. One try. @param etag expected; if the object has another one, the answer is 412 */
   get(key: string, start: number, etag?: string): Promise<OpenAnswer> {
     const range = start > 0 ? `bytes=${start}-` : undefined;
     return openAnswer(this.transfer, async (abortSignal) => {
@@ -176,7 +176,7 @@ export class S3Bucket {
     return failureOf(cause, this.endpoint, this.#env, "AWS_ENDPOINT_URL_S3 for another server");
   }
 
-  /** Returns the error of an answer that is no XML: a proxy's or another server's. */
+  /** Returns the error of an answer that is no XML, so that a proxy or another server sent it. */
   #noS3(status: number | undefined, cause: unknown): TransferError {
     const { protocol, host } = new URL(this.endpoint);
     const proxy = proxyOf(protocol, host, this.#env);
@@ -216,7 +216,7 @@ function clientOptions(env: NodeJS.ProcessEnv, endpoint: string | undefined): S3
   return {
     ...(region && { region }),
     ...credentialsOf(env),
-    // Servers that are no AWS rarely have a host name for each bucket.
+    // Servers other than AWS rarely have a host name for each bucket.
     ...(endpoint && { endpoint, forcePathStyle: true }),
     maxAttempts: 1, // `persist` tries again
     requestHandler: { httpAgent: new HttpAgent(agent), httpsAgent: new HttpsAgent(agent) },

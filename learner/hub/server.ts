@@ -1,4 +1,4 @@
-/** The interface of a server that models are fetched from: the hub (`repo.ts`), S3 (`s3-model.ts`), a registry (`oci-model.ts`). */
+/** The interface of a server with models: the hub (`repo.ts`), S3 (`s3-model.ts`), a registry (`oci-model.ts`). */
 import type { TransferError } from "./errors.ts";
 import type { OpenAnswer, Transfer } from "./transfer.ts";
 

@@ -7,7 +7,7 @@ export interface Transfer {
   limits: TransferLimits;
   /** Ends all requests and waits; its reason is thrown. */
   signal: AbortSignal;
-  /** Called with one line when something is tried again. */
+  /** Called with one line when a request is tried again. */
   say: (line: string) => void;
 }
 
@@ -20,11 +20,11 @@ export interface Answer {
   body: AsyncIterable<Uint8Array>;
 }
 
-/** An answer whose body is on its way. */
+/** An answer whose body is being received. */
 export interface OpenAnswer extends Answer {
-  /** A byte came: the deadline of silence starts anew. */
+  /** Call it when a byte arrives: it restarts the deadline of silence. */
   heard(): void;
-  /** Ends the request if it goes on. */
+  /** Ends the request if it still runs. */
   close(): void;
 }
 
@@ -32,7 +32,7 @@ export interface OpenAnswer extends Answer {
  * Does `work` until it succeeds.
  *
  * @param explain returns the error of a request
- * @throws TransferError that is not to be tried again, or the last of `tries` that brought nothing
+ * @throws TransferError if a retry is useless, or after `tries` in a row without a new byte
  */
 export async function persist<Result>(
   { limits, say, signal }: Transfer,
@@ -64,7 +64,7 @@ export async function persist<Result>(
   }
 }
 
-/** Whether an error is of a file of this machine: the system calls of a request are about addresses. */
+/** Returns whether an error is about a file of this machine. System calls of a request have an address instead. */
 const isOfFile = (cause: unknown): boolean => {
   const { syscall, path, code } = cause as NodeJS.ErrnoException;
   return syscall !== undefined && (path !== undefined || /^(ENOSPC|EDQUOT|EIO|EROFS|EFBIG)$/.test(code ?? ""));
@@ -97,7 +97,7 @@ export async function openAnswer(
   }
 }
 
-/** Does `work` for all, `most` at once. The first error stops the others and is thrown when they have ended. */
+/** Does `work` for all items, `most` at once. The first error stops the others and is thrown when they have ended. */
 export async function sideBySide<Item>(
   items: readonly Item[],
   most: number,

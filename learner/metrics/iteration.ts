@@ -10,7 +10,7 @@ import { durationHistogram } from "./durations.ts";
 import type { MeasuredSample } from "./measured-sample.ts";
 import { mean, share, sum } from "./statistics.ts";
 
-/** The parts of the line before that a new line continues. */
+/** The parts of the previous line that a new line continues. */
 interface Previous {
   tasks: Readonly<Record<string, { bestScoreSoFar: number | null } | undefined>>;
 }
@@ -35,8 +35,8 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   /** The batch that the update used. */
   trained: readonly MeasuredSample[];
   /**
-   * Seconds that each execution ran that ended since the previous line, whatever became of it: trained now, waiting
-   * to be, or thrown away (then until it was stopped). Every execution of a run is in exactly one line.
+   * Seconds of each execution that ended since the previous line, whether it is trained on now, waits to be, or was thrown away (then until
+   * it was stopped). Every execution of a run is in exactly one line.
    */
   launchedSeconds: readonly number[];
   /** Duration weight of each trained sample; empty if there was no update. */
@@ -57,7 +57,7 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   improvePrompts: { shown: number; noPrevious: number; tooLong: number };
   /** Instrumentations that verification refused. */
   verificationFailures: number;
-  /** Why the static policy did not instrument, of each program where it did not. */
+  /** The reason for each program that the static policy did not instrument. */
   instrumenterFaults: readonly string[];
   staleDropped: number;
   staleWaited: number;
@@ -196,7 +196,7 @@ function markerRates(names: readonly string[], executed: readonly MeasuredSample
   return Object.fromEntries(names.map((name) => [name, share(reached(name).length, executed.length) ?? 0]));
 }
 
-/** Every guard has a count, 0 too: a line of metrics always has the same fields. */
+/** Counts flagged samples of every guard, 0 too: a line of metrics always has the same fields. */
 function guardCounts(trained: readonly MeasuredSample[]): Record<Guard, number> {
   const flaggedBy = (guard: Guard) => trained.filter(({ guards = [] }) => guards.includes(guard)).length;
   return Object.fromEntries(guardNames.map((guard) => [guard, flaggedBy(guard)])) as Record<Guard, number>;

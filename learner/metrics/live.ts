@@ -42,20 +42,20 @@ export function observeLive(registry: Registry, sources: LiveSources): void {
     return facts.bsize * facts[of];
   };
 
-  gauge("phase", "1 for what the learner does now, 0 for the other phases", ["phase"], (it) => {
+  gauge("phase", "1 for the learner's present phase, 0 for the others", ["phase"], (it) => {
     const current = phase();
     for (const { name } of PHASES) it.set({ phase: name }, name === current ? 1 : 0);
   });
-  const progress = "Unix time at which the work last came on; absent once the run is over";
+  const progress = "Unix time of the newest progress; absent once the run is over";
   gauge("progress_timestamp_seconds", progress, [], (it) => {
     if (FINAL.includes(phase())) it.remove();
     else it.set(Date.now() / 1000 - status.secondsSinceProgress);
   });
-  const waiting = "1 for what the learner waits for while no result comes, once it has waited 30 s";
+  const waiting = "1 for the obstacle of a learner that has waited 30 s without a result";
   gauge("waiting", waiting, ["reason"], (it) => {
     for (const reason of WAITING) it.set({ reason }, status.current.blocked === reason ? 1 : 0);
   });
-  number("stopping_iterations", "Iterations that the run has in all", () => status.current.iterations ?? 0);
+  number("stopping_iterations", "Number of iterations of the whole run", () => status.current.iterations ?? 0);
   gauge("actors", "Actors by state: serving, draining, or away (not connected, with executions)", ["state"], (it) => {
     const counts = { serving: 0, draining: 0, away: 0 };
     for (const { connected, draining } of actors()) counts[!connected ? "away" : draining ? "draining" : "serving"]++;
@@ -64,13 +64,13 @@ export function observeLive(registry: Registry, sources: LiveSources): void {
   number("slots", "Executions that the serving actors can run at once", () =>
     actors().reduce((sum, { connected, draining, slots }) => sum + (connected && !draining ? (slots ?? 0) : 0), 0),
   );
-  const newest = "Unix time of the newest checkpoint; before the first, of the run's start";
+  const newest = "Unix time of the newest checkpoint; before the first one, of the run's start";
   number("checkpoint_timestamp_seconds", newest, () => (checkpoint()?.committedAt ?? startedAt) / 1000);
   const held = "Iteration that the newest checkpoint holds; 0 before the first";
   number("checkpoint_iteration", held, () => checkpoint()?.iteration ?? 0);
   number("volume_size_bytes", "Size of the file system that holds the run", () => bytes("blocks"));
-  number("volume_free_bytes", "Of it, what the learner may still write", () => bytes("bavail"));
-  const expiration = "Unix time at which a certificate in use expires: own, or the authority's";
+  number("volume_free_bytes", "Free bytes of that file system that the learner may use", () => bytes("bavail"));
+  const expiration = "Unix time at which a certificate in use expires: the own one, or the authority's";
   gauge("certificate_expiration_timestamp_seconds", expiration, ["certificate"], (it) => {
     for (const [certificate, seconds] of Object.entries(certificateExpirations(tlsDirectory) ?? {}))
       it.set({ certificate }, seconds);

@@ -12,7 +12,7 @@ import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
 import { type Evaluation, type EvaluationSummary, evaluationsOf } from "./summary.ts";
 
-/** The parts of a sample's way that are timed one by one. */
+/** Stages of a sample; each is timed separately. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
 
 /** `disrupted`: attempts that ended because their actor was taken away. */
@@ -29,7 +29,7 @@ interface GenerationStatus {
 
 type Value = (line: IterationMetrics) => number | null;
 
-/** One gauge per number: name, meaning, where it stands in the line. */
+/** One gauge per number: name, meaning, value in the line. */
 const GAUGES: readonly [string, string, Value][] = [
   ["iteration", "Newest finished iteration", (line) => line.iteration],
   ["iteration_seconds", "Wall-clock seconds of the newest iteration", (line) => line.seconds],
@@ -39,8 +39,8 @@ const GAUGES: readonly [string, string, Value][] = [
   ["score_normalized_mean", "Mean score, 0 worst to 1 best of the task's range", (line) => line.meanNormalizedScore],
   ["reward_mean", "Mean reward of the batch", (line) => line.meanReward],
   ["duration_trained_mean_seconds", "Mean duration of the programs trained on", (line) => line.meanDurationSeconds],
-  ["duration_weighted_mean_seconds", "The same, as the update weighs them", (line) => line.weightedMeanDurationSeconds],
-  ["duration_launched_mean_seconds", "Mean duration of all that ended", (line) => line.launchedMeanDurationSeconds],
+  ["duration_weighted_mean_seconds", "The same, by duration weights", (line) => line.weightedMeanDurationSeconds],
+  ["duration_launched_mean_seconds", "Mean duration of ended executions", (line) => line.launchedMeanDurationSeconds],
   ["effective_sample_size", "Effective sample size of the duration weights", (line) => line.effectiveSampleSize],
   ["duration_weight_max", "Largest duration weight of the batch", (line) => line.maxDurationWeight],
   ["policy_kl", "KL estimate to the frozen reference, nats a token", (line) => line.kl],
@@ -70,23 +70,23 @@ const GAUGES: readonly [string, string, Value][] = [
   ["checkpoint_bytes", "Size of the newest checkpoint", (line) => line.checkpointBytes],
 ];
 
-/** One gauge per number of a task's newest evaluation: name, meaning, where it stands. */
+/** One gauge per number of a task's newest evaluation: name, meaning, value. */
 const EVALUATED: readonly [string, string, (policy: EvaluationSummary) => number | null][] = [
-  ["evaluation_iteration", "Iterations behind the policy that was evaluated last", (policy) => policy.iteration],
+  ["evaluation_iteration", "Iterations of the policy that was evaluated last", (policy) => policy.iteration],
   ["evaluation_valid_ratio", "Share of its programs whose submission was graded", (policy) => policy.validFraction],
   ["evaluation_score_mean", "Mean score of its valid programs", (policy) => policy.meanScore],
   ["evaluation_score_normalized_mean", "The same, 0 worst to 1 best", (policy) => policy.meanNormalizedScore],
   ["evaluation_score_best", "Best score of its programs", (policy) => policy.bestScore],
 ];
 
-/** Each outcome is shown, also where there was none of it. */
+/** Every outcome has a value, 0 too. */
 const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [outcome, 0]));
 
-/** One gauge per record of the line: name, meaning, label, where it stands. */
+/** One gauge per record of the line: name, meaning, label, value. */
 const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Record<string, number | null>][] = [
   ["outcome_ratio", "Share of the newest batch by outcome", "outcome", (line) => shares({ ...NONE, ...line.outcomes })],
   ["iteration_phase_seconds", "Seconds of the newest iteration by phase", "phase", (line) => line.secondsByPhase],
-  ["iteration_engine_seconds", "Seconds of the newest iteration by what the engine did", "use", engineSecondsOf],
+  ["iteration_engine_seconds", "Seconds of the newest iteration by engine activity", "use", engineSecondsOf],
   ["marker_ratio", "Share of executed programs that reached a marker", "marker", (line) => line.markers],
   ["family_ratio", "Share of executed programs by kind of model", "family", (line) => line.families],
   ["score_mean", "Mean score of the valid programs", "task", (line) => perTask(line, (task) => task.meanScore)],
@@ -106,15 +106,10 @@ const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Re
 const COUNTERS: readonly [string, string, string | undefined, (line: IterationMetrics) => Record<string, number>][] = [
   ["samples_total", "Samples trained on, by outcome", "outcome", (line) => line.outcomes],
   ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
-  [
-    "improve_prompts_total",
-    "Prompts that were to improve a program, by what became of them",
-    "result",
-    improvePromptsOf,
-  ],
+  ["improve_prompts_total", "Prompts drawn to improve a program, by result", "result", improvePromptsOf],
   ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
   ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
-  ["learner_engine_seconds_total", "Seconds by what the engine did, or why it idled", "use", engineSecondsOf],
+  ["learner_engine_seconds_total", "Seconds by engine activity, or reason to idle", "use", engineSecondsOf],
   ["tokens_generated_total", "Tokens sampled", undefined, (line) => ({ "": line.tokensGenerated })],
   ["tokens_trained_total", "Tokens trained on", undefined, (line) => ({ "": line.tokensTrained })],
   ["skipped_steps_total", "Updates skipped for a gradient not finite", undefined, (l) => ({ "": l.skippedSteps })],
@@ -133,7 +128,7 @@ const moved = ({ generation }: IterationMetrics, name: "movedRows" | "uncheckedR
   "": generation?.[name] ?? 0,
 });
 
-/** Label values that are shown as 0 before they first come: a rate cannot see a counter's first step otherwise. */
+/** Label values that begin at 0, because a rate cannot see a counter's first step otherwise. */
 const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
   prompts_total: ["scratch", "improve"],
@@ -161,7 +156,7 @@ export class LearnerMetrics {
     return { counter, label, values };
   });
   readonly #stages = new Histogram({
-    ...{ name: "longrun_stage_duration_seconds", help: "Seconds of each part of a sample, one by one" },
+    ...{ name: "longrun_stage_duration_seconds", help: "Seconds of each stage of a sample" },
     ...{ labelNames: ["stage"], buckets: STAGE_BUCKETS_SECONDS, registers: [this.registry] },
   });
   readonly #inFlight = this.#gauge("executions", "Executions now", "state");
@@ -192,7 +187,7 @@ export class LearnerMetrics {
   #counted: ExecutionCounts = { queued: 0, running: 0, completed: 0, lost: 0, retried: 0, disrupted: 0 };
 
   constructor() {
-    // Nothing measured is not 0; that no iteration is finished is.
+    // A number that was not measured has no value. The number of finished iterations begins at 0.
     for (const { name, gauge } of this.#gauges) if (name !== "iteration") gauge.remove();
   }
 
@@ -224,7 +219,7 @@ export class LearnerMetrics {
     }
   }
 
-  /** The gauges alone: of a line that an earlier process has counted. */
+  /** Sets the gauges alone, from a line that an earlier process has counted. */
   show(line: IterationMetrics): void {
     for (const { gauge, value } of this.#gauges) set(gauge, {}, value(line));
     for (const { gauge, label, values } of this.#labelled) {
@@ -264,7 +259,7 @@ export class LearnerMetrics {
     }
   }
 
-  /** Continues this process's counters from the counts of the run's earlier processes. */
+  /** Sets this process's counters to the counts of the run's earlier processes. */
   continueFrom(counts: ExecutionCounts): void {
     this.#counted = { ...counts };
   }

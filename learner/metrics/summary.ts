@@ -49,7 +49,7 @@ export interface Figures extends Statistics {
 
 /** The evaluation of one policy. */
 export interface EvaluationSummary extends Figures {
-  /** Iterations that the policy had behind it. */
+  /** Finished iterations of the evaluated policy. */
   iteration: number;
   /** Executions that the infrastructure lost; they count nowhere else. */
   lost: number;
@@ -100,7 +100,7 @@ export function withEvaluation(all: Evaluation, own: Evaluation, several: boolea
   return { tasks: { ...Object.fromEntries(known), [own.settings!.task]: own } };
 }
 
-/** `lineage`: which training made the weights. After a restart an iteration can come again, with other ones. */
+/** `lineage`: the training that made the weights. After a restart an iteration can be trained again, with other weights. */
 export type EvaluatedBetween = EvaluationSummary & { lineage: number };
 
 export interface Change extends Statistics {

@@ -2,8 +2,8 @@
  * `tensorboard/` of a run folder: every number of metrics.jsonl as a scalar in TensorBoard's event files, a step an
  * iteration.
  * A learner that continues a run cuts off the iterations that a restart dropped and begins a file of its own, so that all files
- * together have each iteration once. The START at its beginning makes a TensorBoard that has read further forget
- * that. No file is removed: TensorBoard would wait at it for ever.
+ * together have each iteration once. The START event at its beginning makes a running TensorBoard forget later iterations. No file is
+ * removed, because TensorBoard would wait for it for ever.
  */
 import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, readFile, truncate } from "node:fs/promises";
@@ -43,7 +43,7 @@ export const SECTIONS = {
   ],
 } as const satisfies Record<string, readonly (keyof IterationMetrics)[]>;
 
-/** Each a section of its own, with a scalar for each key. */
+/** Records that are sections of their own, with a scalar for each key. */
 export const RECORDS = [
   ...["secondsByPhase", "outcomes", "markers", "families", "instrumenters", "promptKinds", "guards", "executions"],
   ...["instrumenterFaults", "engineSeconds", "improvePrompts"],
@@ -82,7 +82,7 @@ export class TensorBoardFile {
     }
   }
 
-  /** Adds an iteration. If the disk refuses it, the file is left as it was before. */
+  /** Adds an iteration. If the write fails, the file stays as it was. */
   async append(line: IterationMetrics): Promise<void> {
     try {
       const value = scalarsOf(line).map(([tag, simpleValue]) => ({ tag, simpleValue }));

@@ -113,7 +113,7 @@ export function readCorpus(folder: string, task?: string) {
   const path = join(folder, "corpus.hashes");
   if (!existsSync(path)) return undefined;
   const hashes = readFileSync(path);
-  // Measured apart from pretraining, by executing the corpus (test/bench/corpus.ts).
+  // Measured separately, by executing the corpus (test/bench/corpus.ts).
   const measured = join(folder, "corpus-best.json");
   const best =
     task !== undefined && existsSync(measured) ? JSON.parse(readFileSync(measured, "utf8"))[task] : undefined;

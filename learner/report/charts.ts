@@ -239,7 +239,7 @@ function outcomes(lines: Lines): Chart {
   return stackChart(lines, text, (line) => line.outcomes, OUTCOMES);
 }
 
-/** The families with the largest share over the run; the rest is one. */
+/** The families with the largest share over the run; all others are one series. */
 function families(lines: Lines): Chart {
   const totals = new Map<string, number>();
   for (const line of lines) {
@@ -308,7 +308,7 @@ function histogram(lines: Lines): Chart {
   };
 }
 
-/** Lines of an earlier longrun do not know it: without any other there is nothing to draw. */
+/** Lines of an earlier longrun lack `engineSeconds`; if all lack it, there is no chart. */
 function engine(lines: Lines): Chart[] {
   const measured = lines.filter(({ engineSeconds }) => engineSeconds);
   if (measured.length === 0) return [];

@@ -31,8 +31,8 @@ export function trusted(text: string): Html {
 }
 
 /**
- * Text as a terminal would show it: escape sequences are dropped, of a line that was drawn over with carriage returns
- * only the last state stays, and other control characters become visible symbols.
+ * Returns text as a terminal would show it. Escape sequences are dropped. If carriage returns overwrite a line, only its last state stays.
+ * Other control characters become visible symbols.
  */
 export function terminalText(text: string): string {
   return (

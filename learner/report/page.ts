@@ -50,7 +50,7 @@ ${settings(run.manifestText)}
   return page.html;
 }
 
-/** All that a run has and an evaluation has not. */
+/** Renders the sections that only a run has. */
 async function training(run: RunFolder): Promise<Html> {
   const { lines, summary } = run;
   return html`${tiles(run)}
@@ -142,7 +142,7 @@ function tile(title: string, value: string, note: string): Html {
   return html`<div class="tile"><dt>${title}</dt><dd><div class="value">${value}</div><div class="note">${note || trusted("&nbsp;")}</div></dd></div>`;
 }
 
-/** The plots that have something in them. One sentence says which have not, and why. */
+/** Renders the plots with data. One sentence names the others and the reason. */
 async function figures(charts: Chart[]): Promise<Html> {
   const parts: Html[] = [];
   const empty = Map.groupBy(
@@ -169,7 +169,7 @@ ${chart.size === "wide" ? html`<div class="plot scroll" tabindex="0">${plot}</di
   return html`${sentences}<div class="charts">${parts}</div>`;
 }
 
-/** How good the policies are: the numbers of an evaluation, and the best programs of each. */
+/** Renders the numbers of each task's evaluation, and the best programs. */
 function evaluationSections({ tasks, unfinished }: NonNullable<RunFolder["evaluation"]>): Html {
   const sections = tasks.map((task) => {
     const of = tasks.length > 1 && html`<h3>${task.evaluation.settings?.task}</h3>`;
@@ -212,7 +212,7 @@ function bestPrograms({ best: found, tasks, lines }: RunFolder): Html {
   return html`<h2>Best programs</h2>${sections}`;
 }
 
-/** @param task of a run that has several. @param lines of the run, of which the first with its score is the program's iteration: others count when it was written */
+/** @param task set in a run with several tasks @param lines the run's lines; the first line with the program's score gives its iteration */
 function bestProgram(best: BestProgram | undefined, lines: readonly IterationMetrics[] = [], task?: string): Html {
   if (!best)
     return html`<p class="empty">No valid program yet. The first one will stand here with its terminal output.</p>`;
@@ -237,7 +237,7 @@ ${plan && html`<p class="soft">${plan}</p>`}
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
 }
 
-/** Why no program was valid so far, with one program of each kind of error. */
+/** Renders the commonest errors, with one program of each kind. */
 function errorsSection(errors: readonly CommonError[]): Html {
   const sections = errors.map(({ error, samples, example }) => {
     const times = samples === 1 ? "1 program" : `${count(samples)} programs`;
@@ -246,7 +246,7 @@ function errorsSection(errors: readonly CommonError[]): Html {
   return html`<h3>The commonest errors</h3>${sections}`;
 }
 
-/** How much of it is the starting policy's own corpus. */
+/** Renders how many valid programs are copies from the starting policy's corpus. */
 function corpus(summary: RunSummary | undefined, lines: readonly IterationMetrics[]): Html | undefined {
   const known = summary?.corpus;
   const judged = lines.filter((line) => line.verbatimValidShare !== null);

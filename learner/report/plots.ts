@@ -5,7 +5,7 @@ export interface Series {
   label: string;
   color: string;
   dashed?: boolean;
-  /** Holds its value until the next point, as a best-so-far does. */
+  /** Whether the line holds its value until the next point, as the best score so far does. */
   step?: boolean;
 }
 
@@ -48,7 +48,7 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
     y: { ...height(y), scale: { zero: y.zero ?? false, ...(domain && { domain }) } },
     color: colors(series),
   };
-  // Dashed lines are drawn last: they would vanish below a solid one that they agree with.
+  // Dashed lines are drawn last, because an equal solid line would hide them.
   const order = [...series].sort((a, b) => Number(a.dashed ?? false) - Number(b.dashed ?? false));
   const layer = order.map((line) => ({
     transform: [{ filter: { field: "series", equal: line.label } }],
@@ -107,7 +107,7 @@ export function groupedPlot(
   };
 }
 
-/** A grid of shares from 0 to 1: rows keep their order, the stronger the colour the more; small grids carry the numbers too. */
+/** A grid of shares from 0 to 1: rows keep their order, and a stronger colour is a larger share. Small grids show the numbers too. */
 export function heatPlot(cells: { x: number; row: string; share: number }[], x: Axis, fill: string): TopLevelSpec {
   const xs = cells.map((cell) => cell.x);
   const columns = new Set(xs).size;

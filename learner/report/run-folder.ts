@@ -21,7 +21,7 @@ export class ReportError extends Error {
   }
 }
 
-/** The fields of a resolved `trainingrun.yaml` that the report speaks of; the rest is shown as it stands. */
+/** The fields of a resolved `trainingrun.yaml` that the report interprets; all others are shown unchanged. */
 interface RunManifest {
   metadata?: { name?: string };
   spec?: {
@@ -36,7 +36,7 @@ export type RunFolder = Awaited<ReturnType<typeof readRunFolder>>;
 export type ReportedTask = RunFolder["tasks"][number];
 export type BestProgram = NonNullable<Awaited<ReturnType<typeof readBest>>>;
 
-/** Throws `ReportError` with code `run-folder` if this is none, or a file in it is damaged. */
+/** Throws `ReportError` with code `run-folder` if the folder is no run folder, or a file in it is damaged. */
 export async function readRunFolder(directory: string) {
   const manifestPath = join(directory, "trainingrun.yaml");
   const manifestText = await readText(manifestPath);
@@ -95,7 +95,7 @@ async function readEvaluation(directory: string) {
       const folder = join(place, "programs", ...(evaluation?.tasks ? [each.settings!.task] : []));
       tasks.push({ evaluation: each, programs: await programsOf(each, folder) });
     }
-    // Unfinished: it goes on, or was stopped.
+    // The evaluation is unfinished: it runs, or was stopped.
     return { tasks, unfinished: place !== directory && state !== "succeeded" };
   }
   return undefined;

@@ -86,10 +86,10 @@ const COLUMNS: readonly [string, (line: IterationMetrics) => string][] = [
   ["time", (line) => span(line.seconds)],
 ];
 
-/** Stands there only where something was flagged. */
+/** Shown only if a submission was flagged. */
 const FLAGGED: (typeof COLUMNS)[number] = ["flagged", (line) => count(flaggedOf(line))];
 
-/** Stands there only where a reward was raised to rewardFloor. */
+/** Shown only if a reward was raised to rewardFloor. */
 const CLAMPED: (typeof COLUMNS)[number] = ["clamped", (line) => count(clampedOf(line))];
 
 export function iterations(lines: readonly IterationMetrics[]): Html {
@@ -106,7 +106,7 @@ export function iterations(lines: readonly IterationMetrics[]): Html {
 /** Every setting of the resolved manifest, one list per part of `spec`. */
 export function settings(manifestText: string): Html {
   const { spec: all = {} } = (parse(manifestText) ?? {}) as { spec?: Record<string, unknown> };
-  // The address of a webhook may be a secret, and a report is shown around.
+  // The address of a webhook may be a secret, and a report is shared.
   const { notifications: _, ...spec } = all;
   const isPart = ([, value]: [string, unknown]) => typeof value === "object" && value !== null;
   const parts = Object.entries(spec).filter(isPart);

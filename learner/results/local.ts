@@ -38,7 +38,7 @@ export async function readResults(directory: string): Promise<LocalResults> {
   };
 }
 
-/** A learner removes old checkpoints while they are read: then there is a newer one. */
+/** Returns the newest checkpoint that can be read whole. A running learner may remove one meanwhile; then there is a newer one. */
 async function newestCheckpoint(directory: string): Promise<ResultCheckpoint | undefined> {
   for (const { name, iteration } of checkpointFolders(directory)) {
     const path = `checkpoints/${name}`;

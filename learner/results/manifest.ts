@@ -59,9 +59,9 @@ export async function readManifest(bucket: S3Bucket, prefix: string): Promise<St
 }
 
 /**
- * Writes the manifest unless another push has written one meanwhile. A server without conditional writes writes it in any case.
+ * Writes the manifest unless another push has written one meanwhile. A server without conditional writes always writes it.
  *
- * @param earlier the manifest that it replaces; undefined: there was none
+ * @param earlier the manifest to replace; undefined: there was none
  * @throws TransferError `hash` if another push was faster
  */
 export async function writeManifest(
@@ -108,7 +108,7 @@ export function parseManifest(text: string, where: string): ResultsManifest {
   throw new TransferError("input", `${where} is no manifest that this version of longrun reads; pull with a newer one`);
 }
 
-/** A manifest is somebody else's text: no file of it leads out of the folder that is pulled into. */
+/** Returns whether all files stay inside the target folder, because a manifest is foreign text. */
 const isInside = ({ at, path, files }: ResultFolder): boolean =>
   [at, ...(path === "." ? [] : [path]), ...files.map(({ name }) => name)].every(
     (text) =>

@@ -19,7 +19,7 @@ export interface Pulled {
   folder: string;
   run: string;
   iteration: number | undefined;
-  /** Absolute path of the newest checkpoint's folder, which `initFrom.path` takes. */
+  /** Absolute path of the newest checkpoint's folder, for `initFrom.path`. */
   checkpoint: string | undefined;
   fetchedBytes: number;
 }
@@ -27,7 +27,7 @@ export interface Pulled {
 /**
  * Fetches the newest checkpoint, the best program, the metrics and the report.
  *
- * @param options.directory is new or empty, or of an earlier pull of the same run, whose files are replaced where they are older
+ * @param options.directory a new or empty folder, or the folder of an earlier pull of the same run; its older files are replaced
  * @throws TransferError; fetched bytes stay, and the same call continues from there
  */
 export async function pullResults(options: ResultsOptions): Promise<Pulled> {
@@ -72,7 +72,7 @@ export async function pullResults(options: ResultsOptions): Promise<Pulled> {
   }
 }
 
-/** Returns what an earlier pull has brought, or has begun to bring. @throws TransferError for results of another run */
+/** Returns the folders that an earlier pull has fetched, or begun to fetch. @throws TransferError for results of another run */
 function readPulled(folder: string, run: string): ResultFolder[] {
   const path = join(folder, MANIFEST);
   if (!existsSync(path)) return [];
@@ -82,7 +82,7 @@ function readPulled(folder: string, run: string): ResultFolder[] {
   return [...pulled.checkpoints, ...pulled.folders];
 }
 
-/** Notes before the first file what the folder is going to have. */
+/** Writes the manifest of the pull before its first file. */
 function writePulled(folder: string, manifest: ResultsManifest): void {
   makeFolder(folder, "--out");
   const path = join(folder, MANIFEST);
@@ -90,7 +90,7 @@ function writePulled(folder: string, manifest: ResultsManifest): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Removes the files of an earlier pull that are older: a file of the same name and length is taken for the new one. */
+/** Removes older files of an earlier pull: otherwise a file of the same name and length would count as the new one. */
 function removeOld(folder: string, earlier: ResultFolder[], wanted: ResultFolder[]): void {
   const namesOf = ({ path, files }: ResultFolder) =>
     files.map(({ name, sha256 }) => [join(path, name), sha256] as const);
@@ -104,7 +104,7 @@ function removeOld(folder: string, earlier: ResultFolder[], wanted: ResultFolder
       rmSync(join(folder, path), { recursive: true, force: true });
 }
 
-/** @throws TransferError for a folder with files that are not of these results: they would be taken for them */
+/** @throws TransferError for a folder with other files, which would count as files of these results */
 function checkFolder(folder: string, wanted: ResultFolder[]): void {
   if (!existsSync(folder)) return;
   const known = new Set(wanted.flatMap(({ path, files }) => files.map(({ name }) => join(path, name))));

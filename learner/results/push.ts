@@ -40,7 +40,7 @@ export interface Pushed {
   sentBytes: number;
 }
 
-/** How often a push begins anew because a file of the folder, or another push, has changed what it relies on. */
+/** Tries of a push. It starts over if a file of the folder changes, or another push replaces the manifest. */
 const MOST_TRIES = 3;
 
 /**
@@ -77,7 +77,7 @@ async function pushOnce(
   using bucket = await S3Bucket.open(place, env, {
     ...{ limits: { ...TRANSFER_LIMITS, ...limits }, signal: stop.signal, say },
   });
-  // Read before the folder: if another push replaces it from now on, this push begins anew.
+  // Read before the folder: if another push replaces the manifest from now on, this push starts over.
   const stored = (await readManifest(bucket, prefix)) ?? (await begin(bucket, prefix, run, url));
   const { manifest: before } = stored;
   if (before.run !== run)
@@ -99,7 +99,7 @@ async function pushOnce(
 /** Claims an empty prefix for the run, so that no push overwrites or removes files of others. */
 async function begin(bucket: S3Bucket, prefix: string, run: string, url: string): Promise<StoredManifest> {
   const [other] = await bucket.list(keyAt(prefix, ""));
-  const begun = other && (await readManifest(bucket, prefix)); // by another push, a moment ago
+  const begun = other && (await readManifest(bucket, prefix)); // another push may have begun a moment ago
   if (begun) return begun;
   if (other)
     throw new TransferError(
@@ -110,7 +110,7 @@ async function begin(bucket: S3Bucket, prefix: string, run: string, url: string)
   return writeManifest(bucket, prefix, manifest, undefined);
 }
 
-/** Whether the bucket's newest checkpoint is later than the folder's, or another one of the same name. */
+/** Returns whether the bucket's newest checkpoint is later than the folder's, or a different one of the same name. */
 function isForeign(there: ResultCheckpoint, own: ResultCheckpoint): boolean {
   const [theirs, ours] = [there, own].map(({ path }) => (path.match(/\d+/g) ?? []).map(Number)) as [number[], number[]];
   const order = theirs[0]! - ours[0]! || theirs[1]! - ours[1]!;
@@ -144,7 +144,7 @@ function nextManifest(before: ResultsManifest, local: LocalResults, keepLast: nu
   return { ...before, pushedAt: now(), checkpoints, folders };
 }
 
-/** Removes what the manifest no longer names, and old files of pushes that ended early. Younger ones may be of another push under way. */
+/** Removes files that the manifest no longer names, and old files of pushes that ended early. Younger files may belong to a running push. */
 async function removeOthers(
   bucket: S3Bucket,
   prefix: string,

@@ -21,10 +21,10 @@ const MOST_PARTS = 9_900;
 const READ_BYTES = 1 << 20;
 
 /**
- * Brings `path` to `key`, unless the object is there with its length and hash.
+ * Uploads `path` to `key`, unless the bucket has the object with this length and hash.
  *
  * @param counted is called with the bytes that were sent
- * @throws TransferError `hash` for a file that is no longer as it was hashed
+ * @throws TransferError `hash` for a file that has changed since it was hashed
  */
 export async function uploadFile(
   bucket: S3Bucket,
@@ -94,7 +94,7 @@ async function putParts(
     counted(body.length);
     there.set(PartNumber, unquoted(ETag));
   });
-  // A report that was written anew meanwhile has come under the digest of the old one.
+  // A report that was rewritten meanwhile must not be stored under the digest of the old one.
   if ((await hashOf(handle, file.bytes)) !== file.sha256) throw changed(file);
   const Parts = numbers.map((PartNumber) => ({ PartNumber, ETag: `"${there.get(PartNumber)}"` }));
   const whole = new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload: { Parts } });
@@ -107,12 +107,12 @@ async function beginUpload(bucket: S3Bucket, key: string, sha256: string): Promi
   return UploadId!;
 }
 
-/** Returns the upload of that key that an earlier push has left. Its file is the same one: the key has a digest in it. */
+/** Returns the unfinished upload that an earlier push has left for this key. Its file is the same, because the key contains a digest. */
 async function begunUpload(bucket: S3Bucket, key: string): Promise<string | undefined> {
   return (await uploadsBelow(bucket, key)).find((upload) => upload.key === key)?.id;
 }
 
-/** Returns the unfinished uploads below a prefix, of one page: a push leaves a few at most. */
+/** Returns the unfinished uploads below a prefix. One page is enough, because a push leaves a few at most. */
 async function uploadsBelow(
   bucket: S3Bucket,
   prefix: string,
@@ -122,7 +122,7 @@ async function uploadsBelow(
   return Uploads.map(({ Key, UploadId, Initiated }) => ({ key: Key!, id: UploadId!, begun: Initiated }));
 }
 
-/** Returns the MD5s of the parts that are there, by number. The library's pages would not end where a server marks the last one. */
+/** Returns the MD5s of the uploaded parts, by number. The library's own paging would not end with servers that set a marker on the last page. */
 async function partsThere(bucket: S3Bucket, key: string, id: string): Promise<Map<number, string>> {
   const parts = new Map<number, string>();
   for (let marker: string | undefined; ; ) {
@@ -136,7 +136,7 @@ async function partsThere(bucket: S3Bucket, key: string, id: string): Promise<Ma
   }
 }
 
-/** Deletes the parts of unfinished uploads below a prefix that are old: nobody continues them. */
+/** Aborts old unfinished uploads below a prefix, which nobody continues. */
 export async function abortUploads(bucket: S3Bucket, prefix: string): Promise<void> {
   for (const { key, id, begun } of await uploadsBelow(bucket, prefix)) {
     if (!isLeftOver(bucket, begun)) continue;
@@ -145,7 +145,7 @@ export async function abortUploads(bucket: S3Bucket, prefix: string): Promise<vo
   }
 }
 
-/** Whether something that no manifest names is too old to be of a push under way. */
+/** Returns whether an object that no manifest names is too old to belong to a running push. */
 export const isLeftOver = ({ transfer }: S3Bucket, from: Date | undefined): boolean =>
   from !== undefined && Date.now() - from.getTime() >= transfer.limits.leftoverSeconds * 1000;
 

@@ -60,7 +60,7 @@ export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantag
 }
 
 /**
- * Whether samples that are compared and count differ in reward, or in score if `validScoreWeight` counts it. If they do not,
+ * Returns whether compared samples of weight above 0 differ in reward, or in score if `validScoreWeight` counts it. If they do not,
  * advantages hold only rounding, the KL penalty and the critic's error. Whitening and Adam turn these into full steps, which
  * destroyed a policy whose first batch had no valid program (test/experiments, E2). A task without signal
  * beside others that have one gets advantages of 0.

@@ -56,8 +56,8 @@ export function sampleDuration(sample: TimedSample, o: DurationOptions): number 
 
 /**
  * Returns one weight a sample, detached, for all of its tokens. The mean over the samples whose duration counts is 1. A timeout
- * with `timeoutWeight: One` weighs 1. So does, with eq. 3, a solution that was never executed: it has no dt, and with
- * `startupSeconds` in its place a response without a program would hardly be unlearned where programs take minutes.
+ * with `timeoutWeight: One` weighs 1. With eq. 3, a solution that was never executed weighs 1, too: it has no dt. With `startupSeconds`
+ * instead, the policy would hardly unlearn responses without a program where programs take minutes.
  * @param abandonedSeconds how long each run had been running that `collection: Discard` threw away
  */
 export function durationWeights(batch: TimedSample[], o: DurationOptions, abandonedSeconds: number[] = []): number[] {

@@ -29,7 +29,7 @@ export interface TrainingSample extends Sequence, TimedSample {
   goodness?: number;
   /** Iterations between the policy version that wrote it and this one. */
   lag: number;
-  /** Weights that another start of the learner had trained wrote it: even at lag 0 they are not these. Default false. */
+  /** Whether weights of an earlier start of the learner wrote it: even at lag 0 they differ from the present ones. Default false. */
   hasOtherOrigin?: boolean;
   /** The response was cut at `maxResponseTokens`; undefined if that is not known, which counts as not cut. */
   truncated?: boolean | undefined;
@@ -59,7 +59,7 @@ export interface UpdateResult {
   criticSteps: CriticStepResult[];
   /** Learning rate of every step; null if the policy was not trained. */
   learningRate: number | null;
-  /** Likewise. */
+  /** Learning rate of the critic's steps; null if the critic was not trained. */
   criticLearningRate: number | null;
   /** One duration weight a sample. */
   weights: number[];
@@ -69,7 +69,7 @@ export interface UpdateResult {
   entropy: number;
   /** Largest |exp(proximal - behaviour) - 1| on policy: how far generation and training disagree; null without any. */
   importanceMaxDeviation: number | null;
-  /** It is above `deviationLimits.warning`. */
+  /** Whether that deviation is above `deviationLimits.warning`. */
   importanceDeviates: boolean;
   /** Mean over response tokens of the importance weight, after the cap. */
   importanceMean: number;

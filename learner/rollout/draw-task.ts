@@ -1,8 +1,8 @@
 import { uniforms } from "../engine/index.ts";
 
 /**
- * Draws one of `tasks` for a sample, each as often as its weight says. Has random numbers of its own: which task is drawn changes nothing else
- * of what is drawn for the sample.
+ * Draws one of `tasks` for a sample, in proportion to their weights. Uses random numbers of its own, so the drawn task changes no other
+ * random choice for the sample.
  */
 export function drawTask<T extends { weight: number }>(tasks: readonly T[], seed: number, sample: number): T {
   const total = tasks.reduce((sum, { weight }) => sum + weight, 0);

@@ -34,7 +34,7 @@ type WrittenResponse = Response & { policyVersion?: number };
 
 export interface GenerationOptions {
   engine: Pick<Engine, "generate">;
-  /** Left out: the engine writes. */
+  /** Absent if the engine writes. */
   writers?: Writers | undefined;
   store: { readonly lineage: number };
   /** Stores samples and queues their executions. */
@@ -72,7 +72,7 @@ export interface Launched {
   tokens: number;
   improvePrompts: Record<Improvement, number>;
   verificationFailures: number;
-  /** Why the static policy did not instrument, of each program where it did not. */
+  /** The reason for each program that the static policy did not instrument. */
   instrumenterFaults: StaticPolicyFault[];
   /** Time to insert markers into each program: its share of the programs that were instrumented together. */
   instrumentSeconds: number[];
@@ -294,7 +294,7 @@ export class Generation {
     const { engine, spec, encode, decode } = this.#o;
     const lengths = instrumenterLengths(spec.model);
     const limits = { ...spec.model, samplesPerPrompt: samplesPerPrompt(spec.algorithm) };
-    const { rows } = instrumenterShape(limits, lengths); // the rows that memory was planned for
+    const { rows } = instrumenterShape(limits, lengths); // as many rows as memory was planned for
     return instrumentAll(programs, spec.model.instrumenter, {
       encode,
       decode,
@@ -314,7 +314,7 @@ export class Generation {
   }
 }
 
-/** An error that nobody waits for is thrown by `end`. */
+/** `end` throws an error that nobody waits for. */
 function newChange(): PromiseWithResolvers<void> {
   const change = Promise.withResolvers<void>();
   change.promise.catch(() => {});

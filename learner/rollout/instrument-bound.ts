@@ -22,7 +22,7 @@ export function valuesAreBound(text: string): boolean {
         for (const name of parametersOf(node, text)) inner.add(name);
         return bodies.every((body) => visit(body.statements, inner));
       }
-      // a method does not see names of its class
+      // names of a class are not visible in its methods
       if (kind === "ClassDefinition") return bodies.every((body) => visit(body.statements, new Set(bound), bound));
       for (const name of namesIn([statement], text, deletedBy)) bound.delete(name);
       const ways = bodies.map(() => new Set([...bound, ...(kind === "ForStatement" ? boundBy(node, text) : [])]));

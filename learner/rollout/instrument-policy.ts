@@ -23,7 +23,7 @@ export interface StaticPolicy {
 }
 
 export interface InstrumentedByPolicy extends Instrumented {
-  /** Why something other than the static policy inserted the markers. */
+  /** Why `Syntax` or nothing inserted the markers instead of the static policy. */
   fault?: StaticPolicyFault;
 }
 

@@ -51,7 +51,7 @@ export class Rollout {
   readonly #o: RolloutOptions;
   #number: number;
   readonly #shown: readonly Shown[];
-  /** The training samples that generators may still be writing. */
+  /** The training samples that generators may still write. */
   #training: Generation | undefined;
 
   constructor(o: RolloutOptions) {
@@ -62,7 +62,7 @@ export class Rollout {
     });
   }
 
-  /** Whether generators write; they continue while the learner trains. */
+  /** Whether generators write responses; they continue while the learner trains. */
   get writesAhead(): boolean {
     return this.#o.writers !== undefined;
   }

@@ -15,8 +15,9 @@ const clips = [
 ] as const;
 
 /**
- * Yields ever shorter tasks: the steps by which a scratch prompt is cut until it fits (`learner/tasks/README.md` has the order). The
- * statement is never cut; a task without one uses the description's first paragraph.
+ * Yields ever shorter tasks: the steps by which a scratch prompt is cut until it fits, in this order: images, link addresses and contest
+ * rules of the description; long fields; its paragraphs of background and evaluation; shorter fields, further records; its paragraphs about
+ * the data; first records, types, packages. The statement is never cut; a task without one uses the description's first paragraph.
  */
 export function* shortenings(whole: PromptTask): Generator<Shortened> {
   let task = whole;

@@ -21,7 +21,7 @@ export class ServeMetrics {
     labelNames: ["endpoint", "status"] as const,
   });
   readonly choices = new Counter({
-    ...{ name: "longrun_serve_choices_total", help: "Choices that have ended, by how they did", ...this.#registers },
+    ...{ name: "longrun_serve_choices_total", help: "Ended choices, by reason", ...this.#registers },
     labelNames: ["end"] as const,
   });
   readonly tokens = new Counter({

@@ -8,7 +8,7 @@ import { type longrun, outcomeOf, PROTOCOL_VERSION } from "../../proto/service.t
 import type { AttemptKey, ReportedResult } from "../store/types.ts";
 import { ServerError } from "./errors.ts";
 
-/** Bounds of one message; README.md lists them too. */
+/** Bounds of one message. */
 const BOUNDS = {
   /** An execution's id. */
   executionCharacters: 200,

@@ -16,7 +16,7 @@ export const DEFAULTS = {
   maxSlots: 256,
   /** Bytes of all unfinished submissions of one stream. A single one may always have its task's limit. */
   streamUploadBytes: 64 * 2 ** 20,
-  /** The same for all streams together. */
+  /** Bytes of all unfinished submissions of all streams. */
   uploadBytes: 512 * 2 ** 20,
   /** A stream that sends more messages a second than this, on average over `floodSeconds`, is ended. */
   messagesPerSecond: 5000,

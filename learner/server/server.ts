@@ -53,7 +53,7 @@ export class LearnerServer {
   port = 0;
   readonly #streams = new Map<string, ActorStream>();
   readonly #strangers = new Set<ActorStream>();
-  /** Why all actors are drained; undefined: they are not. */
+  /** Why all actors are drained; undefined if they are not. */
   #draining: string | undefined;
   /** Actors that are drained individually, with the reason. They may connect later. */
   readonly #leaving = new Map<string, string>();

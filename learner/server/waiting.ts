@@ -44,7 +44,7 @@ export interface WaitOptions {
   /** `sinceMs`: Unix time since which this blocks. */
   onBlocked?: (blocked: Blocked, sinceMs: number) => void;
   signal?: AbortSignal;
-  /** Another promise to wait for: it ends the wait too, and its error is thrown. */
+  /** Another promise that ends the wait; its error is thrown. */
   other?: Promise<unknown>;
 }
 

@@ -25,7 +25,7 @@ const NEXT = "FROM samples INDEXED BY samples_queued WHERE state = 'queued' ORDE
 
 /** Reason for an attempt whose actor stopped sending heartbeats. */
 export const NO_HEARTBEAT = "no heartbeat";
-/** Reason for an attempt whose actor reconnected without it. */
+/** Reason for an attempt that its actor no longer had when it reconnected. */
 export const NOT_HELD = "the actor does not hold it any more";
 /** Reasons for attempts of a vanished actor. */
 const WITHOUT_A_WORD = [NO_HEARTBEAT, NOT_HELD];

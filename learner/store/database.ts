@@ -62,7 +62,7 @@ export class Database {
   #statements = new Map<string, StatementSync>();
   /** Rows that were read since the newest write, by statement and parameters. */
   #known = new Map<string, unknown>();
-  /** The number that this process wrote to the file when it opened it. */
+  /** The fence number that this process wrote to the file when it opened it. */
   #fence = 0;
   #writing = false;
   #afterCommit: (() => void)[] = [];

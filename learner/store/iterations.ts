@@ -22,7 +22,7 @@ export class PolicyVersions {
     return Math.round(this.#now());
   }
 
-  /** A learner starts: takes back all that iterations after the newest valid checkpoint had used, and begins a new lineage. */
+  /** Starts a learner: frees the samples that iterations after the newest valid checkpoint had used, and begins a new lineage. */
   async beginLineage(isValid: (checkpoint: CheckpointRow) => boolean | Promise<boolean>): Promise<Lineage> {
     let checkpoint: CheckpointRow | undefined;
     for (const candidate of this.checkpoints()) if (!checkpoint && (await isValid(candidate))) checkpoint = candidate;
@@ -37,7 +37,7 @@ export class PolicyVersions {
         { iteration },
       );
       this.database.change("DELETE FROM previous_solutions WHERE iteration > :iteration", { iteration });
-      // Without a checkpoint not even the starting policy's stands.
+      // Without a valid checkpoint, the starting policy's checkpoint is superseded too.
       for (const [table, after] of Object.entries({ iterations: iteration, checkpoints: checkpoint ? iteration : -1 }))
         this.database.change(
           `UPDATE ${table} SET superseded_by = :lineage WHERE iteration > :after AND superseded_by IS NULL`,
@@ -48,7 +48,7 @@ export class PolicyVersions {
     });
   }
 
-  /** For a process that trains nothing any more: the newest lineage stays as it is. @throws StoreError `conflict` */
+  /** Continues the newest lineage, for a process that trains no more. @throws StoreError `conflict` */
   continueLineage(): number {
     const newest = this.database.get<{ lineage: number }>("SELECT lineage FROM lineages ORDER BY lineage DESC LIMIT 1");
     if (newest === undefined)
@@ -57,15 +57,15 @@ export class PolicyVersions {
     return newest.lineage;
   }
 
-  /** The lineage that this process began. @throws StoreError `conflict` before beginLineage */
+  /** Returns the lineage that this process began. @throws StoreError `conflict` before beginLineage */
   get lineage(): number {
     if (this.#lineage === undefined) throw new StoreError("conflict", "no lineage: call beginLineage first");
     return this.#lineage;
   }
 
   /**
-   * Returns the lineage whose training made the weights of a policy version; 0: they are the starting policy's. A start goes on with the
-   * weights of its checkpoint, so that versions of different lineages can have the same ones.
+   * Returns the lineage whose training made the weights of a policy version; 0: they are the starting policy's. A start continues with the
+   * weights of its checkpoint, so versions of different lineages can have the same weights.
    */
   originOf({ lineage, iteration }: { lineage: number; iteration: number }): number {
     const start = this.database.get<{ checkpoint: number | null }>(
@@ -83,7 +83,7 @@ export class PolicyVersions {
     );
   }
 
-  /** Keeps the newest `n` of `checkpoints()`. @returns their paths; the files of all others may go */
+  /** Keeps the newest `n` of `checkpoints()`. @returns their paths; the files of all others can be removed */
   keepCheckpoints(n: number): string[] {
     const all = this.checkpoints();
     this.database.write(() => {
@@ -96,7 +96,7 @@ export class PolicyVersions {
   }
 
   /**
-   * An iteration is over: metrics, samples and checkpoint become part of the store together or not at all.
+   * Ends an iteration: stores its metrics and samples together, or nothing.
    * @throws StoreError `conflict` if it is not the iteration after the last one, or a sample was used before
    */
   commitIteration(record: IterationRecord): void {
@@ -116,7 +116,7 @@ export class PolicyVersions {
     });
   }
 
-  /** A checkpoint of the newest iteration, or of the starting policy (0), which is on disk. */
+  /** Records a checkpoint on disk: of the newest iteration, or of the starting policy (0). */
   commitCheckpoint({ iteration, ...files }: { iteration: number; digest: string; path: string }): void {
     this.database.write(() => {
       const last = this.#lastIteration();

@@ -12,7 +12,7 @@
 /** Raised with every change of the tables; a store of a later version is refused. */
 export const SCHEMA_VERSION = 6;
 
-/** With these no statement of an iteration reads every sample. Part of `SCHEMA` and of the upgrade to version 6. */
+/** With these indexes no statement of an iteration reads every sample. Part of `SCHEMA` and of the upgrade to version 6. */
 const INDEXES = `
 CREATE INDEX samples_by_state ON samples (purpose, state, used, iteration);
 CREATE INDEX samples_ungraded ON samples (sequence) WHERE ungraded AND state IN ('finished', 'notExecuted');

@@ -158,11 +158,11 @@ export class Store extends PolicyVersions {
       `SELECT deflated, submission_bytes AS bytes FROM submissions JOIN results USING (execution) WHERE execution = :id`,
       { id },
     );
-    // zlib takes no 0 for a limit.
+    // zlib accepts no limit of 0.
     return row && inflateSync(row.deflated, { maxOutputLength: Math.max(1, row.bytes) });
   }
 
-  /** May be called again: the newest grade counts. */
+  /** Stores a grade. If it is called again, the newest grade counts. */
   setGrade(id: string, grade: Grade): void {
     const { valid, score, reward, reason, family, guards = [], clamped = false, capped = false } = grade;
     const row = { sample: id, valid, score, reward, reason, family, guards: JSON.stringify(guards), clamped, capped };
@@ -220,8 +220,8 @@ export class Store extends PolicyVersions {
   }
 
   /**
-   * Discards what would still be executed, graded or trained on of tasks that are not among `tasks`: the run has no grader for it. Results, scores
-   * and previous solutions stay. @returns how many samples
+   * Discards samples that would still be executed, graded or trained on, if their task is not among `tasks`: the run has no grader for
+   * them. Results, scores and previous solutions stay. @returns the number of discarded samples
    */
   discardOtherTasks(tasks: readonly string[]): number {
     const reason = "its task was removed from the run";

@@ -7,7 +7,7 @@ import type { Outcome, Result } from "../../proto/execution.ts";
 /**
  * | state       | meaning                                                                 | next                          |
  * | ----------- | ----------------------------------------------------------------------- | ----------------------------- |
- * | queued      | to be leased                                                            | leased, finished [1] [2], discarded |
+ * | queued      | waits to be leased                                                            | leased, finished [1] [2], discarded |
  * | leased      | its newest attempt runs somewhere                                       | finished, queued, lost, discarded |
  * | finished    | a result was accepted                                                   | final                         |
  * | notExecuted | the solution holds nothing that can run; finished from the start        | final                         |
@@ -15,7 +15,7 @@ import type { Outcome, Result } from "../../proto/execution.ts";
  * | discarded   | thrown away before it finished (`collection: Discard`, an abandoned run) | final                         |
  *
  * [1] An attempt whose lease expired still counts while no newer one was made.
- * [2] It became known later that a lost attempt was the program's own doing (`Leases.settle`).
+ * [2] It became known later that the program itself caused the loss of the attempt (`Leases.settle`).
  * [3] It became known later that an attempt ended because its actor was taken away (`Leases.disrupted`).
  */
 export type ExecutionState = "queued" | "leased" | "finished" | "notExecuted" | "lost" | "discarded";

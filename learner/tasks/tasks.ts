@@ -34,7 +34,7 @@ export class Tasks {
     return Math.max(...this.all.map(({ spec }) => spec.executionTimeoutSeconds));
   }
 
-  /** Returns the limits in a lease. Executions of a removed task are never leased again, so any answer will do for it. */
+  /** Returns the limits in a lease. Executions of a removed task are never leased again, so its limits do not matter. */
   limitsOf(name: string) {
     const { spec, submissionBytes } = this.#byName.get(name) ?? this.all[0]!;
     return { ...limitsOfTask(spec), submissionBytes };
@@ -45,7 +45,7 @@ export class Tasks {
  * Opens the folder of each task. Estimated reward ranges become part of `spec.tasks`.
  *
  * @param directories one for each task, in the manifest's order
- * @param begun tasks that the run has samples of: their rewards keep their meaning, so that no range is estimated
+ * @param begun tasks that already have samples: no range is estimated for them, so that their rewards keep their meaning
  * @throws ManifestError | TaskError in one line that names the task
  */
 export function openTasks(

@@ -168,7 +168,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   ask_for_names: {
     namespaces: held,
     landlock: {
-      open: "names, sizes and times of files can be asked for; a pod's sandbox has no answers, nor others' files",
+      open: "programs can read names, sizes and times of files; a pod's sandbox has neither answers nor files of others",
     },
   },
   devices: held,

@@ -8,7 +8,7 @@ if hasattr(builtins, "left_behind") or "left_behind" in sys.modules or hasattr(p
     print("BREACH state")
 if sorted(os.listdir(".")) != ["input"]:
     print("BREACH", os.listdir("."))
-pattern = re.compile(rb"find_left` must f[i]nd none")  # which is not what it finds
+pattern = re.compile(rb"find_left` must f[i]nd none")  # the pattern does not match its own text
 try:
     for line in open("/proc/self/maps"):
         span, rights = line.split()[:2]

@@ -1,5 +1,5 @@
 # Works in a child that cannot be waited for: while SIGCHLD is ignored the kernel drops a child's processor time at its end, so no wait
-# status has it. Only a look while it runs can see it.
+# status includes it. Only a check while the child runs sees it.
 import os, signal, time
 def burn():
     end = time.process_time() + 0.4

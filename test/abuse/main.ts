@@ -5,7 +5,7 @@
  *         [--python ENVIRONMENT] [--markdown]
  *
  * --python: a Python environment with more packages than the pinned one (those of actors.packages: Paper; catboost, pyarrow, matplotlib),
- * for honest programs that need them. Exit status: 0 if everything held that is not listed as open, 1 if not, 2 bad arguments. One line
+ * for honest programs that need them. Exit status: 0 if every attack failed that is not listed as open, 1 if not, 2 bad arguments. One line
  * names each part that this machine cannot run.
  */
 import { resolve } from "node:path";

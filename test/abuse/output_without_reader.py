@@ -1,4 +1,4 @@
-# Grows between its prints as fast as it can: forwarding its output must not delay the look at its memory.
+# Grows between its prints as fast as it can: forwarding its output must not delay the check of its memory.
 import os
 kept = []
 while True:

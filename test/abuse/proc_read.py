@@ -16,7 +16,7 @@ for name in names:
             continue
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-            if os.path.isdir(path) or os.read(descriptor, 100):  # what a container runtime hides is /dev/null
+            if os.path.isdir(path) or os.read(descriptor, 100):  # a container runtime puts /dev/null over hidden files
                 print("BREACH", path)
             os.close(descriptor)
         except OSError:

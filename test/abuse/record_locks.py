@@ -1,4 +1,4 @@
-# Locks single bytes of a file: each lock takes kernel memory, and none of the process's.
+# Locks single bytes of a file: each lock takes kernel memory that counts for no process.
 import fcntl, os, time
 file = open("locked", "w+b")
 try:

@@ -1,6 +1,6 @@
 /**
  * Programs that seek the reward instead of solving the task. Each passes all stages of a sample (instrumented, executed, reported to the
- * learner, graded, weighted). Its reward is compared with that of `guess`, which does the same without the trick.
+ * learner, graded, weighted). Its reward is compared with the reward of `guess`, which does the same without the trick.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -48,11 +48,11 @@ interface RewardCase {
   beside?: string;
   task?: "double" | "leaking";
   timeoutSeconds?: number;
-  /** `same`: exactly the reward of `guess`; `as`: that of the named program; a number: at most that. */
+  /** `same`: exactly the reward of `guess`; `as`: the reward of the named program; a number: the highest reward. */
   earns: "same" | number | { as: string };
   reason?: RegExp;
   guard?: string;
-  /** Limit of its duration weight divided by that of `guess`, by the default clock. */
+  /** Limit of its duration weight divided by the weight of `guess`, by the default clock. */
   weight?: number;
   /** The gain that it does have, in words: duration weight if it `earns` as others do; otherwise more reward than a failure. */
   open?: string;
@@ -248,7 +248,7 @@ guardedRewardCap: ${CAP}
   }
 }
 
-/** Returns, for a batch of the two, the weight of `one` divided by that of `other`. */
+/** Returns, for a batch of the two, the weight of `one` divided by the weight of `other`. */
 function weightOver(one: Earned, other: Earned, options: DurationOptions): number {
   const timed = ({ result }: Earned): TimedSample => ({
     ...{ outcome: result.outcome, durationSeconds: result.durationSeconds, cpuSeconds: result.cpuSeconds },

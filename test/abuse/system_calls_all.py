@@ -6,7 +6,7 @@ libc.syscall.restype = ctypes.c_long
 allowed = {int(number) for number in "@ALLOWED@".split(",")}
 silent = {int(number) for number in "@SILENT@".split(",")}
 for number in range(601):
-    if number in allowed or number in (335, 336):  # uretprobe and uprobe, which the kernel asks no filter about, end whoever makes them
+    if number in allowed or number in (335, 336):  # uretprobe and uprobe: the kernel applies no filter to them and ends the calling process
         continue
     ctypes.set_errno(0)
     arguments = [ctypes.c_long(-1)] * 6

@@ -20,7 +20,7 @@ for (const level of ["namespaces", "landlock"] as const)
       mkdirSync(path);
       writeFileSync(join(path, "train.csv"), `secret of ${task}`);
     }
-    // Wherever it may lie: its path outside, what the sandbox makes of it, beside the own input.
+    // Possible places of the other task's data: its path outside, its path in the sandbox, and beside the program's own input.
     const program = `
 import glob
 print("own:", open("input/train.csv").read())

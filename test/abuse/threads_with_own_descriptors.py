@@ -1,4 +1,4 @@
-# A thread with its own descriptor table has 1,024 more that a look at the process does not show: by clone without CLONE_FILES, or by
+# A thread with its own descriptor table has 1,024 more that a check of the process does not show: by clone without CLONE_FILES, or by
 # close_range with CLOSE_RANGE_UNSHARE.
 import ctypes, os, threading
 libc = ctypes.CDLL(None, use_errno=True)

@@ -143,7 +143,7 @@ export function fillIn(program: string, values: Record<string, string>): string 
   });
 }
 
-/** Returns the numbers of system calls that a program may make, at least with some arguments, and of those that do nothing and return 0. */
+/** Returns the numbers of system calls that a program may make, at least with some arguments, and of calls that do nothing and return 0. */
 export function systemCalls(environment: string, level: IsolationLevel): Record<string, string> {
   const code = `
 import seccomp, system_calls

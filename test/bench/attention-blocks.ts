@@ -1,5 +1,5 @@
 /**
- * Measures what the number of attention blocks costs and saves: one thread, two layers of Qwen2.5-0.5B's width:
+ * Measures the costs and savings of a number of attention blocks: one thread, two layers of Qwen2.5-0.5B's width:
  *
  *     node test/bench/attention-blocks.ts evaluate|step|checkpointed TOKENS [BLOCKS]
  *

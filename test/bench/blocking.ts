@@ -1,11 +1,11 @@
 /**
- * How long the main thread, which serves actors and metrics, is held at a time while the engine's worker generates:
+ * Measures how long the main thread, which serves actors and metrics, is blocked at a time while the engine's worker generates:
  *
  *     node test/bench/blocking.ts [--rounds 4] [--response 256] [--threads 1] [--program-lines 60]
  *
  * A real rollout with the bundled policy, its tokenizer and a store on disk: batches of 64 improve prompts in the paper's
- * style, whose solutions are read and instrumented. Delay is what node:perf_hooks sees, which other processes on the cores
- * add to; CPU time is what the main thread itself used between two looks, which they do not.
+ * style, whose solutions are parsed and instrumented. node:perf_hooks measures the delay, which includes the time of other processes on
+ * the cores. The CPU time between two measurements is the main thread's own.
  */
 import fs from "node:fs";
 import os from "node:os";
@@ -47,7 +47,7 @@ const previous = Array.from({ length: 64 }, (_, i) => ({
 }));
 const written = tokenizer.encode(text);
 const rollout = new Rollout({
-  // the policy's own solutions are short: what it writes is timed, what is read is a program of a usual length
+  // The policy's own solutions are short: they are generated and timed, but replaced by a program of the usual length.
   engine: {
     ...engine,
     generate: async (prompts, options) => {

@@ -86,4 +86,4 @@ function between(results: { at: number; seconds: number }[]) {
   return { running, wall: ordered.at(-1)!.at - ordered[0]!.at };
 }
 
-export const busy: Bench = { about: "share of an actor's time that executes programs while more are waiting", run };
+export const busy: Bench = { about: "share of an actor's time in which programs run while executions wait", run };

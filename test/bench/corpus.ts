@@ -1,5 +1,5 @@
 /**
- * Measures what the pretraining corpus alone would achieve: executes its correct programs on the task and writes the best score beside the
+ * Measures the best score of the pretraining corpus alone: executes its correct programs on the task and writes the best score beside the
  * policy, so that a report can show whether reinforcement learning found something better.
  */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
 /**
- * Tokens per second of the engine's generation, for the quickstart's size of policy.
+ * Measures tokens per second of the engine's generation, for the quickstart's size of policy.
  *
  *     node test/bench/generate.ts [--rows 64] [--prompt 60:200] [--distinct 64] [--new 160] [--end 0] [--top-p 1] [--slots N] [--uniform]
  *

@@ -1,4 +1,7 @@
-/** How far one learner with N generators goes: a simulation of events, by the rules of collect.ts and generators.ts, in which work only takes time. */
+/**
+ * Simulates the speed of one learner with N generators: a simulation of events, by the rules of collect.ts and generators.ts, in which work
+ * only takes time.
+ */
 import { uniforms } from "../../learner/engine/model/random.ts";
 import { updateSeconds } from "./recipe-times.ts";
 import type { Bench, BenchResult } from "./result.ts";
@@ -56,7 +59,7 @@ const WORKS: readonly Work[] = [
   largeWork([1000, 5000]),
 ];
 
-/** Who writes: the learner alone, or so many generators, which end their rows before they take new weights (Longrun) or do not (VLLM). */
+/** The writers: the learner alone, or `count` generators, which end their rows before they take new weights (Longrun) or do not (VLLM). */
 interface Writers {
   engine: "the learner" | "Longrun" | "VLLM";
   count: number;
@@ -69,7 +72,7 @@ const WRITERS: readonly Writers[] = [
 
 interface Sample {
   number: number;
-  /** that wrote it; until it is sent, that it was begun with */
+  /** The policy version that wrote it; until the sample is sent, the version that began it. */
   version: number;
   state: "waits" | "written" | "executed" | "complete";
 }
@@ -90,9 +93,9 @@ class Simulation {
   #numbers = 0;
   #open: Sample[] = [];
   #isUpdating = false;
-  /** open when the iteration began, and complete of them */
+  /** Samples that were open when the iteration began, and how many of them were complete. */
   #atStart = { open: 0, complete: 0 };
-  /** slot-seconds that a row had, since the counted iterations began */
+  /** Slot-seconds with a row since the counted iterations began. */
   rowSeconds = 0;
   readonly iterations: { at: number; lag: number }[] = [];
 
@@ -197,11 +200,11 @@ class Simulation {
     this.#in(this.#work.swapSeconds, () => {
       writer.version = version;
       if (version === this.#version) writer.isSwapping = false;
-      else this.#swap(writer); // newer weights came in the meantime
+      else this.#swap(writer); // newer weights exist by now
     });
   }
 
-  /** Whether a batch can be trained on, and no sample will be trained on past the staleness bound. */
+  /** Returns whether a batch can be trained on, and no sample will be trained on past the staleness bound. */
   #isComplete(): boolean {
     if (this.#count("complete") < BATCH) return false;
     const oldest = this.#version - MAX_STALENESS;
@@ -248,4 +251,4 @@ async function run(): Promise<BenchResult> {
   return { rows, goals: [], method, raw };
 }
 
-export const generators: Bench = { about: "how far one learner with N generators goes (a simulation)", run };
+export const generators: Bench = { about: "one learner with several generators (a simulation)", run };

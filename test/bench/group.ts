@@ -1,5 +1,5 @@
 /**
- * Compares the costs of rows with one prompt with those of as many rows with different prompts: time to the first token, and memory.
+ * Compares the costs of rows with one prompt with the costs of as many rows with different prompts: time to the first token, and memory.
  *
  *     node test/bench/group.ts [--rows 8,64] [--prompt 1000] [--new 64] [--threads 2] [--size quickstart|large]
  *

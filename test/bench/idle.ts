@@ -37,7 +37,7 @@ async function run(flags: string[]) {
       seconds.push((performance.now() - start) / 1000);
     }
     await sleep(SETTLE_SECONDS * 1000);
-    const { all, anonymous, files } = proportionalMemory(descendants(process.pid)); // theirs, and that of the process that they are forks of
+    const { all, anonymous, files } = proportionalMemory(descendants(process.pid)); // memory of the sandboxes, and of the process that they are forks of
     for (const sandbox of sandboxes) await sandbox.stop();
     const each = (bytes: number) => bytes / slots / 1e6;
     return { all: each(all), anonymous: each(anonymous), files: each(files), seconds };
@@ -67,4 +67,4 @@ async function run(flags: string[]) {
   }
 }
 
-export const idle: Bench = { about: "memory of a slot that waits, and its start", run };
+export const idle: Bench = { about: "memory of a waiting slot, and its start", run };

@@ -3,7 +3,7 @@
  *
  *     npm run bench learner -- [--rows update,load-3b] [--sides packed,trimmed] [--rounds 5] [--threads N] [--short]
  *
- * Updates: all sides are processes that wait for their turn. A round is one update of each, and the ratio is that of the medians.
+ * Updates: all sides are processes that wait for their turn. A round is one update of each, and the ratio compares the medians.
  * `--sides`: only peers whose names contain one of these words. `--short`: two rounds, fewer sequences and tokens; shows that a row works,
  * and its result is not kept.
  */

@@ -1,6 +1,6 @@
 /**
- * Memory of a whole update (generation, log-probs and values of policy, reference and critic, one optimiser step each), with LoRA or with
- * all weights trained:
+ * Measures the memory of a whole update (generation, log-probs and values of policy, reference and critic, one optimiser step each), with
+ * LoRA or with all weights trained:
  *
  *     node test/bench/lora-memory.ts --type lora|full [--shape quickstart|3.4m|27m|80m|0.5b] [--dtype F32|BF16]
  *         [--batch 4] [--tokens 512] [--micro 1]

@@ -25,7 +25,7 @@ const SIMULATED = fileURLToPath(new URL("./simulated-actors.ts", import.meta.url
 /** Every response: a plan and a program. */
 const SOLUTION = "A plan.\n```python\nimport pandas as pd\ntrain = pd.read_csv('input/train.csv')\n```";
 
-/** `update` is what evaluates and trains. */
+/** `update` evaluates and trains. */
 export interface BenchEngine extends Pick<Engine, "generate"> {
   update(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export interface Setting {
   /** Duration of programs, and its spread: simulated-actors.ts. */
   programs: { seconds: number; spread: number };
   iterations: number;
-  /** Iterations that are not counted: they fill what is in flight. */
+  /** Number of first iterations that are not counted, because they only bring samples in flight. */
   uncounted: number;
   encode?: (text: string) => Int32Array;
   onStored?: (samples: readonly NewSample[]) => void;

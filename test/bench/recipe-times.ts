@@ -27,11 +27,11 @@ const TOKENS = { prompt: 1000, shortest: 300, longest: 900 };
 const FULL_STEP_SECONDS = 10 / 3.1e9;
 
 interface Machine {
-  /** bandwidth of one GPU's memory */
+  /** Bandwidth of one GPU's memory. */
   bytesPerSecond: number;
-  /** rate of one GPU, for bfloat16 products with float32 sums */
+  /** Rate of one GPU, for bfloat16 products with float32 sums. */
   operationsPerSecond: number;
-  /** that programs take, a half to three halves and a quarter of it */
+  /** Mean duration of programs: they take 0.25 to 1.75 times as long. */
   programSeconds: number;
 }
 
@@ -87,7 +87,7 @@ export async function recipeTimes(counts: { iterations: number; uncounted: numbe
   return { part: "recipes", rows, goals: [], method, raw };
 }
 
-/** Returns what the engine takes, at `REACHED` of the GPUs' rates. */
+/** Returns the engine's times, at `REACHED` of the GPUs' rates. */
 function engineTimes(
   { model, algorithm }: TrainingRunSpec,
   on: Machine & Recipe & { checkpointing: boolean },
@@ -120,7 +120,7 @@ export function updateSeconds(
 ): number {
   const { isFull, isCritic, checkpointing, gpus } = on;
   const rate = gpus * Math.min(OPERATIONS_A_BYTE * on.bytesPerSecond, MOST_OPERATIONS * on.operationsPerSecond);
-  // forward, forward again, backward: by the inputs, and by the weights where they are trained
+  // Forward, forward again, backward: products with the inputs, and with the weights if they are trained.
   const step = 2 + (checkpointing ? 2 : 0) + (isFull ? 4 : 2);
   const passes = 2 + 2 + step + (isCritic ? 2 + step : 0); // log-probs of policy and reference, values
   return (passes * weights * tokens) / rate + (isFull ? FULL_STEP_SECONDS * weights : 0);

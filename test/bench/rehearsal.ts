@@ -170,4 +170,4 @@ async function run(flags: string[]): Promise<BenchResult> {
   return { rows, goals, method, raw };
 }
 
-export const rehearsal: Bench = { about: "what each phase asks of a GPU, counted without one", run };
+export const rehearsal: Bench = { about: "each phase's work for a GPU, counted without one", run };

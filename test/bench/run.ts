@@ -1,6 +1,6 @@
 /**
  * `npm run bench [NAME …] [-- FLAGS of the benchmark]`: measures, prints a table and writes `results/DATE-NAME.json`.
- * Ratios are of two things measured in turn in one run, so that both see the same machine.
+ * A ratio compares two things that one run measures in turn, so that both run on the same machine.
  */
 import { active } from "./active.ts";
 import { algorithms } from "./algorithms.ts";
@@ -46,7 +46,7 @@ const names = firstFlag < 0 ? given : given.slice(0, firstFlag);
 const flags = firstFlag < 0 ? [] : given.slice(firstFlag);
 const unknown = names.filter((name) => !Object.hasOwn(BENCHES, name));
 if (unknown.length > 0 || (flags.length > 0 && names.length !== 1)) {
-  const list = Object.entries(BENCHES).map(([name, { about }]) => `  ${name.padEnd(10)}${about}`);
+  const list = Object.entries(BENCHES).map(([name, { about }]) => `  ${name.padEnd(11)}${about}`);
   const why =
     unknown.length > 0 ? `no benchmark is called ${unknown.join(", ")}` : "flags need the one benchmark they are of";
   process.stderr.write(`${why}; there are:\n${list.join("\n")}\n`);

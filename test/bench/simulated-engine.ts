@@ -3,7 +3,7 @@ import type { Listener, Response } from "../../learner/engine/index.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
 import type { BenchEngine } from "./overlap-run.ts";
 
-/** Simulated seconds that pass in one. */
+/** Simulated seconds that pass in one second. */
 export const SCALE = 60;
 
 /** Settings of a simulated engine: seconds, slots and tokens. */
@@ -22,7 +22,7 @@ export class SimulatedEngine implements BenchEngine {
   readonly #waiting: (() => void)[] = [];
   #open = 0;
   #busySince = 0;
-  /** Since `count`, seconds of the machine's clock; slot-seconds that a row had. */
+  /** Seconds of the machine's clock since `count`; slot-seconds with a row. */
   busySeconds = 0;
   rowSeconds = 0;
   generatingSeconds = 0;

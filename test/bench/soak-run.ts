@@ -1,4 +1,4 @@
-/** Watches a real `longrun run` of many small iterations for growth, and has what the soak of executions shares with that. */
+/** Watches a real `longrun run` of many small iterations for growth. Also has the code that the soak of executions shares. */
 import { globSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -8,13 +8,13 @@ import { RealRun, temporaryFolder } from "../faults/real-run.ts";
 import { proportionalMemory } from "./process-memory.ts";
 import { type BenchResult, median } from "./result.ts";
 
-/** A measured field; one with `growth` is held to it, a share of its value in the first quarter. */
+/** A measured field. `growth`: the most that it may grow, as a share of its value in the first quarter. */
 export interface Shown<Look> {
   what: string;
   field: keyof Look;
   show: (value: number) => string;
   growth?: number;
-  /** The field is an increase since the look before, which comes in pages of a file: its mean counts, not its median. */
+  /** The field is an increase since the previous measurement, in whole pages of a file: its mean counts, not its median. */
   increase?: true;
 }
 
@@ -61,7 +61,7 @@ export interface Queries {
   milliseconds: number;
 }
 
-/** Counts SQLite's statements in this process from now on. It names nothing outside, because its text is run in other processes, too. */
+/** Counts SQLite's statements in this process from now on. It uses no name from outside, because other processes run its text, too. */
 export function countQueries(statements: typeof StatementSync): Queries {
   const counted = { queries: 0, milliseconds: 0 };
   for (const name of ["all", "get", "run"] as const) {
@@ -107,7 +107,7 @@ interface Look {
   actorDescriptors: number;
   commandBytes: number;
   commandDescriptors: number;
-  /** The store's growth for each sample since the look before. */
+  /** The store's growth for each sample since the previous measurement. */
   storeBytesPerSample: number;
   walBytes: number;
   checkpointBytes: number;
@@ -153,7 +153,7 @@ const SHOWN: Shown<Look>[] = [
   { what: "an iteration", field: "seconds", show: (seconds) => `${seconds.toFixed(2)} s` },
 ];
 
-/** Looks at the processes and the folder of a run at the end of each iteration. */
+/** Measures the processes and the folder of a run at the end of each iteration. */
 export async function soakIterations(iterations: number): Promise<BenchResult> {
   const folder = temporaryFolder();
   const counts = join(folder.path, "queries");
@@ -215,7 +215,7 @@ export async function soakIterations(iterations: number): Promise<BenchResult> {
   return { ...growthOf(looks.slice(1), SHOWN), method, raw: looks, part: "iterations" };
 }
 
-/** Programs, and with them processes of a sandbox, end at any time, and so do temporary folders. */
+/** Returns `otherwise` if a process or a folder is gone: programs and sandbox processes end, and temporary folders disappear, at any time. */
 function unlessGone<Found>(look: () => Found, otherwise: Found): Found {
   try {
     return look();
@@ -229,7 +229,7 @@ function linesOf(file: string): number {
   return globSync(file).length === 0 ? 0 : readFileSync(file, "utf8").split("\n").length - 1;
 }
 
-/** Returns every file with its size. A folder that goes while it is looked at, as a checkpoint's before its rename, is left out. */
+/** Returns every file with its size. Leaves out a folder that disappears meanwhile, such as a checkpoint's folder before its rename. */
 function filesBelow(directory: string, below = ""): { path: string; size: number }[] {
   const names = unlessGone(() => readdirSync(join(directory, below)), []);
   return names.flatMap((name) => {
@@ -240,7 +240,7 @@ function filesBelow(directory: string, below = ""): { path: string; size: number
   });
 }
 
-/** Returns the bytes of the store's pages in use, with those that are still in the log, and its samples. */
+/** Returns the bytes of the store's pages in use, including pages that are still in the log, and the number of its samples. */
 function storeSize(path: string): { store: number; samples: number } {
   const database = new DatabaseSync(path, { readOnly: true });
   try {

@@ -36,7 +36,7 @@ const SETTLE_SECONDS = 0.5;
 /** Measurements of an actor's processes together, or of the machine. */
 interface Look {
   executions: number;
-  /** Memory that is no file's: the share in a file's pages depends on the machine's other processes. */
+  /** Memory without pages of files, whose proportional share depends on the machine's other processes. */
   supervisorBytes: number;
   sandboxBytes: number;
   descriptors: number;
@@ -55,7 +55,7 @@ interface Look {
 
 const SHOWN: Shown<Look>[] = [
   { what: "memory of the sandboxes", field: "sandboxBytes", show: megabytes, growth: 0.02 },
-  // Its garbage collector takes its time.
+  // Its garbage collector returns memory late.
   { what: "memory of the supervisor", field: "supervisorBytes", show: megabytes, growth: 0.1 },
   { what: "descriptors of the actor with its sandboxes", field: "descriptors", show: String, growth: 0 },
   { what: "processes and threads of the actor with its sandboxes", field: "processes", show: String, growth: 0 },
@@ -140,7 +140,7 @@ function look(
   };
 }
 
-/** Returns the mounts of a process's namespace; where that is the machine's own, those that name `scratch`. */
+/** Returns the mounts of a process's namespace; in the machine's own namespace, only mounts that name `scratch`. */
 function mountsOf(pid: number, scratch: string): string[] {
   const namespace = readlinkSync(`/proc/${pid}/ns/mnt`);
   const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").trim().split("\n");
@@ -149,6 +149,6 @@ function mountsOf(pid: number, scratch: string): string[] {
 }
 
 export const soak: Bench = {
-  about: "what grows over many executions, or with `--iterations N` over many iterations of a run",
+  about: "growth over many executions, or with `--iterations N` over many iterations of a run",
   run,
 };

@@ -51,7 +51,7 @@ policy = Qwen2ForCausalLM.from_pretrained(flags.folder, dtype=torch.float32, att
 
 
 def pick(x, index):
-    """Selects from all positions those that predict responses."""
+    """Selects the positions that predict responses."""
     if flags.mode == "padded":
         return x[:, -batch["maxResponseTokens"] - 1 : -1]
     return x[0, index[0]] if flags.mode == "packed" else x[index[0], index[1]]

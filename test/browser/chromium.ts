@@ -1,4 +1,4 @@
-/** A real browser for tests: Debian's `chromium`, or what CHROMIUM names. */
+/** A real browser for tests: Debian's `chromium`, or the program that CHROMIUM names. */
 import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,17 +8,17 @@ import { promisify } from "node:util";
 import { isExecutable } from "../cluster/binaries.ts";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
-/** A page that never ends to load. */
+/** Longest wait for a page to load. */
 const LOAD_SECONDS = 60;
 
-/** @returns undefined where there is none */
+/** @returns undefined if there is no browser */
 export function findChromium(): string | undefined {
   const folders = (process.env.PATH ?? "").split(delimiter);
   const candidates = [process.env.CHROMIUM, ...NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))];
   return candidates.find((path) => path && isExecutable(path));
 }
 
-/** @returns the page's DOM as HTML once it has loaded, and what runs at once has run */
+/** @returns the page's DOM as HTML once it has loaded and its first scripts have run */
 export async function dumpDom(chromium: string, url: string): Promise<string> {
   return withProfile(async (flags) => {
     const options = { timeout: LOAD_SECONDS * 1000, maxBuffer: 2 ** 28 };
@@ -35,14 +35,14 @@ export async function screenshot(chromium: string, url: string, file: string, si
   );
 }
 
-/** Then boxes that scroll have their time lines. */
+/** Waits for two frames: boxes that scroll have their timelines then. */
 const TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
 
-/** A page that tests look into, by the browser's own protocol; a page's Content-Security-Policy does not hold for it. */
+/** A page that tests examine by the browser's own protocol, to which a page's Content-Security-Policy does not apply. */
 export interface Page {
   /** Resolves when the page has loaded at this width, CSS pixels, in light or dark. */
   open(url: string, width: number, scheme: "light" | "dark"): Promise<void>;
-  /** Returns what a script comes to in the page, as JSON. */
+  /** Returns the result of a script in the page, as JSON. */
   evaluate(script: string): Promise<unknown>;
 }
 
@@ -119,7 +119,7 @@ async function portOf(file: string): Promise<string> {
     if (port) return port;
     await sleep(100);
   }
-  throw new Error(`the browser has not said its port in ${file}`);
+  throw new Error(`the browser has not written its port to ${file}`);
 }
 
 /** A window that stays open while `work` waits. */
@@ -139,7 +139,7 @@ export async function withWindow(chromium: string, url: string, work: () => Prom
 async function withProfile<T>(work: (flags: string[], profile: string) => Promise<T>): Promise<T> {
   const profile = mkdtempSync(join(tmpdir(), "longrun-chromium-"));
   try {
-    // Chromium's own sandbox refuses to be root's.
+    // Chromium's own sandbox refuses to run as root.
     const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
     const quiet = ["--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage"];
     return await work(["--headless=new", ...sandbox, ...quiet, `--user-data-dir=${profile}`], profile);

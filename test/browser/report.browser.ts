@@ -1,7 +1,7 @@
 /**
- * `npm run test:browser`: the report in a real browser, with programs that attack whoever reads it. A server counts what
- * any of them gets done: a control page, without any protection, shows that the attacks are such. Then the report's layout at three
- * widths, light and dark, of runs of different kinds: nothing is cut without a hint, and all can be read.
+ * `npm run test:browser`: the report in a real browser, with programs that attack the reader. A server counts the attacks that succeed; on
+ * a control page without protection all succeed. Then the report's layout at three widths, light and dark, for runs of different kinds:
+ * nothing is cut without a hint, and every text can be read.
  */
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ import { dumpDom, findChromium, screenshot, withPage, withWindow } from "./chrom
 const chromium = findChromium();
 const skip = chromium ? false : "no browser: apt-get install chromium, or name one in CHROMIUM";
 
-/** How a text that got into the page as HTML would reach out, each by its own name. */
+/** Attacks of a text that got into the page as HTML. Each sends a request with its own name. */
 const attacks = (to: string): string => `</pre></td></table>
 <script>fetch("${to}/script", { mode: "no-cors" })</script>
 <img src="${to}/image">
@@ -123,7 +123,7 @@ describe("the report in a browser", { skip }, () => {
     assert.deepEqual(dom.match(/<(script|img|iframe|object|link|input|svg[^>]*\sonload)\b/g), null);
   });
 
-  test("The served report blocks the attacks where somebody has put them into it as HTML", async () => {
+  test("The served report blocks attacks that somebody has inserted into it as HTML", async () => {
     const path = join(directory, "report.html");
     const escaped = await readFile(path, "utf8");
     await writeFile(
@@ -131,7 +131,7 @@ describe("the report in a browser", { skip }, () => {
       escaped.replace("<main>", () => `<main>${attacks(attacker)}`),
     );
     assert.deepEqual(await reachedBy(report()), []);
-    // Opened as a file no header forbids it to go elsewhere; nothing else gets through.
+    // For a file no header forbids a redirect; no other attack succeeds.
     assert.deepEqual(await reachedBy(pathToFileURL(path).href), ["redirect"]);
     await writeFile(path, escaped);
   });
@@ -161,7 +161,7 @@ interface Look {
   /** Elements that reach beyond the page. */
   cut: string[];
   pageScrolls: boolean;
-  /** Boxes that scroll; boxes that scroll without saying so, or say so and do not. */
+  /** Boxes that scroll; boxes whose hint about scrolling is missing or wrong. */
   wide: number;
   unhinted: string[];
   /** CSS pixels of the smallest text in a plot, and in the heatmap. */

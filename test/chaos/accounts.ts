@@ -1,4 +1,4 @@
-/** The accounts of a run after any trouble: every sample was trained on once, or the store says what became of it; the files agree. */
+/** The accounts of a run after any trouble: every sample was trained on once, or the store says why not; the files agree. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -8,7 +8,7 @@ type Row = Record<string, number | string | null>;
 export interface Audit {
   /** One sentence each; empty if all is well. */
   findings: string[];
-  /** Samples and attempts by what became of them. */
+  /** Numbers of samples and attempts by their end. */
   counts: Record<string, number>;
 }
 
@@ -98,7 +98,7 @@ const FATES = `SELECT coalesce('samples ' || used, CASE state
   UNION ALL SELECT 'attempts ' || state || coalesce(': ' || reason, ''), count(*) FROM attempts GROUP BY state, reason
   UNION ALL SELECT 'learners', count(*) FROM lineages`;
 
-/** Files of a run that has succeeded, besides those that depend on its programs. */
+/** Files of a run that has succeeded, without the files that depend on its programs. */
 const FILES = [
   "trainingrun.yaml",
   "metrics.jsonl",
@@ -108,10 +108,10 @@ const FILES = [
   "tensorboard",
   "fence.json",
 ];
-/** Names of files that only a run in the middle of something has. */
+/** Names of files that exist only while a run works. */
 const PARTIAL = /^lock$|\.new$|\.partial|\.tmp|^fence\.json\.|-journal$/;
 
-/** Audits the folder of a run that has succeeded: each iteration has one line, the summary is the last word, nothing half-made is left. */
+/** Audits the folder of a run that has succeeded: each iteration has one line, the summary reports success, and no partial file is left. */
 export function auditFolder(directory: string, { iterations, batch }: Expected): string[] {
   const missing = FILES.filter((name) => !existsSync(join(directory, name)));
   if (missing.length > 0) return [`${missing} missing in ${directory}`];

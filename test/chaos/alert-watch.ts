@@ -1,4 +1,4 @@
-/** Runs a real Prometheus on the node, which evaluates the chart's alert rules, and looks at the run once a second meanwhile. */
+/** Runs a real Prometheus on the node, which evaluates the chart's alert rules, and observes the run once a second meanwhile. */
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const SILENCE_SECONDS = 90;
 
 /** A trouble that struck. */
 interface Noted {
-  /** The trouble's name; after its end also what it hit. */
+  /** The trouble's name; after its end with its target. */
   name: string;
   endMs?: number;
 }
@@ -68,8 +68,8 @@ export class Alerts {
   }
 
   /**
-   * Looks at a run each second from now on. @param volume as this machine sees it. @param iterations how many are finished, by the run's
-   * files. @returns the troubles, which it notes from now on
+   * Observes a run each second from now on. @param volume its path on this machine. @param iterations returns the number of finished
+   * iterations, by the run's files. @returns the troubles, which are recorded from now on
    */
   begin(run: string, volume: string, iterations: () => number, troubles: readonly Trouble[]): Trouble[] {
     [this.#run, this.#volume, this.#iterations] = [run, volume, iterations];
@@ -88,7 +88,7 @@ export class Alerts {
     }));
   }
 
-  /** Stops looking, and judges the run's alerts. */
+  /** Stops observing, and judges the run's alerts. */
   async judge(): Promise<{ findings: string[]; counts: Record<string, number> }> {
     clearInterval(this.#timer);
     const facts = this.#facts;
@@ -184,13 +184,13 @@ interface Lease {
   spec: { holderIdentity?: string; renewTime?: string; leaseDurationSeconds: number };
 }
 
-/** Returns whether a Lease has a holder who renewed it lately. */
+/** Returns whether a Lease has a holder that renewed it in the last `seconds`. */
 const holds = ({ spec }: Lease, atMs: number, seconds: number) =>
   spec.holderIdentity !== undefined &&
   spec.holderIdentity !== "" &&
   atMs - Date.parse(spec.renewTime ?? "") < seconds * 1000;
 
-/** Returns when a series of one value a second was there. */
+/** Returns the periods in which a series of one value a second existed. */
 function periods(alert: string, values: readonly [number, string][]): Firing[] {
   const found: Firing[] = [];
   for (const [at] of values) {

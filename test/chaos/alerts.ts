@@ -6,14 +6,14 @@ import { FACTOR } from "./alert-rules.ts";
 
 /** How long the controller may take to notice a change: WRITE_SECONDS of truth.ts. */
 export const LAG_SECONDS = 45;
-/** How long a change of what a part measures at a scrape, or of the leader, may take: a Lease is valid for 15 s after its renewal. */
+/** Longest time until a scrape shows a change that a part measures, or a new leader: a Lease is valid for 15 s after its renewal. */
 const SOON_SECONDS = 25;
 const NO_PROGRESS_SECONDS = 3600 / FACTOR;
 
 /** Facts about the cluster at one time; undefined where they could not be observed. */
 export interface Facts {
   atMs: number;
-  /** Troubles that are under way, or whose effects may last, each with what it hit. */
+  /** Troubles that are under way, or whose effects may last, each with its target. */
   troubles: string[];
   /** The pod that holds the Lease; empty: no pod does. */
   leader?: string;
@@ -26,7 +26,7 @@ export interface Facts {
     /** Ends of its container since the newest iteration, with LAG_SECONDS before it. */
     ends: number;
   };
-  /** Pods that are to stay, and the run's `actors.max`. */
+  /** Pods that are not being deleted, and the run's `actors.max`. */
   actors?: { pending: number; running: number; max: number };
   /** Share of the volume that is free. */
   free?: number;
@@ -70,13 +70,13 @@ const JUDGED: Record<string, Judged> = {
   },
   LongrunActorsStuck: {
     ...{ by: "leader", lagSeconds: LAG_SECONDS },
-    // With fewer pods the facts do not say how many are wanted.
+    // With fewer pods the facts do not show how many the controller wants.
     so: ({ actors }) => actors && (actors.pending > 0 || (actors.running >= actors.max ? false : undefined)),
     hides: { so: BLIND, not: BLIND },
   },
   LongrunNoProgress: {
     ...{ by: "learner", lagSeconds: SOON_SECONDS },
-    // Without an iteration there may be progress all the same.
+    // There may be progress even if no iteration ends.
     so: ({ sinceIterationSeconds: since }) => (since !== undefined && since < NO_PROGRESS_SECONDS ? false : undefined),
   },
   LongrunDiskNearlyFull: {
@@ -90,7 +90,7 @@ const EXPLAINED: Record<string, RegExp> = {
   LongrunReconcileErrors: /^(API server|etcd|old reads|network cut (controller|node) - API|watches)/,
   LongrunExecutionsLost: /(actor|sandbox|learner|node|child|image)/,
 };
-/** Not judged: with batches of four samples chance decides these, not a trouble. */
+/** Alerts that are not judged: with batches of four samples chance decides them, not a trouble. */
 export const LEFT_OUT = [
   "LongrunMarkersForged",
   "LongrunValidFractionCollapsed",

@@ -11,11 +11,11 @@ export interface LocalRun {
   command: RealRun;
   readonly directory: string;
   readonly volume: string;
-  /** Sets the clock of a part by so many seconds; undefined where that is not possible. */
+  /** Moves the clock of a part by `seconds`; undefined where that is not possible. */
   setClock: ((part: string, seconds: number) => void) | undefined;
 }
 
-/** How long a trouble waits to see a killed part again. */
+/** Longest wait for a killed part to come back. */
 const BACK_SECONDS = 6;
 /** Seconds by which clocks jump. */
 const JUMPS = [5, 60, 3600, 86_400];
@@ -24,7 +24,7 @@ const FILLER_BYTES = 2 ** 24;
 type Part = "command" | "learner" | "actor" | "fork server" | "sandbox" | "program";
 const PARTS: readonly Part[] = ["command", "learner", "actor", "fork server", "sandbox", "program"];
 
-/** @param isRoot whether mounts and networks of its own are there */
+/** @param isRoot whether the run has its own mounts and network */
 export function localTroubles(run: LocalRun, { isRoot }: { isRoot: boolean }): Trouble[] {
   const troubles: Trouble[] = PARTS.flatMap((part) => {
     const weight = part === "command" ? 0.5 : 2;
@@ -88,7 +88,7 @@ async function kill(run: LocalRun, part: Part, signal: NodeJS.Signals, random: R
   return `${part} ${pid}, ${stays} after ${BACK_SECONDS} s`;
 }
 
-/** Shorter and longer than heartbeats, leases and the time that a part may take to stop. */
+/** Pauses a part, for less or more time than heartbeats, leases and stops take. */
 async function pause(run: LocalRun, part: Part, random: Random): Promise<string | undefined> {
   const pids = pidsOf(run, part);
   if (pids.length === 0) return undefined;
@@ -101,7 +101,7 @@ async function pause(run: LocalRun, part: Part, random: Random): Promise<string 
 
 async function pauseAll(run: LocalRun, random: Random): Promise<string | undefined> {
   const stopped = new Set<number>();
-  // Again, for those that were being forked.
+  // Twice, because processes may have been forked meanwhile.
   for (let i = 0; i < 2; i++)
     for (const pid of [...pidsOf(run, "command"), ...run.command.descendants().map(({ pid }) => pid)])
       if (!stopped.has(pid) && send(pid, "SIGSTOP")) stopped.add(pid);

@@ -1,7 +1,7 @@
 /**
- * `longrun run` on this machine under trouble. A person looks after it: resumes it when it ends with a documented status, as the README
- * says. Each run has a volume of its own (tmpfs), a network of its own and, with libfaketime, clocks of its own, so that the machine's stay
- * as they are. Without root, or without libfaketime, it says which troubles do not come.
+ * `longrun run` on this machine under trouble. A command that ends with a documented status is resumed, as a person would do. Each run has
+ * its own volume (tmpfs), network and, with libfaketime, clocks, so that the machine's own stay unchanged. Without root, or without
+ * libfaketime, a line names the troubles that are left out.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,10 +15,10 @@ import { Random, type World } from "./trouble.ts";
 
 const VOLUME_BYTES = 400 * 2 ** 20;
 const ITERATIONS = 6;
-/** Seconds within which all processes of a run end after it. */
+/** Longest time for all processes of a run to end after it. */
 const GONE_SECONDS = 15;
 const FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-/** Short enough that troubles are shorter and longer than each of these times. */
+/** Short times: some troubles last less than each of them, some longer. */
 const LIMITS = [
   "learner.leaseGraceSeconds=3",
   "learner.stopGraceSeconds=8",
@@ -27,7 +27,7 @@ const LIMITS = [
   "restart.maxBackoffSeconds=2",
   "restart.stableSeconds=5",
 ];
-/** Settings that take another way through collection, update or recovery. */
+/** Settings that use other code for collection, update or recovery. */
 const VARIANTS: readonly (readonly string[])[] = [
   [],
   ["algorithm.collection=Discard", "actors.max=2"],
@@ -61,7 +61,7 @@ export class LocalWorld implements World {
   #settings: string[] = [];
   #counts: Record<string, number> = {};
   #findings: string[] = [];
-  /** {pid: start time} of every process that was ever seen below a command. */
+  /** {pid: start time} of every process that was found below a command. */
   #seen = new Map<number, string>();
   #watching: NodeJS.Timeout | undefined;
 
@@ -94,7 +94,7 @@ export class LocalWorld implements World {
     return { troubles: localTroubles(run, { isRoot: this.#isRoot }), ended: this.#lookAfter(run, random.fork()) };
   }
 
-  /** The person: waits for the command's end, and resumes it until the run is over. */
+  /** Waits for the command's end, and resumes the run until it is over, as a person would do. */
   async #lookAfter(run: LocalRun, random: Random): Promise<void> {
     for (;;) {
       const { status, signal, output } = await run.command.ended;
@@ -103,14 +103,14 @@ export class LocalWorld implements World {
       this.#count(`commands that ended with ${how}`);
       if (!end) throw new Error(`the command ended with ${how}, which is not documented: ${lastLines(output)}`);
       const isNew = !existsSync(join(run.directory, "trainingrun.yaml"));
-      // A command that could not begin says why, and leaves the run as it was.
+      // A command that could not begin prints the reason, and leaves the run unchanged.
       const hasBegun = /^(Training|Resuming) /m.test(output);
       if ((hasBegun || how.startsWith("SIG")) && !end.says.test(output))
         this.#findings.push(`the command ended with ${how} and said: ${lastLines(output)}`);
       if (!end.goesOn) return;
       if (how === "1") this.#say(`the command ended with 1: ${lastLines(output)}`);
       await sleep(random.between(100, 2500));
-      // A command that was killed before there was a run folder is typed again as it was.
+      // A command that was killed before the run folder existed is repeated unchanged.
       if (isNew) rmSync(run.directory, { recursive: true, force: true });
       run.command = this.#start(run.directory, !isNew);
     }
@@ -157,7 +157,7 @@ export class LocalWorld implements World {
     else this.#say(`kept: ${this.#folder}/kept`);
   }
 
-  /** Trains again on what the store has, undisturbed: the weights are the same bit for bit. */
+  /** Trains again on the store's batches, undisturbed: the weights are the same bit for bit. */
   async #replay(run: LocalRun): Promise<string[]> {
     const directory = join(run.volume, "replay");
     mkdirSync(this.#temporary, { recursive: true });

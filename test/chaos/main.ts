@@ -2,8 +2,8 @@
  * `npm run test:chaos -- --hours H [--local] [--seed S] [--out FOLDER]`: small runs one after another, on a real node or with `longrun
  * run` (--local), while random troubles strike. Everything is checked after each run. See README.md.
  *
- * --seed: decides which trouble comes when; run number n has seed S + n, so `--seed` with a run's own seed begins with that run. --out: the
- * folder of the result. Exit status: 0 all is well, 1 something was found wrong, 2 bad arguments.
+ * --seed: decides the order and times of the troubles. Run number n has seed S + n, so `--seed` with a run's own seed begins with that run.
+ * --out: the folder of the result. Exit status: 0 no findings, 1 findings, 2 bad arguments.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -15,7 +15,7 @@ import { schedule, type World } from "./trouble.ts";
 /** Events before a finding that are printed with it. */
 const LAST_EVENTS = 12;
 const GOAL_EVENTS = 500;
-/** Longest pause after a trouble that found nothing to hit. */
+/** Longest pause after a trouble that found no target. */
 const MISSED_SECONDS = 0.5;
 
 interface Event {

@@ -22,13 +22,13 @@ export interface Place {
   generates: boolean;
 }
 
-/** Causes a trouble and ends it. @returns what was hit; undefined if there was nothing to hit */
+/** Causes a trouble and ends it. @returns the target; undefined if there was none */
 export type Strike = (place: Place, random: Random) => Promise<string | undefined>;
 
-/** Longest wait for an API server that answers, where the end of a trouble needs one. */
+/** Longest wait for the API server to answer, where the end of a trouble needs it. */
 const MEND_SECONDS = 120;
 
-/** Does what ends a trouble, again and again until it succeeds. @throws the last error after MEND_SECONDS */
+/** Ends a trouble: repeats `what` until it succeeds. @throws the last error after MEND_SECONDS */
 export async function mend(what: () => Promise<unknown>): Promise<void> {
   for (const endMs = Date.now() + MEND_SECONDS * 1000; ; await sleep(500)) {
     try {
@@ -39,7 +39,7 @@ export async function mend(what: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Waits for a random number of seconds. @returns it, as text */
+/** Waits for a random number of seconds. @returns the number, as text */
 export const between = async (random: Random, least: number, most: number): Promise<string> => {
   const seconds = random.between(least, most);
   await sleep(seconds * 1000);

@@ -1,4 +1,4 @@
-/** The troubles of a run on a real node. Each ends what it causes; a trouble that meets another one's effects has hit nothing. */
+/** The troubles of a run on a real node. Each undoes its effects. A trouble that meets the effects of another one counts as missed. */
 import { join } from "node:path";
 import type { NodePart } from "../cluster/node.ts";
 import { NODE_NAME } from "../cluster/node-config.ts";
@@ -32,10 +32,10 @@ const PROCESSES = {
 };
 type Process = keyof typeof PROCESSES;
 
-/** @param say is told why a trouble has hit nothing */
+/** @param say receives the reason why a trouble was missed */
 export function nodeTroubles(place: Place, say: (line: string) => void): Trouble[] {
   const busy = new Set<string>();
-  /** @param what is hit: two troubles never hit the same thing at once */
+  /** @param what the target: two troubles never hit the same target at once */
   const trouble = (name: string, weight: number, what: string, strike: Strike): Trouble => ({
     name,
     weight,
@@ -96,7 +96,7 @@ export function nodeTroubles(place: Place, say: (line: string) => void): Trouble
   ];
 }
 
-/** Returns a pod that is there and not over, if there is one. */
+/** Returns a pod that has not ended, if there is one. */
 async function somePod({ api, run }: Place, random: Random, component: string): Promise<Pod | undefined> {
   const pods = (await api.pods(run, component)).filter((pod) => !isOver(pod));
   return pods.length > 0 ? random.pick(pods) : undefined;
@@ -117,7 +117,7 @@ function kill(what: Process, signal: NodeJS.Signals): Strike {
   };
 }
 
-/** Stops a process for a while: longer than probes, leases and heartbeats take, and shorter. */
+/** Stops a process for a while, for less or more time than probes, leases and heartbeats take. */
 function pause(what: Process): Strike {
   return async (place, random) => {
     const pid = await findProcess(place, random, what);
@@ -216,7 +216,7 @@ async function evictOne(place: Place, random: Random): Promise<string | undefine
   return pod.metadata.name;
 }
 
-/** Cordons the node and evicts the run's pods and a controller, as a drain does; later the node is there for pods again. */
+/** Cordons the node and evicts the run's pods and a controller, as a drain does; uncordons it later. */
 async function drain(place: Place, random: Random): Promise<string | undefined> {
   const { api, run } = place;
   const cordon = (unschedulable: boolean) => api.call("PATCH", NODE, { spec: { unschedulable } });

@@ -28,12 +28,12 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const BATCH = 4;
 const ITERATIONS = 8;
 const VOLUME_MEBIBYTES = 256;
-/** Seconds within which the pods of a run that has succeeded end, and the objects of one that was deleted. */
+/** Longest time until the pods of a succeeded run, and the objects of a deleted run, are gone. */
 const GONE_SECONDS = 180;
 
 interface NodeRun {
   name: string;
-  /** Mount on the node, and the same as this machine sees it. */
+  /** Path of the mount on the node, and on this machine. */
   mount: string;
   volume: string;
   truth: Truth;
@@ -123,10 +123,10 @@ export class NodeWorld implements World {
     return { troubles: noted, ended: this.#watch(this.#run) };
   }
 
-  /** Looks at the run each second until it is over. @throws Error if it has failed */
+  /** Observes the run each second until it is over. @throws Error if it has failed */
   async #watch(run: NodeRun): Promise<void> {
     for (; ; await sleep(1000)) {
-      this.#proxy.requests.length = 0; // it keeps every request, which tests of minutes look at
+      this.#proxy.requests.length = 0; // the proxy keeps every request for short tests
       const { status } = await this.#api.run(run.name).catch(() => ({ status: undefined }));
       if (this.#run !== run) return;
       if (!status) continue;
@@ -161,7 +161,7 @@ export class NodeWorld implements World {
     };
   }
 
-  /** Deletes the run, and returns what of it is left, of any kind. */
+  /** Deletes the run, and returns its remaining objects of any kind. */
   async #remove(name: string): Promise<string[]> {
     await retry(60, () => this.#api.call("DELETE", `${RUNS}/${name}`));
     let left: string[] = [];
@@ -186,7 +186,7 @@ export class NodeWorld implements World {
     await this.#cluster.stop();
   }
 
-  /** For a person: the state of the cluster. */
+  /** Returns the state of the cluster, for a person. */
   async #lookAround(): Promise<string> {
     const questions = [
       ["get", "trainingruns,pods,pvc", "--all-namespaces"],
@@ -218,7 +218,7 @@ function small(name: string, seed: number) {
   });
 }
 
-/** Trains again on what the store has, undisturbed, on this machine: the weights are the same bit for bit. */
+/** Trains again on the store's batches, undisturbed, on this machine: the weights are the same bit for bit. */
 async function replayed(folder: string): Promise<string[]> {
   const out = `${folder}-replay`;
   const run = ["run", join(folder, "trainingrun.yaml"), "--replay", join(folder, "store.sqlite"), "--out", out];
@@ -237,7 +237,7 @@ async function replayed(folder: string): Promise<string[]> {
 const newestDigest = (store: string) =>
   query(store, "SELECT digest AS it FROM checkpoints WHERE superseded_by IS NULL ORDER BY iteration DESC LIMIT 1");
 
-/** Returns how many iterations a run has finished, by its metrics: they are written before the learner says so. */
+/** Returns how many iterations a run has finished, by its metrics, which are written before the learner reports the iteration. */
 function finished(volume: string): number {
   // No query: SQLite opens no file by a path through another mount namespace.
   const file = join(volume, "run/metrics.jsonl");
@@ -253,7 +253,7 @@ function query(store: string, sql: string): unknown {
   }
 }
 
-/** @throws the last error after so many seconds */
+/** @throws the last error after this many seconds */
 async function retry<T>(seconds: number, what: () => Promise<T>): Promise<T> {
   for (const endMs = Date.now() + seconds * 1000; ; await sleep(1000)) {
     try {

@@ -1,4 +1,4 @@
-/** Troubles, the worlds that they strike, and the seeded schedule: the seed alone decides which trouble comes when. */
+/** Troubles, the worlds that they strike, and the seeded schedule: the seed alone decides the order and times of the troubles. */
 
 /** Deterministic random numbers (mulberry32): the same seed gives the same numbers. */
 export class Random {
@@ -27,7 +27,7 @@ export class Random {
     return items[Math.floor(this.next() * items.length)]!;
   }
 
-  /** Returns a generator of its own: how many numbers it gives changes nothing in what this one gives. */
+  /** Returns an independent generator: drawing from it does not change the numbers of this one. */
   fork(): Random {
     return new Random(Math.floor(this.next() * 2 ** 32));
   }
@@ -35,29 +35,29 @@ export class Random {
 
 export interface Trouble {
   readonly name: string;
-  /** How often it comes, relative to the others. */
+  /** Its frequency, relative to the others. */
   readonly weight: number;
   /**
-   * Causes the trouble and ends it. @returns what was hit and what became of it, e.g. "learner 123, back after 1.2 s"; undefined if there
-   * was nothing to hit now
+   * Causes the trouble and ends it. @returns the target and its state afterwards, e.g. "learner 123, back after 1.2 s"; undefined if there
+   * is no target now
    */
   strike(random: Random): Promise<string | undefined>;
 }
 
 /** The place of small runs: this machine, or a node. */
 export interface World {
-  /** Mean seconds from one trouble's beginning to the next one's. */
+  /** Mean seconds between the beginnings of two troubles. */
   readonly gapSeconds: number;
   /** Most troubles at the same time. */
   readonly atOnce: number;
-  /** Seconds of a run after which no more troubles come, and seconds that it may then take to end. */
+  /** Seconds of a run after which no trouble begins, and seconds that the run may then take to end. */
   readonly strikeSeconds: number;
   readonly calmSeconds: number;
   /** Starts the next small run; `troubles` strike until `ended` settles. A rejection of `ended` is a finding. */
   begin(seed: number): Promise<{ troubles: readonly Trouble[]; ended: Promise<void> }>;
-  /** Checks everything after a run: findings, none if all is well, and numbers, which are added up over the runs. */
+  /** Checks everything after a run. Returns findings, and numbers that are added up over the runs. */
   check(): Promise<{ findings: string[]; counts: Record<string, number> }>;
-  /** Ends whatever still runs, and removes what the world made. `keep`: what helps to explain a finding stays. */
+  /** Ends all processes of the world and removes its files. `keep`: files that help to explain a finding stay. */
   stop(keep: boolean): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ export interface Planned {
   random: Random;
 }
 
-/** Yields the troubles of a run without an end: by weight, at random times with a mean of `gapSeconds`. */
+/** Yields troubles for ever: by weight, at random times with a mean distance of `gapSeconds`. */
 export function* schedule(troubles: readonly Trouble[], seed: number, gapSeconds: number): Generator<Planned> {
   const random = new Random(seed);
   const total = troubles.reduce((sum, { weight }) => sum + weight, 0);

@@ -19,7 +19,7 @@ function statusWrite(status: object): ApiRequest {
 
 const is = (type: string) => ({ type, status: "True", reason: "Some", message: "what happened" });
 
-/** A run of three iterations, two of which are finished; `pods` are there. */
+/** A run of three iterations, two of which are finished; `pods` exist. */
 function world() {
   const there: { pods: Pod[]; done: number } = { pods: [], done: 2 };
   const api = { pods: async () => there.pods } as unknown as ClusterApi;

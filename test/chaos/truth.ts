@@ -1,20 +1,20 @@
 /**
- * Compares what the controller writes into a run's status with the objects of that time. Every status is seen as it passes the proxy in
- * front of the API server; the pods are looked at directly, each second.
+ * Compares the statuses that the controller writes with the objects of that time. The proxy in front of the API server sees every status;
+ * the pods are observed directly, each second.
  */
 
 import type { TrainingRunObject } from "../e2e/kubectl.ts";
 import type { ApiRequest } from "../faults/api-request.ts";
 import { type ClusterApi, isOver, type Pod } from "./cluster-api.ts";
 
-/** How long something may have been otherwise when a status is written: caches lag by the troubles of the API server. */
+/** A status may describe a state that ended so long before it was written: troubles of the API server delay caches. */
 const WRITE_SECONDS = 45;
 /** How long a status may stand after it has become untrue: a controller may be gone, and the next one waits for the Lease. */
 const STAND_SECONDS = 240;
 
 type Status = NonNullable<TrainingRunObject["status"]>;
 
-/** Facts about the pods, each with the time since when it does not hold; undefined while it does. */
+/** Facts about the pods: the time at which each became false; undefined while it is true. */
 interface Facts {
   learnerRuns: number | undefined;
   learnerGone: number | undefined;
@@ -30,7 +30,7 @@ export class Truth {
   readonly #run: string;
   /** Finished iterations by the run's own files. */
   readonly #done: () => number;
-  /** The most that there were: a learner that was lost before a checkpoint repeats iterations. */
+  /** The largest number so far: a learner that was lost before a checkpoint repeats iterations. */
   #ever = 0;
   readonly #iterations: number;
   readonly #facts: Facts = { learnerRuns: undefined, learnerGone: undefined, actors: [] };
@@ -43,7 +43,7 @@ export class Truth {
     this.#iterations = iterations;
   }
 
-  /** Looks at the pods now. What cannot be seen while the API server is away does not count as untrue. */
+  /** Observes the pods now. While the API server is away, nothing counts as untrue. */
   async look(): Promise<void> {
     const pods = await this.#api.pods(this.#run).catch(() => undefined);
     const now = Date.now();
@@ -57,7 +57,7 @@ export class Truth {
     const learners = of("learner");
     facts.learnerRuns = since(facts.learnerRuns, learners.some(runs));
     facts.learnerGone = since(facts.learnerGone, learners.length === 0);
-    // Nobody has seen how many there were meanwhile.
+    // The number in the meantime is unknown.
     facts.actors.push([now, away ? Number.POSITIVE_INFINITY : of("actor").length]);
     while (now - facts.actors[0]![0] > STAND_SECONDS * 1000) facts.actors.shift();
   }

@@ -1,6 +1,6 @@
 /**
- * `npm run test:chart`: what only an API server can say of the chart's objects and of `manifests/examples`. It has longrun's CRD
- * and the CRDs of prometheus-operator, KEDA and Kueue (`operator-crds.ts`), and validates strictly: an unknown field is an error.
+ * `npm run test:chart`: an API server validates the chart's objects and `manifests/examples`. It has longrun's CRD and the CRDs of
+ * prometheus-operator, KEDA and Kueue (`operator-crds.ts`), and validates strictly: an unknown field is an error.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -165,7 +165,7 @@ describe("manifests/examples", { skip }, () => {
         parseTrainingRun(stringify(object), file, [], { cluster: true });
     });
 
-  /** The pods of the one run of that name, as the API server would store them; nothing is stored. */
+  /** Returns the pods of the run with that name, as the API server would store them; nothing is stored. */
   const podsOf = async (
     file: string,
     name: string,
@@ -255,7 +255,7 @@ describe("manifests/examples", { skip }, () => {
         key,
       );
       const found = hpa?.status?.conditions;
-      // It may have looked before the selector was there.
+      // It may have read the status before the selector existed.
       const looked = found?.some(({ type, reason }) => type === "ScalingActive" && reason !== "InvalidSelector");
       return looked && found;
     });

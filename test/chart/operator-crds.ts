@@ -82,7 +82,7 @@ if (import.meta.main) {
       const git = (...args: string[]) =>
         execFileSync("git", args, { cwd: work, encoding: "utf8", maxBuffer: 64 << 20 });
       const copy = copies.get(name);
-      // Clones without files; git fetches those that are shown.
+      // Clones without files; git fetches the files that are shown.
       if (!copy)
         git("clone", "--quiet", "--no-checkout", "--filter=blob:none", "--depth=1", `--branch=${tag}`, repository);
       for (const file of files) {

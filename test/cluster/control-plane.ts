@@ -22,7 +22,7 @@ const RESTARTS = 10;
 export interface ControlPlaneOptions {
   /** Users in addition to `admin`, each with its groups; `system:masters` may do everything. */
   users?: Record<string, string[]>;
-  /** Flags of the API server, without dashes, in addition to those below; undefined removes one. */
+  /** Additional flags of the API server, without dashes; undefined removes a flag. */
   apiServer?: Record<string, string | undefined>;
   /**
    * Real controllers to run, by their names in kube-controller-manager, such as `job-controller`. Default: none; then nothing deletes
@@ -52,7 +52,7 @@ export interface ControlPlane {
   folder: string;
   /** The private key that signs service account tokens, for a controller manager. */
   serviceAccountKeyFile: string;
-  /** Kills a part (SIGKILL), starts it again after so many seconds, and waits until the API server is ready. Data stays. */
+  /** Kills a part (SIGKILL), starts it again after this many seconds, and waits until the API server is ready. Data stays. */
   restart(name: "etcd" | "kube-apiserver", downSeconds?: number): Promise<void>;
   stop(): Promise<void>;
 }

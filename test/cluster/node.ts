@@ -60,9 +60,9 @@ export interface TestCluster {
   cgroup: string;
   /** Path of the program that was found. */
   kubectl: string;
-  /** Process id of the node's first process, on this machine: `/proc/PID/root` is what the node sees. */
+  /** Process id of the node's first process, on this machine: `/proc/PID/root` is the node's file system. */
   pid: number;
-  /** Kills a part of the node (SIGKILL) and starts it again after so many seconds. */
+  /** Kills a part of the node (SIGKILL) and starts it again after this many seconds. */
   restart(part: NodePart, downSeconds: number): Promise<void>;
   /** Returns the standard output of a command in the node's namespaces. */
   inNode(command: string, args: string[]): Promise<string>;

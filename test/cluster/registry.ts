@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { findBinary, missingBinaries, REGISTRY } from "./binaries.ts";
 import { freePorts, startPart } from "./processes.ts";
 
-/** One line that says what is missing; undefined where the registry can be started. */
+/** Returns one line that names missing programs; undefined if the registry can be started. */
 export const missingRegistry = (): string | undefined => missingBinaries(REGISTRY);
 
 const START_SECONDS = 20;
@@ -48,7 +48,7 @@ export class OciRegistry implements AsyncDisposable {
     rmSync(this.#folder, { recursive: true });
   }
 
-  /** Puts files as an artifact, as `oras push` does. Returns the digest of its manifest. */
+  /** Pushes files as an artifact, like `oras push`. Returns the digest of its manifest. */
   async push(repository: string, tag: string, files: Record<string, Buffer | string>): Promise<string> {
     const layers: object[] = [];
     for (const [name, content] of Object.entries(files)) {

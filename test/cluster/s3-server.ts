@@ -7,7 +7,7 @@ import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { findBinary, missingBinaries, S3_SERVER } from "./binaries.ts";
 import { freePorts, startPart } from "./processes.ts";
 
-/** One line that says what is missing; undefined where the server can be started. */
+/** Returns one line that names missing programs; undefined if the server can be started. */
 export const missingS3 = (): string | undefined => missingBinaries(S3_SERVER);
 
 const START_SECONDS = 20;

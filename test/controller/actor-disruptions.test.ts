@@ -78,7 +78,7 @@ describe("The controller and actors that are taken away", { skip, concurrency: 4
   test("The controller replaces an actor on a silent node at once, and its Job waits for nothing", async () => {
     const { namespace, learner, pod } = await startOnNode();
     const jobKey = { namespace, name: "run-actor-0-0" };
-    // Like the node controller: Ready is False, the rest is what the kubelet wrote last.
+    // Like the node controller: Ready becomes False, everything else stays as the kubelet wrote it.
     const conditions = pod.status!.conditions!.map((it) => (it.type === "Ready" ? { ...it, status: "False" } : it));
     await world.client.mergePatch(
       POD,

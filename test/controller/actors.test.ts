@@ -1,4 +1,4 @@
-/** Tests how many actors a run gets and what happens to them, on a real API server with simulated learners. */
+/** Tests the number of a run's actors and their life, on a real API server with simulated learners. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

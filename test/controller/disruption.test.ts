@@ -136,7 +136,7 @@ describe("The controller and a learner's node", { skip }, () => {
       );
     });
 
-  test("A drained node evicts its learner, and another learner goes on", async () => {
+  test("A drained node evicts its learner, and another learner continues", async () => {
     const namespace = await startWith();
     const [pod] = await world.podsOf(namespace, "run", "learner");
     await counted(namespace, 0);

@@ -24,7 +24,7 @@ useWorld();
 
 describe("nonsense from a learner", { skip, concurrency: 4 }, () => {
   for (const [what, said] of NONSENSE)
-    test(`The condition names ${what} once, the status goes on, and the end is seen`, async () => {
+    test(`The condition names ${what} once, the status continues, and the end is noticed`, async () => {
       const { namespace, learner } = await start();
       learner.say(said);
       const found = await eventually(async () => {

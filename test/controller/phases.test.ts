@@ -34,7 +34,7 @@ async function receive(answers: number[]) {
 }
 
 describe("the phases of a run", { skip, concurrency: 6 }, () => {
-  test("A suspension takes a checkpoint and deletes all but the volume; a resume goes on", async () => {
+  test("A suspension takes a checkpoint and deletes all but the volume; a resume continues the run", async () => {
     const { namespace, learner } = await start({ actors: { min: 2, max: 2 } });
     await hasActors(namespace, 2);
     let release = () => {};

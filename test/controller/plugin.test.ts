@@ -1,4 +1,4 @@
-/** Tests `kubectl longrun` with a real API server without nodes; test/e2e tests what needs a kubelet. */
+/** Tests `kubectl longrun` with a real API server without nodes; test/e2e tests the commands that need a kubelet. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -110,7 +110,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
     assert.equal(out.match(/seen {8}/g)!.length, 2, "only what has changed");
   });
 
-  test("pause and resume set spec.suspend, and wait for it if told to", async () => {
+  test("pause and resume set spec.suspend, and wait for its effect if an option says so", async () => {
     await make("paused");
     const first = await kubectl("pause", "paused");
     assert.match(first.out, /^paused pauses: programs that run may finish/);

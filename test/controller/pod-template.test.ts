@@ -64,7 +64,7 @@ describe("podTemplate", { skip, concurrency: 2 }, () => {
     );
   });
 
-  test("One that exceeds the limits with the controller's defaults is named, and an edit goes on", async () => {
+  test("A podTemplate that exceeds the limits with the controller's defaults is named, and an edit lets the run continue", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { learner: { podTemplate: { spec: { volumes: volumesOf(1, "own") } } } });
     const ready = await eventually(async () => {

@@ -1,4 +1,4 @@
-/** The World of a test file's process, and steps that tests of one run, named `run` unless they say otherwise, have in common. */
+/** The World of a test file's process, and common steps for tests of one run, which is called `run` by default. */
 import { after, before } from "node:test";
 import { type ConditionType, findCondition } from "../../controller/conditions.ts";
 import type { Operator, OperatorOptions } from "../../controller/operator.ts";
@@ -32,7 +32,7 @@ export function useWorld({ controller = {}, parts, ready }: WorldOptions = {}): 
   after(() => world?.stop());
 }
 
-/** Stops the controller, and starts another one, which only knows what the API server has. */
+/** Stops the controller, and starts another one, which knows only the API server's state. */
 export async function restartOperator(options: Partial<OperatorOptions> = {}): Promise<void> {
   await operator?.stop();
   operator = await world.operator(options);

@@ -230,7 +230,7 @@ export class World {
     }
   }
 
-  /** Learners answer while their pods run. Actors connect while theirs do, and leave when told to and idle. */
+  /** Learners answer while their pods run. Actors connect while their pods run, and leave when they are asked to and idle. */
   async #simulate(): Promise<void> {
     const served = new Map<string, string>();
     while (!this.#stopping.signal.aborted) {

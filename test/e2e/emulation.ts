@@ -18,7 +18,7 @@ const FORMAT = [
 const REGISTER = `mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
 printf '%s' "$0" >/proc/sys/fs/binfmt_misc/register && exec "$@"`;
 
-/** One line that says why this machine cannot run `architecture`'s programs; undefined where it can. */
+/** Returns one line that says why this machine cannot run `architecture`'s programs; undefined if it can. */
 export function missingEmulation(architecture: Architecture): string | undefined {
   if (architecture === HOST || existsSync(REGISTERED[architecture])) return undefined;
   const how = `register one with binfmt_misc, or build on a machine of ${architecture}`;

@@ -4,7 +4,7 @@ import type { Kubectl } from "./kubectl.ts";
 import { BATCH, manifest } from "./manifests.ts";
 import { say, sayMoving } from "./output.ts";
 
-/** So many that the run goes on until a new generator is in the place of the lost one. */
+/** Enough iterations for a new generator to replace the lost one before the run ends. */
 export const GENERATED_ITERATIONS = 12;
 
 interface GeneratorPod {
@@ -15,7 +15,7 @@ interface GeneratorPod {
 /**
  * Runs a TrainingRun with generators until it has succeeded. Deletes a generator by force after the first iteration.
  *
- * @param audit looks at the store of the finished run
+ * @param audit checks the store of the finished run
  */
 export async function generators(kubectl: Kubectl, audit: () => Promise<void>): Promise<void> {
   await kubectl.apply(

@@ -7,7 +7,7 @@ import type { TestCluster } from "../cluster/node.ts";
 
 export const CHART = fileURLToPath(new URL("../../charts/longrun", import.meta.url));
 
-/** Runs `helm ARGUMENTS` and returns what it prints. @throws Error with what it says on failure */
+/** Runs `helm ARGUMENTS` and returns its output. @throws Error with Helm's message */
 export type Helm = (...args: string[]) => Promise<string>;
 
 /** Returns Helm for a namespace of the cluster. */

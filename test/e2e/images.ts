@@ -3,11 +3,11 @@
  *
  *     node test/e2e/images.ts [TARGET...]     prints the archives, which `docker load` and `ctr images import` accept
  *
- * Without a target it builds those that the tests need; learner-cuda and sandbox-paper, gigabytes each, only by name.
+ * Without a target it builds the images that the tests need. learner-cuda and sandbox-paper, gigabytes each, are built only by name.
  *
  * buildah reads the Dockerfile. Base images of Docker Hub are replaced by equal ones: Debian by debootstrap, Node from the npm package that
- * the lock file pins. Everything is kept in longrun's cache folder, 4 to 15 GB: layers of earlier sources go when there are more than
- * MAX_LAYERS. The first build takes 5 to 10 minutes; a build after a change of sources takes a fraction of that.
+ * the lock file pins. Everything is kept in longrun's cache folder, 4 to 15 GB: layers of earlier sources are removed when there are more
+ * than MAX_LAYERS. The first build takes 5 to 10 minutes; a build after a change of sources takes a fraction of that.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -135,7 +135,7 @@ export class Builder {
     { architecture = HOST, more = [] as string[], args = bases(DEBIAN, NODE) } = {},
   ): Promise<void> {
     this.#log(`building ${name}`);
-    // buildah does not know it by itself, as Docker does.
+    // Docker sets it by itself, buildah does not.
     const given = Object.entries({ ...args, BUILDPLATFORM: `linux/${HOST}` });
     await this.#build(
       [
@@ -156,7 +156,7 @@ export class Builder {
   async removeOldLayers(): Promise<void> {
     if (readdirSync(join(this.#folder, "storage", "overlay-layers")).length <= MAX_LAYERS) return;
     this.#log("removing layers of earlier images");
-    // It reports images that a container holds, of a build beside this one or of one that was killed. They stay.
+    // It reports images that a container of another or a killed build still uses. They stay.
     await this.buildah(["rmi", "--prune"]).catch((error: Error) => this.#log(error.message.split("\n").at(-1)!));
   }
 

@@ -30,13 +30,13 @@ export class Kubectl {
   readonly #path: string;
   readonly #base: string[];
 
-  /** @param namespace where what names none is; absent: `default` */
+  /** @param namespace of objects that name none; absent: `default` */
   constructor(path: string, kubeconfig: string, namespace?: string) {
     this.#path = path;
     this.#base = ["--kubeconfig", kubeconfig, ...(namespace === undefined ? [] : ["--namespace", namespace])];
   }
 
-  /** Standard output. @throws Error with what kubectl said */
+  /** Returns standard output. @throws Error with kubectl's message */
   async run(...args: string[]): Promise<string> {
     try {
       return (await run(this.#path, [...this.#base, ...args], { maxBuffer: 64 << 20, timeout: 180_000 })).stdout;
@@ -59,7 +59,7 @@ export class Kubectl {
     return this.#send(object, ["apply", "--filename", "-", ...args]);
   }
 
-  /** To a path of the API server, such as a pod's eviction. */
+  /** Posts an object to a path of the API server, such as a pod's eviction. */
   post(path: string, object: object): Promise<string> {
     return this.#send(object, ["create", "--raw", path, "--filename", "-"]);
   }
@@ -73,7 +73,7 @@ export class Kubectl {
     });
   }
 
-  /** Lines of `kubectl get … --watch` until it is stopped. */
+  /** Collects lines of `kubectl get … --watch` until it is stopped. */
   watch(onLine: (line: string) => void, ...args: string[]): { stop(): void } {
     const child = spawn(this.#path, [...this.#base, "get", ...args, "--watch"], {
       stdio: ["ignore", "pipe", "ignore"],
@@ -91,7 +91,7 @@ export class Kubectl {
     return this.json<TrainingRunObject>("get", "trainingrun", name);
   }
 
-  /** Polls until `holds` gives something. @throws Error that names what was waited for, with the run's conditions */
+  /** Polls until `holds` returns a value. @throws Error that names the awaited state, with the run's conditions */
   async until<T>(what: string, timeoutSeconds: number, holds: () => Promise<T | undefined | false>): Promise<T> {
     const deadline = performance.now() + timeoutSeconds * 1000;
     let last: unknown;

@@ -1,6 +1,6 @@
 /**
- * `npm run test:e2e`: longrun on a real node, from `kubectl apply -k` to the last trace of it. Needs Linux and root; takes
- * about 10 minutes on 2 cores when the programs and images are there, 20 the first time.
+ * `npm run test:e2e`: longrun on a real node, from `kubectl apply -k` to its removal. Needs Linux and root; takes about 10 minutes on
+ * 2 cores once programs and images exist, 20 the first time.
  *
  *     node test/e2e/main.ts [--keep]      --keep: waits for ctrl-C before it takes the cluster down
  *
@@ -48,7 +48,7 @@ async function main(): Promise<void> {
     });
     await test(cluster);
   } catch (error) {
-    say(`failed: ${(error as Error).stack}`); // taking the cluster down may fail, too
+    say(`failed: ${(error as Error).stack}`); // stopping the cluster may fail, too
     say(await lookAround(cluster));
     throw error;
   } finally {
@@ -56,7 +56,7 @@ async function main(): Promise<void> {
       say(`export KUBECONFIG=${cluster.kubeconfig}   (ctrl-C takes the cluster down)`);
       await once(process, "SIGINT");
     }
-    await step("the cluster goes", () => cluster.stop());
+    await step("the cluster is removed", () => cluster.stop());
   }
   const { folder, controlPlane, cgroup } = cluster;
   assert.deepEqual(whatIsNew(before, machineState()), [], "the machine is as it was");
@@ -97,7 +97,7 @@ async function test(cluster: node.TestCluster): Promise<void> {
   const plugin = await Plugin.make(cluster, NAMESPACE);
   await step("kubectl longrun of a run that is over", () => lookAtFinished(plugin, kubectl, "quickstart"));
   await step("kubectl longrun evaluate", () => evaluateFinished(plugin, kubectl, "quickstart"));
-  await step("what cannot be is refused, what blocks is named", () => blockers(kubectl));
+  await step("impossible runs are refused, conditions name blockers", () => blockers(kubectl));
   await step("a controller outside of the cluster", () => controllerOutside(cluster, kubectl, system));
   await step("another run: scaled, crashed, evicted, failed, suspended, resumed", async () => {
     const iterations = await disturbed(cluster, kubectl, system, store, plugin);
@@ -162,12 +162,12 @@ function installPackages(): void {
   try {
     execFileSync("apt-get", ["update", "-qq"], quiet);
   } catch {
-    // A source that has nothing to do with these packages may be out of reach.
+    // An unrelated package source may be out of reach.
   }
   execFileSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "--no-remove", ...packages], quiet);
 }
 
-/** Why the test cannot be run here, on one line with the remedy, or undefined. */
+/** Returns one line that says why the test cannot run here, with the remedy, or undefined. */
 function unavailable(): string | undefined {
   const missing = images.PROGRAMS.filter((name) => !node.findProgram(name)).join(" ");
   return node.nodeUnavailable() ?? (missing && `images cannot be built: apt-get install -y ${missing}`);

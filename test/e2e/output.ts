@@ -1,4 +1,4 @@
-/** Output of the end-to-end test: steps with their times, and what a user would see. */
+/** Output of the end-to-end test: steps with their times, and the output that a user would see. */
 
 export const timings: [string, number][] = [];
 export const say = (text: string) => process.stdout.write(`${text.replace(/^/gm, "    ")}\n`);

@@ -26,13 +26,13 @@ export interface World {
 }
 
 /**
- * How B executions come to be a batch.
+ * How B executions become a batch.
  *
  * | | in flight | a batch |
  * | --- | --- | --- |
- * | `RateBiased` | | completions in a fixed time, proportional to pi / duration: the sampler that section 3.1 is about |
+ * | `RateBiased` | | completions in a fixed time, proportional to pi / duration: the sampler of section 3.1 |
  * | `WaitAll` | B | all |
- * | `CarryOver` | m B | the B dispatched first, of those that are complete; the rest trains later |
+ * | `CarryOver` | m B | the B complete ones that were dispatched first; the rest trains later |
  * | `Discard` | m B | the B that complete first; the rest is thrown away |
  */
 export interface Collection {

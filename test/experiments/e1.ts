@@ -22,7 +22,7 @@ const WORLDS: Record<string, SmallTask & { set: string[] }> = {
   // A linear model is better than both.
   "fast is best": { name: "wage", train: 2000, test: 999, set: ["algorithm.validScoreWeight=0.5"] },
   // Every valid program earns exactly the same (the floor is a perfect program's reward), and scores have no other effect. If rewards
-  // differed in the fifth digit, whitening would make whole steps of that in a batch of valid programs.
+  // differed in the fifth digit, whitening would enlarge that difference in a batch of valid programs.
   tied: {
     ...{ name: "wage", train: 2000, test: 999 },
     grader: { rewardRange: { worst: 1e6, best: 0 }, rewardFloor: 1 },
@@ -93,7 +93,7 @@ const MINUTES: Measure = {
   of: ({ facts: { iterations } }) => (iterations.at(-1)?.elapsed ?? Number.NaN) / 60,
 };
 const ITERATIONS: Measure = { name: "iterations", digits: 1, of: ({ facts: { iterations } }) => iterations.length };
-/** Duration of trained samples divided by that of launched ones: below 1, slow programs were lost. */
+/** Duration of trained samples divided by the duration of launched ones: below 1, slow programs were lost. */
 const TRAINED: Measure = {
   name: "duration, trained / launched",
   digits: 2,
@@ -159,10 +159,10 @@ function findings(finished: Finished[], ran: Ran): Findings {
     "# E1: does duration weighting keep slow, better programs alive?",
     "",
     ...preamble(judged, ran, [
-      "Real executions; a policy of a million weights; batches of 16, 20 executions in flight on 4 slots, so that what `Discard` throws away",
-      "when a batch is full are the 4 that have a slot and are not through. Scores and processor seconds are those of 40 programs that the",
-      "trained policy wrote after 18 iterations or 300 seconds, none thrown away; those at equal samples are of the last four",
-      "batches up to the iteration that every arm of that seed reached. Seconds are a geometric mean, since a few programs take most of the time.",
+      "Real executions by a policy of a million weights; batches of 16, 20 executions in flight on 4 slots. So `Discard` throws away the 4",
+      "executions that have not ended when a batch is full. Scores and processor seconds are of 40 programs that the trained policy wrote after",
+      "18 iterations or 300 seconds, all of which count. Values at equal samples are of the last four batches up to the iteration that every arm",
+      "of that seed reached. Seconds are a geometric mean, because a few programs take most of the time.",
     ]),
     "",
     ...comparisonTable(judged),

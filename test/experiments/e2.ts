@@ -101,10 +101,10 @@ function findings(finished: Finished[], ran: Ran): Findings {
     "# E2: does partial credit speed learning up?",
     "",
     ...preamble(judged, ran, [
-      `${WORLD}; the quickstart's policy at a temperature at which few of its programs are valid; 12 iterations of 32 programs, the paper's`,
-      "reward (0.1 for each marker above -10). Scores are 0 to 1, an invalid program counts -10 with and without credit.",
+      `${WORLD}; the quickstart's policy at a temperature at which few of its programs are valid; 12 iterations of 32 programs; the paper's`,
+      "reward (0.1 for each marker above -10). Scores are 0 to 1; an invalid program counts -10 with and without credit.",
     ]),
-    `Never a valid program: ${never.length === 0 ? "no run" : never.map(({ arm, seed }) => `${arm}, seed ${seed}`).join("; ")}.`,
+    `Runs without a valid program: ${never.length === 0 ? "none" : never.map(({ arm, seed }) => `${arm}, seed ${seed}`).join("; ")}.`,
     "",
     ...comparisonTable(judged),
     "",

@@ -60,8 +60,9 @@ function findings(finished: Row[], ran: Ran): Findings {
     "# E3: do improve prompts help?",
     "",
     ...preamble(judged, ran, [
-      `${WORLD}. Trained with half of the prompts asking to improve a previous solution (RL), and with none. Afterwards 48 programs each: 24`,
-      "from scratch and 24 improvements of them, against 48 from scratch. The best is chosen by the half of the test rows that makes rewards.",
+      `${WORLD}. One policy trains with half of its prompts as improve prompts (RL), the other with none. Afterwards RL writes 24`,
+      "programs from scratch and 24 improvements of them, the other policy 48 from scratch. The half of the test rows that makes rewards chooses",
+      "the best.",
     ]),
     "",
     ...comparisonTable(judged),

@@ -77,7 +77,7 @@ function findings(rows: Row[], killed: (Killed & { seed: number })[], ran: Ran):
   const partial =
     ran.missing > 0 || fewest < LEAST_SEEDS
       ? [
-          `**Partial: ${fewest} whole ${fewest === 1 ? "seed" : "seeds"}.** Fewer than ${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
+          `**Partial: ${fewest} whole ${fewest === 1 ? "seed" : "seeds"}.** Fewer than ${LEAST_SEEDS} are shown without a claim.`,
           "",
         ]
       : [];
@@ -85,7 +85,7 @@ function findings(rows: Row[], killed: (Killed & { seed: number })[], ran: Ran):
     "# E5: does collecting wait for slow programs, and what do killed processes cost?",
     "",
     ...partial,
-    `A real learner, fixed policy, and the actors' real client with programs that sleep, log-normal with median ${MEDIAN_SECONDS} s and sigma ${SIGMA}, the same for`,
+    `A real learner with a fixed policy, and the actors' real client. Programs sleep, log-normal with median ${MEDIAN_SECONDS} s and sigma ${SIGMA}, equally long for`,
     `the same sample in every arm; 24 slots, so that nothing queues; batches of 16. ${ran.directories.size} runs, ${duration(ran.seconds)} in all, ${ratios.length} comparisons with ${WAIT_ALL}, paired by`,
     "seed, bootstrap 95 % intervals over seeds, none corrected for their number.",
     "",
@@ -111,7 +111,7 @@ function findings(rows: Row[], killed: (Killed & { seed: number })[], ran: Ran):
     "## Kills",
     "",
     `\`longrun run\` with real programs, ${ITERATIONS} iterations of 16; SIGKILL to the actor after the first, to a sandbox after the second, to the learner after the third.`,
-    "Shares are of iterations without a kill, two slots beside a learner of one thread.",
+    "Shares are means over iterations without a kill, with two slots beside a learner of one thread.",
     "",
     ...table(
       [

@@ -68,7 +68,7 @@ function rowOf(task: string, directory: string): Omit<Row, "arm" | "seed"> {
   return { world: task, facts: NOTHING, valid: after.validFraction, score: after.meanNormalizedScore };
 }
 
-/** Over the tasks, of each seed and arm that has all of them. */
+/** Returns means over the tasks, for each seed and arm that has all tasks. */
 function meansOf(rows: readonly Row[]): Row[] {
   const groups = Map.groupBy(rows, ({ arm, seed }) => JSON.stringify([arm, seed]));
   return [...groups.values()].flatMap((own): Row[] => {

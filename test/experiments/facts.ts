@@ -33,7 +33,7 @@ export interface IterationFacts extends PolicyFacts {
   withoutLearning: number;
   /** Programs that were executed until then, trained on or not. */
   executed: number;
-  /** Mean wall-clock seconds of programs that ended since the previous line, and of those trained on. */
+  /** Mean wall-clock seconds of programs that ended since the previous line, and of programs trained on. */
   launchedSeconds: number | null;
   trainedSeconds: number | null;
   /** Largest duration weight, and effective sample size as a share of the batch. */

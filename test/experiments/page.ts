@@ -149,7 +149,7 @@ export function preamble(list: readonly Comparison[], ran: Ran, about: string[])
     ran.missing > 0 || none > 0 || least < LEAST_SEEDS
       ? [
           `**Partial: the comparisons rest on ${seeds.length > 0 ? rest : "no"} ${rest === "1" ? "seed" : "seeds"}${none > 0 ? `, and ${none} of ${list.length} have no pair of runs yet` : ""}.** Fewer than`,
-          `${LEAST_SEEDS} are shown, and nothing is claimed of them.`,
+          `${LEAST_SEEDS} are shown without a claim.`,
           "",
         ]
       : [];

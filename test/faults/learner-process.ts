@@ -1,10 +1,10 @@
 /**
- * A learner without a policy, to be killed: real store, real server, real checkpoints on disk; its "weights" are the
- * list of samples that they were trained on, so that a sample that counts twice, or not at all, can be seen.
+ * A learner without a policy, to be killed: real store, real server, real checkpoints on disk. Its "weights" are the list of samples that
+ * they were trained on, which shows a sample that counts twice or not at all.
  *
  *     node test/faults/learner-process.ts RUN_FOLDER ADDRESS TLS_FOLDER SAMPLES
  *
- * Over IPC it says `listening`, then the iteration after each commit, then `done`. Exits 3 when it was fenced off.
+ * Over IPC it sends `listening`, then the iteration after each commit, then `done`. Exits 3 if it was fenced off.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -73,7 +73,7 @@ async function main(): Promise<void> {
     process.send?.({ type: "iteration", iteration: next, lineage });
   }
   process.send?.({ type: "done", weights });
-  await sleep(60_000); // until killed: actors hand in what they have
+  await sleep(60_000); // until killed: actors hand in their results
 }
 
 process.on("disconnect", () => process.exit());

@@ -1,5 +1,5 @@
 /**
- * A proxy of bytes, below TLS: its client still checks the real server's certificate. For faults of connections instead of requests:
+ * A proxy of bytes, below TLS: its client still checks the real server's certificate. It causes faults of connections, not of requests:
  * half-open ones, resets in the middle of a frame, a link that carries a few bytes at a time.
  */
 import { once } from "node:events";

@@ -1,7 +1,7 @@
 /**
- * A server with the part of vLLM's API that a generator uses, and our engine behind it. Shapes, statuses and messages are those of vLLM's
- * `entrypoints/openai/completion/protocol.py` at commit 002032ee2b18e1f7bd924ec47b62504ba3866063, and of a vLLM 0.32.0 that was asked; of full
- * weights those of `entrypoints/serve/dev` and `entrypoints/rl/online/api_router.py` in vLLM 0.32.0.
+ * A server with the part of vLLM's API that a generator uses, and our engine behind it. Shapes, statuses and messages equal vLLM's
+ * `entrypoints/openai/completion/protocol.py` at commit 002032ee2b18e1f7bd924ec47b62504ba3866063, and the answers of a vLLM 0.32.0; for full
+ * weights they equal `entrypoints/serve/dev` and `entrypoints/rl/online/api_router.py` of vLLM 0.32.0.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -38,13 +38,13 @@ export class FakeVllm {
   #running = 0;
   /** VLLM_SERVER_DEV_MODE=1: full weights can be loaded. */
   devMode = false;
-  /** The prefix cache has entries of the weights that were before. */
+  /** The prefix cache has entries of the previous weights. */
   cacheIsStale = false;
   /** The answer of /reset_prefix_cache. */
   resets = true;
   /** Changes of weights and cache that a client must not make. */
   readonly misuse: string[] = [];
-  /** A path that it answers with status 500. */
+  /** A path whose requests it answers with status 500. */
   failing = "";
   /** A path whose requests it serves and never answers. */
   silent = "";

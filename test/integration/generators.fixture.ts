@@ -1,4 +1,4 @@
-/** Tests of generators: certificates, `longrun serve --tls` as real processes, the learner's side, and samples written as a run writes them. */
+/** Fixtures for generators: certificates, `longrun serve --tls` as real processes, the learner's side, and samples written as in a run. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ import { createAuthority, createCertificate, type KeyAndCertificate, writeTlsFil
 
 const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const COMMAND = path("learner/commands/serve-command.ts");
-/** LONGRUN_VLLM_MODEL: the model of a real vLLM (vllm.test.ts), where it is another one. */
+/** LONGRUN_VLLM_MODEL: the model of a real vLLM (vllm.test.ts), if it is not the quickstart's. */
 export const POLICY = process.env.LONGRUN_VLLM_MODEL ?? path("manifests/quickstart/policy");
 export const LORA = { rank: 4, alpha: 8, targets: ["q_proj", "v_proj"] as const, seed: 1 };
 export const tokenizer = readTokenizer(POLICY);

@@ -104,7 +104,7 @@ describe("a run", { concurrency: 2 }, () => {
     assert.equal(stdout.match(/^memory plan: /gm)?.length, 1);
   });
 
-  test("A killed learner starts again at the same port, and the run goes on", async () => {
+  test("A killed learner starts again at the same port, and the run continues", async () => {
     const { status, stdout, stderr } = await run("killed", { learner: { dieInIteration: 2 } }, { json: true });
     assert.equal(stderr, "learner ended with signal SIGKILL; starting it again in 0.05 s\n");
     assert.equal(status, 0);

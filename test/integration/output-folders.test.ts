@@ -1,4 +1,4 @@
-/** Every command that makes a folder which its user names, as a process, below /proc: Node's `mkdir` with `recursive` never returns there. */
+/** Runs every command that makes a folder of the user's choice with a folder below /proc, where Node's recursive `mkdir` never returns. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import { processesWith } from "./fakes/home.ts";
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const POLICY = file("manifests/quickstart/policy");
 const MANIFEST = file("manifests/quickstart/trainingrun.yaml");
-/** A command that has not ended by then never ends. */
+/** A command that has not ended by then counts as one that never ends. */
 const DEADLINE_SECONDS = 30;
 const NOWHERE = "/proc/longrun/folder";
 
@@ -49,7 +49,7 @@ put(
 );
 
 let count = 0;
-/** Runs a program of the command line. @returns its exit status, null where it did not end, and what it said */
+/** Runs a program of the command line. @returns its exit status, null if it did not end, and its stderr */
 async function run(program: string, args: string[], env: NodeJS.ProcessEnv) {
   const mark = `${home}-${count++}`;
   const own = { npm_lifecycle_event: "", LONGRUN_CACHE: join(home, "cache"), MARK: mark };

@@ -64,7 +64,7 @@ describe("Results in S3", { skip }, () => {
   const pull = (url: string, directory: string, env: NodeJS.ProcessEnv = {}) =>
     pullResults({ url, directory, env: { ...server.env, ...env }, output, limits: { ...LIMITS, tries: 1 } });
 
-  /** What is not pushed, and what a pull writes. */
+  /** Files that are not pushed, or that a pull writes. */
   const NOT_BOTH = ["store.sqlite", "results.json"];
 
   function sameTree(a: string, b: string, except: string[] = []): void {
@@ -94,7 +94,7 @@ describe("Results in S3", { skip }, () => {
     });
   });
 
-  test("a pull into the folder of an earlier one brings what is new, also where a file has kept its length", async () => {
+  test("a pull into the folder of an earlier pull fetches changed files, also a file of the same length", async () => {
     const run = makeRun();
     const url = "s3://results/again";
     await push(run, url);
@@ -127,7 +127,7 @@ describe("Results in S3", { skip }, () => {
     addCheckpoint(run, 2);
     {
       using proxy = await cutting("up", 8 * MiB);
-      // One part after the other: of two at once, neither may be whole when the connection breaks.
+      // One part after the other: with two at once, both may be incomplete when the connection breaks.
       await assert.rejects(push(run, url, proxy.env, 3, { filesAtOnce: 1 }), { code: "network" });
     }
     const between = fresh();
@@ -198,7 +198,7 @@ describe("Results in S3", { skip }, () => {
   const isList = (method: string, url: URL) => method === "GET" && url.searchParams.has("list-type");
   const isManifest = ({ method }: IncomingMessage, url: URL) => method === "PUT" && /results\.json$/.test(url.pathname);
 
-  /** Pulls, and compares what came with the newest checkpoint of a run folder. */
+  /** Pulls, and compares the pulled files with the newest checkpoint of a run folder. */
   async function pullsNewest(run: string, url: string, iteration: number): Promise<void> {
     const back = fresh();
     assert.equal((await pull(url, back)).iteration, iteration);
@@ -279,7 +279,7 @@ describe("Results in S3", { skip }, () => {
 
   const rights: [right: string, denied: (method: string, url: URL) => boolean][] = [
     ["s3:ListBucket", isList],
-    // Without s3:ListBucket S3 does not say of an object that it is not there.
+    // Without s3:ListBucket S3 does not report that an object is missing.
     ["s3:GetObject and s3:ListBucket", (method, url) => isList(method, url) || /results\.json$/.test(url.pathname)],
     ["s3:GetObject and s3:ListBucket", (method) => method === "HEAD"],
     ["s3:PutObject", (method, url) => method === "PUT" && /\/best\//.test(url.pathname)],

@@ -68,7 +68,7 @@ export async function fetchFrom(
   return { ...(await fetchModel({ repo: url, out, env: around, output, limits: { ...FAST, ...limits } })), lines };
 }
 
-/** Passes bytes on to the server, and breaks off after `bytes` that it was sent, or that it sends, in all. */
+/** Passes bytes on to the server, and breaks the connection after `bytes` in all, received or sent. */
 export async function cutting(direction: "up" | "down", bytes: number) {
   const { hostname, port } = new URL(server.endpoint);
   let left = bytes;

@@ -1,4 +1,4 @@
-/** `longrun samples` on a run folder: lists, one sample whole, and what programs wrote made harmless to a terminal. */
+/** `longrun samples` on a run folder: lists, one whole sample, and output of programs that is made harmless to a terminal. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";

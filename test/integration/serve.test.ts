@@ -195,7 +195,7 @@ describe("OpenAI's client", () => {
         );
       });
       for (let tries = 0; (await running()) < CLIENTS / 2 && tries < 200; tries++) await sleep(5);
-      gone.abort(); // long before the answers are there
+      gone.abort(); // long before the answers arrive
       assert.deepEqual(await Promise.all(asked), alone);
       for (let tries = 0; (await running()) > 0 && tries < 100; tries++) await sleep(20);
       assert.equal(await running(), 0);

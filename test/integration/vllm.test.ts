@@ -21,9 +21,9 @@ after(() => fake.close());
 async function sidecar(vllm: string, device = "cpu") {
   const parent = mkdtempSync(join(folder, "adapters-"));
   const adapters = join(parent, `longrun-${new URL(vllm).host.replace(":", "-")}`);
-  const left = join(adapters, "longrun-7-0123456789ab"); // by a sidecar that was killed
+  const left = join(adapters, "longrun-7-0123456789ab"); // left by a killed sidecar
   mkdirSync(left, { recursive: true });
-  const other = join(parent, "longrun-127.0.0.1-1"); // of the sidecar of another vLLM
+  const other = join(parent, "longrun-127.0.0.1-1"); // belongs to the sidecar of another vLLM
   mkdirSync(other);
   const how = ["--vllm", vllm, "--adapter-folder", parent, "--model-name", "policy", "--device", device];
   const served = await serve(...how);
@@ -82,7 +82,7 @@ test("Full weights replace the base model's when no row runs, and count once the
   const other = mkdtempSync(join(folder, "other-"));
   await engine.savePolicy(other);
   const direct = new GeneratorClient({ url, servername: undefined }, () => readTls(tls("learner")));
-  await direct.bring(await weightsIn(other, 7), new AbortController().signal); // under the rows that run
+  await direct.bring(await weightsIn(other, 7), new AbortController().signal); // while rows run
   const first = written(await rows);
   await train(engine);
   await publish(1);
@@ -241,7 +241,7 @@ for (const [kind, variable] of [
       const differences = own.flatMap(({ logProbs }, i) =>
         [...logProbs].map((logProb, t) => Math.abs(logProb - samples[i]!.behaviourLogProbs[t]!)),
       );
-      // every row, where the learner compares two: a stale prefix cache shows in any
+      // The learner compares two rows, this test all: a stale prefix cache may show in any row.
       assert.ok(Math.max(...differences) < 0.001, `${kind} ${version}: ${Math.max(...differences)}`);
       await train(engine);
     }

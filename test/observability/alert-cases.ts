@@ -1,5 +1,5 @@
 /**
- * For each alert, cases in which it fires and cases in which it does not, as series that start at minute 0 with one value a minute, in
+ * Has for each alert cases in which it fires and cases in which it does not: series that start at minute 0 with one value a minute, in
  * promtool's notation: `0+60x90` is 0, 60, … for 90 minutes more. The clock starts at Unix time 0.
  */
 

@@ -1,4 +1,4 @@
-"""Loads folders written by `longrun model convert` with transformers, and compares their weights with those of their sources.
+"""Loads folders written by `longrun model convert` with transformers, and compares their weights with their sources' weights.
 
     npm run parity:reference -- check-converted
     python test/parity/check_converted.py SOURCE OUT [SOURCE OUT ...]    # what it calls after `longrun model convert`

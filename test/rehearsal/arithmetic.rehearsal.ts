@@ -26,7 +26,7 @@ process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with
 const MODELS = {
   qwen2: QWEN2,
   qwen3: { ...QWEN2, modelType: "qwen3" as const, queryKeyNorm: true, queryKeyValueBias: false, tied: false },
-  /** Logits in chunks: two whole ones and a small one; bfloat16 in its file. */
+  /** A model whose logits come in two whole chunks and a small one; its file is bfloat16. */
   /** Head sizes that attention takes directly: queries, keys and values are passed joined; bfloat16 in its file. */
   "whole heads": { ...QWEN2, heads: 2, keyValueHeads: 1, headSize: 16 },
   "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
@@ -138,7 +138,7 @@ for (const [name, model, options] of [
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)
-  test(`${name}: responses begin as the CPU's do, and their log-probs equal those of the same tokens in training`, async () => {
+  test(`${name}: responses begin like the CPU's, and their log-probs equal the same tokens' log-probs in training`, async () => {
     const batch = randomSamples(MODELS[model].vocabSize, 6);
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.updatePolicy(batch, POLICY);

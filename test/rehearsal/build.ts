@@ -36,11 +36,11 @@ const WANTED = {
 const COPY_BYTES = "1e6";
 /** Enough for 250 MB over a slow line. */
 const DOWNLOAD_MILLISECONDS = 900_000;
-/** Builds that are kept, 300 MB each: those used last. Other checkouts of other sources may still use theirs. */
+/** Number of the last used builds that are kept, 300 MB each: checkouts of other sources may still use theirs. */
 const KEPT_BUILDS = 4;
 
 /**
- * Returns the requirement of each wheel, `name==version --hash=…`: those of the image (learner/cuda), and the headers that only a compiler
+ * Returns the requirement of each wheel, `name==version --hash=…`: the image's wheels (learner/cuda), and the headers that only a compiler
  * needs.
  */
 export function requirements(): Record<keyof typeof WANTED, string> {

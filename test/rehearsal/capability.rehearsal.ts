@@ -37,7 +37,7 @@ const CASES: [name: string, files: string, options: Partial<EngineOptions>, narr
 ];
 
 for (const [name, files, options, narrow] of CASES)
-  test(`${name}: responses equal the CPU's, and their log-probs equal those of training, in float16`, async () => {
+  test(`${name}: responses equal the CPU's, and their log-probs equal the log-probs of training, in float16`, async () => {
     const prompts = randomSamples(CONFIG.vocabSize, 6).map(({ prompt }) => prompt);
     const asked = { seeds: prompts.map((_, i) => i), temperature: 0, topP: 1, maxNewTokens: 24 };
     const found = [];

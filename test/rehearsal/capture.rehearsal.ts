@@ -46,7 +46,7 @@ const expected = (x: Float32Array, scale: Float32Array, w: readonly number[], bi
 
 const WEIGHTS = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/** Returns the graph's inputs for so many rows, with weights on the device. */
+/** Returns the graph's inputs for this number of rows, with weights on the device. */
 async function bound(session: Session, rows: number, bias = [0, 0]) {
   const [weights, whole] = [await runtime.allocate(16), await runtime.allocate(rows * COLUMNS)];
   await runtime.write(weights, Float32Array.from([...WEIGHTS, ...bias]));
@@ -110,7 +110,7 @@ test("Bindings with other numbers of rows, or in other memory, each replay their
   await session.release();
 });
 
-test("A session that has captured as many graphs as it may keep goes on, and so do its bindings", async () => {
+test("A session that has captured as many graphs as it may keep continues to work, and so do its bindings", async () => {
   const session = await runtime.createSession(lines(), { captures: true });
   const first = await bound(session, 1);
   await first.check(1);

@@ -1,15 +1,15 @@
 /**
- * The figures that must not become worse: operations of each phase, nodes on the CPU and copies that ONNX Runtime has put in,
- * for a slice of Qwen2.5-0.5B (its sizes and vocabulary, two layers). `figures.json` has them as they are; a test compares.
+ * The figures that must not become worse: operations of each phase, nodes on the CPU and copies that ONNX Runtime inserted, for a slice of
+ * Qwen2.5-0.5B (its sizes and vocabulary, two layers). `figures.json` has the present figures; a test compares.
  *
  *     node test/rehearsal/figures.ts     # writes figures.json, after a change that makes one better
  *
- * The goals, of all 24 layers, and what is reached (23 November 2026, `npm run bench rehearsal`):
+ * The goals and the figures of all 24 layers (23 November 2026, `npm run bench rehearsal`):
  *
  * | | goal | before | now |
  * | --- | --- | --- | --- |
  * | nodes on the CPU other than size arithmetic | 0 | 116 | 0 |
- * | copies that ONNX Runtime has put in (Memcpy nodes) | 0 | 233 | 0 |
+ * | copies that ONNX Runtime inserted (Memcpy nodes) | 0 | 233 | 0 |
  * | copies to the host of log-probs, a critic step, a policy step: losses and norms | 3 each | 40, 120, 196 | 2, 3, 3 |
  * | copies to the device of a step with LoRA, with every weight: inputs | 12 | 129, 1061 | 7, 11 |
  * | launches of a LoRA policy step in bfloat16 and in float32 | bfloat16 below float32 | 5895, 3250 | 2955, 3329 |
@@ -24,7 +24,7 @@ import { CONFIGURATIONS, runPhases, type Shape } from "./phases.ts";
 
 export const SLICE: Shape = { config: { ...SHAPES["0.5b"], layers: 2 }, batch: 4, prompt: 64, response: 64 };
 
-/** Without the peak of memory, which is compared with the plan. */
+/** The compared counts. The peak of memory is not among them: it is compared with the plan. */
 const COMPARED = [
   ...(["launches", "products", "toDevice", "toHost", "toHostBytes", "onDevice", "onDeviceBytes"] as const),
   ...(["synchronisations"] as const),

@@ -1,9 +1,9 @@
 /**
- * Device and host memory of a run, beside the learner's plan. The planner picks the passes for a device of a given size, as it does when
- * a learner starts. The engine then does what an iteration does, on a device that is no larger.
+ * Measures device and host memory of a run, beside the learner's plan. The planner chooses the passes for a device of a given size, as when
+ * a learner starts. The engine then does the work of an iteration, on a device of that size.
  *
- * With all its layers a model can be too large or too slow for the machine of a test. `layers` then leaves most of them out. The passes stay
- * those of the whole model, and the device is smaller by what the plan has for the other layers.
+ * With all its layers a model can be too large or too slow for the machine of a test. `layers` then leaves most of them out. The passes are
+ * still the whole model's, and the device is smaller by the planned memory of the other layers.
  */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -29,13 +29,13 @@ export interface Asked {
   shape: keyof typeof SHAPES;
   train: "LoRA" | "all";
   compute: keyof typeof COMPUTE;
-  /** memory of the device, or of each, 10^9 bytes */
+  /** Memory of each device, 10^9 bytes. */
   gigabytes: number;
-  /** default 1 */
+  /** Default: 1. */
   gpus?: number;
-  /** model.generationBatchSize */
+  /** `model.generationBatchSize`. */
   generation: number;
-  /** tokens; default 1024 + 256 */
+  /** Tokens; default: 1024 + 256. */
   prompt?: number;
   response?: number;
 }
@@ -75,14 +75,14 @@ const devicesOf = ({ gpus = 1 }: Asked) => Array.from({ length: gpus }, (_, id) 
 
 export interface Use {
   plan: MemoryPlan;
-  /** bytes, of the GPU with the highest peak, without what the plan has for CUDA itself, which is not there */
+  /** Bytes of the GPU with the highest peak, without the plan's part for CUDA itself, which a rehearsal lacks. */
   gpu: { plan: number; peak: number };
-  /** bytes, without what the plan has for a run around the engine, which is not there */
+  /** Bytes, without the plan's part for the rest of a run, which a rehearsal lacks. */
   host: { plan: number; peak: number };
   phases: { phase: string; gpuBytes: number; hostBytes: number; seconds: number }[];
 }
 
-/** @throws Error with what the process said that rehearsed it */
+/** @throws Error with the stderr of the rehearsing process */
 export async function memoryUse(asked: Asked, layers: number): Promise<Use> {
   const folder = mkdtempSync(path.join(os.tmpdir(), "longrun-memory-"));
   try {
@@ -100,7 +100,7 @@ export async function memoryUse(asked: Asked, layers: number): Promise<Use> {
   }
 }
 
-/** The same of all layers, from two depths: each layer takes as much as another. */
+/** Returns the use with all layers, extrapolated from two depths: each layer takes the same memory. */
 export function extrapolated(asked: Asked, few: Use, more: Use, depths: readonly [number, number]): Use {
   const { layers } = SHAPES[asked.shape];
   const line = (a: number, b: number) => b + ((layers - depths[1]) * (b - a)) / (depths[1] - depths[0]);
@@ -114,9 +114,9 @@ export function extrapolated(asked: Asked, few: Use, more: Use, depths: readonly
 const cudaBytes = (plan: MemoryPlan) => plan.rows.find(({ what }) => what === "process")!.gpuBytes;
 
 /**
- * The plan of what is rehearsed, with the passes of the whole model on this device.
+ * Returns the plan of the rehearsal, with the passes of the whole model on this device.
  *
- * @throws EngineError `memory` where the whole model does not fit
+ * @throws EngineError `memory` if the whole model does not fit
  */
 export function planned(asked: Asked, layers: number, folder: string) {
   const { prompt = 1024, response = 256 } = asked;
@@ -136,7 +136,7 @@ export function planned(asked: Asked, layers: number, folder: string) {
   const requestFor = (name: string, config: ModelConfig) => {
     const model = path.join(folder, name);
     writeHollowModel(model, config);
-    endWith(model, config.vocabSize - 1); // no response ends before it is as long as may be
+    endWith(model, config.vocabSize - 1); // every response has the longest length
     const devices = devicesOf(asked);
     return { ...requestOf(spec, model, devices[0]!), ...(devices.length > 1 && { devices }) };
   };
@@ -150,7 +150,7 @@ export function planned(asked: Asked, layers: number, folder: string) {
   return { learner: spec.learner, config, request, plan, room };
 }
 
-/** Memory of this process. Device memory is shared memory here, which is not in either. */
+/** Returns the memory of this process. Device memory is shared memory here, which neither number includes. */
 const hostBytes = () => kilobytes("/proc/self/status", "RssAnon") + kilobytes("/proc/self/status", "RssFile");
 
 const LOOK_MILLISECONDS = 5;

@@ -6,7 +6,7 @@ import { CONFIGURATIONS, memoryUse, nameOf, type Use } from "./memory-use.ts";
 /** Number of a model's layers, for speed. `npm run bench rehearsal -- --memory` extrapolates all layers from two depths. */
 const LAYERS = 2;
 
-/** @param host whether to compare host memory: two layers of 3B and 7B take less than the graphs with which all layers were planned */
+/** @param host whether to compare host memory: two layers of 3B and 7B take less memory than the graphs of the plan, which has all layers */
 function within(use: Use, host = true): void {
   for (const [place, { plan, peak }] of Object.entries({ gpu: use.gpu, ...(host && { host: use.host }) })) {
     const ratio = plan / peak;

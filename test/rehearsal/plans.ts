@@ -32,23 +32,23 @@ const TRAINED = ["LoRA", "every weight"] as const;
 export interface Passes extends Pick<MemoryPlan, "checkpointing" | "offloads" | "swaps"> {
   shape: Shape;
   trained: (typeof TRAINED)[number];
-  /** of the longest sequences, in a pass */
+  /** Number of the longest sequences in a pass. */
   sequences: number;
 }
 
 /** Highest bytes of device memory by number of layers, then by phase. */
 export type Peaks = Record<string, Record<string, number>>;
 
-/** An entry of the table, with the peak that its rehearsal says. */
+/** An entry of the table, with the peak of its rehearsal. */
 export interface Entry extends Pick<Passes, "shape" | "trained"> {
   gigabytes: number;
   gpus: number;
   passes: string;
-  /** bytes of each GPU, as the table has them */
+  /** Bytes of each GPU, as in the table. */
   plan: number;
-  /** bytes, without those of CUDA itself, which is not there */
+  /** Bytes, without the bytes of CUDA itself, which a rehearsal lacks. */
   peak: number;
-  /** plan / peak, both without CUDA */
+  /** plan / peak, both without CUDA. */
   ratio: number;
 }
 
@@ -61,33 +61,33 @@ interface Kept {
 const readKept = (): Kept => JSON.parse(readFileSync(FILE, "utf8"));
 
 /**
- * Layers that are rehearsed. Where layers are recomputed and all graphs keep their memory, the first layers take more than those that
- * follow: the line is through the two deepest.
+ * The rehearsed numbers of layers. Where layers are recomputed and all graphs keep their memory, the first layers take more than later ones:
+ * the line goes through the two deepest.
  */
 const depthsOf = ({ checkpointing, swaps }: Passes): readonly number[] =>
   checkpointing && !swaps ? [2, 4, 6] : [2, 4];
-/** Passes of which all layers are rehearsed, too, by `nameOf`. */
+/** Passes that are also rehearsed with all layers, by `nameOf`. */
 const WHOLE = ["0.5b, LoRA, 1 sequence"];
-/** No model of the table has fewer. */
+/** The fewest layers of a model in the table. */
 const WHOLE_DEPTH = 24;
-/** plan / peak. Less than 1 means that a run may fail that was planned. */
+/** Least plan / peak. Below 1 a planned run may fail. */
 const LEAST_RATIO = 1;
 /**
  * Above it a plan would waste GPUs. It has 1.45 times the memory of graphs in bfloat16, so that passes of 4 and 8 sequences of 0.5B have the
- * highest ratios (1.6); those of at most 2 sequences are below 1.4.
+ * highest ratios (1.6); passes of at most 2 sequences are below 1.4.
  */
 const MOST_RATIO = 1.65;
 
-// the table's, as `longrun model info --plan` has it
+// the table's adapter, the default of `longrun model info --plan`
 const TOKENS = 1024;
 const SLOTS = 64;
 const REQUEST = {
   ...{ maxPromptTokens: TOKENS, maxResponseTokens: TOKENS, generationBatchSize: SLOTS, samplesPerPrompt: 1 },
   ...{ critic: true, microBatchSize: 8, compute: "bfloat16" as const },
 };
-/** More than any entry takes: whether a peak fits a GPU is computed. */
+/** More than any entry takes: whether a peak fits a GPU is computed afterwards. */
 const DEVICE_BYTES = 1e12;
-/** Prompts are read, and a few tokens follow: slots have room for all tokens from the beginning. */
+/** A few tokens after the prompts are enough, because slots have room for all tokens from the beginning. */
 const FEW_TOKENS = 16;
 
 export const nameOf = ({ shape, trained, sequences, checkpointing, offloads, swaps }: Passes): string =>
@@ -123,13 +123,13 @@ function* fitting(): Generator<Planned> {
   }
 }
 
-/** Returns the bytes of slots and moments that one GPU alone has more than each of these. */
+/** Returns the bytes of slots and moments that a single GPU holds beyond the bytes of each of these GPUs. */
 function divided({ rows, offloads }: MemoryPlan, gpus: number): number {
   const [cache, optimiser] = ["cache", "optimiser"].map((name) => rows.find(({ what }) => what === name)!);
   return cache!.gpuBytes * (gpus - 1) + (offloads ? 0 : optimiser!.hostBytes * (1 - 1 / gpus));
 }
 
-/** Returns the peak at so many layers, on the line through two depths of each phase. */
+/** Returns the peak with this many layers, on the line through two depths of each phase. */
 function peakAt(peaks: Peaks, layers: number): number {
   const [a, b] = Object.keys(peaks)
     .map(Number)
@@ -139,12 +139,12 @@ function peakAt(peaks: Peaks, layers: number): number {
   return Math.max(...Object.keys(few).map((p) => few[p]! + ((layers - a) * (more[p]! - few[p]!)) / (b - a)));
 }
 
-/** Rehearses passes of one GPU with so many layers. */
+/** Rehearses passes of one GPU with this many layers. */
 async function rehearse(passes: Passes, layers: number): Promise<Record<string, number>> {
   const model = mkdtempSync(path.join(os.tmpdir(), "longrun-plans-"));
   const config = { ...SHAPES[passes.shape], layers };
   writeHollowModel(model, config);
-  endWith(model, config.vocabSize - 1); // no response ends before it is as long as may be
+  endWith(model, config.vocabSize - 1); // every response has the longest length
   const { sequences, checkpointing, trained, offloads, swaps } = passes;
   const tokens = 2 * TOKENS;
   const found: Record<string, number> = {};
@@ -180,7 +180,7 @@ async function rehearse(passes: Passes, layers: number): Promise<Record<string, 
   }
 }
 
-/** Rehearses what is missing of one shape; writes plans.json after each. */
+/** Rehearses the missing passes of one shape; writes plans.json after each. */
 async function rehearseShape(shape: Shape): Promise<void> {
   const kept = readKept();
   for (const passes of JSON.parse(process.env.PASSES!) as Passes[]) {
@@ -201,7 +201,7 @@ async function rehearseShape(shape: Shape): Promise<void> {
   }
 }
 
-/** Returns an entry with the peak that is kept. */
+/** Returns an entry with the kept peak. */
 function entryOf({ peaks }: Kept, { whole, passes, ...entry }: Planned): Entry {
   const alone = peakAt(peaks[nameOf(passes)]!, SHAPES[entry.shape].layers);
   const peak = Math.round(alone - divided(whole, entry.gpus));
@@ -209,7 +209,7 @@ function entryOf({ peaks }: Kept, { whole, passes, ...entry }: Planned): Entry {
   return { ...entry, passes: nameOf(passes), plan, peak, ratio: Number(((plan - CUDA_BYTES) / peak).toFixed(3)) };
 }
 
-/** Rehearses all that fit. Returns the exit status. */
+/** Rehearses all entries that fit. Returns the exit status. */
 export function rehearsePlans(keep: boolean): number {
   const table = [...fitting()];
   const empty: Kept = { date: "", peaks: {}, entries: [] };
@@ -231,7 +231,7 @@ export function rehearsePlans(keep: boolean): number {
   return report(done);
 }
 
-/** Says what is wrong, and the least, middle and highest ratio. Returns the exit status. */
+/** Prints entries with a wrong ratio, and the least, median and highest ratio. Returns the exit status. */
 function report({ entries, peaks }: Kept): number {
   const say = (line: string) => void process.stdout.write(`${line}\n`);
   const wrong = entries.filter((entry) => !isGood(entry));

@@ -1,4 +1,4 @@
-/** What the recipes of `manifests/examples` say about their plans. `recipes.rehearsal.ts` runs them. */
+/** Compares the numbers in the comments of `manifests/examples` with the plans. `recipes.rehearsal.ts` runs the recipes. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -6,11 +6,11 @@ import test from "node:test";
 import { planOf, RECIPES } from "./recipes.ts";
 
 const ROOT = path.join(import.meta.dirname, "../..");
-/** of the number that a comment has */
+/** Relative rounding of a comment's number. */
 const ROUNDING = 0.03;
 
 for (const recipe of RECIPES)
-  test(`${recipe.file} fits ${recipe.gpus} x ${recipe.gigabytes} GB, and takes what its comments say`, () => {
+  test(`${recipe.file} fits ${recipe.gpus} x ${recipe.gigabytes} GB, and takes the memory that its comments name`, () => {
     const text = readFileSync(path.join(ROOT, recipe.file), "utf8");
     const plan = planOf(recipe);
     const bytesOf = (what: string) => plan.rows.find((row) => row.what === what)!.gpuBytes;

@@ -1,4 +1,4 @@
-/** The recipes of `manifests/examples`: the GPUs that each is for, and the sizes with which it can be rehearsed. */
+/** The recipes of `manifests/examples`: their GPUs, and the sizes with which they can be rehearsed. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -12,12 +12,12 @@ import { requestOf } from "../../learner/engine-options.ts";
 const ROOT = path.join(import.meta.dirname, "../..");
 
 export interface Recipe {
-  /** below the project's folder */
+  /** Path below the project's folder. */
   file: string;
-  /** of the model that it fetches */
+  /** Shape of the model that it fetches. */
   shape: keyof typeof SHAPES;
   gpus: number;
-  /** that a GPU of the kind has free, 10^9 bytes */
+  /** Free memory of such a GPU, 10^9 bytes. */
   gigabytes: number;
 }
 
@@ -47,8 +47,8 @@ export function planOf({ file, shape, gpus, gigabytes }: Recipe): MemoryPlan {
 }
 
 /**
- * Overrides of sizes alone, and of what follows from them. The bundled policy of a million weights stands in for the model: Qwen2's layers, fewer and narrower.
- * It knows short prompts and the task diamonds, which stands in for each recipe's. Its programs need no torch.
+ * Overrides of sizes, and of settings that follow from them. The bundled policy of a million weights replaces the model: it has Qwen2's
+ * layers, fewer and narrower. It knows short prompts and the task diamonds, which replaces each recipe's task. Its programs need no torch.
  */
 export const SMALL: readonly string[] = [
   ...["model.source=null", "model.policy=quickstart", "prompts.style=Short", "actors.packages=Basic"],

@@ -119,7 +119,7 @@ for (const [name, options] of Object.entries(TRAINED))
       assert.equal(several.numbers.length, one.numbers.length);
       assert.ok(Math.max(...worst) <= TOLERANCE, `${Math.max(...worst)}`);
       assert.ok(new Set(one.responses.flat()).size > 10, "the model says something");
-      // on CUDA products are summed in an order that depends on how many rows there are
+      // on CUDA the order of a product's sums depends on the number of rows
       const same = several.responses.filter((response, i) => response.join() === one.responses[i]!.join());
       assert.ok(same.length >= one.responses.length - 2, `${same.length} of ${one.responses.length} responses`);
     });

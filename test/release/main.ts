@@ -3,9 +3,9 @@
  *
  *     npm run release -- --registry registry.example.com/ml --key cosign.key
  *
- * Prints NAME@DIGEST of each. It needs buildah, and QEMU for the architecture that is not the machine's; helm and cosign are taken from
- * PATH or made once (test/cluster/binaries.ts). The registry's credentials are those of `buildah login`, `helm registry login` and
- * `cosign login`. Ends with 1 where an image could not be made, and with 2 on wrong options.
+ * Prints NAME@DIGEST of each. It needs buildah, and QEMU for the other architecture; helm and cosign come from PATH or are built once
+ * (test/cluster/binaries.ts). Credentials for the registry come from `buildah login`, `helm registry login` and `cosign login`. Exit
+ * status: 1 if an image could not be built, 2 for wrong options.
  */
 import { parseArgs } from "node:util";
 import { type Architecture, missingEmulation } from "../e2e/emulation.ts";

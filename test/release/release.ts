@@ -28,7 +28,7 @@ export type Image = keyof typeof IMAGES;
 const OF_CHART: readonly Image[] = ["controller", "learner", "actor", "sandbox"];
 
 export interface ReleaseOptions {
-  /** HOST/REPOSITORY. A registry on this machine is spoken to without TLS. */
+  /** HOST/REPOSITORY. A registry on this machine is used without TLS. */
   registry: string;
   /** cosign's private key, decrypted with COSIGN_PASSWORD; without it cosign signs with an identity of OpenID Connect. */
   key?: string | undefined;
@@ -87,10 +87,10 @@ export async function release(options: ReleaseOptions): Promise<Released> {
   }
 }
 
-/** What registries answer where there is no such tag, or no such repository yet. */
+/** Registries' answers if the tag or the repository does not exist yet. */
 const FREE = /MANIFEST_UNKNOWN|NAME_UNKNOWN|NOT_FOUND|status code 404/;
 
-/** @throws Error naming the tags that the registry has: whoever installs a version later must get what it was released as */
+/** @throws Error naming the tags that the registry has: a version must stay what it was when it was released */
 async function refuseTaken(cosign: string, { registry, images }: ReleaseOptions, insecure: boolean): Promise<void> {
   const names = images.map((image) => `${registry}/longrun/${image}:${VERSION}`);
   if (OF_CHART.every((image) => images.includes(image))) names.push(`${registry}/charts/longrun:${VERSION}`);

@@ -1,4 +1,4 @@
-/** The recipes of `manifests/`: valid, complete, and one of the paper has the paper's method. `test/rehearsal/recipes.test.ts` plans them. */
+/** The recipes of `manifests/` are valid and complete, and the paper's has the paper's method. `test/rehearsal/recipes.test.ts` plans them. */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ for (const file of RECIPES) {
   });
 }
 
-test("Only manifests with collection Discard use equation 3: without discarding it prefers slow programs (E1)", () => {
+test("Only manifests with collection Discard use equation 3, because without discarding it prefers slow programs (E1)", () => {
   const files = globSync("manifests/**/*.yaml", { cwd: ROOT });
   let runs = 0;
   for (const file of files)

@@ -3,7 +3,7 @@ import { mleBenchTasks } from "../../learner/grading/mlebench-tasks.ts";
 
 const note = "This page belongs to a synthetic stand-in: the data is invented, and so is this text.";
 
-/** @param words returns so many invented words */
+/** @param words returns this many invented words */
 export function describeStandIn(id: string, words: (count: number) => string): string {
   const { statement, idColumn, targetColumns, metric, files } = mleBenchTasks()[id]!;
   const paragraph = (count = 60) => `${words(count)}.`;

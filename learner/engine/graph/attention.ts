@@ -59,8 +59,8 @@ function named(x: Value, axis: number, dim: Dim): Value {
 }
 
 /**
- * softmax(q k^T / sqrt(headSize) + mask) v, with masks of `branchMasks`; in bfloat16 where the graph's products are bfloat16, except for sums
- * over blocks.
+ * softmax(q k^T / sqrt(headSize) + mask) v, with masks of `branchMasks`; in bfloat16 if the graph's products are bfloat16, except sums over
+ * blocks.
  * q [batch*time, heads*headSize]; k, v [batch*time, keyValueHeads*headSize], time = blocks * block.
  *
  * Queries are computed block by block, each with the keys up to its own block only: (blocks + 1) / 2 blocks of the work of a

@@ -80,7 +80,7 @@ export interface RotaryValues {
 
 /**
  * Rotary positions in the half-split layout of Hugging Face: x [batch, time, heads * headSize] or [batch, heads, time, headSize],
- * cos and sin [time, headSize / 2], which give the dtype of the computation. `positions`, int64 [batch, time], below time; left out: 0, 1, 2, ... The gradient is the
+ * cos and sin [time, headSize / 2], which give the dtype of the computation. `positions`, int64 [batch, time], below time; by default 0, 1, 2, ... The gradient is the
  * rotation by the opposite angle.
  */
 export function rotary(x: Value, table: RotaryValues, heads: number, positions?: Value): Value {
@@ -164,7 +164,7 @@ export function embeddingPlan(ids: Int32Array, vocabulary: number) {
   const distinct = Int32Array.from(new Set(ids)).sort();
   const [begins, ends] = [distinct.map((id) => starts[id]), distinct.map((id) => starts[id + 1])];
   const order = new Int32Array(ids.length);
-  for (const [position, id] of ids.entries()) order[starts[id]++] = position; // an id's next place now
+  for (const [position, id] of ids.entries()) order[starts[id]++] = position; // the next place of each id
   return { order, distinct, begins, ends };
 }
 

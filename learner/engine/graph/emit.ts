@@ -56,7 +56,7 @@ export function unary(type: string, x: Value, rule: Rule): Value {
   return emit({ type, inputs: [x], shape: x.shape, rule });
 }
 
-/** The same numbers, with no gradient. */
+/** Returns the same value without a gradient. */
 export const stopGradient = (x: Value): Value => ({ ...x, requiresGrad: false });
 
 /** Returns the result of `emit`, which runs with the given tape or with recording switched on or off. */

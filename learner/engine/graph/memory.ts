@@ -26,7 +26,7 @@ export interface PeakMemory {
   live: { value: Value; bytes: number }[];
 }
 
-/** Results that have the memory of their first input. */
+/** Operators whose result uses the memory of their first input. */
 export const RESHAPES = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"];
 const ALIASES = new Set([...RESHAPES, "Identity"]);
 /** Element-wise kernels, which write over an input that nobody reads any more. */

@@ -1,4 +1,4 @@
-/** Named float32 tensors in one flat buffer, so that an optimiser, an accumulator or a digest is one loop; in shared memory, so that other threads can read it. */
+/** Named float32 tensors in one flat buffer, so that an optimiser, an accumulator or a digest needs one loop. The buffer is shared memory, which other threads can read. */
 import { GraphError } from "./errors.ts";
 import { elementCount, type Tensor, tensor } from "./tensor.ts";
 

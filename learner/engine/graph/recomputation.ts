@@ -37,9 +37,9 @@ export function checkpoint(inputs: readonly Value[], forward: (inputs: Value[]) 
 }
 
 /**
- * The same value, which ONNX Runtime does not use before `others`, of rank 1 at least, are there: it orders a graph by data alone, and
- * would recompute before the backward pass has come. The edge is a shape that says "as it is" and is made of theirs, so it costs
- * nothing, provided that the session does not fold it (`Model.recomputes`).
+ * Returns the same value, which ONNX Runtime does not use before `others` (of rank 1 at least) exist. ONNX Runtime orders a graph by data
+ * alone, and would otherwise recompute before the backward pass. The edge is a Reshape to a shape of zeros, which keep each size. The zeros
+ * are computed from the shapes of `others`, so the edge costs nothing, provided that the session does not fold it (`Model.recomputes`).
  */
 export function after(value: Value, ...others: readonly Value[]): Value {
   const graph = value.graph;

@@ -25,7 +25,7 @@ export function serialise(graph: Graph): Uint8Array {
   return modelProto.encode(modelProto.fromObject(model)).finish();
 }
 
-/** The nodes that an output depends on; ONNX Runtime would run the others, too. */
+/** Returns the nodes that an output depends on; ONNX Runtime would also run the others. */
 export function liveNodes(graph: Graph): OpNode[] {
   const needed = new Set(graph.outputs.map(({ value }) => value.name));
   const live: OpNode[] = [];

@@ -6,7 +6,7 @@ import type { Graph, Value } from "./graph.ts";
 import { byteSize, type Dims, executionOrder, OVERWRITING, perGraph, RESHAPES } from "./memory.ts";
 import { dimNames, liveNodes } from "./serialise.ts";
 
-const ALIASES = new Set(RESHAPES); // Identity is none: a graph's outputs are copied out by it
+const ALIASES = new Set(RESHAPES); // not Identity, which copies a graph's outputs
 const IN_PLACE = new Set(OVERWRITING);
 
 /** Memory of one value after the other, all of one shape. */
@@ -43,7 +43,7 @@ const bufferPlan = perGraph((graph) => {
     const read = [...new Set(node.inputs)].filter((name) => bases.has(name));
     const over = new Set<string>();
     for (const value of node.outputs) {
-      if (outputs.has(value.name)) continue; // in memory of the caller's
+      if (outputs.has(value.name)) continue; // in the caller's memory
       const shape = `${value.dtype} ${dimNames(graph, value, places.size, places.get(node)!).join()}`;
       shapes.set(value.name, shape);
       if (bases.get(value.name) !== value.name) continue;
@@ -88,7 +88,7 @@ const GRAIN = 256;
 /** A piece is not divided where it is less than twice the size and this or less would be left (`max_dead_bytes_per_chunk`), bytes. */
 const MOST_DEAD = 2 ** 27;
 
-/** A part of a region, with its neighbours there. */
+/** A part of a region, with its neighbours. */
 interface Piece {
   size: number;
   free: boolean;

@@ -50,7 +50,7 @@ export function writeText(file: string, text: string): void {
   writeWhole(file, (descriptor) => writeAll(descriptor, Buffer.from(text)));
 }
 
-/** Writes a file that appears whole or not at all: it is written and synced beside its final name, then renamed. */
+/** Writes a file completely or not at all: it is written and synced beside its final name, then renamed. */
 export function writeWhole(file: string, write: (descriptor: number) => void): void {
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`;
   try {

@@ -96,7 +96,7 @@ export class MappedWeights {
     return chunks;
   }
 
-  /** Several matrices as one, which a device has one after the other (`joined`). */
+  /** Returns several matrices as one; the device has them one after the other (`joined`). */
   joinedRows(graph: Graph, paths: readonly string[]): Value {
     const parts = paths.map((path) => this.tensors.find(({ name }) => name === `${path}.weight`)!);
     const total = (of: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + of(part), 0);

@@ -72,7 +72,7 @@ export class Tokenizer {
     if (ids.length === 0) return ""; // the library refuses it
     return this.#tokenizer.decode(Array.from(ids), {
       skip_special_tokens: skipSpecialTokens,
-      // Llama 3's files ask for it, but it takes spaces out of programs; transformers 5 ignores it for BPE too
+      // Llama 3's files request it, but it removes spaces from programs; transformers 5 ignores it for BPE too
       clean_up_tokenization_spaces: false,
     });
   }
@@ -119,8 +119,9 @@ export class Tokenizer {
    * Returns a chat as token ids [time], up to the assistant's answer. Only the template's own `<|im_start|>`, `<think>` and so on
    * and the ones in the assistant's messages become tokens of that name; in other messages they are text.
    *
-   * Each such name in a message is broken with a character that no message has, which the library removes before it makes words. Not covered, and
-   * in no tokenizer of Qwen or Llama: a name that a message and the template make together, or the normalizer (`normalized: true`).
+   * Each such name in a message is broken with a character that no message has, which the library removes before it makes words. Not
+   * covered, because no tokenizer of Qwen or Llama has it: a name that arises from a message and the template together, or from the
+   * normalizer (`normalized: true`).
    *
    * @throws ModelError `tokenizer` as `applyChatTemplate`
    */

@@ -3,7 +3,7 @@ import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { uniforms } from "./random.ts";
 
-/** A parameter under the name that transformers gives it. Matrices are [out, in]. */
+/** A parameter with transformers' name. Matrices are [out, in]. */
 export interface Parameter {
   readonly name: string;
   readonly shape: readonly number[];

@@ -25,7 +25,7 @@ export type Out = BigUint64Array;
 
 type Argument = Pointer | number | string | null | readonly string[] | ArrayBufferView;
 
-/** [field of OrtApi, types of the parameters]; results are OrtStatus*, null where all is well. */
+/** [field of OrtApi, types of the parameters]; results are OrtStatus*, null for success. */
 const CHECKED = {
   CreateEnv: [3, "int", "str", "void *"], // severity, name, -> OrtEnv
   CreateSessionFromArray: [8, "void *", "void *", "size_t", "void *", "void *"], // env, bytes, size, options, -> OrtSession
@@ -109,7 +109,7 @@ let opened: OrtApi | undefined;
 const RTLD_LAZY = 1;
 
 /**
- * One more reference to a library, which is never given up. Koffi unloads a library that nothing in its thread refers to, functions
+ * Takes one more reference to a library, which is never released. Koffi unloads a library that nothing in its thread refers to, functions
  * from a table not counted, or whose thread ends; ONNX Runtime has threads of its own, which would run on without their code.
  */
 function keepLoaded(native: ReturnType<typeof koffi>, file: string): void {

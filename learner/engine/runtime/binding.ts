@@ -25,7 +25,7 @@ export interface BoundSession {
   /** set on a GPU */
   readonly capture: Capture | undefined;
   readonly stageable: ReadonlySet<string>;
-  /** An OrtValue over the numbers of a tensor of this process. */
+  /** Returns an OrtValue over the numbers of a tensor of this process. */
   wrap(tensor: Tensor): Pointer;
   reserve(length: number): DeviceBuffer;
   fault(cause: unknown): unknown;

@@ -7,7 +7,7 @@ import { GraphError } from "../graph/errors.ts";
 import type { Pointer } from "./api.ts";
 import { koffi } from "./koffi.ts";
 
-/** The name by which the provider asks for it, too: the dynamic linker gives both the same library. */
+/** The provider loads the library by the same name, so the dynamic linker gives both the same one. */
 const LIBRARY = "libcudart.so.13";
 
 /** Types of the parameters; results are cudaError_t, 0 for success. */

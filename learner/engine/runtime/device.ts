@@ -116,7 +116,7 @@ export function checkCudaFiles(device: Device, folder = onnxRuntimeFolder()): vo
   );
 }
 
-/** ONNX Runtime's error does not say what its CUDA library lacks; the dynamic linker does. */
+/** Asks the dynamic linker for missing libraries, because ONNX Runtime's error does not name them. */
 function linkerSays(folder = onnxRuntimeFolder()): string {
   try {
     const file = path.join(folder, "libonnxruntime_providers_cuda.so");

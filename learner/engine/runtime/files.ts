@@ -1,6 +1,6 @@
 /**
- * Parts of files on a device, each once for all graphs that point into it (external initializers): a frozen model is read
- * when the first of them needs it, and a session costs no copy.
+ * Parts of files on a device, each once for all graphs that point into it (external initializers). A frozen model is read when the first
+ * graph needs it, and a session makes no copy.
  */
 import path from "node:path";
 import { GraphError } from "../graph/errors.ts";

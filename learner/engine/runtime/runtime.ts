@@ -130,7 +130,7 @@ export class Runtime {
     await this.writeBlocks(buffer, from + numbers.length, part, from);
   }
 
-  /** The numbers up to, and without, `to`, of which no more are here at a time than a block. */
+  /** Writes the numbers up to `to`, exclusive, block by block, so that this process holds one block at a time. */
   async writeBlocks(
     buffer: DeviceBuffer,
     to: number,
@@ -173,7 +173,7 @@ export class Runtime {
   piece(length: number): Float32Array {
     if (this.#piece.numbers.length < length) {
       if (this.#piece.pinned) unpin(this.#piece.pinned);
-      this.#piece = { numbers: new Float32Array(0) }; // if there is no memory for the next
+      this.#piece = { numbers: new Float32Array(0) }; // frees the old memory first, in case the allocation of the next one fails
       try {
         const pinned = this.#onGpu ? pin(DTYPES.float32.bytes * length) : undefined;
         const numbers = pinned ? new Float32Array(pinned.bytes.buffer, 0, length) : new Float32Array(length);
@@ -203,7 +203,7 @@ export class Runtime {
     );
   }
 
-  /** The error that explains ONNX Runtime's error on this device, if its cause is known. */
+  /** Returns the error that explains ONNX Runtime's error on this device, if its cause is known. */
   fault(cause: unknown): unknown {
     const told = this.device.kind === "cuda" ? cudaFault(this.device, (cause as Error).message) : undefined;
     return told === undefined ? cause : new GraphError("device", told, { cause });
@@ -273,7 +273,7 @@ export function usedRuntime(): Runtime {
   return runtime;
 }
 
-/** A session there. @throws GraphError `device` or `session` */
+/** Makes a session on that device. @throws GraphError `device` or `session` */
 export async function createSession(graph: Graph, options: SessionOptions = {}): Promise<Session> {
   return usedRuntime().createSession(graph, options);
 }

@@ -250,7 +250,7 @@ export class Session {
     };
   }
 
-  /** A run that cannot be captured is done without, and so are all later ones. One that fails either way changes nothing. */
+  /** A run that cannot be captured runs without a CUDA graph, and so do all later runs. If it fails without one too, later runs are still captured. */
   #captured(run: () => void): void {
     const capture = this.#capture;
     if (capture?.full) this.#close();
@@ -323,8 +323,8 @@ function configure(
 
 /**
  * The first merges the second computation of a value with the first; the second resolves the edges of `after` (checkpoint.ts).
- * The third takes away the copies that make outputs, after which the gradients of all weights are computed last, and what
- * they need of every layer lives until then.
+ * The third removes the copies that make outputs. Then the gradients of all weights are computed last, and their inputs from every layer
+ * live until then.
  */
 const RECOMPUTING = ["CommonSubexpressionElimination", "ConstantFolding", "EliminateIdentity"];
 

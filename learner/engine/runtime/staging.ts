@@ -1,6 +1,6 @@
 /**
  * The inputs of a run from this process's memory, sent to the device in one copy. ONNX Runtime copies each input by itself, and a
- * step has two dozen; most are small, so that the copies' number counts, not their bytes.
+ * step has two dozen; most are small, so the number of copies matters, not their bytes.
  */
 import type { Graph, Value } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type Tensor } from "../graph/tensor.ts";
@@ -64,7 +64,7 @@ export class Staging {
       return this.#buffer;
     }
     this.#buffer?.release();
-    this.#buffer = undefined; // if there is no room for the next
+    this.#buffer = undefined; // frees the old room first, in case the allocation of the next one fails
     this.#buffer = this.#room.reserve(length);
     this.#scratch = new Float32Array(length);
     return this.#buffer;

@@ -1,4 +1,4 @@
-# joblib with two workers: processes where there can be some, else one after the other.
+# joblib with two workers: processes where programs can have them, else one job after the other.
 import pandas as pd
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score

@@ -1,4 +1,4 @@
-# tempfile, sqlite, shutil, zip, deep copies of files: all that scratch is for.
+# tempfile, sqlite, shutil, zip, deep copies of files: the uses of scratch.
 import os, shutil, sqlite3, tempfile, zipfile
 with tempfile.TemporaryDirectory() as place, tempfile.NamedTemporaryFile(dir=place) as file:
     file.write(b"x" * 100000)

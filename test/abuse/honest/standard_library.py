@@ -1,4 +1,4 @@
-# What Python programs take for granted: the working directory, the home, exit hooks, hashing, time, exec.
+# Features that Python programs take for granted: the working directory, the home, exit hooks, hashing, time, exec.
 import atexit, hashlib, json, locale, os, pathlib, platform, subprocess, sys, time, uuid, warnings
 warnings.warn("a warning")
 assert pathlib.Path("input/train.csv").exists() and pathlib.Path.home().exists()

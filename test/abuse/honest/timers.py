@@ -1,4 +1,4 @@
-# An alarm of its own, to stop in time: signal handlers, timers, a thread that is told to end.
+# An alarm of its own, to stop in time: signal handlers, timers, a thread that ends on request.
 import signal, threading, time
 class Late(Exception):
     pass

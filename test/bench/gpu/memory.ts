@@ -53,7 +53,7 @@ async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work)
   const { name, config, prompt, response, ...work } = its;
   const usedBefore = device.kind === "cuda" ? usedBytes : kilobytes("/proc/self/smaps_rollup", "Pss");
   const read = device.kind === "cuda" ? memoryReader(device) : undefined;
-  /** Bytes of the device without others' use, or of this process. */
+  /** Bytes of the device without the use by other processes, or bytes of this process. */
   const used = () => {
     if (!read) return kilobytes("/proc/self/smaps_rollup", "Pss") - usedBefore;
     const { freeBytes, totalBytes } = read();
@@ -138,7 +138,7 @@ async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work)
   yield { goals: goalsOf(planBytes, peak, free && free.totalBytes - usedBefore) };
 }
 
-/** @param thereBytes memory of the device without others' use; undefined for a CPU */
+/** @param thereBytes memory of the device without the use by other processes; undefined for a CPU */
 function goalsOf(planBytes: number, peak: number, thereBytes: number | undefined): Goal[] {
   const ratio = planBytes / peak;
   const within =

@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 interface Behaviour {
   /** Exits with this status at once. */
   exitAtStart?: number;
-  /** Exits with 0 after so many seconds, like an idle actor. */
+  /** Exits with 0 after this many seconds, like an idle actor. */
   idleSeconds?: number;
   /** Ignores SIGTERM. */
   stubborn?: boolean;

@@ -19,7 +19,7 @@ interface Behaviour {
   dieInIteration?: number;
   /** Reports that the run failed in this iteration. */
   failInIteration?: number;
-  /** Does not end its first iteration before these logs have so many lines. */
+  /** Does not end its first iteration before these logs have this many lines. */
   awaitLines?: Record<string, number>;
   /** Ignores SIGTERM. */
   stubborn?: boolean;
