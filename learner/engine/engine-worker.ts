@@ -90,13 +90,25 @@ export class EngineWorker {
     const model = this.#of(role);
     const outputs: Outputs[] = [];
     const options = (i: number) => ({ givesBack: this.#swaps && i === microBatches.length - 1 });
-    if (!trains) {
-      const session = await this.#sessions.get(name, build);
-      for (const [i, feeds] of microBatches.entries())
-        outputs.push(await session.run({ ...(await model.feeds()), ...feeds }, session.outputNames, options(i)));
+    const [first] = microBatches;
+    if (!first) {
+      model.zeroGradient();
       return { outputs };
     }
+    if (!trains) {
+      const session = await this.#sessions.get(name, build);
+      const run = async (feeds: Feeds, options?: Parameters<typeof session.run>[2]) =>
+        session.run({ ...(await model.feeds()), ...feeds }, session.outputNames, options);
+      const longest = this.#sessions.longest(session, first);
+      if (longest) await run(longest);
+      for (const [i, feeds] of microBatches.entries()) outputs.push(await run(feeds, options(i)));
+      return { outputs };
+    }
+    const session = await this.#sessions.ofStep(build, first);
+    const longest = this.#sessions.longest(session, first);
     model.zeroGradient();
+    if (longest) await model.accumulate(session, longest);
+    model.zeroGradient(); // forgets it
     for (const [i, feeds] of microBatches.entries())
       outputs.push(await model.accumulate(await this.#sessions.ofStep(build, feeds), feeds, options(i)));
     return { outputs, gradient: model.gradient };

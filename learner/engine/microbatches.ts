@@ -3,7 +3,9 @@
 import os from "node:os";
 import type { EngineOptions, Sequence, Step } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { blocksOf, rowTokens } from "./model/decoder.ts";
+import type { Dims } from "./graph/memory.ts";
+import type { ModelConfig } from "./model/config.ts";
+import { blocksOf, decoderDims, rowTokens } from "./model/decoder.ts";
 
 /** Tokens per thread of a CPU. 64 sequences on one thread: 2.2 s at 512, 3.2 s at 256, 2.4 s at 1024. */
 export const MICRO_BATCH_TOKENS = 512;
@@ -45,6 +47,20 @@ export const passTokens = (options: Pick<EngineOptions, "threads">, workers: num
 
 /** Blocks of queries in which attention is computed: graphs and their feeds must agree on it. */
 export const attentionBlocks = ({ rowTokens = 0 }: Pick<EngineOptions, "rowTokens">): number => blocksOf(rowTokens);
+
+/**
+ * Returns the dims of the largest micro-batch that memory was planned for: the longest rows, with responses alone. Undefined without a plan.
+ */
+export function longestDims(
+  options: Pick<EngineOptions, "microBatchTokens" | "rowTokens">,
+  config: ModelConfig,
+): Dims | undefined {
+  const { microBatchTokens, rowTokens: longest } = options;
+  if (microBatchTokens === undefined || longest === undefined) return undefined;
+  const sequences = Math.max(1, Math.floor(microBatchTokens / longest));
+  const lengths = { sequences, promptTokens: 1, responseTokens: longest };
+  return decoderDims(lengths, Math.min(config.vocabSize, sequences * longest), attentionBlocks(options));
+}
 
 export interface MicroBatchLimits {
   /** most sequences */

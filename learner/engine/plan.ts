@@ -309,7 +309,10 @@ export class Planner {
     const trainedTogether = Math.min(fitting, microBatchSize);
     const passes = this.graphs.map(({ step }, index): Pass => {
       const sequences = step ? trainedTogether : fitting;
-      const lengths = { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
+      // on a GPU, as in longestDims: responses of one prompt fill a row
+      const lengths = onGpu
+        ? { sequences, promptTokens: 1, responseTokens: this.longest }
+        : { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
       const pass = this.pass(device.kind, index, lengths);
       return { activations: together * pass.activations, logits: together * pass.logits };
     });

@@ -4,9 +4,9 @@ import type { Adaptation } from "./adaptation.ts";
 import type { EngineOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import type { Graph } from "./graph/graph.ts";
-import { boundDims, peakMemory } from "./graph/memory.ts";
-import type { Tensor } from "./graph/tensor.ts";
-import { attentionBlocks } from "./microbatches.ts";
+import { boundDims, peakMemory, sizes } from "./graph/memory.ts";
+import { type Tensor, zeros } from "./graph/tensor.ts";
+import { attentionBlocks, longestDims } from "./microbatches.ts";
 import { createSession, type OnDevice } from "./runtime/runtime.ts";
 import type { Session } from "./runtime/session.ts";
 import type { StepOptions } from "./steps.ts";
@@ -33,6 +33,8 @@ export class Sessions {
   readonly #create: OnDevice["createSession"];
   readonly #activationBytes: number;
   readonly #made = new Map<string, Session>();
+  /** Inputs of sessions that have not run yet. */
+  readonly #unused = new Map<Session, Graph["inputs"]>();
   /** Step graphs without checkpointing, to determine the memory that they need. */
   readonly #plain = new Map<StepGraph, Graph>();
 
@@ -61,9 +63,33 @@ export class Sessions {
 
   async #get(name: string, build: () => Graph): Promise<Session> {
     const options = { threads: this.#options.threads, ...this.#model.sessionOptions };
-    const session = this.#made.get(name) ?? (await this.#create(build(), options));
+    const made = this.#made.get(name);
+    if (made) return made;
+    const graph = build();
+    const session = await this.#create(graph, options);
     this.#made.set(name, session);
+    this.#unused.set(session, graph.inputs);
     return session;
+  }
+
+  /**
+   * Returns the feeds of the largest planned micro-batch, all zeros, for a session on a GPU that has not run yet; `feeds` are the feeds of any
+   * micro-batch. Run it first, and ignore the results: the session's arena then has memory for every later micro-batch. An arena that grew with
+   * the lengths would hold the memory of each, because memory of a shorter sequence is too small for a longer one.
+   */
+  longest(session: Session, feeds: Feeds): Feeds | undefined {
+    const inputs = this.#unused.get(session);
+    this.#unused.delete(session);
+    const { device, swaps } = this.#options;
+    const dims = longestDims(this.#options, this.#model.config);
+    if (!inputs || !dims || swaps || device?.kind !== "cuda") return undefined;
+    const given = inputs.filter(({ name }) => name in feeds);
+    return Object.fromEntries(
+      given.map((input) => [
+        input.name,
+        input.shape.length === 0 ? feeds[input.name]! : zeros(input.dtype, sizes(input, dims)),
+      ]),
+    );
   }
 
   /** Returns the most memory that the values of a step without checkpointing take. */
@@ -76,5 +102,6 @@ export class Sessions {
   async release(): Promise<void> {
     for (const session of this.#made.values()) await session.release();
     this.#made.clear();
+    this.#unused.clear();
   }
 }

@@ -3,7 +3,7 @@
  * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes count as if they ran.
  */
 import { GraphError } from "./errors.ts";
-import type { Dim, Graph, OpNode, Value } from "./graph.ts";
+import type { Graph, OpNode, Value } from "./graph.ts";
 import { liveNodes } from "./serialise.ts";
 import { DTYPES, type Tensor } from "./tensor.ts";
 
@@ -155,14 +155,19 @@ export function executionOrder(graph: Graph): OpNode[] {
   return order;
 }
 
-export function byteSize({ name, dtype, shape }: Value, dims: Dims): number {
+export function byteSize(value: Value, dims: Dims): number {
+  return sizes(value, dims).reduce((bytes, size) => bytes * size, DTYPES[value.dtype].bytes);
+}
+
+/** Returns a value's shape with these sizes of the named dims. @throws GraphError `shape` for a dim whose size is not known */
+export function sizes({ name, shape }: Pick<Value, "name" | "shape">, dims: Dims): number[] {
   const factor = (part: string): number => {
     const size = /^\d+$/.test(part) ? Number(part) : dims[part];
     if (size === undefined) throw new GraphError("shape", `the size of '${part}' in the shape of ${name} is not known`);
     return size;
   };
   const product = (dim: string) => dim.split("*").reduce((total, part) => total * factor(part), 1);
-  const size = (dim: Dim): number =>
-    typeof dim === "number" ? dim : dim.split("+").reduce((total, part) => total + product(part), 0);
-  return shape.reduce<number>((bytes, dim) => bytes * size(dim), DTYPES[dtype].bytes);
+  return shape.map((dim) =>
+    typeof dim === "number" ? dim : dim.split("+").reduce((total, part) => total + product(part), 0),
+  );
 }

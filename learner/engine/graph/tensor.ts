@@ -45,6 +45,11 @@ export function tensor(data: TypedArray, shape: readonly number[] = [data.length
   return { dtype, shape, data };
 }
 
+/** A host tensor of zeros. */
+export function zeros(dtype: DType, shape: readonly number[]): Tensor {
+  return tensor(new DTYPES[dtype].array(elementCount(shape)), shape, dtype);
+}
+
 /** A host tensor from plain numbers. */
 export function tensorOf(dtype: DType, values: readonly number[], shape: readonly number[] = [values.length]): Tensor {
   const { array } = DTYPES[dtype];
