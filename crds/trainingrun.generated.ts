@@ -58,7 +58,7 @@ export interface TrainingRunSpec {
   results?: Results;
   /** Notifications of the run's end. */
   notifications?: Notifications;
-  /** Seconds until a finished TrainingRun is deleted. Only on Kubernetes. Absent: never. */
+  /** Seconds until a finished TrainingRun is deleted; the last copy of results is waited for. Only on Kubernetes. Absent: never. */
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
@@ -470,7 +470,7 @@ export interface Storage {
   accessMode: 'ReadWriteOnce' | 'ReadWriteOncePod';
   /** Whether the volume outlives the TrainingRun (default Always; ours). */
   retain: 'Always' | 'OnSuccess' | 'Never';
-  /** Seconds until a volume without its TrainingRun is deleted. Absent: never; kubectl longrun volumes lists them. */
+  /** Seconds until a volume without its TrainingRun is deleted; runs that copy from it (initFrom.run) start first. Absent: never; kubectl longrun volumes lists them. */
   retainSeconds?: number;
   /** Delete the learner's pod by force 60 s after it should have ended on a silent node. Only if the storage driver detaches a volume before it attaches it elsewhere; otherwise two nodes damage the file system. Absent: false (ours). */
   forceDetach?: boolean;
