@@ -1,5 +1,5 @@
 /**
- * Makes what the chart has from elsewhere, so that nothing is said twice:
+ * Generates the parts of the chart that have a source elsewhere:
  *
  * | made | from |
  * | --- | --- |

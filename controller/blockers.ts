@@ -1,16 +1,16 @@
-/** Why a pod does not run, from what Kubernetes says of it, with what to do about it. */
+/** Finds the reason why a pod does not run, in the pod's status and its events, and the remedy. */
 
 import type { Finding } from "./conditions.ts";
 import type { Deployment, PersistentVolumeClaim, Pod } from "./kube/resources.ts";
 import { createdMs } from "./observe.ts";
 
-/** A pod that says nothing of itself for so long is asked about: its events name what is missing. */
+/** After this time without a state of its containers, a pod's events are read: they name the missing object. */
 const SILENT_POD_SECONDS = 15;
-/** A learner that runs and does not answer for so long is reported. */
+/** A learner that runs but has not answered for this long is reported. */
 export const LEARNER_ANSWER_SECONDS = 45;
-/** A volume that is not made, attached and mounted so long after its pod was made is reported. */
+/** A volume that is not created, attached and mounted this long after its pod's creation is reported. */
 const VOLUME_SECONDS = 120;
-/** A Deployment or Job without a pod for so long is reported. */
+/** A Deployment or Job that has had no pod for this long is reported. */
 export const NO_POD_SECONDS = 20;
 
 /** Fields of the Jobs that fetch the model and copy the results. */
@@ -29,7 +29,7 @@ const CONFIG_FAILURES = ["CreateContainerConfigError", "CreateContainerError", "
 
 export type PodOf = "learner" | "actors" | "generation";
 
-/** Fields that name what a container's Secrets and account are, where they are not the pod template's. */
+/** Fields that name a container's Secrets and service account, if the pod template does not name them. */
 const SETTINGS_OF: Readonly<Record<string, string>> = { fetch: MODEL_SOURCE, push: RESULTS_S3 };
 
 type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
@@ -39,8 +39,8 @@ export function containersOf(pod: Pod): ContainerStatus[] {
 }
 
 /**
- * @param claim the run's own, where the pod mounts it
- * @returns what keeps the pod from running; undefined if nothing does, or nothing is known yet
+ * @param claim the run's own claim, if the pod mounts it
+ * @returns the reason why the pod does not run; undefined if it runs, or if no reason is known yet
  */
 export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): Finding | undefined {
   for (const { name, image, state } of containersOf(pod)) {
@@ -85,7 +85,7 @@ function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim 
   return `check spec.${of}.podTemplate (nodeSelector, tolerations) and the nodes`;
 }
 
-/** A claim that names no class has that of the cluster, written into it by the API server, unless there is none. */
+/** The API server writes the cluster's default StorageClass, if there is one, into a claim without a class. */
 function volumeRemedy(claim: PersistentVolumeClaim | undefined): string {
   if (claim === undefined || claim.spec?.volumeName)
     return "a claim that it mounts has no volume: kubectl describe pvc says why";
@@ -96,7 +96,7 @@ function volumeRemedy(claim: PersistentVolumeClaim | undefined): string {
     : `claim ${name} has no volume yet: check StorageClass ${className} and its driver, kubectl describe pvc ${name} says more`;
 }
 
-/** Whether the pod has no container that runs or ran, nor a reason why: then only its events know. */
+/** Returns whether no container of the pod runs or has run. The reason is then in the pod's events. */
 export function isSilent(pod: Pod, nowMs: number): boolean {
   return (
     pod.status?.phase === "Pending" &&
@@ -111,16 +111,16 @@ type EventText = { reason?: string; note?: string };
 const BEING_MADE = /unbound immediate PersistentVolumeClaims|binding volumes/;
 const MISSING = /(secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]*" not found/i;
 
-/** @returns what is said of a volume that is attached to another node and can be attached to one alone, if that is it */
+/** Returns the warning's text if it is about a volume that is attached to another node and fits only one node. */
 export function multiAttachNote(warning: EventText | undefined): string | undefined {
   const note = oneLine(warning?.note ?? "");
   return /Multi-Attach error/.test(note) ? note : undefined;
 }
 
 /**
- * Returns the finding that the newest warning about a pod that does not start, or about its Job, stands for.
+ * Returns the finding for the newest warning about a pod that does not start, or about its Job.
  *
- * @param field names what the pod refers to
+ * @param field the field that names the pod's references
  */
 export function eventBlocker(event: EventText, field: string): Finding {
   const note = oneLine(event.note ?? "");
@@ -140,10 +140,10 @@ export function eventBlocker(event: EventText, field: string): Finding {
 }
 
 /**
- * A new volume is made, attached and mounted while its pod waits, and warnings are ordinary then.
+ * Returns the finding for a pod that waits for its new volume. Warnings are normal until the volume is created, attached and mounted.
  *
- * @param claim the run's own
- * @returns what the pod waits for, as long as that is no trouble yet
+ * @param claim the run's own claim
+ * @returns undefined after VOLUME_SECONDS, or if the pod waits for something else
  */
 export function volumeWait(
   pod: Pod,
@@ -169,7 +169,7 @@ export function volumeWait(
   return { reason: "LearnerStarting", message: `the pod waits for its volumes to be attached and mounted (${note})` };
 }
 
-/** Why the Deployment could make no pod. */
+/** Returns the reason why the Deployment could not create its pod. */
 export function deploymentBlocker({ status }: Deployment): Finding | undefined {
   const failure = status?.conditions?.find(({ type, status }) => type === "ReplicaFailure" && status === "True");
   if (!failure) return undefined;

@@ -1,4 +1,4 @@
-/** The caches: one watch for each kind and namespace, of TrainingRuns and of what carries longrun's label. */
+/** The caches: one watch for each kind and namespace, of TrainingRuns and of objects with longrun's label. */
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { ApiClient } from "./kube/api-client.ts";
@@ -24,7 +24,7 @@ import { type KubeObject, parseKey, type Resource } from "./kube/types.ts";
 import { slimJob, slimPod, slimReplicaSet } from "./observe.ts";
 import type { Cache } from "./ownership.ts";
 
-/** A watch that the API server has not fed for so long, bookmarks included, makes the controller not ready. */
+/** A watch that has received nothing for this long, not even a bookmark, makes the controller not ready. */
 const SILENT_SECONDS = 180;
 
 const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([

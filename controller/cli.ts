@@ -83,7 +83,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--generators-tls <DIR>", "the learner's certificate for them, of longrun certificates")
     .addOption(pythonOption())
     .action(async (file: string | undefined, options) => {
-      // Loaded here, since it brings the channel with it, which the other commands have no use for.
+      // Loaded here, because it loads the gRPC channel, which the other commands do not need.
       const { runLocally } = await import("./local/run.ts");
       finish(await runLocally(file, options, surroundings(parts)));
     });
@@ -304,7 +304,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
   return program;
 }
 
-/** `help COMMAND` as `COMMAND --help`, which the parts' own commands answer too; an unknown COMMAND is refused as such. */
+/** Turns `help COMMAND` into `COMMAND --help`, which the parts' own commands answer too. An unknown COMMAND is refused. */
 function withoutHelp([node, file, word, name]: string[], program: Command): string[] | undefined {
   if (word !== "help" || name === undefined) return undefined;
   return program.commands.some((command) => command.name() === name)
@@ -367,7 +367,7 @@ async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Resu
   }
 }
 
-/** Runs until SIGTERM or SIGINT, which are the usual end of a server. */
+/** Runs a server until SIGTERM or SIGINT. */
 async function stoppable(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const stopping = new AbortController();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.abort());

@@ -1,5 +1,5 @@
 /**
- * `longrun exec`: runs one program through the instrumenter, the actors' sandbox and the grader. Each of them is a process of its own part.
+ * `longrun exec`: runs one program through the instrumenter, the actors' sandbox and the grader, each in a process of its own part.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -38,12 +38,12 @@ export interface LearnerFacts {
   /** The API server's refusal in this reconcile. */
   refused: Finding | undefined;
   warning: Warning | undefined;
-  /** Since when its Deployment is to have a pod and has none. */
+  /** Time since which its Deployment should have a pod and has none. */
   podlessSinceMs: number | undefined;
   nowMs: number;
 }
 
-/** How often what is not there yet is looked at, where no event would tell. */
+/** Time between two checks for a missing object whose creation causes no event. */
 const LOOK_SECONDS = 5;
 
 export function learnerState(facts: LearnerFacts): LearnerState {
@@ -84,7 +84,7 @@ export function learnerState(facts: LearnerFacts): LearnerState {
   return away(absence(facts));
 }
 
-/** Returns what a resume waits for while the learner that was told to stop has its pod. */
+/** Returns the message while a resume waits for the end of the pod of the stopped learner. */
 export function resumes({ metadata: { name } }: Pod): string {
   return `the run resumes when the stopped learner's pod ${name} has been told to end; if that takes long, check that kube-controller-manager runs`;
 }
@@ -136,7 +136,7 @@ function absence(facts: LearnerFacts): Finding {
 
 type Seen = Pick<LearnerFacts, "observed" | "nowMs">;
 
-/** The run's volume is attached to another node than this pod's: the pod before was there. */
+/** Returns the finding for a run's volume that is still attached to the node of an earlier pod. */
 function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, nowMs }: Seen): Finding {
   const claim = volume?.metadata.name ?? "";
   const before = leavingPod && `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName}`;
@@ -153,7 +153,7 @@ function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, no
   };
 }
 
-/** The volume to copy from is attached to another node, unless the warning names the run's own. */
+/** Returns the finding for a volume of `initFrom.run` that is attached to another node; undefined if the warning names the run's own. */
 function sourceAttached(pod: Pod, note: string, facts: Seen): Finding {
   const { volume, run } = facts.observed;
   const own = volume?.spec?.volumeName;
@@ -165,7 +165,7 @@ function sourceAttached(pod: Pod, note: string, facts: Seen): Finding {
   };
 }
 
-/** The next one comes when this one is gone, which takes its grace period. */
+/** Returns the finding for a pod that is ending: the next pod starts after its grace period. */
 function leaving(pod: Pod, nowMs: number): Finding {
   const { name } = pod.metadata;
   return overdueSeconds(pod, nowMs) > OVERDUE_SECONDS
@@ -176,13 +176,13 @@ function leaving(pod: Pod, nowMs: number): Finding {
     : { reason: "LearnerStarting", message: "the pod of the learner before is ending" };
 }
 
-/** A container that ended and is not running now, or not for long. */
+/** Returns the finding for a container that has ended and does not run now, or has just started again. */
 function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefined {
   const { run } = observed;
   const ended = lastTermination(pod);
   const running = pod.status?.containerStatuses?.find(({ name }) => name === "learner")?.state?.running;
   if (!ended) return undefined;
-  // It is started again every few minutes, and ends in seconds while there is no room.
+  // The kubelet restarts it every few minutes, and it ends within seconds while the volume is full.
   const justStarted = running && nowMs - Date.parse(running.startedAt ?? "") < LEARNER_ANSWER_SECONDS * 1000;
   if (isVolumeFull(pod) && (!running || justStarted)) {
     return { reason: "VolumeFull", message: volumeFull(observed, ended.message) };
@@ -206,7 +206,7 @@ function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefin
   };
 }
 
-/** It has grown in the meantime, or it has not: what is left to do differs. @param said the learner's last words */
+/** Returns the message for a full volume; the remedy depends on whether the volume has grown. @param said the learner's last message */
 function volumeFull({ run, volume }: Observed, said: string | undefined): string {
   const name = volume?.metadata.name ?? childName(run, "data");
   const capacity = volume?.status?.capacity?.storage ?? volume?.spec?.resources?.requests?.storage;
@@ -256,7 +256,7 @@ function modelState(facts: LearnerFacts): Finding {
 
 const LEARNER_POD = "spec.learner.podTemplate";
 
-/** Returns why the pod of a Job that precedes the learner does not run, or why the Job has none. */
+/** Returns why the pod of a Job before the learner does not run, or why the Job has no pod. */
 function jobPodWait(
   pod: Pod | undefined,
   field: string,

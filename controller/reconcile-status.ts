@@ -9,7 +9,7 @@ import { isLearnerUp } from "./observe.ts";
 import { changeOf, statusWaitSeconds } from "./status-writes.ts";
 import type { StepResult } from "./steps.ts";
 
-/** How long a controller that has just started waits to hear a learner before its status says that there is none. */
+/** Time for which a controller that has just started tries to reach a learner before it reports the learner as absent. */
 export const HEAR_SECONDS = 15;
 /** A learner that is silent for less than this is not reported, because a restarted controller has to connect first. */
 const RECONNECT_SECONDS = 10;

@@ -10,7 +10,7 @@ import type { Run } from "./desired/names.ts";
 type RunLabels = "namespace" | "run";
 export type RunName = Record<RunLabels, string>;
 
-/** The CRD's: the compiler refuses one that is missing here, or is none. */
+/** The CRD's phases: the compiler refuses a missing one and an unknown one. */
 const PHASE: Record<NonNullable<TrainingRunStatus["phase"]>, true> = {
   Pending: true,
   Running: true,
@@ -24,11 +24,11 @@ export const PHASES = Object.keys(PHASE) as (keyof typeof PHASE)[];
 /** Values of a run that are measured after each reconcile. */
 export interface RunMeasurement {
   run: Run;
-  /** The current status: as written, or as it would be written if anything had changed. */
+  /** The current status, whether or not it was written. */
   status: TrainingRunStatus;
-  /** Undefined: the learner has not said. */
+  /** Undefined: the learner has not reported them. */
   demand: Demand | undefined;
-  /** Since the run began, as its learner counts; undefined: it has not said. */
+  /** Counted by the learner since the run's start; undefined: not reported. */
   executions: { completed: number; lost: number; retried: number; disrupted: number } | undefined;
   /** Number of actors by state; an undefined number is unknown and leaves the metric unchanged. */
   actors: { desired: number | undefined; running: number; starting: number; draining: number; idle: number };
@@ -136,7 +136,7 @@ export class RunMetrics {
     for (const each of ["up", "down"]) this.#decisions.inc({ ...name, direction: each }, each === direction ? 1 : 0);
   }
 
-  /** The run is gone. */
+  /** Removes the metrics of a deleted run. */
   forget(name: RunName): void {
     const shown = this.#of(name);
     this.#shown.delete(keyOf(name));
@@ -155,7 +155,7 @@ export class RunMetrics {
     if (shown.blocked !== undefined) without(this.#blocked, "reason", [shown.blocked]);
   }
 
-  /** One reason at a time: the one before is taken away. */
+  /** Shows one reason at a time: the previous one is removed. */
   #showReason(
     gauge: Gauge,
     name: RunName,

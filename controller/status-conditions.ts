@@ -1,4 +1,4 @@
-/** The conditions of a TrainingRun: what was observed, as `kubectl describe` and `kubectl wait` read it. Pure. */
+/** Computes the conditions of a TrainingRun for `kubectl describe` and `kubectl wait`. Pure. */
 import type { PhaseName } from "../proto/service.ts";
 import { containersOf } from "./blockers.ts";
 import { condition, type Finding, findCondition, isBlocker, type NewCondition, type Reason } from "./conditions.ts";
@@ -152,7 +152,7 @@ const DOING: Partial<Record<PhaseName, [reason: Reason, what: string]>> = {
   FINAL_EVALUATION: ["Evaluating", "the model is evaluated"],
 };
 
-/** Why the learner says that no result comes, where that is trouble, and since when. */
+/** Returns the learner's reason for having no results, and the time since which, if a person must act. */
 function blockedMessage({ observed, scale }: StatusFacts, actors: NewCondition): string | undefined {
   const { blocked, blockedSinceMs, executions } = observed.link?.status ?? {};
   const since = sinceOf(blockedSinceMs);
@@ -174,7 +174,7 @@ function blockedMessage({ observed, scale }: StatusFacts, actors: NewCondition):
   }
 }
 
-/** Nothing where the learner does not say, as those of 0.2. */
+/** Returns an empty text if the learner does not report the time, as learners of 0.2. */
 function sinceOf(unixMs: number | undefined): string {
   return unixMs === undefined ? "" : ` since ${new Date(unixMs).toISOString().replace(/\.\d+Z/, "Z")}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Makes two files from the CRD: `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default
- * is always there), and `README.md`, `reference.head.md` with tables of all fields and of the rules of changes.
+ * Generates two files from the CRD: `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default is always present),
+ * and `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes.
  *
  *   node crds/generate.ts           writes the files
  *   node crds/generate.ts --check   exits 1 if a file is not what the CRD says
@@ -56,7 +56,7 @@ const NAMES: Record<string, string> = {
   "status.failures": "FailuresStatus",
 };
 
-/** They differ: programs run in the pods of actors. */
+/** Types that differ between learner and actors, because programs run in the pods of actors. */
 function podTemplateNames(at: string, of: "Learner" | "Actor" | "Generator"): Record<string, string> {
   return {
     [at]: `${of}PodTemplate`,
@@ -80,7 +80,7 @@ function podTemplateNames(at: string, of: "Learner" | "Actor" | "Generator"): Re
   };
 }
 
-/** Kubernetes' own objects, which its documentation explains: neither types nor tables go into them. */
+/** Kubernetes' own objects, which its documentation explains; types and tables leave out their fields. */
 const isExplainedElsewhere = (schema: Schema): boolean => schema.externalDocs !== undefined;
 
 /** @returns the text of `trainingrun.generated.ts` */
@@ -178,7 +178,7 @@ export function generateReference(schema: Schema): string {
   ].join("\n\n");
 }
 
-/** Objects of which the reference lists the names of their fields alone: Kubernetes' own, and texts for people. */
+/** Objects for which the reference lists only the names of the fields: Kubernetes' own objects, and texts for people. */
 const BRIEF =
   /^(conditions|display|images|notification|engineSeconds|checkpoint)$|\.podTemplate\.spec\.((securityContext|containers\[\])\.|(?!securityContext|containers))/;
 
@@ -192,7 +192,7 @@ const OURS = / \((?:default [^;]*; )?ours\)/;
 /** Returns a row for each field; fields with the same values, default and meaning share one. */
 function tableOf(root: Schema): string {
   const cells: { field: string; rest: string }[] = [];
-  /** Where an object was shown, by its fields: the next one of the same fields refers to it. */
+  /** Path of the first object with certain fields; the next object with the same fields refers to it. */
   const shown = new Map<string, string>();
   const walk = (parent: Schema, path: string): void => {
     const all = Object.entries(parent.properties ?? {});
@@ -243,7 +243,7 @@ function isAsLearner(root: Schema, path: string, property: Schema): boolean {
 const placeOf = ({ at, field }: Rule): string => [at, field].filter(Boolean).join(".");
 
 function rulesOfChange(schema: Schema): string {
-  // The field's meaning says these.
+  // The field's meaning begins with these rules ("Cannot change").
   const said = / cannot (change|become|be added).* while the run exists/;
   const rules = rulesOf(schema).filter(({ when, message }) => when === "change" && !said.test(message));
   const rows = rules.map((rule) => `| \`${placeOf(rule).replace(/^spec\./, "")}\` | ${rule.message} |`);

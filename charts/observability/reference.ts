@@ -1,4 +1,4 @@
-/** `charts/longrun/metrics.md`: every metric with its labels, and what each label can be. */
+/** Writes `charts/longrun/metrics.md`: every metric with its labels, and the values of each label. */
 import { MISSING_LAYERS } from "../../actor/layers.ts";
 import { PHASES } from "../../controller/run-metrics.ts";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";

@@ -32,7 +32,7 @@ export interface EvaluationRequest {
 
 /** Weights that are evaluated; `policies.json` of the folder. */
 export interface EvaluatedPolicy {
-  /** Iterations that it has behind it. */
+  /** Finished iterations of its training. */
   iteration: number;
   /** Folder; absent: the weights of the model folder. */
   checkpoint?: string;
@@ -112,7 +112,7 @@ function wholeNumber(option: string, text: string, least: number, most: number):
   throw input(`${option} ${text}: give a whole number from ${least} to ${most}`);
 }
 
-/** The manifest that the settings come from. @returns its text, its name in errors, and where its relative paths start from */
+/** Finds the manifest with the settings. @returns its text, its name in errors, and the folder of its relative paths */
 function baseOf(file: string | undefined, { run, model, task }: EvaluationRequest) {
   if (run !== undefined) {
     refuseLiving(run);
@@ -128,7 +128,7 @@ function baseOf(file: string | undefined, { run, model, task }: EvaluationReques
   return { text: stringify(manifest), source: "longrun evaluate", directory: process.cwd() };
 }
 
-/** The limits of the same task stand; of another one those of its folder. */
+/** Keeps the manifest's limits for its own task, and takes another task's limits from its folder. */
 function taskOf(directory: string, known: readonly Task[]): Task {
   const own = taskOfFolder(directory);
   const limits = known.find(({ name }) => name === own.name) ?? own;
@@ -137,7 +137,7 @@ function taskOf(directory: string, known: readonly Task[]): Task {
   return { ...limits, ...(grader && { grader }), publicData, privateData };
 }
 
-/** Folders are called `<lineage>-<iteration>`; a newer lineage went on from an older one's. */
+/** Folders are called `<lineage>-<iteration>`; a newer lineage continued from an older one. */
 function newestCheckpoint(run: string): EvaluatedPolicy {
   const folder = join(run, "checkpoints");
   const found = (existsSync(folder) ? readdirSync(folder) : [])

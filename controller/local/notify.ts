@@ -1,4 +1,4 @@
-/** The webhook of a run on this machine: told once the run has succeeded or failed, before `longrun run` ends. */
+/** Posts the webhook of a run on this machine when the run has succeeded or failed, before `longrun run` ends. */
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TrainingRun } from "../../crds/trainingrun.ts";

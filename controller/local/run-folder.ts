@@ -1,4 +1,4 @@
-/** The folder of a run. It is created as a whole, and one process at a time holds it. */
+/** The folder of a run. It is created completely or not at all, and one process at a time holds it. */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";

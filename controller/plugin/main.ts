@@ -1,5 +1,5 @@
 /**
- * `kubectl longrun`: a run on a cluster, from a terminal. `node controller/plugin/bundle.ts` makes one file of it.
+ * `kubectl longrun`: inspects and steers a run on a cluster. `node controller/plugin/bundle.ts` makes one file of it.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
@@ -55,7 +55,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.");
 
-  /** A command on one run; `work` gets the cluster and closes nothing. @param more arguments after RUN */
+  /** Adds a command on one run; `work` must not close the cluster. @param more arguments after RUN */
   const onRun = <O>(
     name: string,
     description: string,
