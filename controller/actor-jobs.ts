@@ -160,7 +160,7 @@ export function tellToDrain(look: Look, plan: ScalePlan): StepResult {
   const reason = untold[0]!.reason || noteOf(untold[0]!.actor);
   const work = async (): Promise<Changes> => {
     await context.links.drainActors(key, actors, reason);
-    tell(look, "Normal", "Draining", `${actors.join(", ")} finish what they run and leave: ${reason}`, "Drain");
+    tell(look, "Normal", "Draining", `${actors.join(", ")} finish their executions and leave: ${reason}`, "Drain");
     const told = actors.map((name) => [name, { instance, atMs: nowMs }] as const);
     return { toldToDrain: new Map([...memory.toldToDrain, ...told]) };
   };
@@ -209,7 +209,7 @@ export function reportDisruptions(look: Look): StepResult {
   const work = async (): Promise<Changes> => {
     await context.links.reportTerminations(key, [], untold);
     const unheard = untold.filter((name) => !memory.toldDisrupted.has(name));
-    const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; what is not handed in is run again and costs no attempt`;
+    const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; unfinished executions run again and lose no attempt`;
     if (unheard.length > 0) tell(look, "Normal", "ActorsDisrupted", note, "Report");
     return { toldDisrupted: new Map([...memory.toldDisrupted, ...untold.map((name) => [name, instance] as const)]) };
   };

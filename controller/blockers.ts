@@ -55,7 +55,7 @@ export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): 
     if (CONFIG_FAILURES.includes(reason))
       return {
         reason: "ContainerConfigError",
-        message: `container ${name} cannot be made (${oneLine(message) || reason}): check what ${SETTINGS_OF[name] ?? `spec.${of}.podTemplate`} refers to`,
+        message: `container ${name} cannot be created (${oneLine(message) || reason}): check the objects that ${SETTINGS_OF[name] ?? `spec.${of}.podTemplate`} names`,
       };
   }
   const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
@@ -64,7 +64,7 @@ export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): 
   if (scheduled.reason === "SchedulingGated")
     return {
       reason: "SchedulingGated",
-      message: `held back by a scheduling gate (${text}): whoever set it, such as a queue, lets it go`,
+      message: `held back by a scheduling gate (${text}): its owner, such as a queue, removes it`,
     };
   return { reason: "Unschedulable", message: `no node takes the pod (${text}): ${schedulingRemedy(text, of, claim)}` };
 }
@@ -77,7 +77,7 @@ function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim 
   if (NO_VOLUME.test(text)) return volumeRemedy(claim);
   if (/ReadWriteOncePod/.test(text)) return "another pod has the claim, which takes one at a time: it must end first";
   if (/volume node affinity conflict/.test(text))
-    return `a volume that it mounts is in another zone or on another node than those that fit: free one there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is made where the pod can run`;
+    return `one of its volumes is in another zone or on another node than the nodes that fit: free a node there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is created where the pod can run`;
   if (/Insufficient (nvidia\.com\/|\S+\/gpu)/.test(text))
     return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
   if (/Insufficient/.test(text))
@@ -132,7 +132,7 @@ export function eventBlocker(event: EventText, field: string): Finding {
   if (/Mount|Attach/.test(event.reason ?? ""))
     return {
       reason: "VolumeNotMounted",
-      message: `a volume cannot be mounted (${note}): ${MISSING.test(note) ? "create what is missing, or name another in the spec" : "check its storage driver on the pod's node; kubectl describe pvc says more"}`,
+      message: `a volume cannot be mounted (${note}): ${MISSING.test(note) ? "create the missing object, or name another in the spec" : "check its storage driver on the pod's node; kubectl describe pvc says more"}`,
     };
   if (/quota/.test(note)) return quota(note);
   const remedy = MISSING.test(note) ? `create it, or name another in ${field}` : `check ${field}`;

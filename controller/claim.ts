@@ -55,6 +55,6 @@ function notResized(run: Run, size: string, claim: PersistentVolumeClaim, { mess
   const by = `StorageClass ${claim.spec?.storageClassName ?? "(none)"}`;
   return new BlockedError(
     "VolumeNotResized",
-    `${asked} ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run goes on with the present size`,
+    `${asked} ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run continues with the present size`,
   );
 }

@@ -73,7 +73,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--model <MODEL>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
     .addOption(setOption())
-    .option("--resume <DIR>", "go on with the run in this folder, as its own manifest says")
+    .option("--resume <DIR>", "continue the run in this folder, with its own manifest")
     .option("--json", "print a line of metrics for each iteration in place of the live view", false)
     .addOption(verboseOption())
     .addOption(listenOption())
@@ -119,7 +119,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(pythonOption())
     .addHelpText(
       "after",
-      "\nThe folder keeps what has finished: after Ctrl-C the same command goes on, and once it is done it prints the result.",
+      "\nThe folder keeps finished work: after Ctrl-C the same command continues, and after the end it prints the result.",
     )
     .action(async (file: string | undefined, { table, csv, output, ...options }) => {
       options.out ??= output;
@@ -153,7 +153,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     )
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
-    .option("--burst <N>", "requests at once after a rest", "100")
+    .option("--burst <N>", "requests at once after a pause", "100")
     .action(async (options) => {
       const { runController } = await import("./controller-command.ts");
       finish(await stoppable((signal) => runController(options, signal)));
@@ -351,7 +351,7 @@ function kubeconfigOption(): Option {
 const sayLine = (line: string): void => void process.stdout.write(`${line}\n`);
 
 function pythonOption(): Option {
-  return new Option("--python <PYTHON>", "interpreter that the programs' environment is made from (default: python3)");
+  return new Option("--python <PYTHON>", "interpreter for the programs' environment (default: python3)");
 }
 
 function packagesOption(): Option {

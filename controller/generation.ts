@@ -72,7 +72,7 @@ export function describeGeneration({ run }: Observed, { replicas, demand }: Gene
   const before = run.status?.generation?.replicas;
   if (!demand || before === undefined || before === replicas) return undefined;
   const { generationBatchSize } = run.spec.model;
-  return `scaled generators ${before} -> ${replicas}: ${demand.queued} prompts wait, ${demand.running} are written, ${generationBatchSize} at once each`;
+  return `scaled generators ${before} -> ${replicas}: ${demand.queued} prompts wait, ${demand.running} solutions are written, ${generationBatchSize} fit in a generator`;
 }
 
 /** Returns the number of generators that are ready by the kubelet's probes. */

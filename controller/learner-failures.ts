@@ -52,7 +52,7 @@ export function lastWords(log: string | undefined): string {
     const { msg } = JSON.parse(lines.at(-1) ?? "") as { msg?: unknown };
     if (typeof msg === "string") return msg;
   } catch {} // not JSON
-  return lines.at(-1) ?? "it said nothing; see its log";
+  return lines.at(-1) ?? "it left no message; see its log";
 }
 
 export function failureKind({ exitCode, reason }: Terminated): FailureKind {

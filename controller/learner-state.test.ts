@@ -19,12 +19,12 @@ const { Phase } = messages;
 
 const CASES: StateCase[] = [
   ["the learner answers", { ...runsSince(5), link: linkOf({ phase: Phase.TRAINING }) }, "Connected", /answers/],
-  ["no object exists yet", {}, "LearnerStarting", /is being made/],
+  ["no object exists yet", {}, "LearnerStarting", /is being created/],
   [
-    "the pod is being made",
+    "the pod is being created",
     { deployment: deploymentOf(1) },
     "LearnerStarting",
-    /pod is being made/,
+    /pod is being created/,
     { podlessSinceMs: NOW_MS - 5000 },
   ],
   [
@@ -167,7 +167,7 @@ const CASES: StateCase[] = [
       `a Secret of container ${name} does not exist`,
       waiting("CreateContainerConfigError", 'secret "token" not found', name),
       "ContainerConfigError",
-      [/check what spec\.learner\.podTemplate/, /check what spec\.model\.source/, /check what spec\.results\.s3/][
+      [/that spec\.learner\.podTemplate names/, /that spec\.model\.source names/, /that spec\.results\.s3 names/][
         index
       ]!,
     ],
@@ -217,7 +217,7 @@ const CASES: StateCase[] = [
     "the run is resumed and the stopped learner still has its pod",
     pod({ phase: "Running" }),
     "Stopped",
-    /^the run resumes when the stopped learner's pod pod has been told to end; if that takes long, check that kube-controller-manager runs$/,
+    /^the run resumes when the deletion of the stopped learner's pod pod has begun; if this takes long, check that kube-controller-manager runs$/,
     { lifecycle: { stage: "Suspended", learnerReplicas: 0 } },
   ],
   [
@@ -270,7 +270,7 @@ const CASES: StateCase[] = [
         "Failed",
         2,
         "ModelFetchFailed",
-        /^model a\/b at main .* could not be fetched: cannot reach hub\. Mend that .* kubectl delete job quick-model/,
+        /^model a\/b at main .* could not be fetched: cannot reach hub\. Remove the cause .* kubectl delete job quick-model/,
       ],
     ] as const
   ).map(

@@ -86,14 +86,14 @@ export function learnerState(facts: LearnerFacts): LearnerState {
 
 /** Returns the message while a resume waits for the end of the pod of the stopped learner. */
 export function resumes({ metadata: { name } }: Pod): string {
-  return `the run resumes when the stopped learner's pod ${name} has been told to end; if that takes long, check that kube-controller-manager runs`;
+  return `the run resumes when the deletion of the stopped learner's pod ${name} has begun; if this takes long, check that kube-controller-manager runs`;
 }
 
 function answering({ nonsense }: LearnerStatus): Finding {
   if (nonsense === undefined) return { reason: "Connected", message: "the learner answers" };
   return {
     reason: "LearnerNonsense",
-    message: `the learner answers, and says what makes no sense here: ${nonsense}; such a field is left out of the status: check that spec.learner.image is longrun's, of the controller's version`,
+    message: `the learner answers, but its status has an invalid field, which is left out: ${nonsense}; check that spec.learner.image is longrun's, of the controller's version`,
   };
 }
 
@@ -101,7 +101,7 @@ function absence(facts: LearnerFacts): Finding {
   const { observed, warning, podlessSinceMs, nowMs } = facts;
   const { deployment, learnerPod: pod, link, run } = observed;
   const starting = (message: string): Finding => ({ reason: "LearnerStarting", message });
-  if (!deployment) return starting("the learner is being made");
+  if (!deployment) return starting("the learner is being created");
   const lost = nodeLossFinding(observed, nowMs);
   if (lost) return lost;
   if (!pod) {
@@ -112,7 +112,7 @@ function absence(facts: LearnerFacts): Finding {
           reason: "PodNotCreated",
           message: `Deployment ${deployment.metadata.name} has no pod: kubectl describe it, and check that kube-controller-manager runs`,
         }
-      : starting("the learner's pod is being made");
+      : starting("the learner's pod is being created");
   }
   const multiAttach = isSilent(pod, nowMs) && multiAttachNote(warning);
   if (multiAttach) return attached(pod, multiAttach, facts);
@@ -130,7 +130,7 @@ function absence(facts: LearnerFacts): Finding {
   const log = `see kubectl logs deployment/${childName(run, "learner")}`;
   const message = container.ready
     ? `the learner is ready and cannot be reached (${link?.error ?? "not dialled"}): check that network policies let the controller reach port ${GRPC_PORT}; ${log}`
-    : `the learner runs and is not ready, it loads large weights or hangs: ${log}; it is started anew after learner.startSeconds`;
+    : `the learner runs but is not ready: it loads large weights or hangs: ${log}; it is restarted after learner.startSeconds`;
   return { reason: "LearnerNotAnswering", message };
 }
 
@@ -171,9 +171,9 @@ function leaving(pod: Pod, nowMs: number): Finding {
   return overdueSeconds(pod, nowMs) > OVERDUE_SECONDS
     ? {
         reason: "PodNotCreated",
-        message: `pod ${name} does not end: kubectl describe pod ${name} says what holds it; if its node is gone for good, kubectl delete pod ${name} --force`,
+        message: `pod ${name} does not end: kubectl describe pod ${name} shows the reason; if its node is gone for good, kubectl delete pod ${name} --force`,
       }
-    : { reason: "LearnerStarting", message: "the pod of the learner before is ending" };
+    : { reason: "LearnerStarting", message: "the pod of the previous learner is ending" };
 }
 
 /** Returns the finding for a container that has ended and does not run now, or has just started again. */
@@ -214,9 +214,9 @@ function volumeFull({ run, volume }: Observed, said: string | undefined): string
   const full = `volume ${name} (${capacity ?? run.spec.learner.storage.size ?? DEFAULT_SIZE}) is ${isSmall ? "too small" : "full"}`;
   const pending = volume?.status?.conditions?.some(({ type }) => type === "FileSystemResizePending");
   if (pending)
-    return `${full} and grows when its pod is started anew: suspend the run, and resume it once it is Suspended`;
+    return `${full} and grows when its pod is restarted: suspend the run, and resume it once it is Suspended`;
   const what = isSmall ? lastWords(said) : "raise spec.learner.storage.size";
-  return `${full}: ${what}, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`;
+  return `${full}: ${what}, which needs a StorageClass that allows expansion; if a volume grows only while unused, suspend the run first. The learner continues within 5 minutes after the volume has room`;
 }
 
 function initState(facts: LearnerFacts): Finding {
@@ -245,7 +245,7 @@ function modelState(facts: LearnerFacts): Finding {
   if (model && jobState(model) === "failed")
     return {
       reason: "ModelFetchFailed",
-      message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Mend that (room: spec.learner.storage.size, the credentials: secretRef), then kubectl delete job ${name}: what has come stays`,
+      message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Remove the cause (room: spec.learner.storage.size, credentials: secretRef), then kubectl delete job ${name}; fetched parts stay`,
     };
   const again = why === undefined ? "" : `; the last try failed: ${why}`;
   return {

@@ -147,7 +147,7 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
   return {
     finding: {
       reason: "InvalidConfiguration",
-      message: `the learner cannot use what it was given: ${lastWords(ended.message)}; change the spec, or mend it and suspend and resume the run`,
+      message: `the learner cannot use its input: ${lastWords(ended.message)}; change the spec, or remove the cause, then suspend and resume the run`,
     },
     recorded: false,
   };

@@ -23,7 +23,7 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
   },
   task: {
     part: "task",
-    description: "make a task folder from a table, or look at one",
+    description: "make a task folder from a table, or check one",
     words: ["init", "check", "prompt", "drop"],
     options: [
       ...["--task", "--model", "--max-tokens", "--rows", "--style", "--out", "--json"],
@@ -44,7 +44,7 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
   },
   model: {
     part: "model",
-    description: "fetch a model, look at a model folder, or make another of it",
+    description: "fetch a model, describe a model folder, or convert or merge it",
     words: ["fetch", "info", "convert", "merge"],
     options: [
       ...["--check", "--json", "--plan", "--tokens", "--batch", "--compute", "--device", "--gpus", "--memory-bytes"],

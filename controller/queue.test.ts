@@ -60,7 +60,7 @@ describe("admissionOf", () => {
     [
       "something else was admitted",
       workload(ADMITTED, { metadata: of({ learner: { resources: { requests: { cpu: "9" } } } }).metadata }),
-      "waiting Queued LocalQueue team: what its pods ask for has changed since it was admitted: it is queued anew",
+      "waiting Queued LocalQueue team: its pods' requests have changed since its admission: it is queued again",
     ],
   ];
   for (const [what, found, expected] of CASES)

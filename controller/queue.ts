@@ -33,7 +33,7 @@ export function admissionOf(desired: Workload | undefined, workload: Workload | 
       finding: { reason: "Evicted", message: `${queue}: ${evictionText(workload, eviction)}` },
     };
   if (isReserved(workload) && !asksFor(desired, workload))
-    return waiting("what its pods ask for has changed since it was admitted: it is queued anew");
+    return waiting("its pods' requests have changed since its admission: it is queued again");
   if (!conditionOf(workload, "Admitted")) return waiting(whatItWaitsFor(workload));
   const by = workload.status?.admission?.clusterQueue;
   return {

@@ -14,17 +14,17 @@ export function writeBlocker(error: unknown, run: Run): Finding | undefined {
   if (error.status === 403 && /being terminated/.test(text))
     return {
       reason: "Forbidden",
-      message: `namespace ${run.metadata.namespace} is being deleted, nothing is made in it`,
+      message: `namespace ${run.metadata.namespace} is being deleted: no object can be created in it`,
     };
   if (error.status === 403)
     return {
       reason: "Forbidden",
-      message: `${text}; grant it to the controller (manifests/install), or ask whoever runs the admission policy`,
+      message: `${text}; grant it to the controller (manifests/install), or ask the owner of the admission policy`,
     };
   const schema = error.status === 500 ? SCHEMA_ERROR.exec(text) : null;
   if (schema) return schemaFault(schema.groups as never);
   if (error.status === 400 || error.status === 422)
-    return { reason: "Refused", message: `${text}; change what the message names in the spec` };
+    return { reason: "Refused", message: `${text}; change the field of the spec that the message names` };
   return undefined;
 }
 

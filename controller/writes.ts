@@ -51,7 +51,7 @@ export class Writes {
     if (observed?.metadata.deletionTimestamp)
       throw new BlockedError(
         "NameTaken",
-        `${resource.kind} ${observed.metadata.name} is being deleted; it is made again when it is gone`,
+        `${resource.kind} ${observed.metadata.name} is being deleted; it is created again when it is gone`,
       );
     const whole = observed && wholeDifference(resource.kind, desired, observed);
     const difference = whole?.difference ?? (observed && firstDifference(desired, observed));
@@ -116,7 +116,7 @@ export class Writes {
       const { name, namespace, uid } = this.#run.metadata;
       const run = await this.#client.get(TRAINING_RUN, { name, namespace: namespace! });
       if (run?.metadata.uid === uid && !run?.metadata.deletionTimestamp) return;
-      const message = `TrainingRun ${this.#key} is deleted: nothing is made for it any more`;
+      const message = `TrainingRun ${this.#key} is deleted: no object is created for it any more`;
       throw new ApiError(message, { status: 409, reason: "Conflict" });
     })();
     return this.#confirmed;

@@ -72,7 +72,7 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
     [
       "a removed field",
       spec("  model: { policy: a, precision: Float32 }\n").replace("  model:\n    policy: ./policy\n", ""),
-      'run.yaml:8: spec.model.precision is "Float32", a removed field: learner.compute says what matrix products are computed in; remove it',
+      'run.yaml:8: spec.model.precision is "Float32", a removed field: remove it; learner.compute sets the precision of matrix products',
     ],
     [
       "a removed field with a value that is gone",

@@ -36,7 +36,7 @@ const LABELS: Record<string, string> = {
   result:
     "of reconciles: `success`, `requeue_after`, `error`; of improve prompts: `shown`, `noPrevious` (no valid program yet), `tooLong` (for `model.maxPromptTokens`)",
   name: "of the work queue, `trainingrun`; of the lease, `longrun-controller`",
-  code: "HTTP status, or `<error>` where no answer came",
+  code: "HTTP status, or `<error>` without an answer",
   method: "HTTP method",
   fault: "`lost`, `oldVersion`, `logProbs`",
   use: `of the engine's seconds: ${quoted(ENGINE_USES)}`,
@@ -82,7 +82,7 @@ export async function reference(): Promise<string> {
   }
   const values = [...used].sort().map((label) => {
     if (LABELS[label] === undefined)
-      throw new Error(`label ${label}: say in charts/observability/reference.ts what it can be`);
+      throw new Error(`label ${label}: describe its values in charts/observability/reference.ts`);
     return `| \`${label}\` | ${LABELS[label]} |`;
   });
   return `${HEAD}\n${sections.join("\n")}\n## Labels\n\nNone names a sample, an execution or an attempt.\n\n| label | values |\n| --- | --- |\n${values.join("\n")}\n`;

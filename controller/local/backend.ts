@@ -159,7 +159,7 @@ export class Backend {
     if (exit.status === EXIT.badInput)
       throw new ControllerError(
         "input",
-        `the learner cannot ${this.started ? "go on" : "start"}: ${exit.said || describeExit(exit)}`,
+        `the learner cannot ${this.started ? "continue" : "start"}: ${exit.said || describeExit(exit)}`,
       );
     if (exit.status !== EXIT.done)
       throw new ControllerError("failed", `the run failed: ${this.#summary?.message || describeExit(exit)}; ${log}`);

@@ -58,7 +58,7 @@ export async function evaluateLocally(
       ...{ run, directory, json: false, isNew: state === "new" },
       learnerArguments: [],
       showEnd: () => showEvaluation(local, directory),
-      goOn: `the same command; what has finished is kept in ${directory}`,
+      goOn: `the same command; finished work is kept in ${directory}`,
     });
     if (status === EXIT.done && trained !== undefined) await renewReport(local, trained);
     return status;

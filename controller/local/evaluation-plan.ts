@@ -147,6 +147,6 @@ function newestCheckpoint(run: string): EvaluatedPolicy {
     .sort((a, b) => b.lineage - a.lineage || b.iteration - a.iteration);
   const [newest] = found;
   if (!newest)
-    throw input(`--run ${run}: there is no checkpoint in it; go on with the run, or evaluate its policy with --model`);
+    throw input(`--run ${run}: there is no checkpoint in it; continue the run, or evaluate its policy with --model`);
   return { iteration: newest.iteration, checkpoint: join(folder, newest.name) };
 }

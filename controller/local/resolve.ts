@@ -14,7 +14,7 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
   {
     path: "spec.notifications.webhook.urlFrom",
     set: ({ spec }) => spec.notifications?.webhook?.urlFrom !== undefined,
-    remedy: "give notifications.webhook.url, with --set where it is a secret",
+    remedy: "give notifications.webhook.url, with --set if it is a secret",
   },
 ];
 

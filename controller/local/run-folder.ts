@@ -25,7 +25,7 @@ export function newRunFolder(run: TrainingRun, out: string | undefined, now: Dat
     checkFolder(directory, "--out");
     return directory;
   }
-  const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
+  const resume = existsSync(join(directory, MANIFEST)) ? `, or continue the run in it: --resume ${directory}` : "";
   throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
 }
 

@@ -121,12 +121,12 @@ function readRun(
     if (resume !== undefined)
       throw new ControllerError(
         "input",
-        `--resume ${resume} goes on with the tasks of that run; leave ${given} away (to change them: --set tasks=…)`,
+        `--resume ${resume} continues with the tasks of that run; leave out ${given} (to change them: --set tasks=…)`,
       );
     if (file !== undefined)
       throw new ControllerError(
         "input",
-        `${file} and ${given} both say what the task is; leave one away, and change settings with --set`,
+        `${file} and ${given} both define the task; leave out one of them, and change settings with --set`,
       );
     const { text, source, directory } = manifestOfTasks(task, model);
     return { run: resolveForThisMachine(parseTrainingRun(text, source, set), source, directory), source };

@@ -93,7 +93,7 @@ function refuseOtherTask({ publicData, privateData: _, weight: __, ...stated }: 
   const differs = difference(stated, own, "");
   if (differs === undefined) return;
   throw new ManifestError([
-    `${source} and ${path} both say what the task is, and differ: spec.tasks[${index}].${differs}; make them the same, or ` +
+    `${source} and ${path} both define the task, and differ: spec.tasks[${index}].${differs}; make them the same, or ` +
       `let task.yaml alone say it: longrun run --task ${folder}`,
   ]);
 }

@@ -46,7 +46,7 @@ export async function setSuspended(
     say(
       suspend
         ? `${name} pauses: programs that run may finish, then a checkpoint is written`
-        : `${name} goes on from its newest checkpoint`,
+        : `${name} continues from its newest checkpoint`,
     );
   }
   if (!wait) return;

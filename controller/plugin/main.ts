@@ -45,7 +45,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
   const say = (line: string): void => void stderr.write(`${line}\n`);
   const print = (line: string): void => void stdout.write(`${line}\n`);
   const program = new Command("kubectl longrun")
-    .description("Looks at and steers the TrainingRuns of a cluster.")
+    .description("Inspects and steers the TrainingRuns of a cluster.")
     .version(typeof LONGRUN_VERSION === "undefined" ? "from source" : LONGRUN_VERSION)
     .option("-n, --namespace <NAME>", "of the TrainingRun (default: the context's)")
     .option("--context <NAME>", "of the kubeconfig (default: the current one)")
@@ -80,7 +80,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
 
   onRun(
     "status",
-    "what the run does, how good it is, and what blocks it",
+    "shows the run's activity, scores and blockers",
     async (cluster, run, options: { once: boolean; json: boolean; interval: string }) => {
       const intervalSeconds = positive(options.interval, "--interval");
       await showStatus(
@@ -92,12 +92,12 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     },
   )
     .option("--once", "print once and exit", false)
-    .option("--json", "once, the object's status as JSON", false)
-    .option("--interval <SECONDS>", "between two looks", "2");
+    .option("--json", "print the object's status once, as JSON", false)
+    .option("--interval <SECONDS>", "seconds between two refreshes", "2");
 
   onRun(
     "logs",
-    "the logs of the learner, or of the actors",
+    "prints the logs of the learner, or of the actors",
     async (cluster, run, options: { actors: boolean; follow: boolean; previous: boolean; tail?: string }) => {
       const { actors, follow, previous, tail } = options;
       const component = actors ? "actor" : "learner";
@@ -110,20 +110,20 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     },
   )
     .option("--actors", "of the actors' supervisors", false)
-    .option("-f, --follow", "goes on as they are written", false)
+    .option("-f, --follow", "follow new lines", false)
     .option("-p, --previous", "of the container before its last restart", false)
     .option("--tail <LINES>", "only the newest of each");
 
   onRun(
     "best",
-    "prints the best program, and how good it is",
+    "prints the best program and its score",
     async (cluster, run, { task, json, timeout }: { task?: string; json: boolean; timeout: string }) => {
       const timeoutSeconds = positive(timeout, "--timeout");
       await showBest(cluster, run, { task, json, timeoutSeconds, say }, stdout);
     },
   )
     .option("--task <TASK>", "of a run that has several")
-    .option("--json", "its score and itself as one object", false)
+    .option("--json", "print score and program as one JSON object", false)
     .addOption(forPod());
 
   onRun(
@@ -175,14 +175,14 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     .addOption(forPod());
 
   for (const [name, suspend, description] of [
-    ["pause", true, "writes a checkpoint and lets learner and actors go; the volume stays"],
-    ["resume", false, "goes on from the newest checkpoint"],
+    ["pause", true, "writes a checkpoint and stops learner and actors; the volume stays"],
+    ["resume", false, "continues from the newest checkpoint"],
   ] as const)
     onRun(name, description, async (cluster, run, options: { wait: boolean; timeout: string }) => {
       const timeoutSeconds = positive(options.timeout, "--timeout");
       await setSuspended(cluster, run, suspend, { wait: options.wait, timeoutSeconds, say: print });
     })
-      .option("--wait", "returns when it is so", false)
+      .option("--wait", "return when it is done", false)
       .addOption(waiting("longest wait", "1800"));
 
   onRun(

@@ -125,7 +125,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
       out: "paused is asked to pause already\nstopped at iteration 3\n",
       err: "",
     });
-    assert.match((await kubectl("resume", "paused")).out, /^paused goes on from its newest checkpoint/);
+    assert.match((await kubectl("resume", "paused")).out, /^paused continues from its newest checkpoint/);
     assert.equal((await get("paused")).spec.suspend, false);
     const late = await kubectl("resume", "paused", "--wait", "--timeout", "0.1");
     assert.deepEqual([late.status, /not so far after 0\.1 s/.test(late.err)], [1, true]);

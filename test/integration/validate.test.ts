@@ -92,7 +92,7 @@ for (const command of ["validate", "run"])
     const refused = longrun([command, "two.yaml"]);
     assert.match(
       refused.stderr,
-      /^two\.yaml and .*made\/task\.yaml both say what the task is, and differ: spec\.tasks\[0\]\.executionTimeoutSeconds is 600, not 33;/,
+      /^two\.yaml and .*made\/task\.yaml both define the task, and differ: spec\.tasks\[0\]\.executionTimeoutSeconds is 600, not 33;/,
     );
     assert.equal(refused.status, 2);
   });
