@@ -26,7 +26,7 @@ export async function findFlavors(look: Look): Promise<StepResult> {
     if (!flavor)
       throw new BlockedError(
         "Queued",
-        `Kueue admitted the run to ResourceFlavor ${name}, which is gone: make it again`,
+        `Kueue admitted the run to ResourceFlavor ${name}, which does not exist any more: create it again`,
       );
     flavors.set(name, flavor);
   }

@@ -62,13 +62,13 @@ const CASES: StateCase[] = [
     "the previous pod's node does not answer and the pod may still end in time",
     { deployment: deploymentOf(1), leavingPod: leavingOf(-59, silent()) },
     "NodeLost",
-    /^node n1 has not answered since .*: pod old is deleted, and its node has yet to confirm/,
+    /^node n1 has not answered since .*: pod old is being deleted, and its node must confirm/,
   ],
   [
     "the previous pod's node does not answer and keeps the volume",
     { ...pod({ phase: "Pending" }), leavingPod: leavingOf(-60, silent()) },
     "NodeLost",
-    /pod old cannot end and keeps the volume: if the node is gone for good, kubectl taint nodes n1 node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute.*kubectl delete pod old --force; spec\.learner\.storage\.forceDetach: true/,
+    /pod old cannot end and keeps the volume: if the node is gone for good, kubectl taint nodes n1 node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute.*kubectl delete pod old --force; with spec\.learner\.storage\.forceDetach: true/,
     { warning: MULTI_ATTACH },
   ],
   [

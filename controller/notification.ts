@@ -58,8 +58,7 @@ function afterAttempt(answer: Delivery, attempts: number, maxAttempts: number, n
   if (answer.delivered) return { ...done, state: "Delivered", message: "the webhook was delivered" };
   const over = !answer.again || attempts >= maxAttempts;
   const why =
-    answer.remedy ??
-    "check spec.notifications.webhook, and the controller's log, which has the receiver's answer";
+    answer.remedy ?? "check spec.notifications.webhook, and the controller's log, which has the receiver's answer";
   const message = over
     ? `the webhook was not delivered, ${attempts} of ${maxAttempts} attempts: ${why}`
     : `the webhook was not delivered, attempt ${attempts} of ${maxAttempts}: ${answer.remedy ?? "it is tried again"}`;

@@ -52,7 +52,7 @@ export async function sweepVolumes(
       if (isOver) {
         await client.delete(PERSISTENT_VOLUME_CLAIM, place, { uid: uid!, resourceVersion: resourceVersion! });
         const fields = { volume: `${namespace}/${name}`, run: run.name, retainSeconds: found.retainSeconds };
-        log.info(fields, "a volume was deleted whose run is gone (learner.storage.retainSeconds)");
+        log.info(fields, "deleted a volume whose run is gone (learner.storage.retainSeconds)");
       } else {
         const annotations = { [RETAINED_SINCE]: new Date(now()).toISOString() };
         await client.mergePatch(PERSISTENT_VOLUME_CLAIM, place, { metadata: { resourceVersion, annotations } });

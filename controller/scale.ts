@@ -219,7 +219,7 @@ export function describeScaling(
   if (desired === undefined || demand === undefined || desired === (before ?? 0)) return undefined;
   const { autoscaling, slots } = run.spec.actors;
   const step = `scaled actors ${before ?? 0} -> ${desired}`;
-  if (autoscaling === "External") return `${step}: spec.actors.replicas says so`;
+  if (autoscaling === "External") return `${step}: by spec.actors.replicas`;
   const counts = [
     demand.queued > 0 ? `${demand.queued} executions wait` : "",
     demand.running > 0 ? `${demand.running} run` : "",

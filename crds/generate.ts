@@ -151,7 +151,7 @@ function typeOf(schema: Schema, path: string, interfaces: Map<string, string>): 
     case "boolean":
       return schema.type;
     default:
-      throw new Error(`${path} has no type; crds/generate.ts knows no such schema`);
+      throw new Error(`${path} has no type, which crds/generate.ts does not support`);
   }
 }
 

@@ -47,8 +47,8 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
   const program = new Command("kubectl longrun")
     .description("Inspects and steers the TrainingRuns of a cluster.")
     .version(typeof LONGRUN_VERSION === "undefined" ? "from source" : LONGRUN_VERSION)
-    .option("-n, --namespace <NAME>", "of the TrainingRun (default: the context's)")
-    .option("--context <NAME>", "of the kubeconfig (default: the current one)")
+    .option("-n, --namespace <NAME>", "namespace of the TrainingRun (default: the context's)")
+    .option("--context <NAME>", "context of the kubeconfig (default: the current one)")
     .option("--kubeconfig <FILE>", "how to reach the cluster (default: as kubectl)")
     .exitOverride()
     .configureOutput({ writeOut: (text) => stdout.write(text), writeErr: (text) => stderr.write(text) })
@@ -109,10 +109,10 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
       );
     },
   )
-    .option("--actors", "of the actors' supervisors", false)
+    .option("--actors", "logs of the actors' supervisors", false)
     .option("-f, --follow", "follow new lines", false)
-    .option("-p, --previous", "of the container before its last restart", false)
-    .option("--tail <LINES>", "only the newest of each");
+    .option("-p, --previous", "log of the container before its last restart", false)
+    .option("--tail <LINES>", "only the newest lines of each log");
 
   onRun(
     "best",
@@ -122,28 +122,28 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
       await showBest(cluster, run, { task, json, timeoutSeconds, say }, stdout);
     },
   )
-    .option("--task <TASK>", "of a run that has several")
+    .option("--task <TASK>", "task, if the run has several")
     .option("--json", "print score and program as one JSON object", false)
     .addOption(forPod());
 
   onRun(
     "report",
-    "fetches report.html, or makes the live page reachable",
+    "copies report.html, or serves the live page",
     async (cluster, run, options: { out?: string; live: boolean; timeout: string }) => {
       if (options.live) return serveReport(cluster, run, print);
       const timeoutSeconds = positive(options.timeout, "--timeout");
       print(await fetchReport(cluster, run, { out: options.out, timeoutSeconds, say }));
     },
   )
-    .addOption(out("the file (default: RUN-report.html)"))
-    .option("--live", "prints the address of the page that the learner serves, until Ctrl-C", false)
+    .addOption(out("path of the file (default: RUN-report.html)"))
+    .option("--live", "serve the learner's page at a local address, until Ctrl-C", false)
     .addOption(forPod());
 
   const volumes = program
     .command("volumes")
     .description("lists the volumes that have outlived their runs, or whose runs are over")
-    .option("-A, --all-namespaces", "of all namespaces", false)
-    .option("--json", "as a list of objects", false)
+    .option("-A, --all-namespaces", "volumes of all namespaces", false)
+    .option("--json", "print a list of objects", false)
     .action(async () => {
       const options = volumes.optsWithGlobals<ClusterOptions & { allNamespaces: boolean; json: boolean }>();
       const cluster = connect(options, signal);
@@ -160,7 +160,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     async ({ config, namespace }, run, options: { out?: string }) => {
       print(packBundle(run, await clusterFiles(config, namespace, run), options.out, new Date()));
     },
-  ).addOption(out("the bundle (default: longrun-debug-RUN-TIME.tar.gz)"));
+  ).addOption(out("path of the bundle (default: longrun-debug-RUN-TIME.tar.gz)"));
 
   onRun(
     "pull",
@@ -171,7 +171,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     },
     [new Argument("<WHAT>", "what to copy").choices(WHAT)],
   )
-    .addOption(out("the folder (default: RUN-model, RUN-best, RUN)"))
+    .addOption(out("path of the folder (default: RUN-model, RUN-best, RUN)"))
     .addOption(forPod());
 
   for (const [name, suspend, description] of [
@@ -187,7 +187,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
 
   onRun(
     "evaluate",
-    "evaluates the newest checkpoint on the cluster, in a TrainingRun of its own",
+    "evaluates the newest checkpoint on the cluster, in a separate TrainingRun",
     async (cluster, run, options: { as?: string; samples?: string; keep: boolean; timeout: string }) => {
       const { as = `${run}-evaluation`, samples, keep } = options;
       const evaluation = await evaluate(cluster, run, {
@@ -197,9 +197,9 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
       print(JSON.stringify(evaluation, null, 2));
     },
   )
-    .option("--as <NAME>", "of the TrainingRun that evaluates (default: RUN-evaluation)")
-    .option("--samples <N>", "programs from scratch (default: as the run's own evaluations)")
-    .option("--keep", "leaves that TrainingRun there, which then trains one iteration", false)
+    .option("--as <NAME>", "name of the TrainingRun that evaluates (default: RUN-evaluation)")
+    .option("--samples <N>", "programs from scratch (default: the run's evaluation.samples)")
+    .option("--keep", "keep that TrainingRun, which then trains one iteration", false)
     .addOption(waiting("longest wait for the result", "86400"));
   return program;
 }

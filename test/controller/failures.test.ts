@@ -198,7 +198,10 @@ describe("The failures of a learner", { skip, concurrency: 5 }, () => {
     const said: string[] = [];
     const options = { wait: true, timeoutSeconds: 60, say: (line: string) => void said.push(line) };
     await setSuspended(cluster(namespace), "run", false, options);
-    assert.match(said.join("\n"), /^run has failed: .*\nrun continues from its newest checkpoint\nthe learner answers$/);
+    assert.match(
+      said.join("\n"),
+      /^run has failed: .*\nrun continues from its newest checkpoint\nthe learner answers$/,
+    );
     const resumed = await status(namespace);
     assert.deepEqual(
       [resumed.phase, resumed.completionTime, resumed.notification, resumed.failures?.count],

@@ -73,7 +73,7 @@ describe("longrun run refuses bad input and creates nothing", () => {
       "a policy of a name that longrun does not know",
       "run.yaml",
       { set: ["model.policy=policy"] },
-      /^run\.yaml: spec\.model\.policy is policy: longrun brings no policy of this name; give one of quickstart, or \.\/policy for a folder$/,
+      /^run\.yaml: spec\.model\.policy is policy: longrun has no bundled policy of this name; give one of quickstart, or \.\/policy for a folder$/,
     ],
     [
       "a field of the cluster",
