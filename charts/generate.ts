@@ -8,7 +8,7 @@
  * | descriptions and defaults in `values.schema.json` | comments and values of `values.yaml` |
  *
  *   node charts/generate.ts           writes the files
- *   node charts/generate.ts --check   exits 1 if a file is not what it is made from
+ *   node charts/generate.ts --check   exits 1 if a file is outdated
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isMap, isScalar, type Node, type Pair, parseDocument, type YAMLMap } from "yaml";

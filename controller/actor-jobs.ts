@@ -45,7 +45,7 @@ export async function replaceActors(look: Look, plan: ScalePlan): Promise<StepRe
   return plan.create.length === 0 ? {} : tryToCreate(look, plan);
 }
 
-/** Creates actors, unless a recent refusal still stands: a full quota is not asked again at every event. */
+/** Creates actors, except shortly after a refusal, so that a full quota is not tried again at every event. */
 async function tryToCreate(look: Look, plan: ScalePlan): Promise<StepResult> {
   const { memory, nowMs, observed } = look;
   const { generation } = observed.run.metadata;

@@ -25,7 +25,7 @@ export interface BestOptions {
 type Read = (path: string) => Promise<string | undefined>;
 
 /**
- * Writes the best program below one comment line that says how good it is.
+ * Writes the best program below one comment line with its score.
  *
  * @param name the run, in errors
  * @param tasks of its manifest

@@ -35,7 +35,7 @@ export interface LearnerStatus {
   blocked: (typeof BLOCKS)[number] | undefined;
   /** Time since which there is no result, in Unix milliseconds; learners of 0.2 do not report it. */
   blockedSinceMs: number | undefined;
-  /** The first field that was left out: its name, its value and what it must be. */
+  /** The first field that was left out: its name, its value and the requirement. */
   nonsense: string | undefined;
 }
 

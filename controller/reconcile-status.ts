@@ -53,7 +53,7 @@ export async function writeStatus(look: Look, desired: TrainingRunStatus): Promi
   return { remember: { statusWrittenMs: nowMs } };
 }
 
-/** Returns since when the controller has been reconnecting to a learner; its last status stands for a while. */
+/** Returns the time since which the controller has been reconnecting to a learner; the learner's last status stays valid for a while. */
 function reconnectingSinceMs({ observed, memory, nowMs }: Look): number | undefined {
   const { run, link, learnerPod } = observed;
   const available = findCondition(run.status?.conditions, "LearnerAvailable")?.status === "True";

@@ -3,7 +3,7 @@
  * and `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes.
  *
  *   node crds/generate.ts           writes the files
- *   node crds/generate.ts --check   exits 1 if a file is not what the CRD says
+ *   node crds/generate.ts --check   exits 1 if a file is outdated
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

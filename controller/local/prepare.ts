@@ -15,7 +15,7 @@ export interface Steps {
   env: NodeJS.ProcessEnv;
   /** Shows what begins. */
   step: (text: string) => void;
-  /** Shows how it goes. */
+  /** Shows the progress. */
   progress: (text: string) => void;
 }
 
