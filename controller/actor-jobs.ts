@@ -39,7 +39,13 @@ export async function replaceActors(look: Look, plan: ScalePlan): Promise<StepRe
   for (const { actor, reason } of plan.remove) {
     await look.writes.remove(JOB, actor.job);
     if (actor.state === "orphaned")
-      tell(look, "Normal", "Repaired", `Job ${actor.name} is removed and another takes its place: ${reason}`, "Repair");
+      tell(
+        look,
+        "Normal",
+        "Repaired",
+        `Job ${actor.name} is removed, and another actor replaces it: ${reason}`,
+        "Repair",
+      );
     look.context.log.info({ run: look.key, actor: actor.name, reason }, "removed an actor");
   }
   return plan.create.length === 0 ? {} : tryToCreate(look, plan);

@@ -75,20 +75,21 @@ const NO_VOLUME = /unbound immediate PersistentVolumeClaims|find available persi
 function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim | undefined): string {
   if (/persistentvolumeclaim ".*" not found/.test(text)) return "create the claim, or name another in the spec";
   if (NO_VOLUME.test(text)) return volumeRemedy(claim);
-  if (/ReadWriteOncePod/.test(text)) return "another pod has the claim, which takes one at a time: it must end first";
+  if (/ReadWriteOncePod/.test(text))
+    return "another pod has mounted the claim, which only one pod can mount: that pod must end first";
   if (/volume node affinity conflict/.test(text))
     return `one of its volumes is in another zone or on another node than the nodes that fit: free a node there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is created where the pod can run`;
   if (/Insufficient (nvidia\.com\/|\S+\/gpu)/.test(text))
-    return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
+    return `free or add a node with a GPU, or remove the GPU from spec.${of}.resources`;
   if (/Insufficient/.test(text))
-    return `free or add a node, or ask for less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
+    return `free or add a node, or request less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
   return `check spec.${of}.podTemplate (nodeSelector, tolerations) and the nodes`;
 }
 
 /** The API server writes the cluster's default StorageClass, if there is one, into a claim without a class. */
 function volumeRemedy(claim: PersistentVolumeClaim | undefined): string {
   if (claim === undefined || claim.spec?.volumeName)
-    return "a claim that it mounts has no volume: kubectl describe pvc says why";
+    return "a claim that it mounts has no volume: kubectl describe pvc shows the reason";
   const { name } = claim.metadata;
   const className = claim.spec?.storageClassName;
   return className === undefined
@@ -185,7 +186,7 @@ export function deploymentBlocker({ status }: Deployment): Finding | undefined {
 export function quota(text: string): Finding {
   return {
     reason: "QuotaExceeded",
-    message: `the namespace's quota does not allow it (${text}): raise the quota, or ask for less`,
+    message: `the namespace's quota does not allow it (${text}): raise the quota, or request less`,
   };
 }
 

@@ -26,7 +26,7 @@ export async function chooseClaim(look: Look): Promise<string> {
     look,
     "Normal",
     "VolumeNameTaken",
-    `volume ${name} is of ${whose} and is left alone; this run uses ${own}`,
+    `volume ${name} belongs to ${whose} and is not used; this run uses ${own}`,
     "CreateVolume",
   );
   return own;

@@ -138,7 +138,7 @@ async function gradeIfPossible(
   signal: AbortSignal,
 ): Promise<Grade> {
   if (!ANSWERS.some((file) => existsSync(join(task, "prepared", "private", file))))
-    return { ...NOT_GRADED, reason: "the answers are not at hand, so nothing was graded" };
+    return { ...NOT_GRADED, reason: "there are no answers, so the submission was not graded" };
   const { outcome, exitStatus, markers, forgedMarkers, submission } = executed;
   const answer = await askPart<Partial<Grade>>(
     parts.grade,

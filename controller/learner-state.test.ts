@@ -130,7 +130,7 @@ const CASES: StateCase[] = [
     "no node has enough memory",
     unscheduled("Unschedulable", "3 Insufficient memory."),
     "Unschedulable",
-    /ask for less in spec\.learner\.resources/,
+    /request less in spec\.learner\.resources/,
   ],
   [
     "a claim that the pod mounts does not exist",
@@ -256,14 +256,14 @@ const CASES: StateCase[] = [
         "",
         undefined,
         "FetchingModel",
-        /^model a\/b at main .* kubectl logs -f job\/quick-model shows how far it is$/,
+        /^model a\/b at main .* kubectl logs -f job\/quick-model shows the progress$/,
       ],
       [
         "goes on after a try that failed",
         "",
         1,
         "FetchingModel",
-        /shows how far it is; the last try failed: cannot reach hub$/,
+        /shows the progress; the last try failed: cannot reach hub$/,
       ],
       [
         "failed",

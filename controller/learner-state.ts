@@ -250,7 +250,7 @@ function modelState(facts: LearnerFacts): Finding {
   const again = why === undefined ? "" : `; the last try failed: ${why}`;
   return {
     reason: "FetchingModel",
-    message: `${what} is fetched onto the run's volume: kubectl logs -f job/${name} shows how far it is${again}`,
+    message: `${what} is fetched onto the run's volume: kubectl logs -f job/${name} shows the progress${again}`,
   };
 }
 

@@ -71,7 +71,7 @@ const CASES: StateCase[] = [
     "another claim has no volume",
     { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({ volumeName: "pv-1" }) },
     "Unschedulable",
-    /: a claim that it mounts has no volume: kubectl describe pvc says why$/,
+    /: a claim that it mounts has no volume: kubectl describe pvc shows the reason$/,
   ],
   [
     "the volume is full",

@@ -52,10 +52,10 @@ export class RunMetrics {
   readonly #counters: Counter[] = [];
   readonly #phase = this.#gauge("phase", "1 for the phase of a run, 0 for the others", "phase");
   readonly #iteration = this.#gauge("iteration", "Iterations that a run has finished");
-  readonly #iterations = this.#gauge("stopping_iterations", "Iterations that a run has in all");
+  readonly #iterations = this.#gauge("stopping_iterations", "Iterations of a run");
   readonly #demand = this.#gauge(
     "executions",
-    "Executions of a run by state (queued, running), as its learner says: what actors are scaled by",
+    "Executions of a run by state (queued, running), reported by its learner; they determine the number of actors",
     "state",
   );
   readonly #events = this.#counter(
@@ -70,7 +70,7 @@ export class RunMetrics {
   );
   readonly #waiting = this.#gauge(
     "actors_waiting",
-    "Actors of a run that do not run yet; the reason is that of its condition ActorsScaled",
+    "Actors of a run that do not run yet; the reason is the reason of its condition ActorsScaled",
     "reason",
   );
   readonly #decisions = this.#counter(
@@ -80,12 +80,12 @@ export class RunMetrics {
   );
   readonly #blocked = this.#gauge(
     "blocked",
-    "1 while something keeps a run from going on; the reason is that of its condition Ready",
+    "1 while a run is blocked; the reason is the reason of its condition Ready",
     "reason",
   );
   readonly #learner = this.#gauge(
     "learner_available",
-    "1 while the learner of a run answers, 0 while it does not; absent while none is due",
+    "1 while the learner of a run answers, 0 while it does not; absent if the run needs no learner",
   );
   readonly #failures = this.#gauge(
     "learner_failures",
@@ -93,7 +93,7 @@ export class RunMetrics {
   );
   readonly #gpus = this.#gauge(
     "gpus",
-    "GPUs, or parts of one, that the pods of a run ask for, by component (learner, actor, generator)",
+    "GPUs, or parts of one, that the pods of a run request, by component (learner, actor, generator)",
     "component",
   );
   readonly #expiration = this.#gauge(

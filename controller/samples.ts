@@ -72,7 +72,7 @@ function listed(samples: readonly ListedSample[], run: string): string {
         column === last ? cell : column < 4 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!),
       )
       .join("  ");
-  const more = `One of them whole: longrun samples ${run} --show ${samples.at(-1)!.id}`;
+  const more = `To see one sample: longrun samples ${run} --show ${samples.at(-1)!.id}`;
   return `${[HEADS, ...rows].map(line).join("\n")}\n\n${more}\n`;
 }
 

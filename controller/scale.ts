@@ -91,7 +91,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
   }
   // Its pod stays until its node is back; until then the Job would wait for it and keep its place in a queue.
   for (const actor of actors.filter(({ state }) => state === "lost"))
-    plan.remove.push({ actor, reason: "its node, or the actor itself, is not heard any more" });
+    plan.remove.push({ actor, reason: "its node or the actor itself does not answer" });
   for (const actor of active.filter(isDraining)) {
     const overMs = drainingSinceMs(actor) + drainSeconds(run) * 1000;
     if (overMs <= nowMs) plan.remove.push({ actor, reason: "its executions took longer than actors.drainSeconds" });

@@ -121,7 +121,7 @@ function actorsCondition({ observed, lifecycle, scale, actorsRefused }: StatusFa
   if (scale.desired === 0 && active.length === 0) return is(true, "NoWork", "no execution waits or runs");
   const staying = active.length - scale.drain.length;
   return waiting.length === 0 && staying === scale.desired && scale.create.length === 0
-    ? is(true, "AsDesired", "as many actors run as there is work for")
+    ? is(true, "AsDesired", "the number of actors matches the work")
     : is(false, "Scaling", "actors start or finish");
 }
 

@@ -44,7 +44,10 @@ export function isStopping({ observed, lifecycle: { stage } }: StatusFacts): boo
 /** Returns why the first actor waits; pods of one kind mostly wait for the same reason. */
 export function waitingReason(waiting: ObservedActor[]): Finding | undefined {
   if (waiting.some(({ job }) => job.spec?.suspend))
-    return { reason: "SchedulingGated", message: "their Jobs are suspended by a queue, which lets them go" };
+    return {
+      reason: "SchedulingGated",
+      message: "a queue has suspended their Jobs, and resumes them when it admits them",
+    };
   for (const { pod } of waiting) {
     const blocker = pod && podBlocker(pod, "actors");
     if (blocker) return blocker;

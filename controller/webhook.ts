@@ -65,7 +65,7 @@ export interface PostOptions {
 const PASSING_REFUSALS = [408, 425, 429];
 
 const SET_HOSTS =
-  "who administers the controller lists the hosts that it may post to: --webhook-allow, notifications.allowedHosts of the chart";
+  "the administrator of the controller lists the allowed hosts: --webhook-allow, notifications.allowedHosts of the chart";
 
 /** Makes one attempt. Never throws. Does not follow redirects, so that the event reaches only the run's own address. */
 export async function post(url: string, event: FinishedEvent, options: PostOptions): Promise<Delivery> {

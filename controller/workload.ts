@@ -156,7 +156,7 @@ async function giveBack(look: Look, workload: Workload): Promise<void> {
     look,
     "Normal",
     "QuotaReleased",
-    `no pod is left: Workload ${workload.metadata.name} gave its quota back`,
+    `no pod is left: Workload ${workload.metadata.name} returned its quota`,
     "Queue",
   );
 }

@@ -165,8 +165,8 @@ export class Writes {
     return new BlockedError(
       "NameTaken",
       earlier
-        ? `${kind} ${name} is left of an earlier TrainingRun of this name: wait for it to be collected, or kubectl delete it`
-        : `${kind} ${name} is there already and not longrun's: delete it, or give the TrainingRun another name`,
+        ? `${kind} ${name} belongs to an earlier TrainingRun of this name: wait until Kubernetes deletes it, or kubectl delete it`
+        : `${kind} ${name} exists already and is not longrun's: delete it, or give the TrainingRun another name`,
     );
   }
 }

@@ -102,7 +102,7 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
   ];
   const names = (request.hosts ?? []).map((host) => ({ type: isIP(host) ? "ip" : "dns", value: host }) as const);
   if (serves && names.length === 0)
-    throw new RangeError(`hosts is empty: name the addresses that the ${request.role} is dialled by`);
+    throw new RangeError(`hosts is empty: name the addresses at which the ${request.role} is dialled`);
   const certificate = await x509.X509CertificateGenerator.create({
     subject: [{ O: ["longrun"] }, { OU: [request.role] }, { CN: [request.name] }],
     issuer: issuer.subjectName,

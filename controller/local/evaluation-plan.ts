@@ -85,7 +85,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
 
 function checkCombination(file: string | undefined, { run, model, task }: EvaluationRequest): void {
   if (run !== undefined && (model !== undefined || file !== undefined))
-    throw input("--run evaluates the policy of that run with its own settings; leave the manifest and --model away");
+    throw input("--run evaluates the policy of that run with its own settings; leave out the manifest and --model");
   if (run === undefined && file === undefined && (model === undefined || task === undefined))
     throw input(
       model === undefined

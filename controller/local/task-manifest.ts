@@ -94,7 +94,7 @@ function refuseOtherTask({ publicData, privateData: _, weight: __, ...stated }: 
   if (differs === undefined) return;
   throw new ManifestError([
     `${source} and ${path} both define the task, and differ: spec.tasks[${index}].${differs}; make them the same, or ` +
-      `let task.yaml alone say it: longrun run --task ${folder}`,
+      `use task.yaml alone: longrun run --task ${folder}`,
   ]);
 }
 

@@ -146,7 +146,7 @@ async function until<T>(
     if (cluster.signal.aborted) throw cluster.signal.reason;
     if (Date.now() > deadlineMs) {
       const now = statusLines(run, Date.now()).at(-1);
-      throw new ControllerError("failed", `${name} is not so far after ${timeoutSeconds} s: ${now}`);
+      throw new ControllerError("failed", `${name} is not done after ${timeoutSeconds} s: ${now}`);
     }
     await sleep(POLL_SECONDS * 1000, undefined, { signal: cluster.signal }).catch(() => {});
   }

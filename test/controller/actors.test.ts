@@ -78,7 +78,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
       const found = await conditionOf(namespace, "ActorsScaled");
       return found?.reason === "Unschedulable" && found;
     });
-    assert.match(waits.message, /Insufficient memory.*ask for less in spec\.actors\.resources/);
+    assert.match(waits.message, /Insufficient memory.*request less in spec\.actors\.resources/);
     await hasEvent(namespace, /^Unschedulable: .*Insufficient memory/);
     learner.work(30);
     await sleep(1500);

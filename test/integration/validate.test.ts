@@ -121,7 +121,7 @@ test("validate checks every TrainingRun of several files with several objects", 
   const run = longrun(["run", "several.yaml"]);
   assert.match(
     run.stderr,
-    /^several\.yaml: holds 3 TrainingRuns \(own in line 5, .*\); put each into a file of its own\n$/,
+    /^several\.yaml: holds 3 TrainingRuns \(own in line 5, .*\); put each into a separate file\n$/,
   );
   assert.equal(run.status, 2);
 });
