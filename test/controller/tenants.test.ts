@@ -262,7 +262,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
       foreign.push(await foreignJob(namespace, `run-actor-0-${generation}`));
     await startIn(namespace, { actors: { min: 1 } });
     await eventually(async () => (await conditionOf(namespace, "Ready"))?.reason === "NameTaken");
-    assert.match((await conditionOf(namespace, "ActorsScaled"))!.message, /Job run-actor-0-\d+ is there already/);
+    assert.match((await conditionOf(namespace, "ActorsScaled"))!.message, /Job run-actor-0-\d+ exists already/);
     for (const { metadata } of foreign)
       await world.client.delete(JOB, { namespace, name: metadata.name }, { uid: metadata.uid! });
     await hasActor(namespace, () => true);
