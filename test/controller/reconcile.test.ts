@@ -253,7 +253,10 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
       );
     const first = await running();
     await world.pods.end(first, 2, [], "acme/model is gated: accept its licence");
-    await hasEvent(namespace, /^ModelFetchFailed: model acme\/model at main .* is gated: accept its licence\. Remove the cause/);
+    await hasEvent(
+      namespace,
+      /^ModelFetchFailed: model acme\/model at main .* is gated: accept its licence\. Remove the cause/,
+    );
     await world.client.delete(JOB, { namespace, name: "run-model" }, { uid: job.metadata.uid });
     await world.pods.end(await running(first.metadata.uid), 0);
     await answers(namespace);
