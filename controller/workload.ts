@@ -26,7 +26,7 @@ import type { StepResult } from "./steps.ts";
 
 /** Kueue's label on a TrainingRun: the WorkloadPriorityClass by which the run is queued. */
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
-/** Evictions after which this controller must ask Kueue to queue the workload again; after other evictions Kueue or a person does it. */
+/** Evictions after which the workload is queued again at once (condition Requeued); after other evictions Kueue or a person does it later. */
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 

@@ -186,7 +186,7 @@ export class Backend {
     ];
   }
 
-  /** Whether the run has ended by its run folder. After any other end of the learner, a restart continues from its store. */
+  /** Whether the exit ends the run, by its status and the run folder. After any other exit, a restart continues from the store. */
   #isLearnersEnd(exit: Exit): boolean {
     if (exit.status === EXIT.badInput || exit.status === EXIT_STATUS.volumeFull) return true;
     this.#summary = readSummarySince(this.#o.directory, this.#learnerStartedAt);

@@ -58,7 +58,7 @@ export function knownPrompts(policy: string): object {
   };
 }
 
-/** Returns the folder with that name, if it exists. */
+/** Returns the name of a bundled policy, or the absolute path of a folder; an existing folder takes precedence. */
 export function policyOf(model: string): string {
   return isPolicyName(model) && !existsSync(model) ? model : resolve(model);
 }
