@@ -1,5 +1,5 @@
 /**
- * Makes what the chart has from elsewhere, so that nothing is said twice:
+ * Generates the parts of the chart that have a source elsewhere:
  *
  * | made | from |
  * | --- | --- |
@@ -8,7 +8,7 @@
  * | descriptions and defaults in `values.schema.json` | comments and values of `values.yaml` |
  *
  *   node charts/generate.ts           writes the files
- *   node charts/generate.ts --check   exits 1 if a file is not what it is made from
+ *   node charts/generate.ts --check   exits 1 if a file is outdated
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isMap, isScalar, type Node, type Pair, parseDocument, type YAMLMap } from "yaml";
@@ -56,7 +56,7 @@ export function readValues(yaml: string, schema: ValueSchema): Value[] {
         continue;
       }
       const meaning = commentOf(pair, index === 0 ? map : undefined);
-      if (!meaning) throw new Error(`values.yaml: ${path}${key} has no comment: say above it what it does`);
+      if (!meaning) throw new Error(`values.yaml: ${path}${key} has no comment: describe it in a comment above it`);
       values.push({ path: `${path}${key}`, byDefault: map.toJS(parseDocument(""))[key], meaning, schema: own });
     }
   };
@@ -138,7 +138,7 @@ if (import.meta.main) {
     const url = new URL(`../${path}`, import.meta.url);
     if (!process.argv.includes("--check")) writeFileSync(url, text);
     else if (!existsSync(url) || readFileSync(url, "utf8") !== text) {
-      console.error(`${path} is not what it is made from: run \`npm run generate\``);
+      console.error(`${path} is outdated: run \`npm run generate\``);
       process.exitCode = 1;
     }
   }

@@ -39,13 +39,19 @@ export async function replaceActors(look: Look, plan: ScalePlan): Promise<StepRe
   for (const { actor, reason } of plan.remove) {
     await look.writes.remove(JOB, actor.job);
     if (actor.state === "orphaned")
-      tell(look, "Normal", "Repaired", `Job ${actor.name} is removed and another takes its place: ${reason}`, "Repair");
+      tell(
+        look,
+        "Normal",
+        "Repaired",
+        `Job ${actor.name} is removed, and another actor replaces it: ${reason}`,
+        "Repair",
+      );
     look.context.log.info({ run: look.key, actor: actor.name, reason }, "removed an actor");
   }
   return plan.create.length === 0 ? {} : tryToCreate(look, plan);
 }
 
-/** Creates actors, unless a recent refusal still stands: a full quota is not asked again at every event. */
+/** Creates actors, except shortly after a refusal, so that a full quota is not tried again at every event. */
 async function tryToCreate(look: Look, plan: ScalePlan): Promise<StepResult> {
   const { memory, nowMs, observed } = look;
   const { generation } = observed.run.metadata;
@@ -160,7 +166,7 @@ export function tellToDrain(look: Look, plan: ScalePlan): StepResult {
   const reason = untold[0]!.reason || noteOf(untold[0]!.actor);
   const work = async (): Promise<Changes> => {
     await context.links.drainActors(key, actors, reason);
-    tell(look, "Normal", "Draining", `${actors.join(", ")} finish what they run and leave: ${reason}`, "Drain");
+    tell(look, "Normal", "Draining", `${actors.join(", ")} finish their executions and leave: ${reason}`, "Drain");
     const told = actors.map((name) => [name, { instance, atMs: nowMs }] as const);
     return { toldToDrain: new Map([...memory.toldToDrain, ...told]) };
   };
@@ -209,7 +215,7 @@ export function reportDisruptions(look: Look): StepResult {
   const work = async (): Promise<Changes> => {
     await context.links.reportTerminations(key, [], untold);
     const unheard = untold.filter((name) => !memory.toldDisrupted.has(name));
-    const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; what is not handed in is run again and costs no attempt`;
+    const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; unfinished executions run again and lose no attempt`;
     if (unheard.length > 0) tell(look, "Normal", "ActorsDisrupted", note, "Report");
     return { toldDisrupted: new Map([...memory.toldDisrupted, ...untold.map((name) => [name, instance] as const)]) };
   };

@@ -7,6 +7,6 @@ export async function applyChild(look: Look, resource: Resource, desired: KubeOb
   const outcome = await look.writes.apply(resource, desired);
   const name = `${resource.kind} ${desired.metadata.name}`;
   if (outcome.kind === "repaired")
-    tell(look, "Normal", "Repaired", `${name} was changed and is as it was: ${outcome.difference}`, "Repair");
+    tell(look, "Normal", "Repaired", `${name} was changed, and the change is undone: ${outcome.difference}`, "Repair");
   else if (outcome.kind !== "same") look.context.log.info({ run: look.key, ...outcome }, name);
 }

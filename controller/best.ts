@@ -1,10 +1,10 @@
-/** The best program of a run, from its folder, wherever that is: what `longrun best` and `kubectl longrun best` print. */
+/** Prints the best program of a run folder, for `longrun best` (local folder) and `kubectl longrun best` (folder on the volume). */
 import { ControllerError } from "./errors.ts";
 import { harmless } from "./harmless.ts";
 import { iterationOf, linesOf } from "./local/metrics-lines.ts";
 import type { Screen } from "./local/terminal.ts";
 
-/** `score.json`, as far as it is shown. */
+/** The part of `score.json` that is shown. */
 interface BestFacts {
   score: number;
   metric: string;
@@ -25,7 +25,7 @@ export interface BestOptions {
 type Read = (path: string) => Promise<string | undefined>;
 
 /**
- * Writes the best program below one comment line that says how good it is.
+ * Writes the best program below one comment line with its score.
  *
  * @param name the run, in errors
  * @param tasks of its manifest
@@ -52,7 +52,7 @@ export async function printBest(
   throw new ControllerError("failed", `no program of ${of} was valid yet`);
 }
 
-/** The only task's is in `best/` itself, unless the run had others. A task that was removed keeps its folder. */
+/** The only task's program is in `best/` itself, unless the run had other tasks. A removed task keeps its folder. */
 function foldersOf(name: string, tasks: readonly string[], task: string | undefined): string[] {
   const several = tasks.length > 1;
   if (task === undefined && several)

@@ -1,16 +1,16 @@
-/** Why a pod does not run, from what Kubernetes says of it, with what to do about it. */
+/** Finds the reason why a pod does not run, in the pod's status and its events, and the remedy. */
 
 import type { Finding } from "./conditions.ts";
 import type { Deployment, PersistentVolumeClaim, Pod } from "./kube/resources.ts";
 import { createdMs } from "./observe.ts";
 
-/** A pod that says nothing of itself for so long is asked about: its events name what is missing. */
+/** After this time without a state of its containers, a pod's events are read: they name the missing object. */
 const SILENT_POD_SECONDS = 15;
-/** A learner that runs and does not answer for so long is reported. */
+/** A learner that runs but has not answered for this long is reported. */
 export const LEARNER_ANSWER_SECONDS = 45;
-/** A volume that is not made, attached and mounted so long after its pod was made is reported. */
+/** A volume that is not created, attached and mounted this long after its pod's creation is reported. */
 const VOLUME_SECONDS = 120;
-/** A Deployment or Job without a pod for so long is reported. */
+/** A Deployment or Job that has had no pod for this long is reported. */
 export const NO_POD_SECONDS = 20;
 
 /** Fields of the Jobs that fetch the model and copy the results. */
@@ -29,7 +29,7 @@ const CONFIG_FAILURES = ["CreateContainerConfigError", "CreateContainerError", "
 
 export type PodOf = "learner" | "actors" | "generation";
 
-/** Fields that name what a container's Secrets and account are, where they are not the pod template's. */
+/** Fields that name a container's Secrets and service account, if the pod template does not name them. */
 const SETTINGS_OF: Readonly<Record<string, string>> = { fetch: MODEL_SOURCE, push: RESULTS_S3 };
 
 type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
@@ -39,8 +39,8 @@ export function containersOf(pod: Pod): ContainerStatus[] {
 }
 
 /**
- * @param claim the run's own, where the pod mounts it
- * @returns what keeps the pod from running; undefined if nothing does, or nothing is known yet
+ * @param claim the run's own claim, if the pod mounts it
+ * @returns the reason why the pod does not run; undefined if it runs, or if no reason is known yet
  */
 export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): Finding | undefined {
   for (const { name, image, state } of containersOf(pod)) {
@@ -55,7 +55,7 @@ export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): 
     if (CONFIG_FAILURES.includes(reason))
       return {
         reason: "ContainerConfigError",
-        message: `container ${name} cannot be made (${oneLine(message) || reason}): check what ${SETTINGS_OF[name] ?? `spec.${of}.podTemplate`} refers to`,
+        message: `container ${name} cannot be created (${oneLine(message) || reason}): check the objects that ${SETTINGS_OF[name] ?? `spec.${of}.podTemplate`} names`,
       };
   }
   const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
@@ -64,7 +64,7 @@ export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): 
   if (scheduled.reason === "SchedulingGated")
     return {
       reason: "SchedulingGated",
-      message: `held back by a scheduling gate (${text}): whoever set it, such as a queue, lets it go`,
+      message: `held back by a scheduling gate (${text}): its owner, such as a queue, removes it`,
     };
   return { reason: "Unschedulable", message: `no node takes the pod (${text}): ${schedulingRemedy(text, of, claim)}` };
 }
@@ -75,20 +75,21 @@ const NO_VOLUME = /unbound immediate PersistentVolumeClaims|find available persi
 function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim | undefined): string {
   if (/persistentvolumeclaim ".*" not found/.test(text)) return "create the claim, or name another in the spec";
   if (NO_VOLUME.test(text)) return volumeRemedy(claim);
-  if (/ReadWriteOncePod/.test(text)) return "another pod has the claim, which takes one at a time: it must end first";
+  if (/ReadWriteOncePod/.test(text))
+    return "another pod has mounted the claim, which only one pod can mount: that pod must end first";
   if (/volume node affinity conflict/.test(text))
-    return `a volume that it mounts is in another zone or on another node than those that fit: free one there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is made where the pod can run`;
+    return `one of its volumes is in another zone or on another node than the nodes that fit: free a node there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is created where the pod can run`;
   if (/Insufficient (nvidia\.com\/|\S+\/gpu)/.test(text))
-    return `free or add a node with a GPU, or take it out of spec.${of}.resources`;
+    return `free or add a node with a GPU, or remove the GPU from spec.${of}.resources`;
   if (/Insufficient/.test(text))
-    return `free or add a node, or ask for less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
+    return `free or add a node, or request less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
   return `check spec.${of}.podTemplate (nodeSelector, tolerations) and the nodes`;
 }
 
-/** A claim that names no class has that of the cluster, written into it by the API server, unless there is none. */
+/** The API server writes the cluster's default StorageClass, if there is one, into a claim without a class. */
 function volumeRemedy(claim: PersistentVolumeClaim | undefined): string {
   if (claim === undefined || claim.spec?.volumeName)
-    return "a claim that it mounts has no volume: kubectl describe pvc says why";
+    return "a claim that it mounts has no volume: kubectl describe pvc shows the reason";
   const { name } = claim.metadata;
   const className = claim.spec?.storageClassName;
   return className === undefined
@@ -96,7 +97,7 @@ function volumeRemedy(claim: PersistentVolumeClaim | undefined): string {
     : `claim ${name} has no volume yet: check StorageClass ${className} and its driver, kubectl describe pvc ${name} says more`;
 }
 
-/** Whether the pod has no container that runs or ran, nor a reason why: then only its events know. */
+/** Returns whether no container of the pod runs or has run. The reason is then in the pod's events. */
 export function isSilent(pod: Pod, nowMs: number): boolean {
   return (
     pod.status?.phase === "Pending" &&
@@ -111,16 +112,16 @@ type EventText = { reason?: string; note?: string };
 const BEING_MADE = /unbound immediate PersistentVolumeClaims|binding volumes/;
 const MISSING = /(secret|configmap|persistentvolumeclaim|serviceaccount) "[^"]*" not found/i;
 
-/** @returns what is said of a volume that is attached to another node and can be attached to one alone, if that is it */
+/** Returns the warning's text if it is about a volume that is attached to another node and fits only one node. */
 export function multiAttachNote(warning: EventText | undefined): string | undefined {
   const note = oneLine(warning?.note ?? "");
   return /Multi-Attach error/.test(note) ? note : undefined;
 }
 
 /**
- * Returns the finding that the newest warning about a pod that does not start, or about its Job, stands for.
+ * Returns the finding for the newest warning about a pod that does not start, or about its Job.
  *
- * @param field names what the pod refers to
+ * @param field the field that names the pod's references
  */
 export function eventBlocker(event: EventText, field: string): Finding {
   const note = oneLine(event.note ?? "");
@@ -132,7 +133,7 @@ export function eventBlocker(event: EventText, field: string): Finding {
   if (/Mount|Attach/.test(event.reason ?? ""))
     return {
       reason: "VolumeNotMounted",
-      message: `a volume cannot be mounted (${note}): ${MISSING.test(note) ? "create what is missing, or name another in the spec" : "check its storage driver on the pod's node; kubectl describe pvc says more"}`,
+      message: `a volume cannot be mounted (${note}): ${MISSING.test(note) ? "create the missing object, or name another in the spec" : "check its storage driver on the pod's node; kubectl describe pvc says more"}`,
     };
   if (/quota/.test(note)) return quota(note);
   const remedy = MISSING.test(note) ? `create it, or name another in ${field}` : `check ${field}`;
@@ -140,10 +141,10 @@ export function eventBlocker(event: EventText, field: string): Finding {
 }
 
 /**
- * A new volume is made, attached and mounted while its pod waits, and warnings are ordinary then.
+ * Returns the finding for a pod that waits for its new volume. Warnings are normal until the volume is created, attached and mounted.
  *
- * @param claim the run's own
- * @returns what the pod waits for, as long as that is no trouble yet
+ * @param claim the run's own claim
+ * @returns undefined after VOLUME_SECONDS, or if the pod waits for something else
  */
 export function volumeWait(
   pod: Pod,
@@ -169,7 +170,7 @@ export function volumeWait(
   return { reason: "LearnerStarting", message: `the pod waits for its volumes to be attached and mounted (${note})` };
 }
 
-/** Why the Deployment could make no pod. */
+/** Returns the reason why the Deployment could not create its pod. */
 export function deploymentBlocker({ status }: Deployment): Finding | undefined {
   const failure = status?.conditions?.find(({ type, status }) => type === "ReplicaFailure" && status === "True");
   if (!failure) return undefined;
@@ -185,7 +186,7 @@ export function deploymentBlocker({ status }: Deployment): Finding | undefined {
 export function quota(text: string): Finding {
   return {
     reason: "QuotaExceeded",
-    message: `the namespace's quota does not allow it (${text}): raise the quota, or ask for less`,
+    message: `the namespace's quota does not allow it (${text}): raise the quota, or request less`,
   };
 }
 

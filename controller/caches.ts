@@ -1,4 +1,4 @@
-/** The caches: one watch for each kind and namespace, of TrainingRuns and of what carries longrun's label. */
+/** The caches: one watch for each kind and namespace, of TrainingRuns and of objects with longrun's label. */
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { ApiClient } from "./kube/api-client.ts";
@@ -24,7 +24,7 @@ import { type KubeObject, parseKey, type Resource } from "./kube/types.ts";
 import { slimJob, slimPod, slimReplicaSet } from "./observe.ts";
 import type { Cache } from "./ownership.ts";
 
-/** A watch that the API server has not fed for so long, bookmarks included, makes the controller not ready. */
+/** A watch that has received nothing for this long, not even a bookmark, makes the controller not ready. */
 const SILENT_SECONDS = 180;
 
 const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
@@ -37,7 +37,7 @@ const CHILDREN = [
   ...[POD_DISRUPTION_BUDGET, REPLICA_SET, SECRET, SERVICE, SERVICE_ACCOUNT],
 ];
 
-/** Kinds that runs have children of. */
+/** Returns the kinds of children. */
 export function childKinds({ kueue }: Pick<Settings, "kueue">): readonly Resource[] {
   return kueue ? [...CHILDREN, WORKLOAD] : CHILDREN;
 }
@@ -54,7 +54,7 @@ export interface CachesOptions {
   log: ReflectorLog;
 }
 
-/** Key of the one reflector of a kind that has all namespaces. */
+/** Key of a kind's reflector for all namespaces. */
 const ALL = "";
 
 export class Caches implements Cache {
@@ -79,7 +79,7 @@ export class Caches implements Cache {
     await Promise.all(this.#all().map(({ reflector }) => reflector.synced));
   }
 
-  /** Kinds that were not listed yet or are not heard of any more, for people; empty: all is well. */
+  /** Returns, for people, the kinds that were not listed yet or whose watch is silent; empty: none. */
   faults(): string[] {
     return this.#all().flatMap(({ what, reflector }) => {
       if (!reflector.hasSynced)
@@ -99,7 +99,7 @@ export class Caches implements Cache {
     return this.get(TRAINING_RUN, key);
   }
 
-  /** The claims of all runs, those that are gone too. */
+  /** Returns the claims of all runs, including deleted runs. */
   claims(): PersistentVolumeClaim[] {
     return [...this.#reflectors.get(PERSISTENT_VOLUME_CLAIM)!.values()].flatMap(
       (reflector) => reflector.list() as PersistentVolumeClaim[],
@@ -114,7 +114,7 @@ export class Caches implements Cache {
     return this.#inNamespace(JOB, namespace, (reflector) => reflector.byLabel(uid));
   }
 
-  /** Who has a uid in another namespace has it from here: what lies there never counts. */
+  /** Returns the objects in this namespace only: a uid in an object of another namespace was copied, and never counts. */
   #inNamespace(resource: Resource, namespace: string, find: (reflector: Reflector) => KubeObject[]): never[] {
     const reflector = this.#reflectorOf(resource, namespace);
     return (reflector ? find(reflector) : []).filter(({ metadata }) => metadata.namespace === namespace) as never[];
@@ -140,7 +140,7 @@ export class Caches implements Cache {
       ...(transform && { transform }),
       onChange: (key, object, previous) => {
         const run = isRun ? key : runKeyOf(object ?? previous);
-        // A label wakes the run that it names, if there is one: it decides nothing.
+        // A label only triggers a reconcile of the run that it names; no decision depends on the label.
         if (run !== undefined && (isRun || this.trainingRun(run))) onChange(run);
       },
     });

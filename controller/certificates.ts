@@ -64,19 +64,19 @@ export interface CertificateOptions {
 }
 
 export interface EnsuredCertificates {
-  /** Whole data of the secrets that must be written; empty: all is as it should be. */
+  /** Whole data of the secrets that must be written; empty: all secrets are right. */
   write: CertificateSecrets;
   /** Event messages, one for each reason to write, e.g. `the learner's certificate was renewed`. */
   reasons: string[];
   /** Unix milliseconds: when to look again, if nothing changes before. */
   renewAtMs: number;
-  /** Unix milliseconds: when the first of those in use expires, the authority that signs or a leaf. */
+  /** Unix milliseconds: the first expiry of the signing authority and the leaves in use. */
   expireAtMs: number;
 }
 
 /** The required content of an actor's secret or of the generators' secret. */
 export interface EnsuredLeaf {
-  /** Whole data of the secret; undefined: it is as it should be. */
+  /** Whole data of the secret; undefined: the secret is right. */
   write: SecretData | undefined;
   /** For an event; undefined: the certificate stays. */
   reason: string | undefined;
@@ -85,12 +85,12 @@ export interface EnsuredLeaf {
   expireAtMs: number;
 }
 
-/** An authority as its secret has it. */
+/** An authority as stored in its secret. */
 interface Authority {
   signing: KeyAndCertificate;
   /** Distributed, does not sign yet. */
   next: KeyAndCertificate | undefined;
-  /** PEM; those that signed before and have not expired. */
+  /** PEM of earlier authorities that have not expired. */
   former: string[];
 }
 
@@ -287,7 +287,7 @@ const dataOfLeaf = ({ authority, certificate, key }: TlsFiles): SecretData => ({
   "tls.key": base64(key),
 });
 
-/** Why a leaf must be made again, as what was done about it. */
+/** Returns the event message for a leaf that must be replaced, which names the reason; undefined if it may stay. */
 function leafFault(
   leaf: KeyAndCertificate,
   { signing }: Authority,
@@ -304,7 +304,7 @@ function leafFault(
   return undefined;
 }
 
-/** A key and its certificate; undefined if either is damaged or they do not belong together. */
+/** Returns a key and its certificate; undefined if either is damaged or they do not belong together. */
 function pair(certificate: string | undefined, key: string): KeyAndCertificate | undefined {
   try {
     if (!certificate || !new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))) return undefined;
@@ -318,7 +318,7 @@ const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const splitPem = (bundle: string): string[] => bundle.match(PEM) ?? [];
 const validToMs = (pem: string): number => new X509Certificate(pem).validToDate.getTime();
 
-/** When an authority that was made to replace another one is known everywhere. */
+/** Returns the time at which every process trusts an authority that replaces another one. */
 const signsFromMs = ({ certificate }: KeyAndCertificate, t: CertificateTimes): number =>
   validToMs(certificate) - t.authoritySeconds * 1000 + t.distributeSeconds * 1000;
 
@@ -330,7 +330,7 @@ function isValid(pem: string, now: number): boolean {
   }
 }
 
-/** When a certificate is due for renewal. */
+/** Returns the time at which a certificate is due for renewal. */
 function renewalMs(pem: string, { renewShare }: CertificateTimes): number {
   const from = new X509Certificate(pem).validFromDate.getTime();
   return from + renewShare * (validToMs(pem) - from);

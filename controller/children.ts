@@ -1,4 +1,4 @@
-/** The children that every run has once: what each should be, and the write that makes it so. */
+/** Computes and writes the children that every run has once. */
 
 import { applyChild } from "./apply-child.ts";
 import { type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
@@ -34,8 +34,8 @@ import { IndependentSteps, type StepResult } from "./steps.ts";
  * Applies each child by itself: a refused child does not keep the others from being applied. A learner that must stop is
  * scaled down first, and waits for nothing. A learner is started or changed only when the children that it needs exist.
  *
- * @param held why no child may be made yet
- * @returns as `error` the first error that another try may mend, after all children were tried
+ * @param held why no child may be created yet
+ * @returns as `error` the first error that a retry may resolve, after all children were tried
  */
 export async function reconcileChildren(
   look: Look,
@@ -44,7 +44,7 @@ export async function reconcileChildren(
 ): Promise<StepResult & RefusedChildren> {
   const { observed, context } = look;
   const { run, deployment } = observed;
-  // A run that cannot start, or may not yet, gets nothing made.
+  // A run that cannot start, or may not start yet, gets no children.
   if ((lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !deployment) return { blocked: held };
   const steps = new IndependentSteps(run);
   let remember: Changes = {};
@@ -96,7 +96,7 @@ export async function reconcileChildren(
   return settle({ ...refused, blocked: last.finding });
 }
 
-/** Digest of the learner's pod as it would be made now. */
+/** Returns the digest of the learner's pod as it would be created now. */
 function learnerHashOf(look: Look, claimName: string): string {
   return learnerHash(look.observed.run, { configHash: derivedOf(look).configHash, claimName, settings: look.settings });
 }
@@ -124,7 +124,7 @@ async function applyLearner(look: Look, desired: Deployment): Promise<void> {
   }
 }
 
-/** Returns what follows from the spec: as remembered, because computing it takes longest of all that a reconcile does. */
+/** Returns the objects that follow from the spec. They are remembered, because their computation is the longest part of a reconcile. */
 export function derivedOf({ observed: { run }, memory, settings }: Look): Derived {
   const { image, actorImage, sandboxImage } = settings;
   const of = [run.metadata.generation, memory.flavors?.of, image, actorImage, sandboxImage].join(" ");

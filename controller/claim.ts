@@ -1,4 +1,4 @@
-/** The run's volume claim: its name, and the write that makes it as it should be. */
+/** Names and writes the run's volume claim. */
 import { applyChild } from "./apply-child.ts";
 import { findCondition } from "./conditions.ts";
 import { type Look, tell } from "./context.ts";
@@ -10,7 +10,7 @@ import { claimNames, mayTake } from "./ownership.ts";
 import { BlockedError, writeBlocker } from "./refusals.ts";
 
 /**
- * `NAME-data`, or a name of its own where an earlier run of this name has left its volume: that one is never taken over.
+ * Returns `NAME-data`, or another name if an earlier run with this name has left its volume, which is never taken over.
  */
 export async function chooseClaim(look: Look): Promise<string> {
   const { run, volume } = look.observed;
@@ -26,13 +26,13 @@ export async function chooseClaim(look: Look): Promise<string> {
     look,
     "Normal",
     "VolumeNameTaken",
-    `volume ${name} is of ${whose} and is left alone; this run uses ${own}`,
+    `volume ${name} belongs to ${whose} and is not used; this run uses ${own}`,
     "CreateVolume",
   );
   return own;
 }
 
-/** Makes the claim, or changes it. If the API server refuses to grow it, its other fields are still applied. */
+/** Creates or changes the claim. If the API server refuses to grow it, its other fields are still applied. */
 export async function reconcileVolume(look: Look, claimName: string): Promise<void> {
   const { observed, context } = look;
   const { run, volume, learnerPod } = observed;
@@ -55,6 +55,6 @@ function notResized(run: Run, size: string, claim: PersistentVolumeClaim, { mess
   const by = `StorageClass ${claim.spec?.storageClassName ?? "(none)"}`;
   return new BlockedError(
     "VolumeNotResized",
-    `${asked} ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run goes on with the present size`,
+    `${asked} ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run continues with the present size`,
   );
 }

@@ -62,28 +62,31 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("run")
-    .description("train as a manifest says, on this machine")
+    .description("run the training of a manifest on this machine")
     .argument("[FILE]", "TrainingRun manifest; not with --task or --resume")
     .option(
       "--task <TASK>",
-      "in place of a manifest: a task folder, or the name of a bundled task; may be repeated",
+      "instead of a manifest: a task folder, or the name of a bundled task; may be repeated",
       collect,
       [],
     )
     .option("--model <MODEL>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
     .addOption(setOption())
-    .option("--resume <DIR>", "go on with the run in this folder, as its own manifest says")
-    .option("--json", "print a line of metrics for each iteration in place of the live view", false)
+    .option("--resume <DIR>", "continue the run in this folder, with its own manifest")
+    .option("--json", "print a line of metrics for each iteration instead of the live view", false)
     .addOption(verboseOption())
     .addOption(listenOption())
     .addOption(metricsListenOption())
     .option("--replay <STORE>", "take batches and results from the store.sqlite of an earlier run")
-    .option("--generators <URLS>", "generators that write solutions in the learner's place: https://HOST:PORT[,…]")
-    .option("--generators-tls <DIR>", "the learner's certificate for them, of longrun certificates")
+    .option("--generators <URLS>", "generators that write solutions instead of the learner: https://HOST:PORT[,…]")
+    .option(
+      "--generators-tls <DIR>",
+      "folder with the learner's certificate for generators, made by longrun certificates",
+    )
     .addOption(pythonOption())
     .action(async (file: string | undefined, options) => {
-      // Loaded here, since it brings the channel with it, which the other commands have no use for.
+      // Loaded here, because it loads the gRPC channel, which the other commands do not need.
       const { runLocally } = await import("./local/run.ts");
       finish(await runLocally(file, options, surroundings(parts)));
     });
@@ -96,7 +99,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--model <DIR>", "model folder, or the name of a bundled policy")
     .option("--task <TASK>", "prepared task folder, or the name of a bundled task")
     .option("--samples <N>", "programs from scratch; with --protocol equal, programs in all", "128")
-    .option("--improve", "improve the valid ones, too", false)
+    .option("--improve", "improve the valid programs, too", false)
     .addOption(
       new Option(
         "--protocol <PROTOCOL>",
@@ -107,10 +110,10 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--out <DIR>", "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)")
     .addOption(new Option("--output <DIR>", "the earlier name of --out").hideHelp())
     .addOption(setOption())
-    .option("--json", "print all numbers as one object in place of the live view", false)
+    .option("--json", "print all numbers as one object instead of the live view", false)
     .option(
       "--table <RUN...>",
-      "evaluates nothing: prints what these run folders hold as a table like the paper's Table 2, in Markdown; with --out, writes table.md and table.csv there",
+      "print the evaluations in these run folders as a table like the paper's Table 2, in Markdown; with --out, write table.md and table.csv there",
     )
     .option("--csv", "print the table as CSV", false)
     .addOption(verboseOption())
@@ -119,7 +122,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(pythonOption())
     .addHelpText(
       "after",
-      "\nThe folder keeps what has finished: after Ctrl-C the same command goes on, and once it is done it prints the result.",
+      "\nThe folder keeps finished work: after Ctrl-C the same command continues, and after the end it prints the result.",
     )
     .action(async (file: string | undefined, { table, csv, output, ...options }) => {
       options.out ??= output;
@@ -137,23 +140,23 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("reconcile the TrainingRuns of a Kubernetes cluster, from within it or from outside")
     .addOption(kubeconfigOption())
     .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
-    .option("--leader-elect", "take turns with other replicas by a Lease", false)
-    .option("--metrics-address <HOST:PORT>", "where /metrics, /healthz and /readyz are", "0.0.0.0:8080")
-    .option("--image <IMAGE>", "image of learners whose run names none; required, like the next two")
-    .option("--actor-image <IMAGE>", "image of actors' supervisors whose run names none")
-    .option("--sandbox-image <IMAGE>", "image of sandboxes whose run names none")
+    .option("--leader-elect", "elect one active replica by the Lease longrun-controller", false)
+    .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", "0.0.0.0:8080")
+    .option("--image <IMAGE>", "learner's image for runs that name none; required, like the next two")
+    .option("--actor-image <IMAGE>", "image of actors' supervisors for runs that name none")
+    .option("--sandbox-image <IMAGE>", "image of sandboxes for runs that name none")
     .option("--image-pull-policy <POLICY>", "pull policy of these images, unless a run sets its own", "IfNotPresent")
     .option("--run-defaults <FILE>", "part of a TrainingRun's spec, used for fields that a run omits")
     .option("--kueue", "a run that names a queue starts when Kueue admits it; needs Kueue's CRDs", false)
     .option(
       "--webhook-allow <HOST>",
-      "that webhooks of runs may be posted to: a name, *.DOMAIN or an IP address; may be repeated, or separated by commas (default: none)",
+      "allowed host for webhooks of runs: a name or IP address, or *.DOMAIN for internet addresses only; may be repeated, or separated by commas (default: none)",
       collect,
       [],
     )
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
-    .option("--burst <N>", "requests at once after a rest", "100")
+    .option("--burst <N>", "requests at once after a pause", "100")
     .action(async (options) => {
       const { runController } = await import("./controller-command.ts");
       finish(await stoppable((signal) => runController(options, signal)));
@@ -164,7 +167,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("test an installation: create a TrainingRun on a cluster, wait for its end, delete it")
     .argument("<FILE>", "TrainingRun manifest")
     .addOption(kubeconfigOption())
-    .option("--namespace <NAME>", "where", "default")
+    .option("--namespace <NAME>", "namespace of the TrainingRun", "default")
     .option("--timeout <SECONDS>", "longest wait for its end", "900")
     .action(async (file: string, { kubeconfig, namespace, timeout }) => {
       const { clusterClient } = await import("./controller-command.ts");
@@ -183,7 +186,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("remove longrun's finalizer from all TrainingRuns when no controller is left")
     .addOption(kubeconfigOption())
     .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
-    .option("--quiet <SECONDS>", "ends when no finalizer was found for so long", "10")
+    .option("--quiet <SECONDS>", "end after this time without a finalizer", "10")
     .action(async ({ kubeconfig, namespace: namespaces, quiet }) => {
       const { clusterClient } = await import("./controller-command.ts");
       const { releaseRuns } = await import("./release-runs.ts");
@@ -197,7 +200,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("exec")
-    .description("execute one program as an actor does, and grade what it submits")
+    .description("execute one program like an actor, and grade its submission")
     .argument("<PROGRAM>", "Python file")
     .requiredOption("--task <TASK>", "task folder, or the name of a bundled task")
     .option("--json", "print one object", false)
@@ -209,10 +212,10 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("best")
-    .description("print the best program of a run folder, and how good it is")
+    .description("print the best program of a run folder, and its score")
     .argument("<RUN>", "run folder")
-    .option("--task <TASK>", "of a run that has several")
-    .option("--json", "its score and itself as one object", false)
+    .option("--task <TASK>", "task, if the run has several")
+    .option("--json", "print score and program as one object", false)
     .action(async (run: string, options: BestOptions) => {
       const { printBestHere } = await import("./local/best.ts");
       await printBestHere(run, options, process.stdout);
@@ -223,7 +226,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("list the samples of a run folder with their outcomes")
     .argument("<RUN>", "run folder")
     .option("--failed", "only samples without a valid submission", false)
-    .option("--show <ID>", "one sample whole: plan, program, terminal output, grade")
+    .option("--show <ID>", "show one sample: plan, program, terminal output, grade")
     .option("--json", "print an object for each sample", false)
     .action(async (run: string, options: SamplesOptions) => {
       const { showSamples } = await import("./samples.ts");
@@ -232,11 +235,11 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("validate")
-    .description("check the TrainingRuns of manifests, and the folders and lengths that they name, as run does")
+    .description("check the TrainingRuns of manifests with their folders and lengths, like run")
     .argument("<FILE...>", "manifests; objects of other kinds are skipped")
     .addOption(setOption())
-    .option("--cluster", "as Kubernetes does: refuses paths of this machine and checks no folder", false)
-    .option("--replaces <OLD>", "manifest of the existing TrainingRun; names its fields that cannot change")
+    .option("--cluster", "check like Kubernetes: refuse paths of this machine, check no folder", false)
+    .option("--replaces <OLD>", "manifest of the existing TrainingRun: refuse changes of fields that cannot change")
     .action(async (files: string[], options: ValidateOptions) => {
       const { validate } = await import("./local/validate.ts");
       await validate(files, options, parts, sayLine);
@@ -246,10 +249,10 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("debug")
     .description("write a support bundle of a run, without secrets, answers or weights")
     .argument("<RUN>", "run folder; or NAME or NAMESPACE/NAME of a TrainingRun on the cluster")
-    .option("--namespace <NAMESPACE>", "of the TrainingRun (default: the context's)")
+    .option("--namespace <NAMESPACE>", "namespace of the TrainingRun (default: the context's)")
     .addOption(kubeconfigOption())
-    .option("--context <NAME>", "of the kubeconfig (default: the current one)")
-    .option("--out <FILE>", "the bundle (default: longrun-debug-RUN-TIME.tar.gz)")
+    .option("--context <NAME>", "context of the kubeconfig (default: the current one)")
+    .option("--out <FILE>", "path of the bundle (default: longrun-debug-RUN-TIME.tar.gz)")
     .action(async (run: string, options: DebugOptions) => {
       const { writeBundle } = await import("./debug/bundle.ts");
       process.stdout.write(`${await writeBundle(run, options, new Date())}\n`);
@@ -257,7 +260,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
 
   program
     .command("prepare")
-    .description("get bundled tasks and the Python environment ready")
+    .description("prepare bundled tasks and the Python environment")
     .argument("<TASK...>", "names of bundled tasks, e.g. diamonds")
     .addOption(pythonOption())
     .addOption(packagesOption())
@@ -275,7 +278,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("make the certificates of a learner and its generators on other machines")
     .requiredOption("--out <DIR>", "folder to make: learner/ for longrun run, generator/ for longrun serve")
     .requiredOption("--hosts <HOSTS>", "names and addresses of the generators, as --generators has them: a,b")
-    .option("--days <N>", "how long they are valid", "365")
+    .option("--days <N>", "days for which the certificates are valid", "365")
     .action(async (options: { out: string; hosts: string; days: string }) => {
       const { writeGeneratorCertificates } = await import("./local/generators.ts");
       await writeGeneratorCertificates(options);
@@ -304,7 +307,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
   return program;
 }
 
-/** `help COMMAND` as `COMMAND --help`, which the parts' own commands answer too; an unknown COMMAND is refused as such. */
+/** Turns `help COMMAND` into `COMMAND --help`, which the parts' own commands answer too. An unknown COMMAND is refused. */
 function withoutHelp([node, file, word, name]: string[], program: Command): string[] | undefined {
   if (word !== "help" || name === undefined) return undefined;
   return program.commands.some((command) => command.name() === name)
@@ -351,11 +354,14 @@ function kubeconfigOption(): Option {
 const sayLine = (line: string): void => void process.stdout.write(`${line}\n`);
 
 function pythonOption(): Option {
-  return new Option("--python <PYTHON>", "interpreter that the programs' environment is made from (default: python3)");
+  return new Option("--python <PYTHON>", "interpreter for the programs' environment (default: python3)");
 }
 
 function packagesOption(): Option {
-  return new Option("--packages <SET>", "what that environment has, as actors.packages").choices(["Basic", "Paper"]);
+  return new Option("--packages <SET>", "packages of that environment, like actors.packages").choices([
+    "Basic",
+    "Paper",
+  ]);
 }
 
 async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
@@ -367,7 +373,7 @@ async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Resu
   }
 }
 
-/** Runs until SIGTERM or SIGINT, which are the usual end of a server. */
+/** Runs a server until SIGTERM or SIGINT. */
 async function stoppable(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const stopping = new AbortController();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.abort());

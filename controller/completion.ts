@@ -9,7 +9,7 @@ import { PART_COMMANDS } from "./part-commands.ts";
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** What a word may be: a bundled task or a task folder, a bundled policy or a model folder, a run folder, a file. */
+/** Kind of a word: a bundled task or a task folder, a bundled policy or a model folder, a run folder, a file. */
 const KINDS = ["task", "model", "run", "file"] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -38,7 +38,7 @@ interface Completed {
   /** Possible first words. */
   first: readonly string[];
   options: string[];
-  /** What the arguments are, if not files. */
+  /** Kind of the arguments, if they are not files. */
   kind?: Kind;
   /** A command without arguments offers its options at once; other commands after a dash. */
   onlyOptions: boolean;
@@ -63,13 +63,13 @@ function completed(command: Command): Completed {
 
 const names = (commands: Completed[]) => ["help", ...commands.map(({ name }) => name)].join(" ");
 
-/** The options whose value has a kind, as patterns of `case`. */
+/** Returns the options whose value has a kind, as patterns of `case`. */
 const valuesOf = (kind: Kind) =>
   Object.keys(VALUES)
     .filter((option) => VALUES[option] === kind)
     .join("|");
 
-/** `case` of bash and zsh that sets the words of a command, and the kind of its arguments. */
+/** Returns the `case` of bash and zsh that sets the words of a command and the kind of its arguments. */
 const cases = (commands: Completed[]): string =>
   commands
     .map(
@@ -78,7 +78,7 @@ const cases = (commands: Completed[]): string =>
     )
     .join("");
 
-/** `case` of bash and zsh: a value of an option is no argument. */
+/** Returns the `case` of bash and zsh that completes the value of an option, which is no argument. */
 const VALUE_CASES = KINDS.map((kind) => `    ${valuesOf(kind)}) first='' options='' kind=${kind} ;;\n`).join("");
 
 const bash = (commands: Completed[]): string => `# bash: source <(longrun completion bash)

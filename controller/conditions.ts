@@ -11,14 +11,14 @@ export const CONDITION_TYPES = [
   "Progressing",
 ] as const;
 /**
- * GenerationAvailable: of runs with spec.generation. Admitted: of runs that wait in a queue of Kueue. ObjectsApplied: False while the API server refuses an
- * object of the run, and absent otherwise.
+ * Runs with spec.generation have GenerationAvailable, and runs in a queue of Kueue have Admitted. ObjectsApplied is False while the API
+ * server refuses an object of the run, and absent otherwise.
  */
 export type ConditionType = (typeof CONDITION_TYPES)[number] | "GenerationAvailable" | "Admitted" | "ObjectsApplied";
 
 /**
- * Reasons by who is meant. `event` is of what kind the event is that tells when a condition takes this reason; none: it
- * is nothing that a person would ask about. `blocks`: somebody has to do something, or to wait for somebody.
+ * The reasons of conditions. `event`: type of the Kubernetes event when a condition takes this reason; absent: no event. `blocks`: a person
+ * must act, or wait for somebody.
  */
 export const REASONS = {
   // Ready, Progressing
@@ -33,7 +33,7 @@ export const REASONS = {
   InProgress: {},
   Completed: { event: "Normal" },
   RunFailed: { event: "Warning" },
-  // Failed: what the last failure was; the event is that of RunFailed
+  // Failed: the class of the last failure; RunFailed has the event
   Infrastructure: {},
   Resource: {},
   Fault: {},
@@ -110,7 +110,7 @@ export type EventReason = Reason | (typeof EVENTS)[number];
 
 export interface Finding {
   reason: Reason;
-  /** One sentence for people: what is wrong with what, and the remedy. No number that changes by itself. */
+  /** One sentence for people: the fault and the remedy. It has no number that changes by itself. */
   message: string;
 }
 
@@ -140,7 +140,7 @@ export function clip(message: string): string {
   return cut.toWellFormed();
 }
 
-/** Gives each its times: `lastTransitionTime` moves only with the status. */
+/** Returns the conditions with their times: `lastTransitionTime` changes only with the status. */
 export function stamp(
   conditions: NewCondition[],
   before: Condition[],
@@ -153,7 +153,7 @@ export function stamp(
   });
 }
 
-/** @returns what the change is worth telling, as events */
+/** Returns the events for a change of the conditions. */
 export function announcements(
   after: Condition[],
   before: Condition[],
@@ -180,6 +180,6 @@ export function findCondition(conditions: Condition[] | undefined, type: Conditi
 export interface RefusedChildren {
   /** Why the learner can be neither started nor changed. */
   blocked?: Finding | undefined;
-  /** Why another object, which the learner does not need, is not as it should be. */
+  /** Why another object, which the learner does not need, was not applied. */
   other?: Finding | undefined;
 }

@@ -43,7 +43,7 @@ const CASES: [what: string, change: Partial<ControllerOptions>, code: string, me
     "no image of learners",
     { image: undefined },
     "input",
-    /^--image is missing: longrun publishes no images; give those/,
+    /^--image is missing: longrun publishes no images; give the images/,
   ],
   ["no image of sandboxes", { sandboxImage: "" }, "input", /^--sandbox-image is missing/],
   ["no such defaults", { runDefaults: join(folder, "none") }, "input", /--run-defaults .*none: there is no such file/],

@@ -99,7 +99,7 @@ function imageOf(option: string, image: string | undefined): string {
   if (image) return image;
   throw new ControllerError(
     "input",
-    `${option} is missing: longrun publishes no images; give those that you have built, --image, --actor-image and --sandbox-image`,
+    `${option} is missing: longrun publishes no images; give the images that you have built, --image, --actor-image and --sandbox-image`,
   );
 }
 

@@ -1,6 +1,6 @@
 /**
- * The end of a TrainingRun. Children go by their owner references. A finalizer is there only while a learner runs whose
- * volume stays behind: for the last checkpoint, and no longer than `learner.checkpoint.waitSeconds`.
+ * The deletion of a TrainingRun. Kubernetes deletes the children by their owner references. A run has a finalizer only while its learner
+ * runs and its volume stays: it waits for the last checkpoint, `learner.checkpoint.waitSeconds` at most.
  */
 
 import { findCondition } from "./conditions.ts";
@@ -14,7 +14,7 @@ import { suspendLearner } from "./suspension.ts";
 
 export const FINALIZER = "longrun.dev/final-checkpoint";
 
-/** @returns whether the run was written: what is known of it is old then */
+/** @returns whether the run was written, so that the observed state is outdated */
 export async function reconcileFinalizer(
   { observed, writes }: Look,
   { learnerReplicas }: LifecyclePlan,
@@ -29,7 +29,7 @@ export async function reconcileFinalizer(
   return true;
 }
 
-/** Asks the learner of a run that is being deleted for a last checkpoint. @returns no `againSeconds` if the run may go */
+/** Asks the learner of a run that is being deleted for a last checkpoint. @returns no `againSeconds` if the run may be deleted */
 export function lastCheckpoint(look: Look): StepResult {
   const { metadata } = look.observed.run;
   if (!metadata.finalizers?.includes(FINALIZER)) return {};
@@ -38,7 +38,7 @@ export function lastCheckpoint(look: Look): StepResult {
   return suspendLearner(look, { reason, fromMs, drainSeconds: 0 });
 }
 
-/** Lets a run that is being deleted go. */
+/** Removes the finalizer of a run that is being deleted. */
 export async function releaseRun(look: Look): Promise<void> {
   const { run } = look.observed;
   const finalizers = run.metadata.finalizers ?? [];

@@ -8,7 +8,7 @@ export interface Announcement {
   message: string;
 }
 
-/** @returns what of the change is worth an event */
+/** Returns the event messages for a change. */
 export function evaluationAnnouncements(now: TrainingRunStatus, before: TrainingRunStatus): Announcement[] {
   const told: Announcement[] = [];
   const known = evaluationsOf(before);

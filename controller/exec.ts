@@ -1,5 +1,5 @@
 /**
- * `longrun exec`: runs one program through the instrumenter, the actors' sandbox and the grader. Each of them is a process of its own part.
+ * `longrun exec`: runs one program through the instrumenter, the actors' sandbox and the grader, each in a process of its own part.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -138,7 +138,7 @@ async function gradeIfPossible(
   signal: AbortSignal,
 ): Promise<Grade> {
   if (!ANSWERS.some((file) => existsSync(join(task, "prepared", "private", file))))
-    return { ...NOT_GRADED, reason: "the answers are not at hand, so nothing was graded" };
+    return { ...NOT_GRADED, reason: "there are no answers, so the submission was not graded" };
   const { outcome, exitStatus, markers, forgedMarkers, submission } = executed;
   const answer = await askPart<Partial<Grade>>(
     parts.grade,

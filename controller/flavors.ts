@@ -14,7 +14,7 @@ export type ResourceFlavor = KubeObject & {
   spec?: { nodeLabels?: Record<string, string>; tolerations?: NodeChoice["tolerations"] };
 };
 
-/** Asks for the nodes that the run of this look, which is admitted, was admitted to. @throws BlockedError | ApiError */
+/** Returns the nodes that Kueue chose for an admitted run. @throws BlockedError | ApiError */
 export async function findFlavors(look: Look): Promise<StepResult> {
   const { observed, memory, context } = look;
   const { admission, admissionChecks } = observed.workload?.status ?? {};
@@ -26,7 +26,7 @@ export async function findFlavors(look: Look): Promise<StepResult> {
     if (!flavor)
       throw new BlockedError(
         "Queued",
-        `Kueue admitted the run to ResourceFlavor ${name}, which is gone: make it again`,
+        `Kueue admitted the run to ResourceFlavor ${name}, which does not exist any more: create it again`,
       );
     flavors.set(name, flavor);
   }
@@ -56,7 +56,7 @@ export function choicesOf(
   return choices;
 }
 
-/** The run, with these choices laid over its pod templates. */
+/** Returns the run with these choices in its pod templates. */
 export function placed(run: Run, choices: Record<string, NodeChoice[]>): Run {
   const { learner, actors, generation } = run.spec;
   const over = <Template extends PodTemplate>(template: Template | undefined, set: string): Template | undefined =>

@@ -105,7 +105,7 @@ describe("The desired number of generators", () => {
       const observed = observedWith({ ...(replicas !== undefined && { replicas }), say: said(21, 10) });
       return describeGeneration(observed, plan(observed)!);
     };
-    assert.equal(told(2), "scaled generators 2 -> 4: 21 prompts wait, 10 are written, 10 at once each");
+    assert.equal(told(2), "scaled generators 2 -> 4: 21 prompts wait, 10 solutions are written, 10 fit in a generator");
     assert.deepEqual([told(4), told(undefined)], [undefined, undefined]);
   });
 });

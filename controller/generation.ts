@@ -1,4 +1,4 @@
-/** How many generators there should be, and what is known of those that are there. Pure. */
+/** Computes the desired number of generators and the state of the existing ones. Pure. */
 import type { GenerationStatus } from "../crds/trainingrun.ts";
 import { type Demand, desiredActors, type Stabiliser } from "./autoscale.ts";
 import { podBlocker } from "./blockers.ts";
@@ -8,13 +8,13 @@ import type { Stage } from "./lifecycle.ts";
 import type { Observed } from "./observe.ts";
 import { demandOf } from "./scale.ts";
 
-/** A generator that the learner does not use is named after so long: new weights of a large model take minutes. */
+/** A generator that the learner has not used for this long is reported: new weights of a large model take minutes. */
 export const UNUSED_SECONDS = 300;
 
 export interface GenerationPlan {
   /** Desired number of generators. */
   replicas: number;
-  /** Solutions that wait for a generator, or that one writes; undefined: the learner has not said. */
+  /** Solutions that wait for a generator or are being written; undefined: the learner has not reported them. */
   demand: Demand | undefined;
   /** Seconds until fewer may be enough, though nothing changes. */
   againSeconds: number | undefined;
@@ -38,10 +38,10 @@ function promptsOf(observed: Observed): Demand | undefined {
 }
 
 /**
- * Follows the prompts that wait like the number of actors follows executions: up at once, down after the stabilisation window. There
- * are none before the learner may start and after it has ended, and never more than Kueue has admitted.
+ * Returns the desired number of generators. It rises with the waiting prompts at once and falls after the stabilisation window. It is 0
+ * before the learner may start and after its end, and never above the number that Kueue has admitted.
  *
- * @returns undefined where the run has no generators, and had none
+ * @returns undefined if the run has and had no generators
  */
 export function planGeneration(
   observed: Observed,
@@ -72,10 +72,10 @@ export function describeGeneration({ run }: Observed, { replicas, demand }: Gene
   const before = run.status?.generation?.replicas;
   if (!demand || before === undefined || before === replicas) return undefined;
   const { generationBatchSize } = run.spec.model;
-  return `scaled generators ${before} -> ${replicas}: ${demand.queued} prompts wait, ${demand.running} are written, ${generationBatchSize} at once each`;
+  return `scaled generators ${before} -> ${replicas}: ${demand.queued} prompts wait, ${demand.running} solutions are written, ${generationBatchSize} fit in a generator`;
 }
 
-/** How many generators are ready, by the kubelet's probes. */
+/** Returns the number of generators that are ready by the kubelet's probes. */
 export function readyGenerators({ generators }: Observed): number {
   return generators.deployment?.status?.readyReplicas ?? 0;
 }
@@ -95,8 +95,8 @@ export function generationStatus(observed: Observed, plan: GenerationPlan | unde
 }
 
 /**
- * Returns the generators that a connected learner does not use, by address, each with the time since which. One that is not in
- * `before` counts from now.
+ * Returns the generators that a connected learner does not use, by address, each with the time since which it is unused. A generator that
+ * is not in `before` counts from now.
  */
 export function unusedSince(
   { link }: Observed,

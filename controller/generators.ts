@@ -1,4 +1,4 @@
-/** The writes that make a run's generators as they should be: certificate, Service, Deployment. */
+/** Writes the objects of a run's generators: certificate, Service, Deployment. */
 import { applyChild } from "./apply-child.ts";
 import { Stabiliser } from "./autoscale.ts";
 import { ensureGeneratorCertificate, type SecretData } from "./certificates.ts";
@@ -43,7 +43,7 @@ export async function reconcileGenerators(look: Look, plan: GenerationPlan | und
   return { remember, againSeconds: plan.againSeconds };
 }
 
-/** A controller that just started has seen no demand: what was there before counts for one window more. */
+/** A controller that has just started knows no demand, so the existing number counts for one more window. */
 export function stabiliserOf({ observed, memory, nowMs }: Look): StepResult & { stabiliser: Stabiliser } {
   const { scaleDownSeconds = 0 } = observed.run.spec.generation ?? {};
   const known = memory.generationStabiliser;
@@ -53,7 +53,7 @@ export function stabiliserOf({ observed, memory, nowMs }: Look): StepResult & { 
   return { stabiliser, remember: { generationStabiliser: { scaleDownSeconds, stabiliser } } };
 }
 
-/** The claim with the model is mounted by the learner and each generator. @throws BlockedError if it takes one pod alone */
+/** Checks the claim with the model, which the learner and each generator mount. @throws BlockedError if only one pod can mount it */
 async function checkClaim({ observed: { run }, context }: Look): Promise<void> {
   const { claimName } = run.spec.model.volume?.persistentVolumeClaim ?? {};
   if (claimName === undefined) return;
@@ -70,7 +70,7 @@ async function checkClaim({ observed: { run }, context }: Look): Promise<void> {
   );
 }
 
-/** Makes and renews the one certificate of all generators. */
+/** Creates and renews the certificate that all generators share. */
 async function reconcileCertificate(look: Look): Promise<Changes> {
   const { observed, memory, nowMs } = look;
   const { run, secrets, generators } = observed;

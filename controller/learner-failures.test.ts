@@ -140,7 +140,7 @@ test("The controller names the kind of each end of a learner", () => {
     const it = ended(exitCode, { reason });
     assert.deepEqual([failureKind(it), describeEnd(it)], [kind, words]);
   }
-  assert.equal(lastWords(undefined), "it said nothing; see its log");
+  assert.equal(lastWords(undefined), "it left no message; see its log");
 });
 
 describe("exhaustion", () => {

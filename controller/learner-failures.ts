@@ -1,7 +1,6 @@
 /**
- * Failures of the learner, as its container's exit statuses tell them, and when they are too many. Each end of a container
- * counts once: `status.failures` names the pod and how many of its ends are counted, so that a controller that starts anew
- * neither forgets one nor counts it twice. Pure.
+ * Counts failures of the learner from its container's exit statuses, and ends the run after too many. Each end of a container counts once:
+ * `status.failures` names the pod and the number of its counted ends, so a restarted controller neither forgets nor repeats one. Pure.
  */
 import type { FailuresStatus } from "../crds/trainingrun.ts";
 import { EXIT_STATUS, type FailureKind } from "../proto/exit-status.ts";
@@ -13,11 +12,11 @@ type Pod = NonNullable<Observed["learnerPod"]>;
 type Terminated = { exitCode: number; reason?: string; message?: string; finishedAt?: string };
 export type FailureClass = NonNullable<FailuresStatus["class"]>;
 
-/** Exit statuses above it are signals, by shells' and container runtimes' habit. */
+/** Exit statuses above this number are signals, by convention of shells and container runtimes. */
 const SIGNALLED = 128;
-/** SIGKILL and SIGTERM come from outside: the kubelet after a probe failed, a node that goes down. */
+/** SIGKILL and SIGTERM are sent from outside: by the kubelet after a failed probe, or by a node that shuts down. */
 const FROM_OUTSIDE = [SIGNALLED + 9, SIGNALLED + 15];
-/** The kubelet's exit code for a container whose end it does not know. */
+/** The kubelet's exit code for a container whose real exit code is unknown. */
 const UNKNOWN = 255;
 
 const CLASSES: Record<Exclude<FailureKind, "input">, FailureClass> = {
@@ -41,7 +40,7 @@ export function lastTermination(pod: Pod): Terminated | undefined {
   return container?.state?.terminated ?? container?.lastState?.terminated;
 }
 
-/** The end of a log that is JSON lines but for what was said to a person. */
+/** Returns the last line of a log for a person: the last line that is not JSON, or the last message in JSON. */
 export function lastWords(log: string | undefined): string {
   const lines = (log ?? "")
     .split("\n")
@@ -52,15 +51,15 @@ export function lastWords(log: string | undefined): string {
   try {
     const { msg } = JSON.parse(lines.at(-1) ?? "") as { msg?: unknown };
     if (typeof msg === "string") return msg;
-  } catch {} // it is no JSON
-  return lines.at(-1) ?? "it said nothing; see its log";
+  } catch {} // not JSON
+  return lines.at(-1) ?? "it left no message; see its log";
 }
 
 export function failureKind({ exitCode, reason }: Terminated): FailureKind {
   if (reason === "OOMKilled") return "resource";
   const known = Object.entries(EXIT_STATUS).find(([, status]) => status === exitCode);
   if (known) return known[0] as FailureKind;
-  // With status 0 it was stopped where nobody had asked the run to stop: a probe failed.
+  // Status 0 without a request to stop: the kubelet stopped it after a failed probe.
   return [0, UNKNOWN, ...FROM_OUTSIDE].includes(exitCode) ? "infrastructure" : "fault";
 }
 
@@ -74,12 +73,12 @@ export function describeEnd(ended: Terminated): string {
   return `ended with status ${exitCode} (${lastWords(message)})`;
 }
 
-/** `status.failures` as it should be now; undefined: the learner has not failed. */
+/** Returns the content of `status.failures`; undefined if the learner has not failed. */
 export function learnerFailures({ run, link, learnerPod }: Observed): FailuresStatus | undefined {
   const before = run.status?.failures;
   const iteration = Math.max(run.status?.iteration ?? 0, (link?.status?.iteration ?? 1) - 1);
   const progressed = before !== undefined && iteration > (before.iteration ?? 0);
-  // A suspension sets the count back: somebody is looking after the run.
+  // A suspension resets the count: a person is working on the run.
   const forgiven = progressed || run.spec.suspend === true;
   const known = before && forgiven ? { ...before, count: 0 } : before;
   const ends = learnerPod ? endsOf(learnerPod) : 0;
@@ -104,7 +103,7 @@ export function learnerFailures({ run, link, learnerPod }: Observed): FailuresSt
 /** Returns why the run has failed for good; undefined while its failures are within `spec.failurePolicy`. */
 export function exhaustion(observed: Observed): { reason: Reason; message: string } | undefined {
   const { run, learnerPod, link } = observed;
-  // The learner runs again and may have finished an iteration meanwhile: it is heard before the run is judged.
+  // The learner runs again and may have finished an iteration meanwhile: wait for its status before the run is called failed.
   const isRunning = learnerPod && learnerContainer(learnerPod)?.state?.running;
   if (isRunning && !(link?.connected && link.status)) return undefined;
   const failures = learnerFailures(observed);

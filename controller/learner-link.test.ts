@@ -248,7 +248,7 @@ test("An invalid or oversized message ends the connection with a reason, and the
   );
   stops.push(() => server.forceShutdown());
   const { observed } = link(() => port, { maxStatusBytes: 1000, maxReconnectSeconds: 0.4, random: () => 1 });
-  await until(() => /what is no status of the protocol/.test(observed().error ?? ""), "the word on it");
+  await until(() => /that is no status of the protocol/.test(observed().error ?? ""), "the word on it");
   assert.equal(observed().connected, false);
   const path = "x".repeat(2000);
   answer = Buffer.from(messages.Status.encode({ message: path }).finish());

@@ -298,7 +298,8 @@ class Link {
         stream.on("error", () => {}); // `status` reports the error
         stream.on("status", ({ code, details }) => {
           reader.end();
-          if (undecodable) resolve("the learner sent what is no status of the protocol: check spec.learner.image");
+          if (undecodable)
+            resolve("the learner sent a message that is no status of the protocol: check spec.learner.image");
           resolve(
             heard || code !== Code.CANCELLED
               ? details || "the learner ended the stream"

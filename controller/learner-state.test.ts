@@ -19,12 +19,12 @@ const { Phase } = messages;
 
 const CASES: StateCase[] = [
   ["the learner answers", { ...runsSince(5), link: linkOf({ phase: Phase.TRAINING }) }, "Connected", /answers/],
-  ["no object exists yet", {}, "LearnerStarting", /is being made/],
+  ["no object exists yet", {}, "LearnerStarting", /is being created/],
   [
-    "the pod is being made",
+    "the pod is being created",
     { deployment: deploymentOf(1) },
     "LearnerStarting",
-    /pod is being made/,
+    /pod is being created/,
     { podlessSinceMs: NOW_MS - 5000 },
   ],
   [
@@ -62,13 +62,13 @@ const CASES: StateCase[] = [
     "the previous pod's node does not answer and the pod may still end in time",
     { deployment: deploymentOf(1), leavingPod: leavingOf(-59, silent()) },
     "NodeLost",
-    /^node n1 has not answered since .*: pod old is deleted, and its node has yet to confirm/,
+    /^node n1 has not answered since .*: pod old is being deleted, and its node must confirm/,
   ],
   [
     "the previous pod's node does not answer and keeps the volume",
     { ...pod({ phase: "Pending" }), leavingPod: leavingOf(-60, silent()) },
     "NodeLost",
-    /pod old cannot end and keeps the volume: if the node is gone for good, kubectl taint nodes n1 node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute.*kubectl delete pod old --force; spec\.learner\.storage\.forceDetach: true/,
+    /pod old cannot end and keeps the volume: if the node is gone for good, kubectl taint nodes n1 node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute.*kubectl delete pod old --force; with spec\.learner\.storage\.forceDetach: true/,
     { warning: MULTI_ATTACH },
   ],
   [
@@ -130,7 +130,7 @@ const CASES: StateCase[] = [
     "no node has enough memory",
     unscheduled("Unschedulable", "3 Insufficient memory."),
     "Unschedulable",
-    /ask for less in spec\.learner\.resources/,
+    /request less in spec\.learner\.resources/,
   ],
   [
     "a claim that the pod mounts does not exist",
@@ -167,7 +167,7 @@ const CASES: StateCase[] = [
       `a Secret of container ${name} does not exist`,
       waiting("CreateContainerConfigError", 'secret "token" not found', name),
       "ContainerConfigError",
-      [/check what spec\.learner\.podTemplate/, /check what spec\.model\.source/, /check what spec\.results\.s3/][
+      [/that spec\.learner\.podTemplate names/, /that spec\.model\.source names/, /that spec\.results\.s3 names/][
         index
       ]!,
     ],
@@ -217,7 +217,7 @@ const CASES: StateCase[] = [
     "the run is resumed and the stopped learner still has its pod",
     pod({ phase: "Running" }),
     "Stopped",
-    /^the run resumes when the stopped learner's pod pod has been told to end; if that takes long, check that kube-controller-manager runs$/,
+    /^the run resumes when the deletion of the stopped learner's pod pod has begun; if this takes long, check that kube-controller-manager runs$/,
     { lifecycle: { stage: "Suspended", learnerReplicas: 0 } },
   ],
   [
@@ -256,21 +256,21 @@ const CASES: StateCase[] = [
         "",
         undefined,
         "FetchingModel",
-        /^model a\/b at main .* kubectl logs -f job\/quick-model shows how far it is$/,
+        /^model a\/b at main .* kubectl logs -f job\/quick-model shows the progress$/,
       ],
       [
         "goes on after a try that failed",
         "",
         1,
         "FetchingModel",
-        /shows how far it is; the last try failed: cannot reach hub$/,
+        /shows the progress; the last try failed: cannot reach hub$/,
       ],
       [
         "failed",
         "Failed",
         2,
         "ModelFetchFailed",
-        /^model a\/b at main .* could not be fetched: cannot reach hub\. Mend that .* kubectl delete job quick-model/,
+        /^model a\/b at main .* could not be fetched: cannot reach hub\. Remove the cause .* kubectl delete job quick-model/,
       ],
     ] as const
   ).map(

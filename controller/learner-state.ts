@@ -38,12 +38,12 @@ export interface LearnerFacts {
   /** The API server's refusal in this reconcile. */
   refused: Finding | undefined;
   warning: Warning | undefined;
-  /** Since when its Deployment is to have a pod and has none. */
+  /** Time since which its Deployment should have a pod and has none. */
   podlessSinceMs: number | undefined;
   nowMs: number;
 }
 
-/** How often what is not there yet is looked at, where no event would tell. */
+/** Time between two checks for a missing object whose creation causes no event. */
 const LOOK_SECONDS = 5;
 
 export function learnerState(facts: LearnerFacts): LearnerState {
@@ -84,16 +84,16 @@ export function learnerState(facts: LearnerFacts): LearnerState {
   return away(absence(facts));
 }
 
-/** Returns what a resume waits for while the learner that was told to stop has its pod. */
+/** Returns the message while a resume waits for the end of the pod of the stopped learner. */
 export function resumes({ metadata: { name } }: Pod): string {
-  return `the run resumes when the stopped learner's pod ${name} has been told to end; if that takes long, check that kube-controller-manager runs`;
+  return `the run resumes when the deletion of the stopped learner's pod ${name} has begun; if this takes long, check that kube-controller-manager runs`;
 }
 
 function answering({ nonsense }: LearnerStatus): Finding {
   if (nonsense === undefined) return { reason: "Connected", message: "the learner answers" };
   return {
     reason: "LearnerNonsense",
-    message: `the learner answers, and says what makes no sense here: ${nonsense}; such a field is left out of the status: check that spec.learner.image is longrun's, of the controller's version`,
+    message: `the learner answers, but its status has an invalid field, which is left out: ${nonsense}; check that spec.learner.image is longrun's, of the controller's version`,
   };
 }
 
@@ -101,7 +101,7 @@ function absence(facts: LearnerFacts): Finding {
   const { observed, warning, podlessSinceMs, nowMs } = facts;
   const { deployment, learnerPod: pod, link, run } = observed;
   const starting = (message: string): Finding => ({ reason: "LearnerStarting", message });
-  if (!deployment) return starting("the learner is being made");
+  if (!deployment) return starting("the learner is being created");
   const lost = nodeLossFinding(observed, nowMs);
   if (lost) return lost;
   if (!pod) {
@@ -112,7 +112,7 @@ function absence(facts: LearnerFacts): Finding {
           reason: "PodNotCreated",
           message: `Deployment ${deployment.metadata.name} has no pod: kubectl describe it, and check that kube-controller-manager runs`,
         }
-      : starting("the learner's pod is being made");
+      : starting("the learner's pod is being created");
   }
   const multiAttach = isSilent(pod, nowMs) && multiAttachNote(warning);
   if (multiAttach) return attached(pod, multiAttach, facts);
@@ -130,13 +130,13 @@ function absence(facts: LearnerFacts): Finding {
   const log = `see kubectl logs deployment/${childName(run, "learner")}`;
   const message = container.ready
     ? `the learner is ready and cannot be reached (${link?.error ?? "not dialled"}): check that network policies let the controller reach port ${GRPC_PORT}; ${log}`
-    : `the learner runs and is not ready, it loads large weights or hangs: ${log}; it is started anew after learner.startSeconds`;
+    : `the learner runs but is not ready: it loads large weights or hangs: ${log}; it is restarted after learner.startSeconds`;
   return { reason: "LearnerNotAnswering", message };
 }
 
 type Seen = Pick<LearnerFacts, "observed" | "nowMs">;
 
-/** The run's volume is attached to another node than this pod's: the pod before was there. */
+/** Returns the finding for a run's volume that is still attached to the node of an earlier pod. */
 function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, nowMs }: Seen): Finding {
   const claim = volume?.metadata.name ?? "";
   const before = leavingPod && `pod ${leavingPod.metadata.name} on node ${leavingPod.spec?.nodeName}`;
@@ -153,7 +153,7 @@ function attached(pod: Pod, note: string, { observed: { leavingPod, volume }, no
   };
 }
 
-/** The volume to copy from is attached to another node, unless the warning names the run's own. */
+/** Returns the finding for a volume of `initFrom.run` that is attached to another node; undefined if the warning names the run's own. */
 function sourceAttached(pod: Pod, note: string, facts: Seen): Finding {
   const { volume, run } = facts.observed;
   const own = volume?.spec?.volumeName;
@@ -165,24 +165,24 @@ function sourceAttached(pod: Pod, note: string, facts: Seen): Finding {
   };
 }
 
-/** The next one comes when this one is gone, which takes its grace period. */
+/** Returns the finding for a pod that is ending: the next pod starts after its grace period. */
 function leaving(pod: Pod, nowMs: number): Finding {
   const { name } = pod.metadata;
   return overdueSeconds(pod, nowMs) > OVERDUE_SECONDS
     ? {
         reason: "PodNotCreated",
-        message: `pod ${name} does not end: kubectl describe pod ${name} says what holds it; if its node is gone for good, kubectl delete pod ${name} --force`,
+        message: `pod ${name} does not end: kubectl describe pod ${name} shows the reason; if its node is gone for good, kubectl delete pod ${name} --force`,
       }
-    : { reason: "LearnerStarting", message: "the pod of the learner before is ending" };
+    : { reason: "LearnerStarting", message: "the pod of the previous learner is ending" };
 }
 
-/** A container that ended and is not running now, or not for long. */
+/** Returns the finding for a container that has ended and does not run now, or has just started again. */
 function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefined {
   const { run } = observed;
   const ended = lastTermination(pod);
   const running = pod.status?.containerStatuses?.find(({ name }) => name === "learner")?.state?.running;
   if (!ended) return undefined;
-  // It is started again every few minutes, and ends in seconds while there is no room.
+  // The kubelet restarts it every few minutes, and it ends within seconds while the volume is full.
   const justStarted = running && nowMs - Date.parse(running.startedAt ?? "") < LEARNER_ANSWER_SECONDS * 1000;
   if (isVolumeFull(pod) && (!running || justStarted)) {
     return { reason: "VolumeFull", message: volumeFull(observed, ended.message) };
@@ -206,7 +206,7 @@ function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefin
   };
 }
 
-/** It has grown in the meantime, or it has not: what is left to do differs. @param said the learner's last words */
+/** Returns the message for a full volume; the remedy depends on whether the volume has grown. @param said the learner's last message */
 function volumeFull({ run, volume }: Observed, said: string | undefined): string {
   const name = volume?.metadata.name ?? childName(run, "data");
   const capacity = volume?.status?.capacity?.storage ?? volume?.spec?.resources?.requests?.storage;
@@ -214,9 +214,9 @@ function volumeFull({ run, volume }: Observed, said: string | undefined): string
   const full = `volume ${name} (${capacity ?? run.spec.learner.storage.size ?? DEFAULT_SIZE}) is ${isSmall ? "too small" : "full"}`;
   const pending = volume?.status?.conditions?.some(({ type }) => type === "FileSystemResizePending");
   if (pending)
-    return `${full} and grows when its pod is started anew: suspend the run, and resume it once it is Suspended`;
+    return `${full} and grows when its pod is restarted: suspend the run, and resume it once it is Suspended`;
   const what = isSmall ? lastWords(said) : "raise spec.learner.storage.size";
-  return `${full}: ${what}, which needs a StorageClass that allows expansion; where a volume grows only while nobody uses it, suspend the run first. The learner goes on by itself within 5 minutes of there being room`;
+  return `${full}: ${what}, which needs a StorageClass that allows expansion; if a volume grows only while unused, suspend the run first. The learner continues within 5 minutes after the volume has room`;
 }
 
 function initState(facts: LearnerFacts): Finding {
@@ -245,18 +245,18 @@ function modelState(facts: LearnerFacts): Finding {
   if (model && jobState(model) === "failed")
     return {
       reason: "ModelFetchFailed",
-      message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Mend that (room: spec.learner.storage.size, the credentials: secretRef), then kubectl delete job ${name}: what has come stays`,
+      message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Remove the cause (room: spec.learner.storage.size, credentials: secretRef), then kubectl delete job ${name}; fetched parts stay`,
     };
   const again = why === undefined ? "" : `; the last try failed: ${why}`;
   return {
     reason: "FetchingModel",
-    message: `${what} is fetched onto the run's volume: kubectl logs -f job/${name} shows how far it is${again}`,
+    message: `${what} is fetched onto the run's volume: kubectl logs -f job/${name} shows the progress${again}`,
   };
 }
 
 const LEARNER_POD = "spec.learner.podTemplate";
 
-/** Returns why the pod of a Job that precedes the learner does not run, or why the Job has none. */
+/** Returns why the pod of a Job before the learner does not run, or why the Job has no pod. */
 function jobPodWait(
   pod: Pod | undefined,
   field: string,

@@ -8,24 +8,24 @@ import type { CheckpointStatus, EvaluatedPolicyStatus, EvaluationStatus, TaskSta
 import { ENGINE_USES, type EngineSeconds } from "../proto/engine-seconds.ts";
 import { messages, type PhaseName, type StatusReceived } from "../proto/service.ts";
 
-/** Why the learner says that no result comes. */
+/** The learner's reasons for having no results. */
 const BLOCKS = ["NoActors", "NoFreeSlots", "Executing", "Draining"] as const;
 
 export interface LearnerStatus {
-  /** Undefined: a phase that this controller does not know. */
+  /** Undefined: the controller does not know the phase. */
   phase: PhaseName | undefined;
   /** The running iteration, from 1. */
   iteration: number;
-  /** Undefined: the learner has not said. */
+  /** Undefined: the learner has not reported them. */
   executions:
     | { queued: number; running: number; completed: number; lost: number; retried: number; disrupted: number }
     | undefined;
   actors: LearnerActor[];
-  /** Undefined: the learner writes by itself. */
+  /** Undefined: the learner writes solutions itself. */
   generation: { waitingPrompts: number; generators: LearnerGenerator[] } | undefined;
   /** The newest finished iteration; undefined before the first. */
   finished: ReportedIteration | undefined;
-  /** Results of the evaluations; undefined before the first is over, and of a run with several tasks. */
+  /** Results of the evaluations; undefined before the end of the first one, and if the run has several tasks. */
   evaluation: EvaluationStatus | undefined;
   /** Evaluations by task name, if the run has several tasks. */
   evaluations: Map<string, EvaluationStatus>;
@@ -33,9 +33,9 @@ export interface LearnerStatus {
   /** For a person. */
   message: string;
   blocked: (typeof BLOCKS)[number] | undefined;
-  /** Time since which no result comes, in Unix milliseconds; learners of 0.2 do not say. */
+  /** Time since which there is no result, in Unix milliseconds; learners of 0.2 do not report it. */
   blockedSinceMs: number | undefined;
-  /** The first field that was left out: its name, its value and what it must be. */
+  /** The first field that was left out: its name, its value and the requirement. */
   nonsense: string | undefined;
 }
 
@@ -128,12 +128,12 @@ export function parseLearnerStatus(received: StatusReceived): LearnerStatus {
   };
 }
 
-/** The checkpoint of an answer to Suspend; undefined where it has none, or one that makes no sense. */
+/** Returns the checkpoint of an answer to Suspend; undefined if there is none, or if it is invalid. */
 export function parseCheckpoint(checkpoint: StatusReceived["checkpoint"]): LearnerStatus["checkpoint"] {
   return checkpointOf(checkpoint, new Reader());
 }
 
-/** Reads values of unknown sense, and remembers the first that has none. */
+/** Reads untrusted values, and remembers the first invalid one. */
 class Reader {
   nonsense: string | undefined;
 
@@ -144,7 +144,7 @@ class Reader {
     this.nonsense ??= `${field} is ${text}, must be ${must}`;
   }
 
-  /** Absent and null say nothing; 64-bit numbers are objects where protobufjs finds the package `long`. */
+  /** Absent and null are no number. With the package `long`, protobufjs represents 64-bit numbers as objects. */
   number(field: string, value: unknown, { min, max, integer = false }: Range): number | undefined {
     if (value === undefined || value === null) return undefined;
     const number = typeof value === "number" ? value : isLong(value) ? Number(value) : Number.NaN;
@@ -166,7 +166,7 @@ class Reader {
     try {
       const value: unknown = JSON.parse(text);
       if (isObject(value)) return value;
-    } catch {} // the same answer
+    } catch {} // dropped below
     return this.drop(field, text, "a JSON object");
   }
 }
@@ -179,7 +179,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns undefined if any count makes no sense: the demand for actors is their sum. */
+/** Returns undefined if any count is invalid: the demand for actors is the sum of all. */
 function executionsOf(said: object, reader: Reader): LearnerStatus["executions"] {
   const of = (name: string, range: Range) => {
     const value = (said as Record<string, unknown>)[name] ?? 0;
@@ -207,7 +207,7 @@ function actorsOf(said: NonNullable<StatusReceived["actors"]>, reader: Reader): 
   });
 }
 
-/** A generator without an address that makes sense is left out: nobody could find it. */
+/** Leaves out a generator without a valid address, because nobody could find it. */
 function generationOf(
   { waitingPrompts, generators }: NonNullable<StatusReceived["generation"]>,
   reader: Reader,
@@ -297,7 +297,7 @@ function evaluationsOf(json: string | null | undefined, reader: Reader) {
   return { evaluation: said && evaluationOf(said, "evaluationJson", reader), evaluations: new Map(tasks) };
 }
 
-/** Null stands where there is no number. */
+/** Returns the results of an evaluation; null means that there is no number. */
 function evaluationOf(said: Record<string, unknown>, field: string, reader: Reader): EvaluationStatus | undefined {
   const protocol = reader.oneOf(`${field}.protocol`, said.protocol, ["Paper", "Equal", "Scratch"] as const);
   const of = (when: string) => policyOf(`${field}.${when}`, said[when], reader);

@@ -71,7 +71,7 @@ const CASES: StateCase[] = [
     "another claim has no volume",
     { ...unscheduled("Unschedulable", UNBOUND), volume: claimOf({ volumeName: "pv-1" }) },
     "Unschedulable",
-    /: a claim that it mounts has no volume: kubectl describe pvc says why$/,
+    /: a claim that it mounts has no volume: kubectl describe pvc shows the reason$/,
   ],
   [
     "the volume is full",
@@ -98,13 +98,13 @@ const CASES: StateCase[] = [
       },
     },
     "VolumeFull",
-    /^volume quick-data \(100Gi\) is full and grows when its pod is started anew: suspend the run/,
+    /^volume quick-data \(100Gi\) is full and grows when its pod is restarted: suspend the run/,
   ],
   [
     "the volume was full and the learner has just started again",
     container({ state: { running: { startedAt: at(-5) } }, lastState: { terminated: { exitCode: 73 } } }),
     "VolumeFull",
-    /goes on by itself/,
+    /continues within 5 minutes/,
   ],
   [
     "the volume was full and the learner loads",
@@ -137,7 +137,7 @@ const CASES: StateCase[] = [
     "a new pod mounts a Secret that does not exist",
     young({ phase: "Pending" }, -60),
     "VolumeNotMounted",
-    /create what is missing/,
+    /create the missing object/,
     { warning: { reason: "FailedMount", note: 'MountVolume.SetUp failed: secret "x" not found' } },
   ],
   [

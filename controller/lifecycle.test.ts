@@ -266,8 +266,8 @@ describe("lastWords", () => {
     ['{"cut off', '{"cut off'],
     ['{"msg":5}', '{"msg":5}'],
     ["{}", "{}"],
-    ["", "it said nothing; see its log"],
-    [undefined, "it said nothing; see its log"],
+    ["", "it left no message; see its log"],
+    [undefined, "it left no message; see its log"],
   ];
   for (const [log, expected] of CASES)
     test(JSON.stringify(log) ?? "nothing", () => assert.equal(lastWords(log), expected));

@@ -105,7 +105,7 @@ export function finalPhase({ run, link }: Observed): "SUCCEEDED" | "FAILED_RUN" 
   return phase === "SUCCEEDED" ? phase : undefined;
 }
 
-/** A learner that was reached once has its model. */
+/** Returns whether the run still has to fetch its model; a learner that was reached once has its model. */
 export function needsModel({ run, model }: Observed): boolean {
   return (
     run.spec.model.source !== undefined &&
@@ -114,7 +114,7 @@ export function needsModel({ run, model }: Observed): boolean {
   );
 }
 
-/** A learner that was reached once has a run folder of its own. */
+/** Returns whether the run still has to copy `initFrom.run`; a learner that was reached once has its own run folder. */
 function needsInit({ run, init }: Observed): boolean {
   return (
     run.spec.initFrom?.run !== undefined &&
@@ -147,7 +147,7 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
   return {
     finding: {
       reason: "InvalidConfiguration",
-      message: `the learner cannot use what it was given: ${lastWords(ended.message)}; change the spec, or mend it and suspend and resume the run`,
+      message: `the learner cannot use its input: ${lastWords(ended.message)}; change the spec, or remove the cause, then suspend and resume the run`,
     },
     recorded: false,
   };

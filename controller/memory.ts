@@ -1,6 +1,6 @@
 /**
- * State of a run that this process keeps between reconciles. All of it may be lost at any time: it saves work and waiting, and
- * decides nothing that the API server does not know.
+ * State of a run that this process keeps between reconciles. All of it may be lost at any time: it saves work and waiting, but no decision
+ * depends on it alone.
  *
  * A step of a reconcile reads it and returns the fields that change; `settle` of context.ts applies them.
  */
@@ -17,7 +17,7 @@ import type { Suspension } from "./lifecycle.ts";
 import { STATUS_BURST, STATUS_REFILL_SECONDS } from "./status-writes.ts";
 import type { Applied } from "./writes.ts";
 
-/** Read-only, but for three objects with a state of their own: `stabiliser`, `applied` and `statusTokens`. */
+/** Read-only, except for three objects that have a state of their own: `stabiliser`, `applied` and `statusTokens`. */
 export type RunMemory = Readonly<Fields>;
 
 /** The fields that a step changes. */
@@ -39,25 +39,25 @@ interface Fields {
   flavors: { of: string; choices: Record<string, NodeChoice[]> } | undefined;
   suspension: Suspension | undefined;
   applied: Applied;
-  /** Versions of the secrets that were found right, until when they are, and when the first of them expires. */
+  /** Versions of the secrets that were found right, the time until which they are, and the first expiry. */
   certificates: CertificateDates | undefined;
-  /** The same of the actors' secrets, by actor; `versions` has the authority's too. */
+  /** The same for the actors' secrets, by actor; `versions` also has the authority's. */
   actorCertificates: ReadonlyMap<string, CertificateDates>;
-  /** The same of the generators' one. */
+  /** The same for the generators' secret. */
   generatorCertificate: CertificateDates | undefined;
-  /** Actors that were told to leave, by name: by which learner, and when. */
+  /** Actors that were told to leave, by name: the learner that told them, and the time. */
   toldToDrain: ReadonlyMap<string, { instance: string; atMs: number }>;
-  /** Terminations that the learner knows of. */
+  /** Terminations that were reported to the learner. */
   reported: ReadonlySet<string>;
-  /** Actors that were taken away, by name: which learner knows of it. */
+  /** Disrupted actors, by name: the learner to which the disruption was reported. */
   toldDisrupted: ReadonlyMap<string, string>;
-  /** Since when the learner does not hear an actor that runs, by name. */
+  /** Time since which the learner does not hear a running actor, by name. */
   silentSinceMs: ReadonlyMap<string, number>;
-  /** Since when the learner does not use a generator, by address. */
+  /** Time since which the learner does not use a generator, by address. */
   unusedSinceMs: ReadonlyMap<string, number>;
   /** The newest warning about an object that makes no progress. */
   warning: { uid: string; atMs: number; warning: Warning | undefined } | undefined;
-  /** Why no actor could be made, and until when that stands. */
+  /** Why no actor could be created, and the time of the next try. */
   refusal: { finding: Finding; generation: number; untilMs: number } | undefined;
   /** Delivery state of the webhook, which may be newer than the status. */
   notification: NotificationStatus | undefined;
@@ -66,13 +66,13 @@ interface Fields {
   statusWrittenMs: number;
   /** Remaining budget of status writes. */
   statusTokens: TokenBucket;
-  /** Since when a learner that runs is not connected. */
+  /** Time since which a running learner is not connected. */
   unheardSinceMs: number | undefined;
-  /** Since when its learner's Deployment is to have a pod and has none. */
+  /** Time since which the learner's Deployment should have a pod and has none. */
   podlessSinceMs: number | undefined;
   /** Uid of the learner's pod that was deleted by force. */
   forceDeleted: string | undefined;
-  /** Since when its learner has stopped without being told to. */
+  /** Time since which the learner has stopped without being asked to. */
   stoppedSinceMs: number | undefined;
 }
 
@@ -95,7 +95,7 @@ export interface Derived {
   inputs: Inputs;
 }
 
-/** Changes what is remembered of a run. Whoever holds `memory` sees the change. */
+/** Changes the memory of a run in place, so every holder of `memory` sees the change. */
 export function remember(memory: RunMemory, changes: Changes): void {
   Object.assign(memory, changes);
 }
@@ -146,7 +146,7 @@ export class Memories {
     return memory;
   }
 
-  /** @returns what was remembered */
+  /** @returns the remembered value */
   forget(key: string): RunMemory | undefined {
     const memory = this.#runs.get(key);
     this.#runs.delete(key);
@@ -154,7 +154,7 @@ export class Memories {
   }
 }
 
-/** A controller that just started has seen no demand: what was desired before counts for one window more. */
+/** A controller that has just started knows no demand, so the earlier desired number counts for one more window. */
 function stabiliserOf(run: Run, nowMs: number): Stabiliser {
   const stabiliser = new Stabiliser(run.spec.actors.scaleDownSeconds);
   const before = run.status?.actors?.desired;

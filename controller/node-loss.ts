@@ -64,12 +64,12 @@ export function nodeLossFinding({ learnerPod, leavingPod, run }: Observed, nowMs
     return {
       reason,
       message: deletionTimestamp
-        ? `${silent}: pod ${name} is deleted, and its node has yet to confirm that it has ended`
-        : `${silent}: Kubernetes deletes the learner's pod ${name} when its toleration is over (300 s unless spec.learner.podTemplate says otherwise), and another one takes its place`,
+        ? `${silent}: pod ${name} is being deleted, and its node must confirm its end`
+        : `${silent}: Kubernetes deletes the learner's pod ${name} when its toleration is over (300 s unless spec.learner.podTemplate has another), and another pod replaces it`,
     };
   const help = `kubectl taint nodes ${node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, which detaches the volume at once, or kubectl delete pod ${name} --force`;
   const forced = run.spec.learner.storage.forceDetach
     ? "it is deleted by force (spec.learner.storage.forceDetach)"
-    : `if the node is gone for good, ${help}; spec.learner.storage.forceDetach: true does the latter`;
+    : `if the node is gone for good, ${help}; with spec.learner.storage.forceDetach: true the controller does the latter`;
   return { reason, message: `${silent}, so pod ${name} cannot end and keeps the volume: ${forced}` };
 }

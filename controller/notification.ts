@@ -1,7 +1,6 @@
 /**
- * The webhook of a run on Kubernetes. `status.notification` says what became of it and survives this process; an attempt is
- * a call in the background that no reconcile waits for. Whoever takes over between an answer and its being written down
- * posts once more, with the same id.
+ * The webhook of a run on Kubernetes. `status.notification` stores its state and survives this process. An attempt is a call in the
+ * background, and no reconcile waits for it. A controller that takes over before an answer is stored posts once more, with the same id.
  */
 import type { NotificationStatus } from "../crds/trainingrun.ts";
 import { clip, findCondition } from "./conditions.ts";
@@ -13,17 +12,17 @@ import type { Changes } from "./memory.ts";
 import type { StepResult } from "./steps.ts";
 import { type Delivery, type FinishedEvent, finishedEvent, pauseSeconds, post, webhookOf } from "./webhook.ts";
 
-/** Whether something is still to be told: until then a finished run is not deleted by its ttl. */
+/** Returns whether the webhook is not delivered yet; until it is, a finished run is not deleted by its ttl. */
 export function isUntold({ observed }: Look): boolean {
   const { run } = observed;
   const { state = "Pending" } = run.status?.notification ?? {};
   return webhookOf(run) !== undefined && hasEnded(observed) && state === "Pending";
 }
 
-/** Posts, if it is time to. `againSeconds` is the time until the next attempt. */
+/** Posts the webhook if an attempt is due. `againSeconds` is the time until the next attempt. */
 export function notify(look: Look): StepResult {
   const { observed, memory, nowMs } = look;
-  // A run that goes on after a failure is to be told of again.
+  // A run that continues after a failure gets another webhook at its next end.
   if (!hasEnded(observed)) return { remember: { notification: undefined } };
   if (!isUntold(look)) return {};
   const { run } = observed;
@@ -59,8 +58,7 @@ function afterAttempt(answer: Delivery, attempts: number, maxAttempts: number, n
   if (answer.delivered) return { ...done, state: "Delivered", message: "the webhook was delivered" };
   const over = !answer.again || attempts >= maxAttempts;
   const why =
-    answer.remedy ??
-    "check spec.notifications.webhook, and the controller's log, which says what the receiver answered";
+    answer.remedy ?? "check spec.notifications.webhook, and the controller's log, which has the receiver's answer";
   const message = over
     ? `the webhook was not delivered, ${attempts} of ${maxAttempts} attempts: ${why}`
     : `the webhook was not delivered, attempt ${attempts} of ${maxAttempts}: ${answer.remedy ?? "it is tried again"}`;

@@ -1,4 +1,4 @@
-/** Numbers of the command line and of what people read. */
+/** Parses numbers of the command line, and formats numbers for people. */
 import { ControllerError } from "./errors.ts";
 
 /** @throws ControllerError `input` */

@@ -50,23 +50,23 @@ export interface Observed {
   actors: ObservedActor[];
   /** Their Deployment, its pods, and the Secret with their certificate. */
   generators: { deployment: Deployment | undefined; pods: Pod[]; secret: Secret | undefined };
-  /** The newest that is not on its way out. */
+  /** The newest pod that is not being deleted. */
   learnerPod: Pod | undefined;
-  /** One that is on its way out and keeps the next from coming. */
+  /** A pod that is being deleted and keeps the next one from starting. */
   leavingPod: Pod | undefined;
   link: LearnerObserved | undefined;
   /** The run's Workload, if the controller works with Kueue. */
   workload: Workload | undefined;
   /**
-   * Whether a pod of it takes part of a node: one that has ended does not, nor one of a lost node. Pods of `NAME-results` do not count:
+   * Whether a pod of the run occupies resources of a node: ended pods and pods on a lost node do not. Pods of `NAME-results` do not count:
    * they have no GPU, the Workload does not ask for them, and the quota does not wait for a copy into a bucket.
    */
   hasPods: boolean;
-  /** When the next pod that is being deleted counts as one of a lost node, Unix milliseconds. */
+  /** Unix milliseconds at which the next pod that is being deleted counts as a pod on a lost node. */
   nextLossMs: number | undefined;
 }
 
-/** An actor's Job with its newest pod and what the learner says of it. */
+/** An actor's Job with its newest pod and its state in the learner's status. */
 export interface ObservedActor {
   job: Job;
   name: string;
@@ -75,11 +75,11 @@ export interface ObservedActor {
   hash: string | undefined;
   state: ActorState;
   pod: Pod | undefined;
-  /** With its certificate. */
+  /** The Secret with its certificate. */
   secret: Secret | undefined;
   /** Whether the actor is connected, by the learner's status. */
   connected: boolean;
-  /** The learner has told it to take no more. */
+  /** The learner has told it to take no more executions. */
   draining: boolean;
   /** Executions that it runs, by the learner's count. */
   executions: number;
@@ -160,7 +160,7 @@ function observeActors(
     .sort((a, b) => a.index - b.index || a.generation - b.generation);
 }
 
-/** The certificate of a Job's actor, which the Job owns: one of an earlier Job of that name is made anew. */
+/** Returns the Secret with the actor's certificate if the Job owns it; a Secret of an earlier Job with that name is replaced. */
 function secretOf({ metadata: { namespace, name, uid } }: Job, cache: Cache): Secret | undefined {
   const secret = cache.get<Secret>(SECRET, `${namespace}/${tlsSecret(name)}`);
   return secret?.metadata.ownerReferences?.some((owner) => owner.uid === uid) ? secret : undefined;
@@ -181,7 +181,7 @@ export function isActive({ state }: ObservedActor): boolean {
   return state === "starting" || state === "running";
 }
 
-/** A pod of the learner that still has its node, its GPU and its volume. */
+/** Returns whether a pod of the learner still has its node, its GPU and its volume. */
 export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undefined {
   return [learnerPod, leavingPod].find((pod) => pod && !isOver(pod));
 }
@@ -233,7 +233,7 @@ export function slimPod(pod: Pod): Pod {
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),
       ...(owners?.length && { ownerReferences: owners }),
     },
-    // The type asks for containers, which nothing here reads.
+    // The type requires containers, but no code reads them.
     ...(pod.spec?.nodeName !== undefined && { spec: { nodeName: pod.spec.nodeName } as NonNullable<Pod["spec"]> }),
     status: {
       ...(phase !== undefined && { phase }),

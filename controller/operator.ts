@@ -1,4 +1,4 @@
-/** The controller, wired: caches, work queue, leader election, links to learners, metrics. */
+/** Connects the parts of the controller: caches, work queue, leader election, links to learners, metrics. */
 
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -28,14 +28,14 @@ import { RunMetrics } from "./run-metrics.ts";
 /** Name of the Lease, the queue and the label `controller`. */
 const NAME = "trainingrun";
 const LEASE_NAME = "longrun-controller";
-/** A reconcile that takes longer hangs: every wait in it is shorter. */
+/** A longer reconcile counts as hanging, because each wait in a reconcile is shorter. */
 const STUCK_SECONDS = 300;
 
 export interface OperatorOptions {
   config: KubeConfig;
   settings: Settings;
   log: Log;
-  /** Only these; absent or empty: all. */
+  /** Namespaces to serve; absent or empty: all. */
   namespaces?: readonly string[] | undefined;
   /** Settings of the Lease; undefined: this process runs alone, without leader election. */
   lease?:
@@ -43,30 +43,30 @@ export interface OperatorOptions {
     | undefined;
   /** Address of metrics and health; undefined: they are not served. */
   metricsAddress?: { host: string; port: number } | undefined;
-  /** Whether learners are dialled by their Service, or through the API server. */
+  /** Whether learners are dialled by their Service; otherwise through the API server. */
   inCluster: boolean;
   /** Runs that are reconciled at once. [8] */
   workers?: number | undefined;
-  /** Time between two looks at the volumes whose runs are gone. [60] */
+  /** Time between two checks of volumes whose runs are gone. [60] */
   sweepSeconds?: number | undefined;
   /** Requests a second to the API server on average, and at once. [50, 100] */
   qps?: number | undefined;
   burst?: number | undefined;
   /** The lease is lost: end the process. */
   onLost?: (why: string) => void;
-  /** Tests reach learners another way. */
+  /** Replaces the connection to learners in tests. */
   dial?: LearnerLinksOptions["dial"];
-  /** Benchmarks have thousands of learners, and none. */
+  /** Replaces the links to learners in benchmarks with thousands of runs. */
   links?: Context["links"] & { close(): void };
   /** Unix milliseconds. */
   now?: () => number;
 }
 
 export interface Operator {
-  /** Settles when it has stopped. */
+  /** Settles when the controller has stopped. */
   done: Promise<void>;
   metricsPort: number | undefined;
-  /** Every kind was listed, and this process leads if it has to. */
+  /** Resolves when every kind is listed and, with leader election, this process leads. */
   ready(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -147,7 +147,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     }));
 
   const following = caches.run(signal);
-  // One that is alone leads; of several, none until it has the lease.
+  // Without leader election this process leads; otherwise it leads when it has the lease.
   metrics.observeLeader(LEASE_NAME, options.lease === undefined);
   if (options.lease) elector = electorOf(options, options.lease, metrics, work);
   const working = elector ? elector.run(signal) : work(signal);
@@ -163,7 +163,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       await health?.close();
     }
   })();
-  done.catch(() => {}); // whoever awaits it is told
+  done.catch(() => {}); // callers that await it get the error
   return {
     done,
     metricsPort: health?.port,

@@ -23,7 +23,7 @@ export interface Cache {
   get<T extends KubeObject>(resource: Resource, key: string): T | undefined;
   /** Objects of the namespace whose controlling owner has this uid. */
   ownedBy<T extends KubeObject>(resource: Resource, namespace: string, ownerUid: string): T[];
-  /** Jobs of the run's namespace that carry its uid in their label, whoever made them. */
+  /** Jobs of the run's namespace that have its uid in their label, whoever created them. */
   labelledJobs<T extends KubeObject>(run: Run): T[];
 }
 
@@ -32,7 +32,7 @@ export function isChildOf(run: Run, object: KubeObject): boolean {
   return object.metadata.namespace === run.metadata.namespace && controllerUid(object) === run.metadata.uid;
 }
 
-/** Whether the object has this run's label and no controlling owner: its owner reference was removed, or never there. */
+/** Whether the object has this run's label and no controlling owner: its owner reference was removed, or it never had one. */
 export function isOrphanOf(run: Run, { metadata }: KubeObject): boolean {
   const { namespace, labels } = metadata;
   return (
@@ -47,12 +47,12 @@ export function mayTake(run: Run, object: KubeObject): boolean {
   return isChildOf(run, object) || isOrphanOf(run, object);
 }
 
-/** Pods of the learner's Deployment, by its ReplicaSets. */
+/** Returns the pods of the learner's Deployment, by its ReplicaSets. */
 export function learnerPodsOf(run: Run, cache: Cache): Pod[] {
   return podsOf(deploymentOf(run, cache), run, cache);
 }
 
-/** Pods of one of the run's Deployments. */
+/** Returns the pods of one of the run's Deployments. */
 export function podsOf(deployment: Deployment | undefined, run: Run, cache: Cache): Pod[] {
   const { namespace } = run.metadata;
   return (deployment ? cache.ownedBy(REPLICA_SET, namespace, deployment.metadata.uid!) : []).flatMap((set) =>
@@ -65,15 +65,15 @@ export function deploymentOf(run: Run, cache: Cache): Deployment | undefined {
   return found && isChildOf(run, found) ? found : undefined;
 }
 
-/** Both names that the run's volume can have: the second where an earlier run of this name has left its own. */
+/** Returns both possible names of the run's volume: the second is used if an earlier run with this name has left its volume. */
 export function claimNames(run: Run): [first: string, own: string] {
   const name = childName(run, "data");
   return [name, `${name}-${run.metadata.uid.slice(0, 8)}`];
 }
 
 /**
- * The run's volume: the one that its learner mounts, or else the older one. Whoever makes another claim with the run's
- * label makes a younger one.
+ * Returns the run's volume: the claim that its learner mounts, or else the oldest one. A claim that somebody else creates with the run's label
+ * is younger.
  */
 export function volumeOf(run: Run, cache: Cache): PersistentVolumeClaim | undefined {
   const found = claimNames(run).flatMap((name) => {

@@ -23,7 +23,7 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
   },
   task: {
     part: "task",
-    description: "make a task folder from a table, or look at one",
+    description: "make a task folder from a table, or check one",
     words: ["init", "check", "prompt", "drop"],
     options: [
       ...["--task", "--model", "--max-tokens", "--rows", "--style", "--out", "--json"],
@@ -36,15 +36,15 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
     description: "make a starting policy",
     options: ["--out", "--seed", "--texts", "--steps", "--threads", "--batch-size", "--learning-rate"],
   },
-  logprobs: { part: "logProbs", description: "log-probs of tokens", options: [...MODEL, "--tokens"] },
+  logprobs: { part: "logProbs", description: "compute log-probs of tokens", options: [...MODEL, "--tokens"] },
   generate: {
     part: "generate",
-    description: "responses to prompts",
+    description: "generate responses to prompts",
     options: [...MODEL, "--prompts", "--max-tokens", "--temperature", "--seed"],
   },
   model: {
     part: "model",
-    description: "fetch a model, look at a model folder, or make another of it",
+    description: "fetch a model, describe a model folder, or convert or merge it",
     words: ["fetch", "info", "convert", "merge"],
     options: [
       ...["--check", "--json", "--plan", "--tokens", "--batch", "--compute", "--device", "--gpus", "--memory-bytes"],
@@ -53,13 +53,13 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
   },
   results: {
     part: "results",
-    description: "a run's checkpoint and best program into a bucket of S3, and back",
+    description: "copy a run's checkpoint and best program to S3, and back",
     words: ["push", "pull"],
     options: ["--keep-last", "--out", "--json"],
   },
   serve: {
     part: "serve",
-    description: "the policy behind an HTTP API like OpenAI's",
+    description: "serve a policy behind an HTTP API like OpenAI's",
     options: [
       ...[...MODEL, "--run", "--host", "--port", "--api-key", "--no-key", "--served-model-name"],
       ...["--slots", "--context", "--max-waiting", "--tls", "--probe-port", "--drain-seconds"],

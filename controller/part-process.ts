@@ -67,7 +67,7 @@ export async function runPart(file: string, args: string[], options: PartOptions
 export async function askPart<Answer>(file: string, args: string[], options: PartOptions = {}): Promise<Answer> {
   const { exitStatus, stdout, stderr } = await runPart(file, args, options);
   if (exitStatus !== 0) {
-    const said = lastLine(stderr) ?? `${file} ended with status ${exitStatus} and said nothing`;
+    const said = lastLine(stderr) ?? `${file} ended with status ${exitStatus} without a message`;
     throw new ControllerError(exitStatus === 2 ? "input" : "failed", said);
   }
   const answer = lastLine(stdout);

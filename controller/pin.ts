@@ -1,5 +1,5 @@
 /**
- * Determines a run's images and pod templates. A run keeps those of its start until its user suspends and resumes it (`spec.upgradePolicy:
+ * Determines a run's images and pod templates. A run keeps its first images and templates until its user suspends and resumes it (`spec.upgradePolicy:
  * OnResume`): an upgraded controller, or other defaults of the administrator, replace no pod. The images are stored on the learner's
  * Deployment with the pod template that they belong to, so a controller that ends between two writes leaves no status with other images
  * than the pods have. Pure.
@@ -31,7 +31,7 @@ export function pinnedSettings(observed: Observed, settings: Settings): Settings
 
 /**
  * Returns the Deployment's note of the run's images. It is empty before the learner has answered, so that a default that cannot run can be
- * replaced, and empty once the run is suspended, so that a resume pins anew.
+ * replaced, and empty once the run is suspended, so that a resume pins the images again.
  */
 export function imagesNote(observed: Observed, { stage }: LifecyclePlan, settings: Settings): string {
   const answers = findCondition(observed.run.status?.conditions, "LearnerAvailable")?.status === "True";

@@ -28,7 +28,7 @@ describe("admissionOf", () => {
     [
       "not looked at",
       workload({}),
-      "waiting Queued LocalQueue team: Kueue has not looked at Workload quick-workload yet: check that Kueue runs and that there is such a LocalQueue",
+      "waiting Queued LocalQueue team: Kueue has not handled Workload quick-workload yet: check that Kueue runs and that there is such a LocalQueue",
     ],
     ["no quota", workload({ QuotaReserved: "False" }), "waiting Queued LocalQueue team: because of it (R)"],
     [
@@ -55,12 +55,12 @@ describe("admissionOf", () => {
     [
       "deactivated",
       workload(ADMITTED, { spec: { ...DESIRED.spec, active: false } }),
-      'waiting Queued LocalQueue team: Workload quick-workload is deactivated; kubectl patch workload quick-workload --type merge -p \'{"spec":{"active":true}}\' puts it back',
+      'waiting Queued LocalQueue team: Workload quick-workload is deactivated; kubectl patch workload quick-workload --type merge -p \'{"spec":{"active":true}}\' activates it',
     ],
     [
       "something else was admitted",
       workload(ADMITTED, { metadata: of({ learner: { resources: { requests: { cpu: "9" } } } }).metadata }),
-      "waiting Queued LocalQueue team: what its pods ask for has changed since it was admitted: it is queued anew",
+      "waiting Queued LocalQueue team: its pods' requests have changed since its admission: it is queued again",
     ],
   ];
   for (const [what, found, expected] of CASES)

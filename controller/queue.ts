@@ -24,7 +24,7 @@ export function admissionOf(desired: Workload | undefined, workload: Workload | 
   const { name } = workload.metadata;
   if (workload.spec.active === false)
     return waiting(
-      `Workload ${name} is deactivated; kubectl patch workload ${name} --type merge -p '{"spec":{"active":true}}' puts it back`,
+      `Workload ${name} is deactivated; kubectl patch workload ${name} --type merge -p '{"spec":{"active":true}}' activates it`,
     );
   const eviction = conditionOf(workload, "Evicted");
   if (eviction)
@@ -33,7 +33,7 @@ export function admissionOf(desired: Workload | undefined, workload: Workload | 
       finding: { reason: "Evicted", message: `${queue}: ${evictionText(workload, eviction)}` },
     };
   if (isReserved(workload) && !asksFor(desired, workload))
-    return waiting("what its pods ask for has changed since it was admitted: it is queued anew");
+    return waiting("its pods' requests have changed since its admission: it is queued again");
   if (!conditionOf(workload, "Admitted")) return waiting(whatItWaitsFor(workload));
   const by = workload.status?.admission?.clusterQueue;
   return {
@@ -58,7 +58,7 @@ function whatItWaitsFor(workload: Workload): string {
     return `quota is reserved; it waits for the admission checks: ${checks.join(", ") || "their result"}`;
   }
   if (quota) return `${oneLine(quota.message)} (${quota.reason})`;
-  return `Kueue has not looked at Workload ${workload.metadata.name} yet: check that Kueue runs and that there is such a LocalQueue`;
+  return `Kueue has not handled Workload ${workload.metadata.name} yet: check that Kueue runs and that there is such a LocalQueue`;
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();

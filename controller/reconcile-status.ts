@@ -9,7 +9,7 @@ import { isLearnerUp } from "./observe.ts";
 import { changeOf, statusWaitSeconds } from "./status-writes.ts";
 import type { StepResult } from "./steps.ts";
 
-/** How long a controller that has just started waits to hear a learner before its status says that there is none. */
+/** Time for which a controller that has just started tries to reach a learner before it reports the learner as absent. */
 export const HEAR_SECONDS = 15;
 /** A learner that is silent for less than this is not reported, because a restarted controller has to connect first. */
 const RECONNECT_SECONDS = 10;
@@ -53,7 +53,7 @@ export async function writeStatus(look: Look, desired: TrainingRunStatus): Promi
   return { remember: { statusWrittenMs: nowMs } };
 }
 
-/** Returns since when the controller has been reconnecting to a learner; its last status stands for a while. */
+/** Returns the time since which the controller has been reconnecting to a learner; the learner's last status stays valid for a while. */
 function reconnectingSinceMs({ observed, memory, nowMs }: Look): number | undefined {
   const { run, link, learnerPod } = observed;
   const available = findCondition(run.status?.conditions, "LearnerAvailable")?.status === "True";

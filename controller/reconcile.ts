@@ -48,7 +48,7 @@ import { Writes } from "./writes.ts";
 
 /** The value of `spec.managedBy` that selects this controller; an absent field selects it too. */
 const MANAGED_BY_US = "longrun.dev/controller";
-/** A learner that stopped, though nobody told it to, is replaced by its Deployment before this, or not at all. */
+/** Time for the Deployment to replace a learner that stopped unasked; after it no replacement is expected. */
 const STOPPED_SECONDS = 20;
 export async function reconcile(key: string, context: Context): Promise<ReconcileResult> {
   const run = context.cache.trainingRun(key);
@@ -174,7 +174,7 @@ function noteVolume({ observed: { volume }, memory }: Look): StepResult {
   return { remember: { volume: volume?.metadata.name ?? memory.volume } };
 }
 
-/** An actor that runs and that the learner has not heard for long is lost, whatever Kubernetes says of its pod. */
+/** A running actor that the learner has not heard for long is lost, whatever the state of its pod. */
 function noteSilence({ observed: { actors, link }, memory, nowMs }: Look): StepResult {
   const silentSinceMs = silentSince(actors, link?.connected ?? false, memory.silentSinceMs, nowMs);
   for (const actor of actors) {
@@ -184,21 +184,21 @@ function noteSilence({ observed: { actors, link }, memory, nowMs }: Look): StepR
   return { remember: { silentSinceMs } };
 }
 
-/** `againSeconds` is the time until a generator is named that the learner does not use. */
+/** `againSeconds` is the time until an unused generator is reported. */
 function noteUnused({ observed, memory, nowMs }: Look): StepResult {
   const unusedSinceMs = unusedSince(observed, memory.unusedSinceMs, nowMs);
   const next = [...unusedSinceMs.values()].map((it) => it + UNUSED_SECONDS * 1000).filter((atMs) => atMs > nowMs);
   return { remember: { unusedSinceMs }, ...(next.length > 0 && { againSeconds: (Math.min(...next) - nowMs) / 1000 }) };
 }
 
-/** `againSeconds` is the time until an actor or a pod counts as lost that nothing more is heard of. */
+/** `againSeconds` is the time until a silent actor or pod counts as lost. */
 function nextLoss({ observed, memory, nowMs }: Look): StepResult {
   const silentMs = [...memory.silentSinceMs.values()].map((sinceMs) => sinceMs + SILENT_ACTOR_SECONDS * 1000);
   const next = Math.min(observed.nextLossMs ?? Number.POSITIVE_INFINITY, ...silentMs.filter((atMs) => atMs > nowMs));
   return Number.isFinite(next) ? { againSeconds: (next - nowMs) / 1000 } : {};
 }
 
-/** The run is gone, and its children with it. */
+/** Forgets a run that was deleted with its children. */
 function forget(key: string, context: Context): ReconcileResult {
   context.links.drop(key);
   context.expectations.forget(key);
@@ -206,13 +206,13 @@ function forget(key: string, context: Context): ReconcileResult {
   if (!memory) return {};
   const { run } = memory;
   const event = { type: "Normal", action: "Delete", ...volumeEvent(run, memory.volume) } as const;
-  if (!run.metadata.finalizers?.includes(FINALIZER)) context.events.record(run, event); // or it has been told
+  if (!run.metadata.finalizers?.includes(FINALIZER)) context.events.record(run, event); // otherwise it was recorded already
   const { namespace, name } = run.metadata;
   context.metrics.forget({ namespace, run: name });
   return {};
 }
 
-/** A run that Kueue has admitted goes to the nodes that it was admitted to. */
+/** Adds the nodes that Kueue chose to an admitted run. */
 async function findPlace(look: Look, { state }: Admission): Promise<StepResult> {
   if (state === "admitted" && !hasEnded(look.observed)) return findFlavors(look);
   return { remember: { flavors: undefined } };
@@ -223,7 +223,7 @@ async function reconcileQueue(look: Look, lifecycle: LifecyclePlan): Promise<Ste
   return {};
 }
 
-/** `againSeconds` is the time until the wait for the checkpoint is over. */
+/** Waits for the checkpoint. `againSeconds` is the time until the end of the wait. */
 function suspend(look: Look, queue: Admission): StepResult {
   const { observed, memory, nowMs } = look;
   const { run, deployment } = observed;
@@ -241,7 +241,7 @@ function suspend(look: Look, queue: Admission): StepResult {
   return { ...result, remember: { stoppedSinceMs, ...result.remember } };
 }
 
-/** A learner whose container runs is dialled; one that is meant to be gone is not listened to any more. */
+/** Dials a learner whose container runs, and closes the link of a learner that should be gone. */
 function reconcileLink({ key, observed, context }: Look, { learnerReplicas }: LifecyclePlan): void {
   const { run, learnerPod } = observed;
   if (learnerReplicas === 0) context.links.drop(key);
@@ -250,7 +250,7 @@ function reconcileLink({ key, observed, context }: Look, { learnerReplicas }: Li
   context.links.ensure(key, { uid: run.metadata.uid, serverName: learnerHost(run), instance });
 }
 
-/** A Deployment says when it was made, not since when it is to have a pod: after a resume that is later. */
+/** Returns the time since which the Deployment should have a pod; after a resume this is later than its creation. */
 function notePodless({ observed: { deployment, learnerPod }, memory, nowMs }: Look): StepResult {
   const podless = (deployment?.spec?.replicas ?? 0) > 0 && !learnerPod;
   return { remember: { podlessSinceMs: podless ? (memory.podlessSinceMs ?? nowMs) : undefined } };
@@ -290,7 +290,7 @@ function certificatesOf({ memory }: Look): { renewAtMs: number; expireAtMs: numb
   return [certificates, generatorCertificate].flatMap((it) => it ?? []).concat(...memory.actorCertificates.values());
 }
 
-/** Stages in which there should be a learner that answers. */
+/** Stages in which a learner should answer. */
 const LEARNER_DUE = ["Initialising", "Running", "Refused"];
 
 function measure(

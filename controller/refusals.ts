@@ -1,4 +1,4 @@
-/** Why a child is not written, from what the API server answers or from what the run asks for, with what to do about it. */
+/** Finds the reason why a child is not written, in the API server's answer or in the run, and the remedy. */
 import { podTemplateProblems } from "../crds/trainingrun.ts";
 import { oneLine, quota } from "./blockers.ts";
 import type { Finding, Reason } from "./conditions.ts";
@@ -14,28 +14,28 @@ export function writeBlocker(error: unknown, run: Run): Finding | undefined {
   if (error.status === 403 && /being terminated/.test(text))
     return {
       reason: "Forbidden",
-      message: `namespace ${run.metadata.namespace} is being deleted, nothing is made in it`,
+      message: `namespace ${run.metadata.namespace} is being deleted: no object can be created in it`,
     };
   if (error.status === 403)
     return {
       reason: "Forbidden",
-      message: `${text}; grant it to the controller (manifests/install), or ask whoever runs the admission policy`,
+      message: `${text}; grant it to the controller (manifests/install), or ask the owner of the admission policy`,
     };
   const schema = error.status === 500 ? SCHEMA_ERROR.exec(text) : null;
   if (schema) return schemaFault(schema.groups as never);
   if (error.status === 400 || error.status === 422)
-    return { reason: "Refused", message: `${text}; change what the message names in the spec` };
+    return { reason: "Refused", message: `${text}; change the field of the spec that the message names` };
   return undefined;
 }
 
 const CORRECT_FIELD = "correct that field in the run, or in the defaults for runs (chart: runs)";
 
-/** How server-side apply answers to an object that its schema does not allow: with status 500 and no reason. */
+/** The answer of server-side apply to an object that its schema does not allow; it has status 500 and no reason. */
 const SCHEMA_ERROR =
   /failed to create typed patch object \((?:[^/;]+\/)?(?<name>[^;]+); [^,]+, Kind=(?<kind>[^)]+)\): (?<path>\S+): (?<fault>.*)/;
 
 function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path" | "fault", string>): Finding {
-  // Whatever of a Deployment can be wrong so comes from there.
+  // Only the podTemplate can bring such a fault into a Deployment.
   const part = name.endsWith(`-${GENERATORS}`) ? "generation" : "learner";
   const field = path.replace(/^\.spec\.template\./, `spec.${part}.podTemplate.`);
   return {
@@ -45,10 +45,10 @@ function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path
 }
 
 /**
- * The allow-list of podTemplate holds also where the API server has an older CRD, and of what `--run-defaults` and the run
- * say together. A learner that runs goes on.
+ * Checks the allow-list of podTemplate, because the API server may have an older CRD and has not checked `--run-defaults` merged with the
+ * run. A running learner continues.
  *
- * @param child which is not applied, such as `Deployment run-learner`
+ * @param child the object that is not applied, such as `Deployment run-learner`
  * @throws BlockedError that names the fields
  */
 export function checkPodTemplate({ spec }: Run, of: "learner" | "actors", child: string): void {
@@ -57,7 +57,7 @@ export function checkPodTemplate({ spec }: Run, of: "learner" | "actors", child:
     throw new BlockedError("Refused", `${child} is refused: ${problems.join("; ")}; ${CORRECT_FIELD}`);
 }
 
-/** A step waits for a person, or for something to be gone. */
+/** A step waits for a person, or for the end of an object. */
 export class BlockedError extends Error {
   override readonly name = "BlockedError";
   readonly reason: Reason;

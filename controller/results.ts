@@ -1,6 +1,6 @@
 /**
- * `spec.results`: when the Job that copies into the bucket is made, and what status says of it. One Job at a time; each is of the
- * newest checkpoint that there was. `status.results` survives this process.
+ * `spec.results`: creates the Jobs that copy into the bucket, and computes `status.results`, which survives this process. There is one Job
+ * at a time, and each copies the newest checkpoint at its start.
  */
 import type { ResultsStatus } from "../crds/trainingrun.ts";
 import { jobState } from "./actor-state.ts";
@@ -17,7 +17,7 @@ import { hasEnded } from "./lifecycle.ts";
 import { livingLearner, type Observed } from "./observe.ts";
 import type { StepResult } from "./steps.ts";
 
-/** Returns the state of the run that is to be copied; undefined before the first checkpoint. */
+/** Returns the state of the run to copy; undefined before the first checkpoint. */
 function markNow(observed: Observed): ResultsMark | undefined {
   const { results } = observed.run.spec;
   const iteration = observed.run.status?.checkpoint?.iteration;
@@ -25,11 +25,11 @@ function markNow(observed: Observed): ResultsMark | undefined {
   return { url: resultsUrl(results), iteration, final: hasEnded(observed) };
 }
 
-/** Whether a bucket with the copy `known` lacks something of this mark. */
+/** Whether a bucket with the copy `known` is older than this mark. */
 const isNewer = (mark: ResultsMark, known: Partial<ResultsMark> | undefined): boolean =>
   known?.url !== mark.url || known.iteration !== mark.iteration || (mark.final && !known.final);
 
-/** Whether the last copy of a finished run is still to be made: until then, or until it has failed, its ttl does not delete the run. */
+/** Whether the last copy of a finished run is missing; until it has succeeded or failed, the ttl does not delete the run. */
 export function owesResults({ observed }: Look): boolean {
   const mark = markNow(observed);
   if (!observed.volume) return false; // there is nothing to copy from
@@ -37,7 +37,7 @@ export function owesResults({ observed }: Look): boolean {
   return mark?.final === true && !hasFailed && isNewer(mark, observed.run.status?.results);
 }
 
-/** Makes the Job that is due. `againSeconds` is the time until the next one may be. */
+/** Creates a Job if one is due. `againSeconds` is the time until the next Job is allowed. */
 export async function reconcileResults(look: Look): Promise<StepResult> {
   const { observed, nowMs, settings, writes } = look;
   const { run, results: job, resultsPod, volume } = observed;
@@ -51,12 +51,12 @@ export async function reconcileResults(look: Look): Promise<StepResult> {
   const state = jobState(job);
   const isOther = job.metadata.annotations?.[SPEC_HASH] !== desired.metadata.annotations![SPEC_HASH];
   if (state === undefined) {
-    // One whose pod waits may wait for what is gone: another bucket, or the learner's node.
+    // A waiting pod may wait in vain: for another bucket, or for the learner's former node.
     const waits = (resultsPod?.status?.phase ?? "Pending") === "Pending";
     if (isOther && waits) await writes.remove(JOB, job);
     return {};
   }
-  // Its end is written down first; then it makes room for the next.
+  // The status stores its end first; then it is deleted, so that the next Job can start.
   const isKnown =
     state === "succeeded"
       ? !isNewer(markOf(job), run.status?.results)
@@ -110,13 +110,13 @@ function failureOf(observed: Observed, job: Job): string {
   const why = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
   const head = `results could not be copied to ${resultsUrl(run.spec.results!)}: ${why}`;
   const next = nextOf(observed, job);
-  // Kubernetes deletes the pod of a Job that is late, and its words are in the status.
+  // Kubernetes deletes the pod of a late Job, so the pod's last message is only in the status.
   const known = run.status?.results?.message;
   if (isLate && !said && known?.startsWith(head) && known.endsWith(next)) return known;
   return clip(`${head}${isLate && said ? `: ${said}` : ""}; ${next}`);
 }
 
-/** Returns what follows the failure: another copy, or the end of a run whose ttl is over before that. */
+/** Returns the end of the message: when the next copy starts, or that the run's ttl is over before that. */
 function nextOf(observed: Observed, job: Job): string {
   const { run, volume } = observed;
   const { intervalSeconds } = run.spec.results!;

@@ -1,23 +1,23 @@
 /**
- * Volumes that have outlived their runs: those with `learner.storage.retainSeconds` are deleted when that time is over. No
- * reconcile does it, because their TrainingRuns are gone.
+ * Deletes volumes with `learner.storage.retainSeconds` that have outlived their runs for that time. No reconcile does it, because their
+ * TrainingRuns are gone.
  */
 import type { Context } from "./context.ts";
 import { RETAIN_SECONDS, RETAINED_SINCE, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import { ApiError, isConflict } from "./kube/errors.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "./kube/resources.ts";
 
-/** Time between two looks at the volumes. */
+/** Time between two checks of the volumes. */
 export const SWEEP_SECONDS = 60;
 
 export interface Retained {
   claim: PersistentVolumeClaim;
   retainSeconds: number;
-  /** Unix milliseconds; undefined: nobody has seen yet that its run is gone. */
+  /** Unix milliseconds at which the controller saw that its run is gone; undefined: not seen yet. */
   sinceMs: number | undefined;
 }
 
-/** Returns what is to be deleted some time: a claim that the garbage collector does not delete, and that says when. */
+/** Returns a claim with a time for its deletion that the garbage collector does not delete; undefined for other claims. */
 export function retained(claim: PersistentVolumeClaim): Retained | undefined {
   const { annotations = {}, ownerReferences = [], deletionTimestamp } = claim.metadata;
   const seconds = annotations[RETAIN_SECONDS];
@@ -31,7 +31,7 @@ export function retained(claim: PersistentVolumeClaim): Retained | undefined {
 export const waitingFor = (source: string, runs: Run[]): Run | undefined =>
   runs.find(({ spec, status }) => spec.initFrom?.run === source && status?.startTime === undefined);
 
-/** Notes since when each volume's run is gone, and deletes those whose time is over. */
+/** Notes when each volume's run was gone, and deletes volumes whose time is over. */
 export async function sweepVolumes(
   claims: PersistentVolumeClaim[],
   { cache, client, log, now }: Pick<Context, "cache" | "client" | "log" | "now">,
@@ -46,19 +46,19 @@ export async function sweepVolumes(
     if (found.sinceMs !== undefined && !isOver) continue;
     const place = { namespace: namespace!, name };
     try {
-      // The cache may be late, and what is deleted is gone.
+      // The cache may be late, and a deletion is final: ask the API server.
       const { items } = await client.list<Run>(TRAINING_RUN, { namespace: run.namespace });
       if (items.some(isOf) || (isOver && waitingFor(run.name, items))) continue;
       if (isOver) {
         await client.delete(PERSISTENT_VOLUME_CLAIM, place, { uid: uid!, resourceVersion: resourceVersion! });
         const fields = { volume: `${namespace}/${name}`, run: run.name, retainSeconds: found.retainSeconds };
-        log.info(fields, "a volume was deleted whose run is gone (learner.storage.retainSeconds)");
+        log.info(fields, "deleted a volume whose run is gone (learner.storage.retainSeconds)");
       } else {
         const annotations = { [RETAINED_SINCE]: new Date(now()).toISOString() };
         await client.mergePatch(PERSISTENT_VOLUME_CLAIM, place, { metadata: { resourceVersion, annotations } });
       }
     } catch (error) {
-      // It has changed or gone meanwhile: the next look finds it as it is.
+      // The claim was changed or deleted meanwhile: the next check sees its present state.
       if (isConflict(error) || (error instanceof ApiError && error.status === 404)) continue;
       log.warn(
         { volume: `${namespace}/${name}`, error: (error as Error).message },

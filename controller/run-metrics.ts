@@ -10,7 +10,7 @@ import type { Run } from "./desired/names.ts";
 type RunLabels = "namespace" | "run";
 export type RunName = Record<RunLabels, string>;
 
-/** The CRD's: the compiler refuses one that is missing here, or is none. */
+/** The CRD's phases: the compiler refuses a missing one and an unknown one. */
 const PHASE: Record<NonNullable<TrainingRunStatus["phase"]>, true> = {
   Pending: true,
   Running: true,
@@ -24,11 +24,11 @@ export const PHASES = Object.keys(PHASE) as (keyof typeof PHASE)[];
 /** Values of a run that are measured after each reconcile. */
 export interface RunMeasurement {
   run: Run;
-  /** The current status: as written, or as it would be written if anything had changed. */
+  /** The current status, whether or not it was written. */
   status: TrainingRunStatus;
-  /** Undefined: the learner has not said. */
+  /** Undefined: the learner has not reported them. */
   demand: Demand | undefined;
-  /** Since the run began, as its learner counts; undefined: it has not said. */
+  /** Counted by the learner since the run's start; undefined: not reported. */
   executions: { completed: number; lost: number; retried: number; disrupted: number } | undefined;
   /** Number of actors by state; an undefined number is unknown and leaves the metric unchanged. */
   actors: { desired: number | undefined; running: number; starting: number; draining: number; idle: number };
@@ -52,10 +52,10 @@ export class RunMetrics {
   readonly #counters: Counter[] = [];
   readonly #phase = this.#gauge("phase", "1 for the phase of a run, 0 for the others", "phase");
   readonly #iteration = this.#gauge("iteration", "Iterations that a run has finished");
-  readonly #iterations = this.#gauge("stopping_iterations", "Iterations that a run has in all");
+  readonly #iterations = this.#gauge("stopping_iterations", "Iterations of a run");
   readonly #demand = this.#gauge(
     "executions",
-    "Executions of a run by state (queued, running), as its learner says: what actors are scaled by",
+    "Executions of a run by state (queued, running), reported by its learner; they determine the number of actors",
     "state",
   );
   readonly #events = this.#counter(
@@ -70,7 +70,7 @@ export class RunMetrics {
   );
   readonly #waiting = this.#gauge(
     "actors_waiting",
-    "Actors of a run that do not run yet; the reason is that of its condition ActorsScaled",
+    "Actors of a run that do not run yet; the reason is the reason of its condition ActorsScaled",
     "reason",
   );
   readonly #decisions = this.#counter(
@@ -80,12 +80,12 @@ export class RunMetrics {
   );
   readonly #blocked = this.#gauge(
     "blocked",
-    "1 while something keeps a run from going on; the reason is that of its condition Ready",
+    "1 while a run is blocked; the reason is the reason of its condition Ready",
     "reason",
   );
   readonly #learner = this.#gauge(
     "learner_available",
-    "1 while the learner of a run answers, 0 while it does not; absent while none is due",
+    "1 while the learner of a run answers, 0 while it does not; absent if the run needs no learner",
   );
   readonly #failures = this.#gauge(
     "learner_failures",
@@ -93,7 +93,7 @@ export class RunMetrics {
   );
   readonly #gpus = this.#gauge(
     "gpus",
-    "GPUs, or parts of one, that the pods of a run ask for, by component (learner, actor, generator)",
+    "GPUs, or parts of one, that the pods of a run request, by component (learner, actor, generator)",
     "component",
   );
   readonly #expiration = this.#gauge(
@@ -136,7 +136,7 @@ export class RunMetrics {
     for (const each of ["up", "down"]) this.#decisions.inc({ ...name, direction: each }, each === direction ? 1 : 0);
   }
 
-  /** The run is gone. */
+  /** Removes the metrics of a deleted run. */
   forget(name: RunName): void {
     const shown = this.#of(name);
     this.#shown.delete(keyOf(name));
@@ -155,7 +155,7 @@ export class RunMetrics {
     if (shown.blocked !== undefined) without(this.#blocked, "reason", [shown.blocked]);
   }
 
-  /** One reason at a time: the one before is taken away. */
+  /** Shows one reason at a time: the previous one is removed. */
   #showReason(
     gauge: Gauge,
     name: RunName,

@@ -1,4 +1,4 @@
-/** `longrun samples`: what a run's policy wrote, and what became of it. The learner reads the store. */
+/** `longrun samples`: lists a run's samples and their results. The learner reads the store. */
 import { EXIT } from "./errors.ts";
 import { harmless } from "./harmless.ts";
 import type { Screen } from "./local/terminal.ts";
@@ -8,7 +8,7 @@ import type { Parts } from "./parts.ts";
 
 export interface SamplesOptions {
   failed: boolean;
-  /** Id of the one that is shown whole. */
+  /** Id of the sample that is shown whole. */
   show?: string | undefined;
   json: boolean;
 }
@@ -72,7 +72,7 @@ function listed(samples: readonly ListedSample[], run: string): string {
         column === last ? cell : column < 4 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!),
       )
       .join("  ");
-  const more = `One of them whole: longrun samples ${run} --show ${samples.at(-1)!.id}`;
+  const more = `To see one sample: longrun samples ${run} --show ${samples.at(-1)!.id}`;
   return `${[HEADS, ...rows].map(line).join("\n")}\n\n${more}\n`;
 }
 

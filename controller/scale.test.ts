@@ -272,7 +272,7 @@ describe("describeScaling", () => {
     [undefined, 30, 0, { max: 3 }, "scaled actors 0 -> 3: 30 executions wait, 1 slot each (actors.max is 3)"],
     [3, 0, 0, {}, "scaled actors 3 -> 0: no execution waits or runs"],
     [3, 0, 0, { min: 1 }, "scaled actors 3 -> 1: no execution waits or runs (actors.min is 1)"],
-    [1, 9, 0, { autoscaling: "External", replicas: 4 }, "scaled actors 1 -> 4: spec.actors.replicas says so"],
+    [1, 9, 0, { autoscaling: "External", replicas: 4 }, "scaled actors 1 -> 4: by spec.actors.replicas"],
     [2, 2, 0, {}, undefined],
   ];
   for (const [before, queued, running, spec, expected] of CASES)

@@ -91,7 +91,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
   }
   // Its pod stays until its node is back; until then the Job would wait for it and keep its place in a queue.
   for (const actor of actors.filter(({ state }) => state === "lost"))
-    plan.remove.push({ actor, reason: "its node, or the actor itself, is not heard any more" });
+    plan.remove.push({ actor, reason: "its node or the actor itself does not answer" });
   for (const actor of active.filter(isDraining)) {
     const overMs = drainingSinceMs(actor) + drainSeconds(run) * 1000;
     if (overMs <= nowMs) plan.remove.push({ actor, reason: "its executions took longer than actors.drainSeconds" });
@@ -219,7 +219,7 @@ export function describeScaling(
   if (desired === undefined || demand === undefined || desired === (before ?? 0)) return undefined;
   const { autoscaling, slots } = run.spec.actors;
   const step = `scaled actors ${before ?? 0} -> ${desired}`;
-  if (autoscaling === "External") return `${step}: spec.actors.replicas says so`;
+  if (autoscaling === "External") return `${step}: by spec.actors.replicas`;
   const counts = [
     demand.queued > 0 ? `${demand.queued} executions wait` : "",
     demand.running > 0 ? `${demand.running} run` : "",

@@ -90,7 +90,7 @@ describe("conditions", () => {
       { Ready: "True Training", ActorsScaled: "False Scaling" },
     ],
     [
-      "actors cannot be made",
+      "actors cannot be created",
       { actorsRefused: { reason: "QuotaExceeded", message: "m" } },
       { ActorsScaled: "False QuotaExceeded", Ready: "False QuotaExceeded" },
     ],
@@ -234,7 +234,7 @@ describe("conditions", () => {
       message(NOW_MS, { observed: { actors, link } }),
       /^no actor is connected to the learner since 2026-01-01T00:00:00Z: 1 execution is queued; actors wait: .*no memory/,
     );
-    assert.match(message(NOW_MS, { scale: { ...SCALE, desired: 0 } }), /; no actor is asked for \(spec\.actors\)$/);
+    assert.match(message(NOW_MS, { scale: { ...SCALE, desired: 0 } }), /; no actor is requested \(spec\.actors\)$/);
     for (const nonsense of [0, 2 ** 60])
       assert.match(message(nonsense), /^no actor is connected to the learner: 1 execution is queued; see condition/);
   });

@@ -1,4 +1,4 @@
-/** The conditions of a TrainingRun: what was observed, as `kubectl describe` and `kubectl wait` read it. Pure. */
+/** Computes the conditions of a TrainingRun for `kubectl describe` and `kubectl wait`. Pure. */
 import type { PhaseName } from "../proto/service.ts";
 import { containersOf } from "./blockers.ts";
 import { condition, type Finding, findCondition, isBlocker, type NewCondition, type Reason } from "./conditions.ts";
@@ -64,7 +64,7 @@ function outcomeConditions({ observed, lifecycle }: StatusFacts): [succeeded: Ne
   if (phase === "FAILED_RUN") return is("Failed", "RunFailed", said);
   const exhausted = exhaustion(observed);
   if (exhausted) return is("Failed", "RunFailed", exhausted.message, exhausted.reason);
-  return is(undefined, "InProgress", "the run goes on");
+  return is(undefined, "InProgress", "the run is not over");
 }
 
 function suspendedCondition(facts: StatusFacts): NewCondition {
@@ -84,14 +84,14 @@ function suspendedCondition(facts: StatusFacts): NewCondition {
       return condition("Suspended", true, { reason: "Suspended", message: before.message });
     const { iteration } = written ?? observed.run.status?.checkpoint ?? {};
     const message = iteration
-      ? `stopped; the volume has the checkpoint of iteration ${iteration}, where a resume goes on`
+      ? `stopped; the volume has the checkpoint of iteration ${iteration}, from which a resume continues`
       : "stopped before the first checkpoint; a resume begins at the start";
     return condition("Suspended", true, { reason: "Suspended", message });
   }
   if (lifecycle.stage === "Queued" && observed.run.status?.startTime !== undefined)
     return condition("Suspended", true, {
       reason: "Evicted",
-      message: "stopped until its queue admits it again; it goes on from its newest checkpoint",
+      message: "stopped until its queue admits it again; it continues from its newest checkpoint",
     });
   if (lifecycle.stage === "Suspending")
     return condition("Suspended", false, {
@@ -100,7 +100,7 @@ function suspendedCondition(facts: StatusFacts): NewCondition {
     });
   const resumed = ["Suspended", "Suspending", "Evicted", "Resumed"].includes(before?.reason ?? "");
   return resumed && !observed.run.spec.suspend
-    ? condition("Suspended", false, { reason: "Resumed", message: "the run goes on from its newest checkpoint" })
+    ? condition("Suspended", false, { reason: "Resumed", message: "the run continues from its newest checkpoint" })
     : condition("Suspended", false, { reason: "NotSuspended", message: "spec.suspend is false" });
 }
 
@@ -110,18 +110,18 @@ function actorsCondition({ observed, lifecycle, scale, actorsRefused }: StatusFa
     condition("ActorsScaled", status, { reason, message });
   if (["Ended", "Suspended", "Queued"].includes(lifecycle.stage))
     return is(active.length === 0, active.length === 0 ? "NoWork" : "Scaling", "the run needs no actors now");
-  if (actorsRefused) return is(false, actorsRefused.reason, `actors cannot be made: ${actorsRefused.message}`);
+  if (actorsRefused) return is(false, actorsRefused.reason, `actors cannot be created: ${actorsRefused.message}`);
   const failing = failingActors(observed, scale);
   if (failing) return is(false, "ActorsFailing", failing);
   const waiting = active.filter(({ state }) => state === "starting");
   const blocker = waitingReason(waiting);
   if (blocker) return is(false, blocker.reason, `actors wait: ${blocker.message}`);
   if (scale.desired === undefined)
-    return is("Unknown", "LearnerUnavailable", "actors stay as they are until the learner says what there is to do");
+    return is("Unknown", "LearnerUnavailable", "the number of actors stays until the learner reports its demand");
   if (scale.desired === 0 && active.length === 0) return is(true, "NoWork", "no execution waits or runs");
   const staying = active.length - scale.drain.length;
   return waiting.length === 0 && staying === scale.desired && scale.create.length === 0
-    ? is(true, "AsDesired", "as many actors run as there is work for")
+    ? is(true, "AsDesired", "the number of actors matches the work")
     : is(false, "Scaling", "actors start or finish");
 }
 
@@ -152,7 +152,7 @@ const DOING: Partial<Record<PhaseName, [reason: Reason, what: string]>> = {
   FINAL_EVALUATION: ["Evaluating", "the model is evaluated"],
 };
 
-/** Why the learner says that no result comes, where that is trouble, and since when. */
+/** Returns the learner's reason for having no results, and the time since which, if a person must act. */
 function blockedMessage({ observed, scale }: StatusFacts, actors: NewCondition): string | undefined {
   const { blocked, blockedSinceMs, executions } = observed.link?.status ?? {};
   const since = sinceOf(blockedSinceMs);
@@ -163,18 +163,18 @@ function blockedMessage({ observed, scale }: StatusFacts, actors: NewCondition):
       const why = isBlocker(actors.reason)
         ? actors.message
         : scale.desired === 0
-          ? "no actor is asked for (spec.actors)"
+          ? "no actor is requested (spec.actors)"
           : "see condition ActorsScaled and the pods of actors";
       return `no actor is connected to the learner${since}: ${waiting}; ${why}`;
     }
     case "NoFreeSlots":
-      return `actors are connected and take no execution${since}: ${waiting}; see the logs of their supervisors`;
+      return `actors are connected but take no execution${since}: ${waiting}; see the logs of their supervisors`;
     default:
       return undefined;
   }
 }
 
-/** Nothing where the learner does not say, as those of 0.2. */
+/** Returns an empty text if the learner does not report the time, as learners of 0.2. */
 function sinceOf(unixMs: number | undefined): string {
   return unixMs === undefined ? "" : ` since ${new Date(unixMs).toISOString().replace(/\.\d+Z/, "Z")}`;
 }

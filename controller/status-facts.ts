@@ -1,4 +1,4 @@
-/** What the status of a TrainingRun is made from, and what several of its parts read in it. Pure. */
+/** The facts from which the status of a TrainingRun is computed, and functions that several of its parts share. Pure. */
 import type { ImagesStatus, NotificationStatus, ResultsStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
 import { podBlocker } from "./blockers.ts";
 import type { Finding, RefusedChildren } from "./conditions.ts";
@@ -36,7 +36,7 @@ export function isOver(stage: Stage): boolean {
   return stage === "Ended" || stage === "Ending";
 }
 
-/** No learner is wanted any more, and its pod is still there. */
+/** Whether no learner is wanted any more but its pod still exists. */
 export function isStopping({ observed, lifecycle: { stage } }: StatusFacts): boolean {
   return (stage === "Suspended" || stage === "Queued") && livingLearner(observed) !== undefined;
 }
@@ -44,7 +44,10 @@ export function isStopping({ observed, lifecycle: { stage } }: StatusFacts): boo
 /** Returns why the first actor waits; pods of one kind mostly wait for the same reason. */
 export function waitingReason(waiting: ObservedActor[]): Finding | undefined {
   if (waiting.some(({ job }) => job.spec?.suspend))
-    return { reason: "SchedulingGated", message: "their Jobs are suspended by a queue, which lets them go" };
+    return {
+      reason: "SchedulingGated",
+      message: "a queue has suspended their Jobs, and resumes them when it admits them",
+    };
   for (const { pod } of waiting) {
     const blocker = pod && podBlocker(pod, "actors");
     if (blocker) return blocker;

@@ -1,23 +1,23 @@
 /**
- * When a status that differs from the stored one is written. Every run shares the controller's requests to the API server,
- * so what matters goes first: what a person waits for at once, progress while there is room, counts once in a while. Pure.
+ * Decides when a changed status is written. All runs share the controller's requests to the API server, so changes that a person waits for
+ * are written at once, progress while requests are to spare, and counts now and then. Pure.
  */
 import type { Condition, TrainingRunStatus } from "../crds/trainingrun.ts";
 import { stableJson } from "./desired/names.ts";
 
 /** Counts that change by themselves (executions, actors, display) are written at most this often. */
 export const STATUS_SECONDS = 10;
-/** Writes of one run's status at once, and seconds until it may have one more: a learner decides how often it changes. */
+/** Writes of one run's status at once, and seconds until one more is allowed, because a learner decides how often its status changes. */
 export const STATUS_BURST = 10;
 export const STATUS_REFILL_SECONDS = 2;
-/** A status that can wait is looked at again after this, where the controller has no request to spare. */
+/** Time until a held-back status is considered again while the controller has no request to spare. */
 const SPARE_SECONDS = 5;
 
 /**
- * - `end`: the run is over or suspended. No learner can say that twice: it is always written at once.
- * - `state`: phase, conditions, what is scaled, checkpoint.
- * - `progress`: what the learner does, and finished iterations.
- * - `counts`: what moves with every execution.
+ * - `end`: the run is over or suspended. A learner reports this only once, so it is always written at once.
+ * - `state`: phase, conditions, number of replicas, checkpoint.
+ * - `progress`: the learner's activity, and finished iterations.
+ * - `counts`: numbers that change with every execution.
  */
 export type StatusChange = "none" | "counts" | "progress" | "state" | "end";
 
@@ -68,7 +68,7 @@ function stateOf(status: TrainingRunStatus) {
   return { ...rest, generation: { ready, replicas }, conditions: (status.conditions ?? []).map(withoutDoing) };
 }
 
-/** While it progresses, the reason says what the learner does, which changes several times in an iteration. */
+/** The reason of a run in progress is the learner's activity, which changes several times in an iteration. */
 function withoutDoing({ reason, message, ...rest }: Condition) {
   return rest.type === "Progressing" && rest.status === "True" ? rest : { ...rest, reason, message };
 }

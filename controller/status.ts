@@ -1,4 +1,4 @@
-/** The status of a TrainingRun: what was observed, what is being done about it. Its conditions: status-conditions.ts. Pure. */
+/** Computes the status of a TrainingRun, except its conditions (status-conditions.ts). Pure. */
 import type { ActorsStatus, Condition, TaskStatus, TrainingRunStatus } from "../crds/trainingrun.ts";
 import { clip, findCondition, stamp } from "./conditions.ts";
 import { COMPONENT, RUN } from "./desired/names.ts";
@@ -70,7 +70,7 @@ type Progress = Pick<
   "iteration" | "policyVersion" | "score" | "meanDurationSeconds" | "engineSeconds" | "percent" | "estimatedCompletion"
 >;
 
-/** Moves with finished iterations alone, so that nothing is written between them. */
+/** Changes only with finished iterations, so that nothing is written between them. */
 function progressOf(
   iterations: number,
   heard: LearnerStatus | undefined,
@@ -100,7 +100,7 @@ function progressOf(
   });
 }
 
-/** Each task that something is known of; undefined where there is none. Moves with iterations and evaluations alone. */
+/** Returns the tasks with results; undefined if there are none. Changes only with iterations and evaluations. */
 function tasksOf(
   { spec }: StatusFacts["observed"]["run"],
   heard: LearnerStatus | undefined,
@@ -115,7 +115,7 @@ function tasksOf(
   return tasks.length > 0 ? tasks : undefined;
 }
 
-/** @returns undefined where the pace is not known, or leads beyond the years that a date has */
+/** @returns undefined if the pace is unknown, or if the end is after the year 9999 */
 function completionOf(
   { elapsedSeconds, iteration }: ReportedIteration,
   iterations: number,

@@ -37,7 +37,7 @@ export function suspendLearner(look: Look, { reason, fromMs, drainSeconds }: Sus
       look,
       "Warning",
       "CheckpointNotWaitedFor",
-      `the learner has not written a checkpoint within ${waitSeconds} s (actors.drainSeconds and learner.checkpoint.waitSeconds) and is stopped; a resume goes on from its newest one`,
+      `the learner has not written a checkpoint within ${waitSeconds} s (actors.drainSeconds and learner.checkpoint.waitSeconds) and is stopped; a resume continues from its newest checkpoint`,
       "Suspend",
     );
     return done;

@@ -13,7 +13,7 @@ const WARNING_SECONDS = 15;
 
 /**
  * Returns the newest warnings about a learner, the Jobs before it, an actor, a generator or the Job that copies results, if it makes no
- * progress and does not say why in its own status.
+ * progress and its own status has no reason.
  */
 export async function findWarning(
   look: Look,

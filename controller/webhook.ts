@@ -1,6 +1,6 @@
 /**
- * `spec.notifications.webhook`: what is posted when a run is over, and how. The address may be a secret: no message, log
- * line or status has it, nor anything that the receiver says.
+ * `spec.notifications.webhook`: the message at the end of a run, and its delivery. The address may be a secret, so no message, log line or
+ * status has the address or the receiver's answer.
  */
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -42,7 +42,7 @@ export interface FinishedData {
   executions?: TrainingRunStatus["executions"];
 }
 
-/** @param source a path that names the run; `id` that of its end */
+/** @param source path that names the run @param id identifies this end of the run */
 export function finishedEvent(source: string, id: string, data: FinishedData): FinishedEvent {
   const type = `dev.longrun.trainingrun.${data.phase === "Succeeded" ? "succeeded" : "failed"}` as const;
   const time = data.completionTime;
@@ -51,23 +51,23 @@ export function finishedEvent(source: string, id: string, data: FinishedData): F
 
 export type Delivery =
   | { delivered: true; message: string }
-  /** `again`: another attempt may be taken. `remedy`: what keeps the controller from posting at all, and what to do. */
+  /** `again`: another attempt may succeed. `remedy`: why the controller does not post at all, and the remedy. */
   | { delivered: false; again: boolean; message: string; remedy?: string };
 
 export interface PostOptions {
   timeoutSeconds: number;
   signal?: AbortSignal;
-  /** Undefined: any. */
+  /** Allowed hosts; undefined: any. */
   hosts?: readonly HostPattern[] | undefined;
 }
 
-/** Refusals that another attempt may not meet; every other 4xx says that the request itself is wrong. */
+/** Statuses 4xx after which another attempt may succeed; with any other 4xx the request itself is wrong. */
 const PASSING_REFUSALS = [408, 425, 429];
 
 const SET_HOSTS =
-  "who administers the controller lists the hosts that it may post to: --webhook-allow, notifications.allowedHosts of the chart";
+  "the administrator of the controller lists the allowed hosts: --webhook-allow, notifications.allowedHosts of the chart";
 
-/** One attempt. Never throws. Redirects are not followed: the event goes where the run says, or nowhere. */
+/** Makes one attempt. Never throws. Does not follow redirects, so that the event reaches only the run's own address. */
 export async function post(url: string, event: FinishedEvent, options: PostOptions): Promise<Delivery> {
   const { timeoutSeconds, signal, hosts } = options;
   const target = parseAddress(url);
@@ -101,7 +101,7 @@ function refused(remedy: string): Delivery {
   return { delivered: false, again: false, message: remedy, remedy };
 }
 
-/** @returns the HTTP status; what else the receiver says is not read */
+/** @returns the HTTP status; the rest of the answer is not read */
 function send(
   { url, headers }: Address,
   event: FinishedEvent,
@@ -132,12 +132,12 @@ function send(
 
 interface Address {
   url: string;
-  /** Without brackets. */
+  /** An IPv6 address is without brackets. */
   host: string;
   headers: Record<string, string>;
 }
 
-/** A user and a password in the address become a header, so that no error quotes them. */
+/** Moves user and password from the address to a header, so that no error quotes them. */
 function parseAddress(text: string): Address | undefined {
   try {
     const url = new URL(text.trim());
@@ -149,11 +149,11 @@ function parseAddress(text: string): Address | undefined {
     const host = url.hostname.replace(/^\[|\]$/g, "");
     return { url: url.href, host, headers: credentials === ":" ? {} : { authorization } };
   } catch {
-    return undefined; // what is thrown has the address in it
+    return undefined; // the error's message contains the address
   }
 }
 
-/** @returns seconds between attempt `attempts` and the next */
+/** @returns the seconds between attempt number `attempts` and the next */
 export function pauseSeconds({ backoffSeconds }: Pick<Webhook, "backoffSeconds">, attempts: number): number {
   return backoffSeconds * 2 ** (attempts - 1);
 }

@@ -26,7 +26,7 @@ import type { StepResult } from "./steps.ts";
 
 /** Kueue's label on a TrainingRun: the WorkloadPriorityClass by which the run is queued. */
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
-/** Evictions after which Kueue queues a workload again at once; after others it does so itself, or a person does. */
+/** Evictions after which the workload is queued again at once (condition Requeued); after other evictions Kueue or a person does it later. */
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 
@@ -46,7 +46,7 @@ function askedOf({ observed: { run }, memory, context }: Look): RunMemory["workl
   return { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };
 }
 
-/** An upgrade alone asks for nothing new. */
+/** Returns the desired Workload; an upgrade alone does not change an admitted one. */
 function desiredOf(look: Look, remembered = askedOf(look)): Workload | undefined {
   const { run, workload } = look.observed;
   const desired = remembered?.desired;
@@ -73,7 +73,7 @@ export async function reconcileWorkload(look: Look, { stage, learnerReplicas }: 
     if (workload && isIdle) await finish(look, workload);
     return;
   }
-  // Whoever needs no nodes takes no quota, and queues again when it does.
+  // A run that needs no nodes holds no quota, and queues again when it needs nodes.
   if (desired === undefined || stage === "Suspended" || stage === "Refused") {
     if (workload && (isIdle || desired === undefined)) await writes.remove(WORKLOAD, workload);
     return;
@@ -133,14 +133,14 @@ function podsAreReady({ observed }: Look, workload: Workload): boolean {
   return ready && actors.filter(({ state }) => state === "running").length >= coveredActors(workload);
 }
 
-/** For `waitForPodsReady` of Kueue, which evicts what does not say so in time. */
+/** Sets the condition for Kueue's `waitForPodsReady`, which evicts a workload without it. */
 async function sayReady(look: Look, workload: Workload): Promise<void> {
   if (conditionOf(workload, "PodsReady")) return;
   const message = "the learner, and the generators and actors that the run always has, are ready";
   await setStatus(look, workload, [{ type: "PodsReady", status: "True", reason: "Started", message }]);
 }
 
-/** After an eviction, once no pod is left: the quota is free, and the workload is queued again. */
+/** Returns the quota after an eviction, once no pod is left; the workload then queues again. */
 async function giveBack(look: Look, workload: Workload): Promise<void> {
   const { reason, message } = conditionOf(workload, "Evicted")!;
   const requeued = REQUEUED_AT_ONCE.includes(reason) ? "True" : "False";
@@ -156,7 +156,7 @@ async function giveBack(look: Look, workload: Workload): Promise<void> {
     look,
     "Normal",
     "QuotaReleased",
-    `no pod is left: Workload ${workload.metadata.name} gave its quota back`,
+    `no pod is left: Workload ${workload.metadata.name} returned its quota`,
     "Queue",
   );
 }

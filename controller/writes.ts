@@ -51,7 +51,7 @@ export class Writes {
     if (observed?.metadata.deletionTimestamp)
       throw new BlockedError(
         "NameTaken",
-        `${resource.kind} ${observed.metadata.name} is being deleted; it is made again when it is gone`,
+        `${resource.kind} ${observed.metadata.name} is being deleted; it is created again when it is gone`,
       );
     const whole = observed && wholeDifference(resource.kind, desired, observed);
     const difference = whole?.difference ?? (observed && firstDifference(desired, observed));
@@ -106,8 +106,8 @@ export class Writes {
   }
 
   /**
-   * A child that is missing may have been collected with its run, whose end the cache has not seen yet: before anything
-   * is made, the API server is asked, once for all writes of this look.
+   * Asks the API server whether the run still exists, once for all writes of a reconcile, before a missing child is created: the garbage
+   * collector may have deleted the child with its run, and the cache may not have seen it yet.
    *
    * @throws ApiError
    */
@@ -116,13 +116,13 @@ export class Writes {
       const { name, namespace, uid } = this.#run.metadata;
       const run = await this.#client.get(TRAINING_RUN, { name, namespace: namespace! });
       if (run?.metadata.uid === uid && !run?.metadata.deletionTimestamp) return;
-      const message = `TrainingRun ${this.#key} is deleted: nothing is made for it any more`;
+      const message = `TrainingRun ${this.#key} is deleted: no object is created for it any more`;
       throw new ApiError(message, { status: 409, reason: "Conflict" });
     })();
     return this.#confirmed;
   }
 
-  /** A merge patch of what was read: refused if it has changed since. @returns the object as stored */
+  /** Applies a merge patch; refused if the object has changed since it was read. @returns the object as stored */
   async patch<T extends KubeObject>(
     resource: Resource,
     { metadata }: T,
@@ -140,11 +140,11 @@ export class Writes {
     this.#expect(resource, await this.#client.apply(resource, body, { subresource: "status" }));
   }
 
-  /** With its pods. Refused if it has changed since it was read. */
+  /** Deletes a Job with its pods. Refused if the Job has changed since it was read. */
   async remove(resource: Resource, object: KubeObject, options: { gracePeriodSeconds?: number } = {}): Promise<void> {
     const { name, namespace, uid, resourceVersion } = object.metadata;
     const preconditions = { uid: uid!, ...(resourceVersion !== undefined && { resourceVersion }) };
-    // A Job stays until its pods are gone: by then nobody else could tell whose they are.
+    // The Job stays until its pods are gone, because only the Job identifies them.
     const propagationPolicy = resource === JOB ? "Foreground" : "Background";
     const all = { ...preconditions, propagationPolicy, ...options } as const;
     await this.#client.delete(resource, { name, namespace: namespace! }, all);
@@ -165,13 +165,13 @@ export class Writes {
     return new BlockedError(
       "NameTaken",
       earlier
-        ? `${kind} ${name} is left of an earlier TrainingRun of this name: wait for it to be collected, or kubectl delete it`
-        : `${kind} ${name} is there already and not longrun's: delete it, or give the TrainingRun another name`,
+        ? `${kind} ${name} belongs to an earlier TrainingRun of this name: wait until Kubernetes deletes it, or kubectl delete it`
+        : `${kind} ${name} exists already and is not longrun's: delete it, or give the TrainingRun another name`,
     );
   }
 }
 
-/** The arguments of a merge patch that is refused if the object has changed since it was read. */
+/** Returns the arguments of a merge patch that is refused if the object has changed since it was read. */
 function patchOf(
   { metadata: { name, namespace, uid, resourceVersion } }: KubeObject,
   patch: { metadata?: object; [field: string]: unknown },

@@ -3,14 +3,14 @@ import type { Resources, TrainingRunSpec } from "./trainingrun.generated.ts";
 
 const GPU = /^nvidia\.com\/|\/gpu$/;
 
-/** Returns how many GPUs, or parts of one, a container asks for. A device is asked for by its limit. */
+/** Returns the number of GPUs, or parts of a GPU, that a container requests. Devices are requested by limits. */
 export function gpuCount({ limits = {} }: Resources): number {
   return Object.entries(limits)
     .filter(([name]) => GPU.test(name))
     .reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-/** Whether the learner has GPUs, or a part of one, where it computes on one. The CRD has the same as a rule. */
+/** Whether a learner that computes on a GPU has a GPU, or a part of one. The CRD has the same rule. */
 export function hasItsGpu({ learner }: TrainingRunSpec): boolean {
   const limits = Object.entries(learner.resources.limits ?? {});
   return (

@@ -92,6 +92,6 @@ describe("a manifest file", () => {
 test("text with two runs is refused where one is wanted", () => {
   assert.throws(
     () => parseTrainingRun(`${secret}---\n${run("a")}---\n${run("b")}`, "run.yaml"),
-    /^ManifestError: run\.yaml: holds 2 TrainingRuns \(a in line 5, b in line 10\); put each into a file of its own$/,
+    /^ManifestError: run\.yaml: holds 2 TrainingRuns \(a in line 5, b in line 10\); put each into a separate file$/,
   );
 });

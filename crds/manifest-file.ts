@@ -36,7 +36,7 @@ export function onlyRun({ runs }: ManifestFile, source: string): ManifestObject 
   if (runs.length === 1) return runs[0]!;
   const names = runs.map((run) => `${String(run.contents.getIn(["metadata", "name"]))} in line ${firstLineOf(run)}`);
   throw new ManifestError([
-    `${source}: holds ${runs.length} TrainingRuns (${names.join(", ")}); put each into a file of its own`,
+    `${source}: holds ${runs.length} TrainingRuns (${names.join(", ")}); put each into a separate file`,
   ]);
 }
 

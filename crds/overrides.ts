@@ -28,7 +28,7 @@ export function parseOverride(text: string): Override {
   return { text, path: TOP_LEVEL.includes(String(path[0])) ? path : ["spec", ...path], value: document.toJS() };
 }
 
-/** A manifest gives one of these two: setting either takes the place of the other. */
+/** A manifest has one of these two fields: setting one removes the other. */
 const ALTERNATIVES = [
   ["spec.model.policy", "source"],
   ["spec.model.source", "policy"],

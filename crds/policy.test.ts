@@ -29,7 +29,7 @@ for (const name of ["nowhere", "constructor"]) {
   test(`${name} is refused with the bundled names`, () => {
     assert.throws(() => policyFolder(name, "run.yaml", "/model"), {
       name: "ManifestError",
-      message: `run.yaml: spec.model.policy is ${name}: longrun brings no policy of this name; give one of quickstart, or ./${name} for a folder`,
+      message: `run.yaml: spec.model.policy is ${name}: longrun has no bundled policy of this name; give one of quickstart, or ./${name} for a folder`,
     });
   });
 }

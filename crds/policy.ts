@@ -26,6 +26,6 @@ export function policyFolder(policy: string | undefined, source: string, directo
   if (bundled !== undefined) return bundled;
   const names = Object.keys(BUNDLED).join(", ");
   throw new ManifestError([
-    `${source}: spec.model.policy is ${policy}: longrun brings no policy of this name; give one of ${names}, or ./${policy} for a folder`,
+    `${source}: spec.model.policy is ${policy}: longrun has no bundled policy of this name; give one of ${names}, or ./${policy} for a folder`,
   ]);
 }

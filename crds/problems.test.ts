@@ -23,7 +23,7 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
     [
       "two runs",
       `${MINIMAL}---\n${MINIMAL}`,
-      "run.yaml: holds 2 TrainingRuns (test in line 1, test in line 11); put each into a file of its own",
+      "run.yaml: holds 2 TrainingRuns (test in line 1, test in line 11); put each into a separate file",
     ],
     ["a key twice", `${MINIMAL}kind: Again\n`, "run.yaml:10: not valid YAML: Map keys must be unique"],
     ["another kind", MINIMAL.replace("kind: TrainingRun", "kind: Pod"), 'run.yaml:2: kind is "Pod"; give TrainingRun'],
@@ -72,7 +72,7 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
     [
       "a removed field",
       spec("  model: { policy: a, precision: Float32 }\n").replace("  model:\n    policy: ./policy\n", ""),
-      'run.yaml:8: spec.model.precision is "Float32", a removed field: learner.compute says what matrix products are computed in; remove it',
+      'run.yaml:8: spec.model.precision is "Float32", a removed field: remove it; learner.compute sets the precision of matrix products',
     ],
     [
       "a removed field with a value that is gone",

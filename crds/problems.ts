@@ -1,4 +1,4 @@
-/** Describes what is wrong with a value and what the schema wants instead. */
+/** Describes the fault of a value and the schema's requirement. */
 import type { ErrorObject } from "ajv";
 import { formatPath, type Path } from "./overrides.ts";
 import { REMOVED_FIELDS, REMOVED_VALUES } from "./removed.ts";
@@ -45,7 +45,7 @@ function describeError(error: ErrorObject, schema: Schema): Problem {
   return { path: at, text: `is ${show(error.data)}; give ${expected(wanted)}${hint}` };
 }
 
-/** @returns what the schema wants, e.g. `a whole number from 1 to 65536` */
+/** @returns the schema's requirement, e.g. `a whole number from 1 to 65536` */
 export function expected(schema: Schema): string {
   if (schema.enum) return schema.enum.length === 1 ? schema.enum[0]! : `one of ${schema.enum.join(", ")}`;
   switch (schema.type) {

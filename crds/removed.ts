@@ -2,7 +2,7 @@
 
 /** Removed fields by path. `harmless`: the only value that meant the present behaviour [every value]. */
 export const REMOVED_FIELDS: Record<string, { remedy: string; harmless?: string }> = {
-  "spec.model.precision": { remedy: "learner.compute says what matrix products are computed in; remove it" },
+  "spec.model.precision": { remedy: "remove it; learner.compute sets the precision of matrix products" },
   "spec.algorithm.klController": {
     remedy:
       "klCoefficient is used as given; remove it, and for a run that began with Adaptive create a new one with initFrom",

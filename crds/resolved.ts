@@ -8,7 +8,7 @@ const HEADER = " The resolved manifest of this run: every default is filled in."
 /**
  * Returns the file's text.
  *
- * @param notes where the estimated rewardRange of a task is from, by the task's name: a comment beside it
+ * @param notes origin of a task's estimated rewardRange, by the task's name; it becomes a comment beside the range
  * @param earlier the text that this one replaces; its notes stay with the same ranges
  */
 export function resolvedText(
@@ -39,7 +39,7 @@ function noteOf(before: Document, task: string, range: YAMLMap): string | undefi
 }
 
 /**
- * Returns `newer` with the rewardRanges of `before`, where a task gives none and its grader is otherwise the same: a run estimates the range
+ * Returns `newer` with the rewardRanges of `before`, if a task gives none and its grader is otherwise the same: a run estimates the range
  * when it begins with a task, and keeps it.
  */
 export function withEarlierRange(newer: TrainingRun, before: TrainingRun | undefined): TrainingRun {

@@ -12,9 +12,9 @@ function resultsCases(): RuleCase[] {
     [`${at}.endpoint`, "the address of an S3 server", `${good}, endpoint: "s3.example.com"`, good],
     [`${at}.region`, "a region of S3 has", `${good}, region: A`, `${good}, region: eu-1`],
     [`${at}.secretRef.name`, "the name of a Secret has", `${good}, secretRef: {name: longrun-s3-}`, good],
-    [`${at}.secretRef.name`, "a run can use a Secret only", `${good}, secretRef: {name: a}`, good],
+    [`${at}.secretRef.name`, "a run can use only a Secret", `${good}, secretRef: {name: a}`, good],
     [`${at}.serviceAccountName`, "the name of a service account", `${good}, serviceAccountName: longrun-s3_`, good],
-    [`${at}.serviceAccountName`, "a run can use a service account only", `${good}, serviceAccountName: a`, good],
+    [`${at}.serviceAccountName`, "a run can use only a service account", `${good}, serviceAccountName: a`, good],
     [
       at,
       "give secretRef or serviceAccountName",
@@ -101,7 +101,7 @@ export const MODEL_CASES: RuleCase[] = [
   },
   {
     at: "spec.model.source.huggingFace.secretRef.name",
-    message: "a run can use a Secret only if it was made for that",
+    message: "a run can use only a Secret whose name begins with",
     refused: [fromHub("repo: a/b, secretRef: {name: database}")],
     accepted: [fromHub("repo: a/b, secretRef: {name: longrun-hub-team}")],
   },
@@ -145,7 +145,7 @@ export const MODEL_CASES: RuleCase[] = [
   },
   ...[
     ["secretRef: {name: longrun-s3-}", "secretRef: {name: longrun-s3}", "the name of a Secret has lower-case letters"],
-    ["secretRef: {name: database}", "secretRef: {name: longrun-s3-a}", "a run can use a Secret only if it was made"],
+    ["secretRef: {name: database}", "secretRef: {name: longrun-s3-a}", "a run can use only a Secret"],
   ].map(([refused, accepted, message]) => ({
     at: "spec.model.source.s3.secretRef.name",
     message: message!,
@@ -154,7 +154,7 @@ export const MODEL_CASES: RuleCase[] = [
   })),
   ...[
     ["longrun-s3_", "the name of a service account has lower-case letters"],
-    ["admin", "a run can use a service account only if it was made for that"],
+    ["admin", "a run can use only a service account whose name begins with"],
   ].map(([account, message]) => ({
     at: "spec.model.source.s3.serviceAccountName",
     message: message!,
@@ -180,7 +180,7 @@ export const MODEL_CASES: RuleCase[] = [
   ),
   ...[
     ["longrun-oci-", "longrun-oci", "the name of a Secret has lower-case letters"],
-    ["longrun-s3", "longrun-oci-a", "a run can use a Secret only if it was made for that"],
+    ["longrun-s3", "longrun-oci-a", "a run can use only a Secret whose name begins with"],
   ].map(([refused, accepted, message]) => ({
     at: "spec.model.source.oci.secretRef.name",
     message: message!,

@@ -9,42 +9,42 @@ import { isQuantity, parseQuantity } from "./quantity.ts";
 import type { Schema } from "./schema.ts";
 
 export interface Rule {
-  /** Path of what the rule is about; `[]` stands for every item of a list, the empty text for the whole manifest. */
+  /** Path of the rule's subject; `[]` stands for every item of a list, the empty text for the whole manifest. */
   at: string;
-  /** In CEL. */
+  /** The condition, in CEL. */
   rule: string;
-  /** Without the value, which `messageExpression` adds to it. */
+  /** The message without the value, which `messageExpression` adds. */
   message: string;
-  /** In CEL, of a rule about a text: the message with the text. */
+  /** For a rule about a text: the message with the text, in CEL. */
   messageExpression?: string | undefined;
   /** Path of the invalid field, below `at`. */
   field?: string | undefined;
   /**
-   * `always` where nothing is said. `cluster`: only on Kubernetes. `change`: only when a TrainingRun that exists is
-   * changed, and where the path led to something before and does so after it.
+   * Default `always`. `cluster`: only on Kubernetes. `change`: only for changes of an existing TrainingRun that has a value at the path before
+   * and after the change.
    */
   when?: "cluster" | "change";
   reason?: string | undefined;
 }
 
-/** Messages of the rules that hold on Kubernetes alone, where a path of this machine leads nowhere. */
+/** Messages of the rules that apply only on Kubernetes, where a path of this machine does not exist. */
 export const CLUSTER_ONLY: readonly string[] = [
   "path works on one machine only; on Kubernetes give persistentVolumeClaim or image",
   "path works on one machine only; on Kubernetes give run",
-  "model.policy is a folder, and on Kubernetes a folder lies on a volume; give model.volume, name a bundled policy such as quickstart, or give model.source in its place",
-  "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1 or more, or one part of a GPU, to learner.resources.limits, or remove learner.resources where the cluster's default has one",
+  "model.policy is a folder, and on Kubernetes a folder lies on a volume; give model.volume, name a bundled policy such as quickstart, or give model.source instead",
+  "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1 or more, or one part of a GPU, to learner.resources.limits, or remove learner.resources if the cluster's default has one",
   "vLLM's image has none of longrun's policies: give the folder in model.policy and its volume in model.volume, or set generation.engine to Longrun",
   "model.source is fetched onto the run's own volume, which generators on other nodes cannot mount: put the model into an image or on a claim that several nodes can mount (ReadOnlyMany or ReadWriteMany), and give model.policy and model.volume",
 ];
 
 export interface RuleOptions {
-  /** Whether the rules that hold on Kubernetes alone are checked too. */
+  /** Whether the rules for Kubernetes are checked too. */
   cluster?: boolean;
   /** The TrainingRun that the value replaces; without it no rule of change is checked. */
   before?: unknown;
 }
 
-/** Returns the rules of a schema and of all below it. */
+/** Returns the rules of a schema and of its nested schemas. */
 export function rulesOf(schema: Schema, at = ""): Rule[] {
   const below = Object.entries(schema.properties ?? {}).flatMap(([name, property]) =>
     rulesOf(property, at ? `${at}.${name}` : name),
@@ -67,13 +67,13 @@ function rulesAt(schema: Schema): Omit<Rule, "at">[] {
   return rules;
 }
 
-/** The text of an expression that puts the value after it. A message has one line, else the API server shows the rule. */
+/** Returns the text of a message expression without the value. A message has one line; otherwise the API server shows the rule. */
 function withoutValue(expression: string): string {
   const [, text] = /^'(.*) [(]it is "' [+] self[.]replace[(]'\\n', ' '[)] [+] '"[)]'$/.exec(expression)!;
   return text!.replaceAll("\\'", "'");
 }
 
-/** @returns what breaks a rule, of a value that the schema accepts */
+/** @returns the broken rules of a value that the schema accepts */
 export function brokenRules(value: unknown, schema: Schema, { cluster = false, before }: RuleOptions = {}): Problem[] {
   const problems: Problem[] = [];
   const walk = (at: Schema, self: unknown, oldSelf: unknown, path: Path): void => {
@@ -94,14 +94,14 @@ export function brokenRules(value: unknown, schema: Schema, { cluster = false, b
 
 const fieldOf = (value: unknown, name: string): unknown => (value as Record<string, unknown> | undefined)?.[name];
 
-/** The item that the API server takes for the same one before a change: of a list of type `map`, by its key. */
+/** Returns the item before a change that the API server matches with this item: in a list of type `map`, by its key. */
 function sameItem(list: Schema, before: unknown, item: unknown): unknown {
   const keys = list["x-kubernetes-list-map-keys"] as string[] | undefined;
   if (!keys || !Array.isArray(before)) return undefined;
   return before.find((old) => keys.every((key) => fieldOf(old, key) === fieldOf(item, key)));
 }
 
-/** The value with CEL's types: a whole number is BigInt, unless the schema says that the field is a `number`. */
+/** Returns the value with CEL's types: a whole number is BigInt, unless the field's type is `number`. */
 function typed(value: unknown, schema: Schema): unknown {
   if (typeof value === "number") return schema.type === "number" || !Number.isInteger(value) ? value : BigInt(value);
   if (Array.isArray(value)) return value.map((item) => typed(item, schema.items ?? {}));
@@ -118,7 +118,7 @@ class Quantity {
   }
 }
 
-/** CEL, and what the rules use of Kubernetes' own functions. https://kubernetes.io/docs/reference/using-api/cel/ */
+/** CEL with the Kubernetes functions that the rules use. https://kubernetes.io/docs/reference/using-api/cel/ */
 const environment = new Environment({ unlistedVariablesAreDyn: true })
   .registerType("Quantity", Quantity)
   .registerFunction("quantity(string): Quantity", (text: string) => new Quantity(text))
@@ -140,7 +140,7 @@ function evaluate(expression: string, values: { self: unknown; oldSelf?: unknown
   return program(values);
 }
 
-/** A longer value, such as a whole task, would hide what an error says. */
+/** Longest value in an error; a longer one, such as a whole task, would hide the message. */
 const SHOWN_CHARACTERS = 100;
 
 function problemOf(
@@ -150,7 +150,7 @@ function problemOf(
 ): Problem {
   if (messageExpression) return { path, text: `does not fit: ${evaluate(messageExpression, { self })}` };
   const names = fieldsRead(rule);
-  // CEL cannot blame a field of metadata, which the schema leaves to Kubernetes.
+  // CEL cannot name a field of metadata, because the schema leaves metadata to Kubernetes.
   const blamed = field ?? names.find((name) => name.startsWith("metadata."));
   const read = (name: string): unknown => name.split(".").reduce(fieldOf, self);
   const isTold = (name: string): boolean =>

@@ -23,9 +23,9 @@ export type PodTemplate = LearnerPodTemplate | ActorPodTemplate | GeneratorPodTe
 
 /**
  * @param manifest an object of a manifest file, or the text of a file with exactly one TrainingRun; others are skipped
- * @param source what errors call it, usually the file's name
+ * @param source its name in errors, usually the file's name
  * @param overrides as typed after `--set`, e.g. `algorithm.batchSize=32`; later ones win
- * @param options which rules are checked beyond those that hold everywhere
+ * @param options the rules to check in addition to the general ones
  * @returns the resolved TrainingRun: validated, every default filled in
  * @throws ManifestError with a line for each problem: `file:line: path is value; remedy`
  */
@@ -134,7 +134,7 @@ function parseObject(
   for (const override of overrides) applyOverride(manifest, override);
 
   const place = (path: Path): string => {
-    // An override also made what stands above its own path, where the document has nothing there.
+    // An override also created the missing parents of its path in the document.
     const made = (o: Override) => isPrefix(path, o.path) && !contents.hasIn(path);
     const override = overrides.findLast((o) => o.value !== null && (isPrefix(o.path, path) || made(o)));
     return override ? `--set ${override.text}` : `${source}:${lineOf(object, path)}`;

@@ -3,8 +3,8 @@
  * controller's, the generators' and one for each actor.
  *
  * ECDSA P-256. A certificate's role is its subject's organizational unit (OU); the learner authorises each call by it
- * (`channel.ts`). An actor's certificate has the actor's name as its common name (CN): an actor speaks under no other. A folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret) is what
- * a process is started with.
+ * (`channel.ts`). An actor's certificate has the actor's name as its common name (CN), so an actor can use no other name. Each process gets a
+ * folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret).
  */
 import { webcrypto } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
@@ -59,7 +59,7 @@ async function keyPem(key: webcrypto.CryptoKey): Promise<string> {
   return x509.PemConverter.encode(pkcs8, "PRIVATE KEY");
 }
 
-/** A new authority. Its key signs the run's certificates and is given to no process. */
+/** Returns a new authority. Its key signs the run's certificates; no other process gets it. */
 export async function createAuthority(validity: Validity, name = "longrun"): Promise<KeyAndCertificate> {
   const keys = await newKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
@@ -78,13 +78,13 @@ export async function createAuthority(validity: Validity, name = "longrun"): Pro
 
 export interface CertificateRequest extends Validity {
   role: Role;
-  /** Common name: of an actor its name, which the learner checks; else for people. */
+  /** Common name: an actor's name, which the learner checks; in other certificates only for people. */
   name: string;
-  /** DNS names and IP addresses that the holder is dialled by. Learners and generators serve. */
+  /** DNS names and IP addresses at which the holder is dialled. Learners and generators serve. */
   hosts?: string[];
 }
 
-/** A new key and a certificate for it, signed by `authority`. */
+/** Returns a new key and a certificate for it, signed by `authority`. */
 export async function createCertificate(authority: KeyAndCertificate, request: CertificateRequest): Promise<TlsFiles> {
   const issuer = new x509.X509Certificate(authority.certificate);
   const signingKey = await webcrypto.subtle.importKey(
@@ -102,7 +102,7 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
   ];
   const names = (request.hosts ?? []).map((host) => ({ type: isIP(host) ? "ip" : "dns", value: host }) as const);
   if (serves && names.length === 0)
-    throw new RangeError(`hosts is empty: name the addresses that the ${request.role} is dialled by`);
+    throw new RangeError(`hosts is empty: name the addresses at which the ${request.role} is dialled`);
   const certificate = await x509.X509CertificateGenerator.create({
     subject: [{ O: ["longrun"] }, { OU: [request.role] }, { CN: [request.name] }],
     issuer: issuer.subjectName,
@@ -126,7 +126,7 @@ export async function createCertificate(authority: KeyAndCertificate, request: C
   };
 }
 
-/** Writes `ca.crt`, `tls.crt` and `tls.key` (mode 0600) into `directory`, which is made (0700) if it is not there. */
+/** Writes `ca.crt`, `tls.crt` and `tls.key` (mode 0600) into `directory`, which is created (0700) if it does not exist. */
 export async function writeTlsFiles(directory: string, files: TlsFiles): Promise<void> {
   makeFolder(directory, undefined, 0o700);
   await writeFile(join(directory, "ca.crt"), files.authority);
@@ -145,8 +145,8 @@ export interface RunCertificates {
 }
 
 /**
- * All that a run on one machine needs: `directory/learner`, `directory/controller` and, for each actor that is asked
- * for, `directory/NAME`. The authority's key is not written; it stays in this process's memory.
+ * Writes the certificates of a run on one machine: `directory/learner`, `directory/controller` and, for each requested actor,
+ * `directory/NAME`. The authority's key is not written; it stays in this process's memory.
  */
 export async function writeRunCertificates(
   directory: string,

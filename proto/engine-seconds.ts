@@ -44,7 +44,7 @@ export const IDLE_REASONS = {
     remedy: "raise algorithm.maxStaleness, or make programs faster",
   },
   idleOther: {
-    because: "checkpoints, grading and other work came between",
+    because: "checkpoints, grading and other work",
     remedy: "see secondsByPhase in metrics.jsonl",
   },
 } as const;

@@ -25,13 +25,13 @@ test("A folder is made with those above it, and an existing one stays", () => {
 test("A path that takes no folder is refused at once, and a check makes none", () => {
   writeFileSync(at("file"), "");
   symlinkSync(at("nowhere"), at("dangling"));
-  const none = "no folder can be made there; choose another place";
+  const none = "no folder can be created there; choose another place";
   const inTheWay = "a part of this path is not a folder; check the path";
   for (const [path, why] of [
     ["/proc/longrun", none],
     ["/proc/longrun/a/b", none],
     ["/dev/fd/longrun/a", none],
-    ["/sys/longrun", /: (no permission|the disk is read-only|no folder can be made)/],
+    ["/sys/longrun", /: (no permission|the disk is read-only|no folder can be created)/],
     [at("file"), inTheWay],
     [at("file/a"), inTheWay],
     [at("dangling/a"), none],

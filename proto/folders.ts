@@ -11,7 +11,7 @@ export class FolderError extends CodedError<"input"> {
   constructor(path: string, named: string | undefined, cause: unknown) {
     const isRefused = (cause as NodeJS.ErrnoException).code === "ENOENT";
     const why = isRefused
-      ? `${path}: no folder can be made there; choose another place`
+      ? `${path}: no folder can be created there; choose another place`
       : describeFileError(path, cause);
     super("input", named === undefined ? why : `${named} ${why}`, { cause });
   }

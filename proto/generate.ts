@@ -2,7 +2,7 @@
  * Generates longrun.generated.{js,d.ts} from longrun.proto with protobufjs' static target.
  *
  *     node proto/generate.ts           writes both files
- *     node proto/generate.ts --check   writes nothing, exits 1 if the files on disk are not what would be written
+ *     node proto/generate.ts --check   writes nothing, exits 1 if a file is outdated
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

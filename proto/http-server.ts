@@ -10,7 +10,7 @@ export interface HttpLimits {
   headersSeconds: number;
   /** For the whole request. */
   requestSeconds: number;
-  /** A connection without traffic for so long is closed, also if the client does not read the answer. */
+  /** A connection without traffic for this long is closed, also if the client does not read the answer. */
   idleSeconds: number;
   /** A further connection closes the oldest one, so a late probe is still answered. */
   connections: number;

@@ -1,4 +1,4 @@
-/** How a learner asks for a larger volume in its last words, and how the controller reads the size from them. */
+/** Writes and reads a learner's request for a larger volume, which is part of its last message. */
 
 const GIBIBYTE = 2 ** 30;
 const REMEDY = /set learner\.storage\.size to (\d+Gi) or more/;
@@ -7,5 +7,5 @@ const REMEDY = /set learner\.storage\.size to (\d+Gi) or more/;
 export const volumeRemedy = (bytes: number): string =>
   `set learner.storage.size to ${Math.ceil(bytes / GIBIBYTE)}Gi or more`;
 
-/** Returns the size that such a remedy names; undefined where a text has none. */
+/** Returns the size in such a remedy; undefined if the text has none. */
 export const volumeWanted = (text: string | undefined): string | undefined => REMEDY.exec(text ?? "")?.[1];

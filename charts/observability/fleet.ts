@@ -1,7 +1,7 @@
-/** All runs of the cluster: their demand and their waits. The controller serves these metrics, from the learners it knows. */
+/** The dashboard of all runs: their demand and their waits. The controller serves these metrics. */
 import type { Dashboard } from "./grafana.ts";
 
-/** Metric of the controller that leads, or that led until now. */
+/** Returns a metric of the controller that leads, or that led until now. */
 const each = (metric: string, ...labels: string[]) =>
   `max by (${["namespace", "run", ...labels].join(", ")}) (${metric})`;
 

@@ -3,7 +3,7 @@
  * `charts/longrun/metrics.md` from the code of learner, actor and controller.
  *
  *   node charts/observability/generate.ts           writes the files
- *   node charts/observability/generate.ts --check   exits 1 if a file is not what it would write
+ *   node charts/observability/generate.ts --check   exits 1 if a file is outdated
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";

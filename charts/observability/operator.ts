@@ -1,4 +1,4 @@
-/** The controller itself. The names are those of controller-runtime and client-go, which people know. */
+/** The dashboard of the controller itself. Its metrics have the names of controller-runtime and client-go. */
 import type { Dashboard } from "./grafana.ts";
 
 const QUEUE = '{name="trainingrun"}';

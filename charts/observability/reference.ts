@@ -1,4 +1,4 @@
-/** `charts/longrun/metrics.md`: every metric with its labels, and what each label can be. */
+/** Writes `charts/longrun/metrics.md`: every metric with its labels, and the values of each label. */
 import { MISSING_LAYERS } from "../../actor/layers.ts";
 import { PHASES } from "../../controller/run-metrics.ts";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
@@ -11,18 +11,18 @@ const quoted = (values: readonly string[]) => values.map((value) => `\`${value}\
  * label thinks of its number of values.
  */
 const LABELS: Record<string, string> = {
-  namespace: "of the TrainingRun",
+  namespace: "namespace of the TrainingRun",
   run: "name of the TrainingRun",
   task: "the run's tasks, 16 at most",
-  phase: `of a learner: \`starting\`, \`generating\`, \`executing\`, \`evaluating\`, \`training\`, \`checkpointing\`, \`finalEvaluation\`, \`succeeded\`, \`failed\`, \`stopped\`; of its seconds: \`generate\`, \`execute\`, \`evaluate\`, \`train\`, \`checkpoint\`, \`evaluatePolicy\`, \`other\`; of a run: ${quoted(PHASES)}`,
-  outcome: "`completed`, `failed`, `timedOut`, `outOfMemory`, `outputLimit`, `lost`, and of samples `notExecuted`",
+  phase: `a learner: \`starting\`, \`generating\`, \`executing\`, \`evaluating\`, \`training\`, \`checkpointing\`, \`finalEvaluation\`, \`succeeded\`, \`failed\`, \`stopped\`; its seconds: \`generate\`, \`execute\`, \`evaluate\`, \`train\`, \`checkpoint\`, \`evaluatePolicy\`, \`other\`; a run: ${quoted(PHASES)}`,
+  outcome: "`completed`, `failed`, `timedOut`, `outOfMemory`, `outputLimit`, `lost`; samples also: `notExecuted`",
   state:
-    "of executions: `queued`, `running`; of actors: `desired`, `running`, `starting`, `draining`, `idle` (controller), `serving`, `draining`, `away` (learner); of slots: `busy`, `free`, `broken`",
+    "executions: `queued`, `running`; actors: `desired`, `running`, `starting`, `draining`, `idle` (controller), `serving`, `draining`, `away` (learner); slots: `busy`, `free`, `broken`",
   event:
-    "of executions: `completed`, `lost`, `retried`, `disrupted` (its actor was evicted, preempted, deleted or on a lost node); of gradings: a guard's name, `clamped`, `capped`",
+    "executions: `completed`, `lost`, `retried`, `disrupted` (its actor was evicted, preempted, deleted or on a lost node); gradings: a guard's name, `clamped`, `capped`",
   reason:
-    "of runs: a condition's reason ([controller/README.md](../../controller/README.md#conditions)); of a learner that waits: `NoActors`, `NoFreeSlots`, `Executing`, `Draining`; of the instrumenter: why it left a program to `Syntax`",
-  kind: "of prompts: `scratch`, `improve`; of reflector faults: `list`, `watch`, `handler`",
+    "runs: a condition's reason ([controller/README.md](../../controller/README.md#conditions)); waiting learners: `NoActors`, `NoFreeSlots`, `Executing`, `Draining`; the instrumenter: why it left a program to `Syntax`",
+  kind: "prompts: `scratch`, `improve`; reflector faults: `list`, `watch`, `handler`",
   instrumenter: "`StaticPolicy`, `Syntax`, `None`",
   marker: "one of the seven milestones",
   family: "the kind of model that a program fits: about twenty",
@@ -34,12 +34,12 @@ const LABELS: Record<string, string> = {
   layer: quoted(MISSING_LAYERS),
   controller: "`trainingrun`",
   result:
-    "of reconciles: `success`, `requeue_after`, `error`; of improve prompts: `shown`, `noPrevious` (no valid program yet), `tooLong` (for `model.maxPromptTokens`)",
-  name: "of the work queue, `trainingrun`; of the lease, `longrun-controller`",
-  code: "HTTP status, or `<error>` where no answer came",
+    "reconciles: `success`, `requeue_after`, `error`; improve prompts: `shown`, `noPrevious` (no valid program yet), `tooLong` (for `model.maxPromptTokens`)",
+  name: "the work queue: `trainingrun`; the lease: `longrun-controller`",
+  code: "HTTP status, or `<error>` without an answer",
   method: "HTTP method",
   fault: "`lost`, `oldVersion`, `logProbs`",
-  use: `of the engine's seconds: ${quoted(ENGINE_USES)}`,
+  use: `use of the engine's seconds: ${quoted(ENGINE_USES)}`,
   verb: "HTTP method",
   host: "the API server",
   resource: "plural of the kind that is watched: about ten",
@@ -61,12 +61,12 @@ which is not 0.
 
 Dashboards, alerts and runbooks expect these labels from the scrape.
 
-| of | labels that the scrape adds |
+| metrics of | labels that the scrape adds |
 | --- | --- |
 | learners and actors | \`namespace\`, and \`run\` from the pod's label \`longrun.dev/run\` |
 | the controller | none; its own \`namespace\` and \`run\` are kept (\`honorLabels: true\`) |
 
-Beside the tables each part serves \`process_*\` and \`nodejs_*\` of prom-client.
+In addition, each part serves \`process_*\` and \`nodejs_*\` of prom-client.
 `;
 
 /** @throws Error that names the label which \`LABELS\` does not have */
@@ -82,7 +82,7 @@ export async function reference(): Promise<string> {
   }
   const values = [...used].sort().map((label) => {
     if (LABELS[label] === undefined)
-      throw new Error(`label ${label}: say in charts/observability/reference.ts what it can be`);
+      throw new Error(`label ${label}: describe its values in charts/observability/reference.ts`);
     return `| \`${label}\` | ${LABELS[label]} |`;
   });
   return `${HEAD}\n${sections.join("\n")}\n## Labels\n\nNone names a sample, an execution or an attempt.\n\n| label | values |\n| --- | --- |\n${values.join("\n")}\n`;

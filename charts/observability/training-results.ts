@@ -1,4 +1,4 @@
-/** The rows of the training dashboard about results: what the run does now, scores, tasks and programs. */
+/** The rows of the training dashboard about results: the run's activity, scores, tasks and programs. */
 import type { Row } from "./grafana.ts";
 
 export const RESULTS: readonly Row[] = [

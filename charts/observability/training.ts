@@ -1,4 +1,4 @@
-/** One run: is it learning, and is it going on? */
+/** The dashboard of one run: does it learn, and does it make progress? */
 import type { Dashboard } from "./grafana.ts";
 import { PROCESS } from "./training-process.ts";
 import { RESULTS } from "./training-results.ts";

@@ -1,4 +1,4 @@
-/** `longrun debug RUN`: writes one file with everything that others need to find out what went wrong. */
+/** `longrun debug RUN`: writes one file with everything that others need to find a fault. */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ControllerError } from "../errors.ts";
@@ -13,7 +13,7 @@ export interface DebugOptions extends KubeconfigOptions {
 }
 
 /**
- * Makes a bundle of a run folder, or of a TrainingRun on the cluster.
+ * Writes a bundle of a run folder, or of a TrainingRun on the cluster.
  *
  * @param run the folder, or `NAME`, or `NAMESPACE/NAME`
  * @returns the bundle's path

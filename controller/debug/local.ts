@@ -55,7 +55,7 @@ function counts(path: string): string {
       try {
         return [name, store.prepare(sql).all()];
       } catch (error) {
-        return [name, (error as Error).message]; // the store is damaged, which is worth knowing
+        return [name, (error as Error).message]; // the bundle shows that the store is damaged
       }
     });
     return JSON.stringify(Object.fromEntries(rows), null, 2);

@@ -1,4 +1,4 @@
-/** Who may do and reach what: accounts without rights, and network policies. */
+/** Service accounts, which have no rights, and network policies. */
 import type { V1NetworkPolicyEgressRule, V1NetworkPolicyPeer } from "@kubernetes/client-node";
 import type { NetworkPolicy, ServiceAccount } from "../kube/resources.ts";
 import {
@@ -19,7 +19,7 @@ export const CONTROLLER_POD_LABELS = { "app.kubernetes.io/name": "longrun", [COM
 
 const DNS_PORT = 53;
 
-/** None has any right, and no pod gets a token. */
+/** Returns the run's service accounts. None has any right, and no pod gets a token. */
 export function desiredServiceAccounts(run: Run): ServiceAccount[] {
   const { model, generation, results } = run.spec;
   const accounts = [
@@ -52,8 +52,8 @@ export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPol
 const HTTPS_PORT = 443;
 
 /**
- * In: nothing. Out: DNS, and any host at the ports of https, of the hub or S3 and of the proxies; the hub redirects to storage
- * whose addresses nobody knows before.
+ * Returns a NetworkPolicy for the Jobs that fetch or copy. In: nothing. Out: DNS, and any host at the ports of https, of the hub or S3 and of
+ * the proxies, because the hub redirects to storage at unknown addresses.
  */
 function outwardPolicy(
   run: Run,
@@ -86,7 +86,7 @@ const DNS = {
   ],
 };
 
-/** In: the learner alone. Out: nothing. The kubelet's probes come from the node, which no policy keeps out. */
+/** Returns the generators' NetworkPolicy. In: the learner. Out: nothing. The kubelet's probes come from the node, which no policy blocks. */
 function generatorPolicy(run: Run): NetworkPolicy {
   return {
     apiVersion: "networking.k8s.io/v1",

@@ -32,7 +32,7 @@ import {
 } from "./pod.ts";
 import type { Settings } from "./settings.ts";
 
-/** How long a finished Job, and with it the log of its pod, is kept. */
+/** Seconds for which a finished Job, and the log of its pod, is kept. */
 const FINISHED_JOB_SECONDS = 600;
 /** Memory of a sandbox beyond its execution's limit: the zygote with its imported packages, and the pages that a fork copies. */
 const SANDBOX_OVERHEAD_BYTES = { Basic: 512 * 2 ** 20, Paper: 1024 * 2 ** 20 };
@@ -49,7 +49,7 @@ export function slotOf(container: string): number | undefined {
   return slot === undefined ? undefined : Number(slot);
 }
 
-/** @param queued whether Kueue admits it by itself; if not, it is part of the run's Workload */
+/** @param queued whether Kueue admits it separately; otherwise it is part of the run's Workload */
 export function desiredActor(run: Run, index: number, generation: number, settings: Settings, queued = true): Job {
   const name = actorName(run, index, generation);
   const metadata = childMetadata(run, `actor-${index}-${generation}`, "actor");
@@ -64,8 +64,8 @@ export function desiredActor(run: Run, index: number, generation: number, settin
     spec: {
       completions: 1,
       parallelism: 1,
-      // One pod, so that an actor's name is one process. The controller makes the next actor: at once after a disruption,
-      // and after a failure when it has counted and waited. The Job says by the number of the rule which of both it was.
+      // One pod, so that an actor's name stands for one process. The controller creates the next actor: at once after a disruption, and
+      // with a pause after a failure. The number of the Job's rule distinguishes the two.
       backoffLimit: 0,
       podReplacementPolicy: "Failed",
       podFailurePolicy: {
@@ -80,7 +80,7 @@ export function desiredActor(run: Run, index: number, generation: number, settin
   };
 }
 
-/** Digest of everything about an actor but its name. Jobs with another one are replaced, a few at a time. */
+/** Returns the digest of an actor without its name. Jobs with another digest are replaced, a few at a time. */
 export function actorHash(run: Run, settings: Settings): string {
   return digestOf(actorPod(run, "", settings));
 }
@@ -100,7 +100,7 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
     initContainers: slots.map((slot) => sandbox(run, slot, inputs.mounts, settings)),
     containers: [supervisor(run, name, inputs.paths, settings)],
     volumes: [
-      // Readable by the pod's group; sandboxes are in it too, and do not mount it.
+      // The pod's group can read it. Sandboxes are in this group, but do not mount it.
       { name: "tls", secret: { secretName: tlsSecret(name), defaultMode: 0o440 } },
       { name: "sandboxes", emptyDir: { sizeLimit: String(TMP_BYTES) } },
       { name: "supervisor-tmp", emptyDir: { sizeLimit: String(TMP_BYTES) } },
@@ -111,13 +111,13 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
   return overlay<V1PodTemplateSpec>({ metadata: { labels: labelsOf(run, "actor") }, spec }, actors.podTemplate);
 }
 
-/** How long programs run on when somebody evicts or deletes the pod. */
+/** Returns the seconds for which programs continue after an eviction or deletion of the pod. */
 function finishSeconds({ spec }: Run): number {
   const longest = Math.max(...spec.tasks.map((task) => task.executionTimeoutSeconds));
   return Math.min(longest, spec.actors.evictionGraceSeconds);
 }
 
-/** Leases, sends programs, measures, reports. It never runs a program. */
+/** Returns the supervisor's container. It leases executions, sends programs to sandboxes, measures and reports, but never runs a program. */
 function supervisor(run: Run, name: string, inputs: string[], settings: Settings): V1Container {
   const { actors } = run.spec;
   return {
@@ -170,8 +170,8 @@ function sandbox(run: Run, slot: number, inputs: V1VolumeMount[], settings: Sett
 }
 
 /**
- * The container's limit stands above the execution's: the supervisor ends a program that takes too much, and knows it. What
- * an execution may write is requested, so that the scheduler finds a node that has it.
+ * Returns the resources of a sandbox. The container's memory limit is above the execution's, so that the supervisor ends a program that takes
+ * too much and can report it. The request for storage covers scratchBytes, so that the scheduler finds a node with enough room.
  */
 function sandboxResources({ spec }: Run): Resources {
   const { requests = {}, limits = {} } = spec.actors.sandboxResources;
@@ -189,8 +189,8 @@ function sandboxResources({ spec }: Run): Resources {
 }
 
 /**
- * Memory-backed shares count into the sandbox's memory. The sandbox ends a program that writes more than its scratchBytes;
- * the kubelet evicts the whole pod at the size limit, so that one lies above.
+ * Returns the volumes of a sandbox. Volumes in memory count towards the sandbox's memory. The sandbox ends a program that
+ * writes more than its scratchBytes; the kubelet evicts the whole pod at the size limit, so the size limit is larger.
  */
 function sandboxVolumes({ spec }: Run, slot: number): V1Volume[] {
   const scratchBytes = Math.max(...spec.tasks.map((task) => task.scratchBytes));
@@ -201,7 +201,7 @@ function sandboxVolumes({ spec }: Run, slot: number): V1Volume[] {
   ];
 }
 
-/** Public data of each task, as `TASK=PATH`: in the sandbox's image, or mounted from the volume that a custom task names. */
+/** Returns the public data of each task as `TASK=PATH`: in the sandbox's image, or mounted from a custom task's volume. */
 function actorInputs({ spec }: Run): { paths: string[]; volumes: V1Volume[]; mounts: V1VolumeMount[] } {
   const paths: string[] = [];
   const volumes: V1Volume[] = [];

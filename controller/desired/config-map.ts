@@ -38,12 +38,12 @@ const CONTROLLERS_OWN: Record<string, readonly string[]> = {
 
 const SPEC_SCHEMA = readSchema().properties!.spec!;
 
-/** The spec as its user wrote it: without defaults that the API server has filled in, of removed fields too. */
+/** Returns the spec as its user wrote it, without the defaults that the API server has filled in, including those of removed fields. */
 export function asWritten(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   return withoutDefaults(withoutRemovedFields({ spec }).spec, SPEC_SCHEMA) as Partial<TrainingRunSpec>;
 }
 
-/** Fields with their default are left out: a learner of an earlier version would refuse those that it does not know. */
+/** Leaves out fields that have their default, because a learner of an earlier version would refuse unknown fields. */
 export function desiredConfigMap(run: Run): ConfigMap {
   const { apiVersion, kind, metadata } = run;
   const manifest = { apiVersion, kind, metadata: { name: metadata.name }, spec: learnersSpec(run.spec) };
@@ -59,17 +59,17 @@ export function desiredConfigMap(run: Run): ConfigMap {
   };
 }
 
-/** A custom task brings its data and its grader. */
+/** Whether a task is a custom task, with its own data and grader. */
 export function isCustom(task: Task): boolean {
   return task.publicData !== undefined;
 }
 
-/** The key of a custom task's `task.yaml`. The only one has the name that it had before runs had several tasks. */
+/** Returns the key of a custom task's `task.yaml`. A run's only task keeps the key of the time when runs had one task. */
 export function taskFile({ tasks }: Pick<TrainingRunSpec, "tasks">, { name }: Task): string {
   return tasks.filter(isCustom).length > 1 ? `task-${name}.yaml` : TASK;
 }
 
-/** The volume of a custom task's data. The only one has the name that it had before runs had several tasks. */
+/** Returns the name of the volume with a custom task's data. A run's only task keeps the name of the time when runs had one task. */
 export function dataName(
   { tasks }: Pick<TrainingRunSpec, "tasks">,
   { name }: Task,
@@ -94,7 +94,7 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     results: ________,
     ...others
   } = spec;
-  // A webhook's address may be a secret, and the report shows what the learner reads.
+  // A webhook's address may be a secret, and the report shows the learner's manifest.
   const { notifications: _____, failurePolicy: ______, upgradePolicy: _______, initFrom, ...rest } = others;
   const own = Object.fromEntries(
     Object.entries(CONTROLLERS_OWN).flatMap(([part, fields]) => {
@@ -106,25 +106,25 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
   return asWritten({
     ...rest,
     ...own,
-    // The rule that speaks of the image needs actors.sandboxImage, which is the controller's own.
+    // The rule about the image needs actors.sandboxImage, which only the controller knows.
     tasks: spec.tasks.map(({ sandboxImage: _, ...task }) => (isCustom(task) ? localTask(task) : task)),
     model: localModel(spec.model),
     ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
   } as TrainingRunSpec);
 }
 
-/** The model with the folder that it is fetched into. How it is fetched never restarts a learner. */
+/** Returns the model with the folder into which it is fetched. A change of the source's address or credentials never restarts a learner. */
 function localModel({ source, ...model }: Model): Model {
   return source === undefined ? model : { ...model, policy: FETCHED_MODEL };
 }
 
-/** The task with its data where the learner's pod has it mounted. */
+/** Returns the task with the paths at which the learner's pod mounts its data. */
 function localTask(task: Task): Task {
   const prepared = `${taskFolder(task)}/prepared`;
   return { ...task, publicData: { path: `${prepared}/public` }, privateData: { path: `${prepared}/private` } };
 }
 
-/** The same text for the same content, whatever order the API server gave it in. */
+/** Returns the same text for the same content, whatever the order of the keys. */
 function yaml(value: unknown): string {
   return stringify(value, { sortMapEntries: true, aliasDuplicateObjects: false });
 }

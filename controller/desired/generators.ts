@@ -1,4 +1,4 @@
-/** Generators: a Deployment of pods that write programs in the learner's place, and the Service that finds them. */
+/** Generators: a Deployment of pods that write programs instead of the learner, and the Service that lists their addresses. */
 import { join } from "node:path/posix";
 import type { V1Container, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import { gpuCount } from "../../crds/gpu.ts";
@@ -22,7 +22,7 @@ import {
 import { APP, CONTAINER_SECURITY, dataVolume, overlay, POD_SECURITY, sharedMemory } from "./pod.ts";
 import type { Settings } from "./settings.ts";
 
-/** Plain HTTP, for the kubelet's probes alone: the port of the run demands a certificate. */
+/** Port with plain HTTP for the kubelet's probes, because the run's port requires a certificate. */
 const PROBE_PORT = 8081;
 const PROBE_SECONDS = 10;
 const PROBE_TIMEOUT_SECONDS = 5;
@@ -34,15 +34,15 @@ const STOP_SECONDS = 15;
 const VLLM_PORT = 8000;
 /** The name under which vLLM serves the model without an adapter. */
 const VLLM_MODEL = "policy";
-/** Ranks that vLLM's `--max-lora-rank` takes. */
+/** Values that vLLM's `--max-lora-rank` accepts. */
 const VLLM_RANKS = [8, 16, 32, 64, 128, 256, 320, 512];
-/** Solutions that were begun with the last policy version end while the next is loaded. */
+/** Adapters that vLLM holds at once: solutions with the last policy version end while the next version is loaded. */
 const VLLM_ADAPTERS = 2;
 const ADAPTERS = "/adapters";
 /** Resources of the container in front of vLLM, which forwards requests and receives adapters. Not measured. */
 const SIDECAR_RESOURCES = { requests: { cpu: "250m", memory: "512Mi" } };
 
-/** How many pods: at most one is away while the template changes, and none is added, since GPUs are counted. */
+/** Rolling update: at most one pod is missing while the template changes, and none is added, because GPUs are limited. */
 export function desiredGenerators(
   run: Run,
   { replicas, settings }: { replicas: number; settings: Settings },
@@ -61,7 +61,7 @@ export function desiredGenerators(
       replicas,
       strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
       revisionHistoryLimit: 1,
-      // A pod that waits for a node is waited for; conditions say so.
+      // A waiting pod is no failure of the Deployment: the conditions report it.
       progressDeadlineSeconds: 2147483647,
       selector: { matchLabels: podLabels(run, "generator") },
       template: template as Raw<V1PodTemplateSpec>,
@@ -77,7 +77,7 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
   const engineMounts = [...(model ? [model.mount] : []), ...(shared ? [shared.mount] : [])];
   const isVllm = generation.engine === "VLLM";
   const volumes: V1Volume[] = [
-    // Readable by the pod's group.
+    // The pod's group can read it.
     { name: "tls", secret: { secretName: childName(run, `${GENERATORS}-tls`), defaultMode: 0o440 } },
     { name: "tmp", emptyDir: {} },
     ...(isVllm ? [{ name: "adapters", emptyDir: {} }] : []),
@@ -105,7 +105,7 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
   );
 }
 
-/** `longrun serve`: the engine, or what stands before vLLM. */
+/** Returns the container with `longrun serve`: the engine, or the proxy in front of vLLM. */
 function serve(run: Run, generation: Generation, mounts: V1VolumeMount[], settings: Settings): V1Container {
   const { learner, model } = run.spec;
   const isVllm = generation.engine === "VLLM";
@@ -150,8 +150,8 @@ function probe(path: string, failureThreshold: number) {
 }
 
 /**
- * A stock vLLM. A native sidecar, so that it ends after the container that drains. It listens on the loopback address alone, and
- * without network it must not look for anything at the hub.
+ * Returns the container with a stock vLLM. It is a native sidecar, so it ends after the container that drains. It listens on the loopback address
+ * alone. It has no network, so it must not ask the hub for anything.
  */
 function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Container {
   const { model, learner } = run.spec;
@@ -182,9 +182,9 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
     args: [
       ...["--host", "127.0.0.1", "--port", String(VLLM_PORT), "--served-model-name", VLLM_MODEL],
       ...flags,
-      // The default of the log-probs ignores the temperature.
+      // By default vLLM's log-probs ignore the temperature.
       ...["--logprobs-mode", "processed_logprobs"],
-      // Else the model's generation_config.json would change how is sampled.
+      // Otherwise the model's generation_config.json would change the sampling.
       ...["--generation-config", "vllm"],
       ...["--max-model-len", String(contextTokens(run)), "--max-num-seqs", String(model.generationBatchSize)],
       ...["--tensor-parallel-size", String(Math.max(1, gpuCount(generation.resources)))],
@@ -214,12 +214,12 @@ function modelPath({ spec: { model } }: Run): string {
   return isPolicyName(policy) ? policy : join(MODEL, policy);
 }
 
-/** Tokens of the longest prompt and its solution. */
+/** Returns the tokens of the longest prompt and its solution. */
 function contextTokens({ spec: { model } }: Run): number {
   return model.maxPromptTokens + model.maxResponseTokens;
 }
 
-/** Headless: each address is a generator. One that has no weights yet, or is drained, is found too: it says so itself. */
+/** Returns the headless Service: each address is a generator. It also lists generators that have no weights yet or are drained; their own state says so. */
 export function desiredGeneratorService(run: Run): Service {
   return {
     apiVersion: "v1",

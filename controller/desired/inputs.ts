@@ -9,7 +9,7 @@ import { digestOf, type Run } from "./names.ts";
 export interface Inputs {
   learner: string;
   actor: string;
-  /** Digest of the fields that decide which nodes generators fit on; absent without generators. */
+  /** Digest of the fields that determine on which nodes generators fit; absent without generators. */
   generator?: string;
 }
 

@@ -31,7 +31,7 @@ import {
 import { isEmpty } from "./run-defaults.ts";
 import type { Settings } from "./settings.ts";
 
-/** How often the kubelet looks, and how many misses in a row make a learner that hangs. */
+/** Period of the kubelet's liveness probe, and the number of failures in a row after which the learner counts as hanging. */
 const PROBE_SECONDS = 10;
 const PROBE_TIMEOUT_SECONDS = 5;
 const LIVENESS_MISSES = 6;
@@ -43,7 +43,7 @@ const LIVENESS_MISSES = 6;
 const DEFAULT_RESOURCES = { requests: { cpu: "500m", memory: "1Gi" } };
 
 export interface LearnerInputs {
-  /** Digest of the configuration: another one starts the learner anew. */
+  /** Returns the digest of the configuration; another digest restarts the learner. */
   configHash: string;
   claimName: string;
   replicas: 0 | 1;
@@ -66,7 +66,7 @@ export function desiredLearner(run: Run, { replicas, ...inputs }: LearnerInputs)
       replicas,
       strategy: { type: "Recreate" },
       revisionHistoryLimit: 1,
-      // A pod that waits for a node is waited for; conditions say so.
+      // A waiting pod is no failure of the Deployment: the conditions report it.
       progressDeadlineSeconds: 2147483647,
       selector: { matchLabels: podLabels(run, "learner") },
       template: template as Raw<V1PodTemplateSpec>,
@@ -74,7 +74,7 @@ export function desiredLearner(run: Run, { replicas, ...inputs }: LearnerInputs)
   };
 }
 
-/** Digest of everything about the learner's pod: another one starts the learner anew. */
+/** Returns the digest of the learner's pod; another digest restarts the learner. */
 export function learnerHash(run: Run, inputs: Omit<LearnerInputs, "replicas">): string {
   return learnerPod(run, inputs).metadata!.annotations![SPEC_HASH]!;
 }
@@ -107,7 +107,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
     livenessProbe: probe("/healthz", LIVENESS_MISSES),
     readinessProbe: probe("/readyz", 1),
     securityContext: CONTAINER_SECURITY,
-    // The last line of its log says why it ended: conditions show it.
+    // The last line of its log is the termination message, which the conditions show.
     terminationMessagePolicy: "FallbackToLogsOnError",
     volumeMounts: mounts,
   };
@@ -136,12 +136,12 @@ function probe(path: string, failureThreshold: number) {
   return { httpGet, periodSeconds: PROBE_SECONDS, timeoutSeconds: PROBE_TIMEOUT_SECONDS, failureThreshold };
 }
 
-/** Answers, where a task is custom, are mounted here and nowhere else. */
+/** Returns the volumes of the learner's pod. Only this pod mounts the answers of custom tasks. */
 function learnerVolumes(run: Run, claimName: string): { volumes: V1Volume[]; mounts: V1VolumeMount[] } {
   const volumes: V1Volume[] = [
     { name: "data", persistentVolumeClaim: { claimName } },
     { name: "config", configMap: { name: childName(run, "config") } },
-    // Readable by the pod's group, which is the learner's alone.
+    // The pod's group can read it; the learner alone is in this group.
     { name: "tls", secret: { secretName: childName(run, "learner-tls"), defaultMode: 0o440 } },
     { name: "tmp", emptyDir: {} },
   ];
@@ -178,7 +178,7 @@ export function desiredService(run: Run): Service {
     spec: {
       type: "ClusterIP",
       selector: podLabels(run, "learner"),
-      // Actors and the controller bring their own patience: a learner that is busy starting is not hidden from them.
+      // Actors and the controller retry, so they may see the address of a learner that is still starting.
       publishNotReadyAddresses: true,
       ports: [
         { name: "grpc", port: GRPC_PORT, targetPort: "grpc", protocol: "TCP" },
@@ -189,8 +189,8 @@ export function desiredService(run: Run): Service {
 }
 
 /**
- * Checkpoint lets every eviction pass: SIGTERM makes the learner write what it has finished, and the next pod goes on
- * from there. Protect refuses evictions while the learner is ready: the update under way would be lost.
+ * Returns the disruption budget. Checkpoint allows every eviction: after SIGTERM the learner saves its last finished iteration, and the next pod
+ * continues from it. Protect refuses evictions while the learner is ready, because the current update would be lost.
  */
 export function desiredDisruptionBudget(run: Run): PodDisruptionBudget {
   return {

@@ -9,9 +9,9 @@ import { APP, CONTAINER_SECURITY, POD_SECURITY } from "./pod.ts";
 import { s3Env, s3Url } from "./s3.ts";
 import type { Settings } from "./settings.ts";
 
-/** Pods that failed before the Job is given up: Kubernetes waits 10 s before the second, each time twice as long. */
+/** Failed pods after which the Job fails. Kubernetes waits 10 s before the second pod, and doubles each further pause. */
 const ATTEMPTS = 7;
-/** Exit status of a fetch that a person must mend first: the name, access, the disk (learner/hub/README.md). */
+/** Exit status of a fetch that needs a person: wrong name, no access, full disk (learner/hub/README.md). */
 const NEEDS_PERSON = 2;
 
 /**
@@ -66,7 +66,7 @@ function ociFetch(source: OciSource): Fetch {
   };
 }
 
-/** Returns what a source is called in messages and folders: OWNER/NAME at a revision, s3://… or oci://… */
+/** Returns the name of a source in messages and folders: OWNER/NAME at a revision, s3://… or oci://… */
 export function sourceName({ huggingFace, s3, oci }: ModelSource): string {
   if (oci) return `oci://${oci.reference}`;
   return huggingFace ? `${huggingFace.repo} at ${huggingFace.revision}` : s3Url(s3!);

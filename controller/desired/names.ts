@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import type { ObjectMeta, OwnerReference } from "../kube/types.ts";
 
-/** A TrainingRun as the API server has it: stored, so with all that the server sets. */
+/** A TrainingRun as stored by the API server, with all fields that the server sets. */
 export type Run = Omit<TrainingRun, "metadata"> & {
   metadata: ObjectMeta & Required<Pick<ObjectMeta, "namespace" | "uid" | "resourceVersion" | "generation">>;
 };
@@ -16,16 +16,16 @@ export const CHILD_SELECTOR = `${MANAGED_BY}=longrun`;
 export const COMPONENT = "app.kubernetes.io/component";
 export const RUN = "longrun.dev/run";
 export const RUN_UID = "longrun.dev/run-uid";
-/** Digest of what a child was made from, where a change replaces the pods. */
+/** Annotation with the digest of a child's desired state; a change replaces its pods. */
 export const SPEC_HASH = "longrun.dev/spec-hash";
-/** Digest of what the user asked of a child's pods: the same for every version of the controller. */
+/** Annotation with the digest of the user's settings for a child's pods: the same for every version of the controller. */
 export const INPUT_HASH = "longrun.dev/input-hash";
 /** On the learner's Deployment: the images that the run has from its start until it is suspended, as JSON. */
 export const IMAGES = "longrun.dev/images";
 /** On a claim: `learner.storage.retainSeconds`, and when the controller saw that its run is gone (RFC 3339). */
 export const RETAIN_SECONDS = "longrun.dev/retain-seconds";
 export const RETAINED_SINCE = "longrun.dev/retained-since";
-/** On an actor's Job: when it was told to take no more, and why. */
+/** On an actor's Job: the time and the reason when it was told to take no more executions. */
 export const DRAINING = "longrun.dev/draining";
 /** Kueue's label for the queue: https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/ */
 export const QUEUE_NAME = "kueue.x-k8s.io/queue-name";
@@ -53,24 +53,24 @@ export function learnerHost({ metadata: { name, namespace } }: Run): string {
   return `${name}-learner.${namespace}.svc`;
 }
 
-/** All that the learner's certificate is for; `localhost` is what a port-forward dials. */
+/** Returns the names in the learner's certificate; a port-forward dials `localhost`. */
 export function learnerHosts(run: Run): string[] {
   const host = learnerHost(run);
   return [host, `${host}.cluster.local`, childName(run, "learner"), "localhost"];
 }
 
-/** The name of the headless Service whose addresses are the generators. */
+/** Returns the name of the headless Service whose addresses are the generators. */
 export function generatorHost({ metadata: { name, namespace } }: Run): string {
   return `${name}-${GENERATORS}.${namespace}.svc`;
 }
 
-/** All that the generators' certificate is for. */
+/** Returns the names in the generators' certificate. */
 export function generatorHosts(run: Run): string[] {
   const host = generatorHost(run);
   return [host, `${host}.cluster.local`, childName(run, GENERATORS)];
 }
 
-/** Actor `index`; the generation grows whenever that one is replaced. */
+/** Returns the name of actor `index`; the generation grows with each replacement. */
 export function actorName(run: Run, index: number, generation: number): string {
   return childName(run, `actor-${index}-${generation}`);
 }
@@ -80,14 +80,14 @@ export function tlsSecret(actor: string): string {
   return `${actor}-tls`;
 }
 
-/** @returns undefined for a name that is no actor's of this run */
+/** @returns undefined if no actor of this run can have the name */
 export function parseActorName(run: Run, name: string): { index: number; generation: number } | undefined {
   const prefix = childName(run, "actor-");
   const match = name.startsWith(prefix) ? /^(\d+)-(\d+)$/.exec(name.slice(prefix.length)) : null;
   return match ? { index: Number(match[1]), generation: Number(match[2]) } : undefined;
 }
 
-/** Labels that name the pods of one component of a run, whichever object of that name it is. */
+/** Returns the labels of the pods of one component of a run. */
 export function podLabels(run: Run, component: Component): Record<string, string> {
   return { [COMPONENT]: component, [RUN]: run.metadata.name };
 }
@@ -96,12 +96,12 @@ export function labelsOf(run: Run, component: Component): Record<string, string>
   return { [MANAGED_BY]: "longrun", ...podLabels(run, component), [RUN_UID]: run.metadata.uid };
 }
 
-/** The LocalQueue that admits the run: as the spec says, or else the label that Kueue's users know. */
+/** Returns the LocalQueue that admits the run: from the spec, or else from Kueue's usual label. */
 export function queueNameOf({ spec, metadata: { labels } }: Run): string | undefined {
   return spec.queueName ?? (labels?.[QUEUE_NAME] || undefined);
 }
 
-/** Labels of what Kueue admits by itself: Deployments and Jobs. */
+/** Returns the labels of Deployments and Jobs that Kueue admits separately. */
 export function queueLabels(run: Run): Record<string, string> {
   const queueName = queueNameOf(run);
   return queueName === undefined ? {} : { [QUEUE_NAME]: queueName };
@@ -120,12 +120,12 @@ export function childMetadata(run: Run, suffix: string, component: Component): O
   };
 }
 
-/** @returns 16 hexadecimal digits; objects that differ in the order of their keys alone have the same */
+/** @returns 16 hexadecimal digits, which do not depend on the order of keys */
 export function digestOf(value: unknown): string {
   return createHash("sha256").update(stableJson(value)).digest("hex").slice(0, 16);
 }
 
-/** JSON with sorted keys. */
+/** Returns JSON with sorted keys. */
 export function stableJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) =>
     part !== null && typeof part === "object" && !Array.isArray(part)

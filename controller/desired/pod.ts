@@ -9,11 +9,11 @@ import type {
 import { gpuCount } from "../../crds/gpu.ts";
 import type { ImageVolumeSource, PersistentVolumeClaim, PodTemplate, Resources } from "../../crds/trainingrun.ts";
 
-/** Learner and supervisor. Programs run as another user, who can signal neither. */
+/** User of learner and supervisor. Programs run as another user, who can signal neither. */
 export const USER = 10001;
 export const SANDBOX_USER = 10002;
 
-/** Who may read the answers of bundled tasks, which are in the image that supervisors run too: learners. */
+/** Group that may read the answers of bundled tasks in the image; learners are in it, supervisors with the same image are not. */
 export const ANSWERS_GROUP = 10003;
 
 /** Paths of the app and of the bundled tasks in the images. */
@@ -38,13 +38,13 @@ export const CONTAINER_SECURITY: V1SecurityContext = {
   readOnlyRootFilesystem: true,
 };
 
-/** A claim, or an image as a volume. */
+/** A volume's source: a claim, or an image. */
 export interface DataSource {
   persistentVolumeClaim?: PersistentVolumeClaim;
   image?: ImageVolumeSource;
 }
 
-/** A volume of data that somebody else made, for reading, and its mount at `mountPath`. */
+/** Returns a read-only volume of the user's data, and its mount at `mountPath`. */
 export function dataVolume(
   name: string,
   { persistentVolumeClaim: claim, image }: DataSource,
@@ -60,13 +60,13 @@ export function dataVolume(
   };
 }
 
-/** Size of /dev/shm where the container has a GPU and the spec says nothing. Container runtimes give 64 MiB. */
+/** Size of /dev/shm if the container has a GPU and the spec has no size. Container runtimes give 64 MiB. */
 const SHARED_MEMORY = "1Gi";
 
 /**
- * `/dev/shm` in memory, of the size that the spec gives. @returns undefined where the container runtime's is enough
+ * Returns the volume for `/dev/shm` in memory, with the size in the spec. @returns undefined if the container runtime's size is enough
  *
- * @param always whether the container needs more than the runtime's, whatever its resources
+ * @param always whether the container needs more than the runtime's size, whatever its resources
  */
 export function sharedMemory(
   { sharedMemory: size, resources }: { sharedMemory?: string; resources: Resources },
@@ -78,7 +78,7 @@ export function sharedMemory(
   return { volume: { name, emptyDir: { medium: "Memory", sizeLimit } }, mount: { name, mountPath: "/dev/shm" } };
 }
 
-/** Lists that strategic merge joins by a key; lists that have none here are replaced whole, as Kubernetes does. */
+/** Lists that strategic merge joins by a key; other lists are replaced whole, as in Kubernetes. */
 const MERGE_KEYS: Record<string, string[]> = {
   containers: ["name"],
   initContainers: ["name"],
@@ -93,14 +93,14 @@ const MERGE_KEYS: Record<string, string[]> = {
 
 /** Lists whose items are replaced whole, because a volume has one source and a variable one origin. */
 const WHOLE_ITEMS = ["volumes", "env", "volumeMounts"];
-/** Lists of numbers that are joined: the pod's own groups stay. */
+/** Lists of numbers that are joined, so the pod's own groups stay. */
 const JOINED = ["supplementalGroups"];
 
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
-/** Strategic merge of `patch` over `base`; null removes a field. Neither is changed. */
+/** Returns the strategic merge of `patch` over `base`; null removes a field. Neither argument is changed. */
 export function mergeStrategically(base: unknown, patch: unknown, field = ""): unknown {
   const keys = MERGE_KEYS[field];
   if (Array.isArray(base) && Array.isArray(patch) && keys) {
@@ -123,8 +123,8 @@ export function mergeStrategically(base: unknown, patch: unknown, field = ""): u
 }
 
 /**
- * Lays the user's overlay over a pod template. longrun's own labels win: children are found by them. Containers are
- * changed, never added.
+ * Merges the user's podTemplate into a pod template. longrun's own labels win, because selectors need them. Containers are changed, never
+ * added.
  */
 export function overlay<Template extends V1PodTemplateSpec>(
   template: Template,

@@ -11,14 +11,14 @@ import type { Settings } from "./settings.ts";
 /** On the Job: its `ResultsMark` as JSON. */
 const RESULTS_OF = "longrun.dev/results-of";
 
-/** Pods that failed before the Job is given up: Kubernetes waits 10 s before the second, each time twice as long. */
+/** Failed pods after which the Job fails. Kubernetes waits 10 s before the second pod, and doubles each further pause. */
 const ATTEMPTS = 5;
-/** Exit status of a copy that a person must mend first: the bucket, access (learner/results/README.md). */
+/** Exit status of a copy that needs a person: wrong bucket, no access (learner/results/README.md). */
 const NEEDS_PERSON = 2;
 /** For namespaces with a quota. Four parts of 16 MiB are in memory at once. */
 const RESOURCES = { requests: { cpu: "100m", memory: "256Mi" }, limits: { cpu: "2", memory: "1Gi" } };
 
-/** The state of the run that a copy holds, as in status.results. */
+/** The state of the run in a copy, as in status.results. */
 export interface ResultsMark {
   url: string;
   /** Iteration of the newest checkpoint. */
@@ -33,9 +33,9 @@ export const markOf = ({ metadata }: Job): ResultsMark =>
 export const resultsUrl = ({ s3 }: Results): string => s3Url(s3);
 
 /**
- * The credentials are in this pod alone, which reads the volume and writes nothing there.
+ * Returns the Job that copies results. Only its pod has the credentials. It reads the volume and writes nothing there.
  *
- * @param besideLearner whether a learner has the volume, which can be mounted on one node at a time
+ * @param besideLearner whether a learner has mounted the volume, so that the pod must run on the same node
  */
 export function desiredResultsJob(
   run: Run,
@@ -66,7 +66,7 @@ export function desiredResultsJob(
         volumeMounts: [{ name: "data", mountPath: "/data", readOnly: true }],
       },
     ],
-    // Not readOnly in the claim: a node would mount it a second time in another way.
+    // Not readOnly in the claim, because a node would mount the volume a second time with other options.
     volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
   };
   const spec = {

@@ -5,18 +5,18 @@ import { childMetadata, RETAIN_SECONDS, type Run } from "./names.ts";
 import type { RunDefaults } from "./run-defaults.ts";
 
 export interface VolumeInputs {
-  /** Whether the run has: what OnSuccess waits for. */
+  /** Whether the run has succeeded, for OnSuccess. */
   succeeded: boolean;
-  /** Storage class where the run names none; absent: the cluster's. */
+  /** StorageClass if the run names none; absent: the cluster's default. */
   defaultClass?: string | undefined;
-  /** Size that the learner has asked for, where the run names none (proto/volume.ts). */
+  /** Size that the learner has asked for, if the run names none (proto/volume.ts). */
   wantedSize?: string | undefined;
-  /** The claim as it is; absent: it is to be made. */
+  /** The existing claim; absent: it must be created. */
   present?: PersistentVolumeClaim | undefined;
 }
 
 /**
- * The claim. Whether it goes with the TrainingRun is `storage.retain`: Kubernetes collects what has the run as its owner.
+ * Returns the claim. Its owner is the run if `storage.retain` wants Kubernetes to delete the claim with the run.
  *
  * @param name as `chooseClaim` chose it
  */
@@ -42,18 +42,18 @@ export function desiredVolume(
   };
 }
 
-/** Size of a volume for which neither the run nor its learner names one. */
+/** Size of a volume if neither the run nor its learner names a size. */
 export const DEFAULT_SIZE = "100Gi";
 
-/** A claim that had the note keeps an empty one: the volume of a run that no longer says for how long is not deleted. */
+/** Returns the annotation with retainSeconds. It becomes empty if the run no longer has retainSeconds, so that the volume is not deleted. */
 function retention(seconds: number | undefined, present: PersistentVolumeClaim | undefined) {
   const hasNote = present?.metadata.annotations?.[RETAIN_SECONDS] !== undefined;
   return seconds === undefined && !hasNote ? {} : { annotations: { [RETAIN_SECONDS]: String(seconds ?? "") } };
 }
 
 /**
- * The larger of what the spec or the learner asks for and what the claim has: an autoresizer may have made it larger, and no claim can
- * shrink. A claim without a volume keeps its size, because the API server grows bound claims alone.
+ * Returns the larger of the requested size (spec or learner) and the claim's size: an autoresizer may have enlarged the claim, and no claim can
+ * shrink. A claim without a volume keeps its size, because the API server grows bound claims only.
  */
 function desiredSize({ spec }: Run, wanted: string | undefined, present: PersistentVolumeClaim | undefined): string {
   const size = spec.learner.storage.size ?? wanted ?? DEFAULT_SIZE;

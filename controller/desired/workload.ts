@@ -15,7 +15,7 @@ export interface Workload extends KubeObject {
     podSets: PodSet[];
     priorityClassRef?: PriorityClassRef;
     priority?: number;
-    /** False: somebody has taken it out of the queue. */
+    /** False: a person has taken the Workload out of the queue. */
     active?: boolean;
   };
   status?: {
@@ -60,7 +60,7 @@ export interface NodeChoice {
 interface PodSet {
   name: string;
   count: number;
-  /** Kueue may admit so few, if there is no quota for `count`. */
+  /** Kueue may admit as few as this, if there is no quota for `count`. */
   minCount?: number;
   template: Raw<V1PodTemplateSpec>;
 }
@@ -103,7 +103,7 @@ export function desiredWorkload(
   };
 }
 
-/** Kueue allows one set of a Workload a `minCount`. */
+/** Only one pod set of a Workload may have a `minCount`. */
 function generatorSet(run: Run, { min, max }: GenerationReplicas, settings: Settings): PodSet {
   const { template } = desiredGenerators(run, { replicas: max, settings }).spec!;
   return {
@@ -112,7 +112,7 @@ function generatorSet(run: Run, { min, max }: GenerationReplicas, settings: Sett
   };
 }
 
-/** Requests, and the nodes that will do. */
+/** Returns the requests and the constraints on nodes. */
 function whatDecides({ spec }: { spec?: unknown }): Raw<V1PodTemplateSpec> {
   const { containers, initContainers, nodeSelector, affinity, tolerations, ...pod } = spec as Raw<V1PodSpec>;
   const { priorityClassName, runtimeClassName, topologySpreadConstraints } = pod;

@@ -83,7 +83,7 @@ export class KubeMetrics {
     ofQueues("workqueue_unfinished_work_seconds", "Seconds of work not finished, all workers together", (queue) =>
       queue.runningSeconds().reduce((sum, seconds) => sum + seconds, 0),
     );
-    ofQueues("workqueue_longest_running_processor_seconds", "Seconds of the worker that is longest at it", (queue) =>
+    ofQueues("workqueue_longest_running_processor_seconds", "Seconds of the longest-running worker", (queue) =>
       Math.max(0, ...queue.runningSeconds()),
     );
     this.#adds = new Counter({ name: "workqueue_adds_total", help: "Keys added", labelNames: ["name"], registers });
@@ -109,7 +109,7 @@ export class KubeMetrics {
     });
     this.#requests = new Counter({
       name: "rest_client_requests_total",
-      help: "Requests to the API server; code <error> where no answer came",
+      help: "Requests to the API server; code <error> without an answer",
       labelNames: ["code", "method", "host"],
       registers,
     });

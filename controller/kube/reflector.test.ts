@@ -166,7 +166,7 @@ test("The cache gives up a watch that stays silent", { skip }, async (t) => {
   faults.stallWatches((watch) => watch.namespace === namespace);
   await create("a");
   await caughtUp();
-  assert.match(problems[0]!, /nothing came for 0\.5 s/);
+  assert.match(problems[0]!, /no data for 0\.5 s/);
   assert.ok(reflector.silentSeconds! < 5);
 });
 
@@ -178,7 +178,7 @@ test("After half-open and reset TCP connections the cache catches up within a bo
   assert.ok(tcp.freeze() > 0);
   await create("b");
   await caughtUp();
-  assert.match(problems.join("\n"), /nothing came for 0\.5 s/);
+  assert.match(problems.join("\n"), /no data for 0\.5 s/);
   for (let i = 0; i < 5; i++) {
     tcp.reset();
     await create(`c-${i}`);

@@ -54,7 +54,7 @@ test("The stream returns whole values first, then its fault", async () => {
       /"\{\\"b\\":" is not a whole event/,
     ],
     ["garbage", [whole, Buffer.from("}{\n")], undefined, "BrokenStream", /"\}\{" is not a whole event/],
-    ["silence", [whole], () => {}, "Silence", /nothing came for 0\.2 s/],
+    ["silence", [whole], () => {}, "Silence", /no data for 0\.2 s/],
     [
       "a reset",
       [whole],

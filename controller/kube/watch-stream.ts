@@ -45,7 +45,7 @@ export async function* jsonLines(response: IncomingMessage, silenceSeconds: numb
 }
 
 function silence(seconds: number): ApiError {
-  return new ApiError(`watch: nothing came for ${seconds} s; the connection is given up`, {
+  return new ApiError(`watch: no data for ${seconds} s; the connection is closed`, {
     status: 0,
     reason: "Silence",
   });

@@ -1,4 +1,4 @@
-/** The processes of a run on this machine: the learner, the actors that its demand asks for, and their end. */
+/** Starts, follows and ends the processes of a run on this machine: the learner and its actors. */
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import type { RunCertificates } from "../../proto/certificates.ts";
@@ -17,9 +17,9 @@ import { readSummarySince, type Summary } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { progressText, type Terminal } from "./terminal.ts";
 
-/** How long the last status of a learner that ended may take to arrive. */
+/** Longest wait for the last status of a learner that has ended. */
 const LAST_STATUS_SECONDS = 2;
-/** How long the report of an interrupted run may take to write. */
+/** Longest time to write the report of an interrupted run. */
 const REPORT_SECONDS = 15;
 
 export interface BackendOptions {
@@ -27,7 +27,7 @@ export interface BackendOptions {
   directory: string;
   temporary: string;
   taskFolders: string[];
-  /** Has a folder for each task, with the part of it that actors see. */
+  /** Folder with a folder for each task, which has only the files that actors may see. */
   publicFolder: string;
   python: string;
   tls: RunCertificates;
@@ -53,7 +53,7 @@ interface LearnerMessage {
   /** of `listening` */
   port?: number;
   metricsPort?: number;
-  /** of `plan`: the memory that the run will take, lines */
+  /** of `plan`: lines about the memory that the run will take */
   table?: string[];
   /** of `note`: a line for the user */
   text?: string;
@@ -141,11 +141,11 @@ export class Backend {
     return EXIT.interrupted;
   }
 
-  /** The learner leaves its report as of the last iteration when it is asked to stop. */
+  /** Writes the report of an interrupted run, because a stopping learner does not. */
   async #writeReport(): Promise<void> {
     const { directory, around } = this.#o;
     const signal = AbortSignal.timeout(REPORT_SECONDS * 1000);
-    // It can be made at any time with `longrun report`.
+    // The user can write it at any time with `longrun report`.
     await runPart(around.parts.report, [directory], { env: around.env, signal }).catch(() => {});
   }
 
@@ -154,12 +154,12 @@ export class Backend {
     const log = `its log is ${join(directory, "logs", "learner.log")}`;
     if (kind === "gaveUp")
       throw new ControllerError("failed", `the learner keeps failing (${describeExit(exit)}); ${log}`);
-    // Only a person can make room.
+    // Only a person can free the disk.
     if (exit.status === EXIT_STATUS.volumeFull) throw new ControllerError("failed", exit.said || "the disk is full");
     if (exit.status === EXIT.badInput)
       throw new ControllerError(
         "input",
-        `the learner cannot ${this.started ? "go on" : "start"}: ${exit.said || describeExit(exit)}`,
+        `the learner cannot ${this.started ? "continue" : "start"}: ${exit.said || describeExit(exit)}`,
       );
     if (exit.status !== EXIT.done)
       throw new ControllerError("failed", `the run failed: ${this.#summary?.message || describeExit(exit)}; ${log}`);
@@ -186,7 +186,7 @@ export class Backend {
     ];
   }
 
-  /** An end is what the run folder calls one; whatever else ends the learner, a restart goes on from its store. */
+  /** Whether the exit ends the run, by its status and the run folder. After any other exit, a restart continues from the store. */
   #isLearnersEnd(exit: Exit): boolean {
     if (exit.status === EXIT.badInput || exit.status === EXIT_STATUS.volumeFull) return true;
     this.#summary = readSummarySince(this.#o.directory, this.#learnerStartedAt);
@@ -233,8 +233,8 @@ export class Backend {
   }
 
   /**
-   * Shows the iterations that finished since the last call. They are read from the run folder: of statuses, the stream
-   * delivers the newest, so that two short iterations, or one that ends while it reconnects, can come as one.
+   * Shows the iterations that finished since the last call. They are read from the run folder, because the stream delivers only the newest
+   * status: it may skip one of two short iterations, or an iteration that ends during a reconnect.
    */
   #showIterations(): void {
     const { json, around, terminal } = this.#o;
@@ -244,7 +244,7 @@ export class Backend {
     }
   }
 
-  /** Once: a learner that is started again says it anew. */
+  /** Shows the plan once, although a restarted learner sends it again. */
   #showPlan(table: string[]): void {
     if (!this.#planShown && !this.#o.json) for (const line of table) this.#o.terminal.line(line);
     this.#planShown = true;

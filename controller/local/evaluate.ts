@@ -1,4 +1,4 @@
-/** `longrun evaluate`: how good a policy is, with the same learner and actors that `longrun run` uses; nothing is trained. */
+/** `longrun evaluate`: measures a policy with the learner and actors of `longrun run`, without training. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ControllerError, EXIT } from "../errors.ts";
@@ -24,9 +24,9 @@ import { tasksText } from "./task-manifest.ts";
 export type EvaluateOptions = LocalOptions & EvaluationRequest;
 
 /**
- * Evaluates, or goes on with an evaluation that was interrupted: what has finished is kept in its folder.
+ * Evaluates, or continues an interrupted evaluation from the results in its folder.
  *
- * @param file manifest whose settings are used; what `--run`, `--model` and `--task` say counts more
+ * @param file manifest whose settings are used; `--run`, `--model` and `--task` take precedence
  * @returns the exit status
  * @throws ManifestError | ControllerError; no process is left behind, and no folder when the input was bad
  */
@@ -58,14 +58,14 @@ export async function evaluateLocally(
       ...{ run, directory, json: false, isNew: state === "new" },
       learnerArguments: [],
       showEnd: () => showEvaluation(local, directory),
-      goOn: `the same command; what has finished is kept in ${directory}`,
+      goOn: `the same command; finished work is kept in ${directory}`,
     });
     if (status === EXIT.done && trained !== undefined) await renewReport(local, trained);
     return status;
   });
 }
 
-/** The table on the terminal, or all numbers as one object. */
+/** Prints the table, or all numbers as one object. */
 function showEvaluation({ terminal, options, around }: LocalCommand, directory: string): void {
   const { evaluation } = (readSummary(directory) ?? {}) as { evaluation?: object };
   if (!evaluation) throw new ControllerError("failed", `${directory}: the evaluation left no summary.json`);
@@ -81,7 +81,7 @@ function showEvaluation({ terminal, options, around }: LocalCommand, directory: 
   terminal.line(`Report: ${join(directory, "report.html")}`);
 }
 
-/** The report of the run that trained the policy shows its evaluation, too. */
+/** Writes the report of the run that trained the policy again, because it also shows the evaluation. */
 async function renewReport({ around, terminal }: LocalCommand, trained: string): Promise<void> {
   const { exitStatus, stderr } = await runPart(around.parts.report, [trained], { env: around.env });
   if (exitStatus !== 0) around.stderr.write(harmless(`the report of ${trained} was not renewed: ${stderr.trim()}\n`));

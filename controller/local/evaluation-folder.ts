@@ -11,7 +11,7 @@ import { createRunFolder, holdRunFolder, MANIFEST, writeManifest } from "./run-f
 import { readSummary } from "./summary.ts";
 
 const POLICIES = "policies.json";
-/** Settings that its numbers depend on; the others may change when the evaluation continues. */
+/** Settings on which the numbers depend; the others may change when the evaluation continues. */
 const SETTINGS = ["seed", "tasks", "model", "prompts", "evaluation"] as const;
 
 export function createEvaluationFolder(directory: string, { run, policies }: EvaluationPlan): void {

@@ -113,7 +113,7 @@ describe("Bad input gives one line", () => {
       "a run without a checkpoint",
       undefined,
       { run: at("young") },
-      /^--run .*young: there is no checkpoint in it; go on/,
+      /^--run .*young: there is no checkpoint in it; continue/,
     ],
     ["no task folder", undefined, { model: at("policy"), task: at("run") }, /^--task .*run: holds no task\.yaml/],
     ["no model", undefined, { model: at("none"), task: at("wage") }, /none\/config\.json is missing; name a folder/],

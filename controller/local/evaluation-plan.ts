@@ -32,7 +32,7 @@ export interface EvaluationRequest {
 
 /** Weights that are evaluated; `policies.json` of the folder. */
 export interface EvaluatedPolicy {
-  /** Iterations that it has behind it. */
+  /** Finished iterations of its training. */
   iteration: number;
   /** Folder; absent: the weights of the model folder. */
   checkpoint?: string;
@@ -85,7 +85,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
 
 function checkCombination(file: string | undefined, { run, model, task }: EvaluationRequest): void {
   if (run !== undefined && (model !== undefined || file !== undefined))
-    throw input("--run evaluates the policy of that run with its own settings; leave the manifest and --model away");
+    throw input("--run evaluates the policy of that run with its own settings; leave out the manifest and --model");
   if (run === undefined && file === undefined && (model === undefined || task === undefined))
     throw input(
       model === undefined
@@ -112,7 +112,7 @@ function wholeNumber(option: string, text: string, least: number, most: number):
   throw input(`${option} ${text}: give a whole number from ${least} to ${most}`);
 }
 
-/** The manifest that the settings come from. @returns its text, its name in errors, and where its relative paths start from */
+/** Finds the manifest with the settings. @returns its text, its name in errors, and the folder of its relative paths */
 function baseOf(file: string | undefined, { run, model, task }: EvaluationRequest) {
   if (run !== undefined) {
     refuseLiving(run);
@@ -128,7 +128,7 @@ function baseOf(file: string | undefined, { run, model, task }: EvaluationReques
   return { text: stringify(manifest), source: "longrun evaluate", directory: process.cwd() };
 }
 
-/** The limits of the same task stand; of another one those of its folder. */
+/** Keeps the manifest's limits for its own task, and takes another task's limits from its folder. */
 function taskOf(directory: string, known: readonly Task[]): Task {
   const own = taskOfFolder(directory);
   const limits = known.find(({ name }) => name === own.name) ?? own;
@@ -137,7 +137,7 @@ function taskOf(directory: string, known: readonly Task[]): Task {
   return { ...limits, ...(grader && { grader }), publicData, privateData };
 }
 
-/** Folders are called `<lineage>-<iteration>`; a newer lineage went on from an older one's. */
+/** Folders are called `<lineage>-<iteration>`; a newer lineage continued from an older one. */
 function newestCheckpoint(run: string): EvaluatedPolicy {
   const folder = join(run, "checkpoints");
   const found = (existsSync(folder) ? readdirSync(folder) : [])
@@ -147,6 +147,6 @@ function newestCheckpoint(run: string): EvaluatedPolicy {
     .sort((a, b) => b.lineage - a.lineage || b.iteration - a.iteration);
   const [newest] = found;
   if (!newest)
-    throw input(`--run ${run}: there is no checkpoint in it; go on with the run, or evaluate its policy with --model`);
+    throw input(`--run ${run}: there is no checkpoint in it; continue the run, or evaluate its policy with --model`);
   return { iteration: newest.iteration, checkpoint: join(folder, newest.name) };
 }

@@ -5,10 +5,9 @@ import { askPart } from "../part-process.ts";
 import type { Steps } from "./prepare.ts";
 
 /**
- * Puts the folder in longrun's cache into `model.policy`, in the place of `model.source`: the folder is of one commit, which a
- * resumed run goes on with.
+ * Replaces `model.source` by `model.policy` with the fetched folder in longrun's cache. The folder holds one commit, which a resumed run keeps.
  *
- * @throws ControllerError with the fetch's own line; what has come stays for the next try
+ * @throws ControllerError with the fetch's own line; fetched parts stay for the next try
  */
 export async function fetchPolicy({ spec }: TrainingRun, { parts, signal, env, step, progress }: Steps): Promise<void> {
   if (spec.model.source === undefined) return;

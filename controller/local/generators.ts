@@ -1,4 +1,4 @@
-/** Generators on other machines without Kubernetes: what the learner is told of them, and the certificates of both. */
+/** Generators on other machines without Kubernetes: the learner's arguments, and the certificates of both sides. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createAuthority, createCertificate, type Role, writeTlsFiles } from "../../proto/certificates.ts";

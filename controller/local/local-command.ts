@@ -1,4 +1,4 @@
-/** The steps that a run and an evaluation on this machine share: from the user's options to the processes and their end. */
+/** The steps that a run and an evaluation on this machine share. */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
@@ -34,9 +34,9 @@ export interface LocalCommand {
   steps: Steps;
   listen: Address;
   metricsListen: Address;
-  /** Says how a command that is stopped from here on goes on. */
+  /** Text that says how to continue the command after a stop. */
   canGoOn(how: string): void;
-  /** Called at the end, whatever it is; the last one first. */
+  /** Functions that are called at any end, in reverse order. */
   atEnd(step: () => void): void;
 }
 
@@ -55,7 +55,7 @@ const RUN_FOLDERS = "longrun-run-";
 /** A run certificate outlives any run. */
 const CERTIFICATE_SECONDS = 366 * 24 * 3600;
 
-/** Does `work` so that the first Ctrl-C stops it in order, and nothing that it made for itself stays. */
+/** Runs `work`: the first Ctrl-C stops it in order, and its temporary files are removed. */
 export async function runLocalCommand(
   options: LocalOptions,
   around: Surroundings,
@@ -68,7 +68,7 @@ export async function runLocalCommand(
       try {
         step();
       } catch {
-        // On a disk that has become read-only nothing can be removed. That must not hide why the command ends.
+        // Files on a read-only disk cannot be removed. This error must not hide the reason for the command's end.
       }
   };
   process.on("exit", cleanUp);
@@ -132,7 +132,7 @@ export async function prepare({ options, steps, atEnd }: LocalCommand, run: Trai
 /**
  * Starts learner and actors and waits for the end.
  *
- * @param isNew a folder that was made for it; it goes again if the learner never comes up because of what it was given
+ * @param isNew whether the folder was created for this command; it is removed if the learner never starts because of its input
  * @returns the exit status
  */
 export async function startBackend(

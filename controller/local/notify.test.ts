@@ -49,7 +49,7 @@ describe("the webhook of a run on this machine", () => {
 
   test("It reports a run that has succeeded", async () => {
     const { said, directory } = await tell("succeeded", [200]);
-    assert.deepEqual(said, ["The webhook was told: the receiver answered 200"]);
+    assert.deepEqual(said, ["The webhook was delivered: the receiver answered 200"]);
     const [{ id, type, source, data }] = bodies as [(typeof bodies)[number]];
     assert.deepEqual([id, source], ["quick-2026-01-01T00:00:00.000Z-Succeeded", "/runs/quick-1"]);
     assert.equal(type, "dev.longrun.trainingrun.succeeded");
@@ -72,7 +72,7 @@ describe("the webhook of a run on this machine", () => {
     const { said } = await tell("failed", [500, 204]);
     assert.deepEqual(said, [
       "The webhook: the receiver answered 500; once more in 0.1 s",
-      "The webhook was told: the receiver answered 204",
+      "The webhook was delivered: the receiver answered 204",
     ]);
     assert.deepEqual(
       bodies.map(({ type }) => type),
@@ -82,7 +82,7 @@ describe("the webhook of a run on this machine", () => {
 
   test("A webhook that hangs is given up", async () => {
     const { said } = await tell("succeeded", []);
-    assert.equal(said.at(-1), "The webhook was not told, 3 of 3 attempts: no answer within 0.3 s");
+    assert.equal(said.at(-1), "The webhook was not delivered, 3 of 3 attempts: no answer within 0.3 s");
     assert.equal(bodies.length, 3);
   });
 
@@ -94,6 +94,6 @@ describe("the webhook of a run on this machine", () => {
 
   test("Ctrl-C ends it", async () => {
     const { said } = await tell("succeeded", [200], { signal: AbortSignal.abort() });
-    assert.deepEqual(said, ["The webhook was not told, 1 of 3 attempts: interrupted"]);
+    assert.deepEqual(said, ["The webhook was not delivered, 1 of 3 attempts: interrupted"]);
   });
 });

@@ -1,4 +1,4 @@
-/** The webhook of a run on this machine: told once the run has succeeded or failed, before `longrun run` ends. */
+/** Posts the webhook of a run on this machine when the run has succeeded or failed, before `longrun run` ends. */
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
@@ -27,9 +27,9 @@ export async function tellWebhook(run: NamedRun, directory: string, options: Not
   const { maxAttempts, timeoutSeconds } = webhook;
   for (let attempts = 1; ; attempts++) {
     const answer = await post(webhook.url, event, { timeoutSeconds, signal });
-    if (answer.delivered) return say(`The webhook was told: ${answer.message}`);
+    if (answer.delivered) return say(`The webhook was delivered: ${answer.message}`);
     if (!answer.again || attempts >= maxAttempts || signal.aborted)
-      return say(`The webhook was not told, ${attempts} of ${maxAttempts} attempts: ${answer.message}`);
+      return say(`The webhook was not delivered, ${attempts} of ${maxAttempts} attempts: ${answer.message}`);
     const seconds = pauseSeconds(webhook, attempts);
     say(`The webhook: ${answer.message}; once more in ${seconds} s`);
     await sleep(seconds * 1000, undefined, { signal }).catch(() => {});

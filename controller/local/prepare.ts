@@ -1,4 +1,4 @@
-/** Gets ready what programs need: the task's folder and the Python environment. Both are kept for later runs. */
+/** Prepares the tasks' folders and the Python environment for programs. Both are kept for later runs. */
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ export interface Steps {
   env: NodeJS.ProcessEnv;
   /** Shows what begins. */
   step: (text: string) => void;
-  /** Shows how it goes. */
+  /** Shows the progress. */
   progress: (text: string) => void;
 }
 
-/** Folder of what longrun keeps from run to run: `$LONGRUN_CACHE`, `$XDG_CACHE_HOME/longrun` or `~/.cache/longrun`. */
+/** Returns the folder of files that several runs share: `$LONGRUN_CACHE`, `$XDG_CACHE_HOME/longrun` or `~/.cache/longrun`. */
 export function cacheFolder(env: NodeJS.ProcessEnv): string {
   return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
 }
@@ -30,7 +30,7 @@ export interface PythonEnvironment {
   created: boolean;
 }
 
-/** Makes the environment that programs run in, or finds the one that an earlier run made. */
+/** Creates the programs' Python environment, or finds the one of an earlier run. */
 export function preparePython(
   python: string | undefined,
   packages: Actors["packages"],
@@ -45,7 +45,7 @@ export function preparePython(
   });
 }
 
-/** Makes the folder of a bundled task, or finds it. @returns the folder that holds task.yaml and prepared/ */
+/** Creates or finds the folder of a bundled task. @returns the folder with task.yaml and prepared/ */
 export async function prepareBundledTask(
   name: string,
   python: string,
@@ -62,7 +62,7 @@ export async function prepareBundledTask(
   return directory;
 }
 
-/** A word without a slash or a dot that no folder is called names a bundled task. */
+/** Whether a word names a bundled task: it has no slash and no dot, and no folder has this name. */
 const isTaskName = (task: string): boolean => !/[/.]/.test(task) && !existsSync(task);
 
 /** Returns the folder of `--task`: the given one, or the prepared one of a bundled task. */
@@ -77,14 +77,14 @@ export async function taskFolder(task: string, python: string | undefined, steps
   return prepareBundledTask(task, environment.python, steps);
 }
 
-/** Makes the folder that an actor gets for a task, with a link to the public data alone: actors never see answers. */
+/** Creates an actor's folder of a task, with a link to the public data alone: actors never see answers. */
 export function layOutPublicData(name: string, taskFolder: string, parent: string): void {
   const directory = join(parent, name);
   mkdirSync(join(directory, "prepared"), { recursive: true });
   symlinkSync(join(taskFolder, "prepared", "public"), join(directory, "prepared", "public"));
 }
 
-/** Lays a custom task out below `parent` as a bundled one is: links to its data, its grader in task.yaml. */
+/** Creates the folder of a custom task below `parent` like a bundled task's: links to its data, its grader in task.yaml. */
 export function layOutCustomTask(task: Task, parent: string): string {
   const directory = join(parent, task.name);
   mkdirSync(join(directory, "prepared"), { recursive: true });

@@ -6,7 +6,7 @@ import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError, type Task, type TrainingRun, type VolumeSource } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 
-/** Fields that only mean something on Kubernetes, and what to do about each here. */
+/** Fields that have a meaning only on Kubernetes, with the remedy on one machine. */
 const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: string }[] = [
   { path: "spec.suspend", set: ({ spec }) => spec.suspend, remedy: "remove it; stop a run here with Ctrl-C" },
   { path: "spec.actors.isolation", set: ({ spec }) => spec.actors.isolation === "Pod", remedy: "set it to Container" },
@@ -14,7 +14,7 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
   {
     path: "spec.notifications.webhook.urlFrom",
     set: ({ spec }) => spec.notifications?.webhook?.urlFrom !== undefined,
-    remedy: "give notifications.webhook.url, with --set where it is a secret",
+    remedy: "give notifications.webhook.url, with --set if it is a secret",
   },
 ];
 
@@ -26,8 +26,8 @@ export const ANSWERS = ["answers.csv", "test.csv"];
 const POLICY_FILES = [["config.json"], ["model.safetensors", "model.safetensors.index.json"], ["tokenizer.json"]];
 
 /**
- * @param source what errors call the manifest
- * @param directory folder that relative paths start from
+ * @param source name of the manifest in errors
+ * @param directory base folder of relative paths
  * @returns a copy with absolute paths
  * @throws ManifestError | ControllerError `input`
  */
@@ -53,7 +53,7 @@ export function resolveForThisMachine(run: TrainingRun, source: string, director
   return resolved;
 }
 
-/** The data of a task that is on a cluster. */
+/** Returns the fields of a task's data that need a cluster. */
 function dataOnCluster(task: Task, index: number): typeof CLUSTER_ONLY {
   return (["publicData", "privateData"] as const).map((field) => ({
     path: `spec.tasks[${index}].${field}`,
@@ -62,7 +62,7 @@ function dataOnCluster(task: Task, index: number): typeof CLUSTER_ONLY {
   }));
 }
 
-/** Programs of a task read all of its public data: the answers of no task may lie in it. */
+/** Refuses answers of any task inside public data, because programs can read all of a task's public data. */
 function refuseReadableAnswers({ spec }: TrainingRun, source: string): void {
   const within = (path: string, parent: string) => !relative(parent, path).startsWith("..");
   for (const [open, { publicData }] of spec.tasks.entries())

@@ -40,7 +40,7 @@ describe("createRunFolder", () => {
     releaseRunFolder(empty);
     assert.throws(
       () => createRunFolder(empty, NOW),
-      /not empty; choose another one, or go on with the run in it: --resume/,
+      /not empty; choose another one, or continue the run in it: --resume/,
     );
     const other = join(parent, "other");
     mkdirSync(other);

@@ -1,4 +1,4 @@
-/** The folder of a run. It is created as a whole, and one process at a time holds it. */
+/** The folder of a run. It is created completely or not at all, and one process at a time holds it. */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
@@ -25,7 +25,7 @@ export function newRunFolder(run: TrainingRun, out: string | undefined, now: Dat
     checkFolder(directory, "--out");
     return directory;
   }
-  const resume = existsSync(join(directory, MANIFEST)) ? `, or go on with the run in it: --resume ${directory}` : "";
+  const resume = existsSync(join(directory, MANIFEST)) ? `, or continue the run in it: --resume ${directory}` : "";
   throw new ControllerError("input", `--out ${directory}: the folder is not empty; choose another one${resume}`);
 }
 

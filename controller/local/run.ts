@@ -1,4 +1,4 @@
-/** `longrun run`: a whole training run on this machine, one learner process and as many actors as there is work for. */
+/** `longrun run`: a whole training run on this machine, with one learner process and as many actors as the work needs. */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
@@ -37,7 +37,7 @@ export interface RunOptions extends LocalOptions {
   model?: string | undefined;
   /** The run folder; absent: `runs/<name>-<UTC time>`. */
   out?: string | undefined;
-  /** A run folder to go on with; its own manifest counts then. */
+  /** Run folder to continue, with its own manifest. */
   resume?: string | undefined;
   /** Store of an earlier run whose batches and results are used again. */
   replay?: string | undefined;
@@ -105,7 +105,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
   });
 }
 
-/** Manifest, or what an earlier run resolved it to, with overrides. */
+/** Returns the manifest, or the resolved manifest of an earlier run, with overrides. */
 function readRun(
   file: string | undefined,
   options: RunOptions,
@@ -121,12 +121,12 @@ function readRun(
     if (resume !== undefined)
       throw new ControllerError(
         "input",
-        `--resume ${resume} goes on with the tasks of that run; leave ${given} away (to change them: --set tasks=…)`,
+        `--resume ${resume} continues with the tasks of that run; leave out ${given} (to change them: --set tasks=…)`,
       );
     if (file !== undefined)
       throw new ControllerError(
         "input",
-        `${file} and ${given} both say what the task is; leave one away, and change settings with --set`,
+        `${file} and ${given} both define the task; leave out one of them, and change settings with --set`,
       );
     const { text, source, directory } = manifestOfTasks(task, model);
     return { run: resolveForThisMachine(parseTrainingRun(text, source, set), source, directory), source };
@@ -148,7 +148,7 @@ function readRun(
   return { run, source: path, skipped: skippedText(manifest, path) };
 }
 
-/** A run that is resumed here was stopped: what may change while a run is suspended may change now. */
+/** Checks the changes of a resumed run: fields that may change while a run is suspended may change here. */
 function readChanged(text: string, path: string, set: string[]): TrainingRun {
   const before = parseEarlier(text, path);
   before.spec.suspend = true;

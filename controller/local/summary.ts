@@ -8,13 +8,13 @@ const SUMMARY = "summary.json";
 
 /** The fields of `summary.json` that are read here; the learner writes the file. */
 export interface Summary {
-  /** For a person: what blocks or failed, and how to mend it. */
+  /** For a person: the fault and the remedy. */
   message?: string;
   state?: "running" | "succeeded" | "failed" | "stopped";
   /** ISO 8601. */
   startedAt?: string;
   updatedAt?: string;
-  /** Why no program was valid; the learner writes it while that is so. */
+  /** Why no program was valid; absent after a valid one. */
   commonErrors?: CommonError[];
   /** With several tasks, `tasks` has the evaluation of each task. */
   evaluation?: Evaluated & { tasks?: Record<string, Evaluated> };
@@ -31,7 +31,7 @@ interface CommonError {
   example: { id: string; program: string };
 }
 
-/** Errors, and lines of the program of each, that the terminal shows; the report has all. */
+/** Number of errors, and of program lines for each, that the terminal shows; the report has all. */
 const SHOWN_ERRORS = 3;
 const SHOWN_LINES = 25;
 
@@ -45,7 +45,7 @@ export function readSummary(directory: string): Summary | undefined {
   return read<Summary>(join(directory, SUMMARY));
 }
 
-/** @returns the summary if it was written at `since` (Unix milliseconds) or later: what an older one says is past */
+/** @returns the summary if it was written at `since` (Unix milliseconds) or later; an older one is outdated */
 export function readSummarySince(directory: string, since: number): Summary | undefined {
   const written = statSync(join(directory, SUMMARY), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   return written >= since ? readSummary(directory) : undefined;
@@ -76,7 +76,7 @@ export function showEnd(terminal: Terminal, directory: string): void {
   if (existsSync(report)) terminal.line(`Report: ${report}`);
 }
 
-/** The head of a table with the task's name over its first column. */
+/** Returns the head of a table with the task's name over its first column. */
 const titled = (task: string, head: string): string => `${task}${head.slice(Math.min(task.length, head.search(/\S/)))}`;
 
 function bestFacts({ metric, score }: Best, lines: readonly IterationLine[], task: string | undefined): string {

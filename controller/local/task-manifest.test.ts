@@ -58,8 +58,8 @@ test("A manifest that differs from the task.yaml beside its data is refused with
   refuseTwoTasks(manifest({}), "a.yaml", []);
   assert.throws(() => refuseTwoTasks(manifest({ executionTimeoutSeconds: 600 }), "a.yaml", []), {
     message:
-      `a.yaml and ${at("own/task.yaml")} both say what the task is, and differ: spec.tasks[0].executionTimeoutSeconds is 600, ` +
-      `not 33; make them the same, or let task.yaml alone say it: longrun run --task ${at("own")}`,
+      `a.yaml and ${at("own/task.yaml")} both define the task, and differ: spec.tasks[0].executionTimeoutSeconds is 600, ` +
+      `not 33; make them the same, or use task.yaml alone: longrun run --task ${at("own")}`,
   });
   refuseTwoTasks(manifest({ executionTimeoutSeconds: 5 }), "a.yaml", ["tasks[0].executionTimeoutSeconds=5"]);
   assert.throws(() => refuseTwoTasks(manifest({ executionTimeoutSeconds: 5 }), "a.yaml", ["seed=5"]));

@@ -1,4 +1,4 @@
-/** A TrainingRun for a task folder: its `task.yaml` says what the task is, and no manifest says it too. */
+/** A TrainingRun for a task folder: the folder's `task.yaml` alone defines the task. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parse, stringify } from "yaml";
@@ -11,18 +11,18 @@ import { difference } from "./difference.ts";
 /** Model that `longrun run --task` trains without `--model`. */
 const DEFAULT_MODEL = "quickstart";
 
-/** A manifest's text, what errors call it, and where its relative paths start from. */
+/** A manifest's text, its name in errors, and the base folder of its relative paths. */
 export interface ManifestText {
   text: string;
   source: string;
   directory: string;
 }
 
-/** Characters of a run's name. */
+/** Longest name of a run in characters. */
 const NAME_CHARACTERS = 40;
 
 /**
- * Returns a TrainingRun on the tasks of folders. A bundled policy has the settings of its own manifest, another one the defaults.
+ * Returns a TrainingRun on the tasks of folders. A bundled policy gets the settings of its own manifest, another policy the defaults.
  *
  * @param model model folder, or the name of a bundled policy
  */
@@ -48,7 +48,7 @@ function baseOf(policy: string): Base {
   return { apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", spec: knownPrompts(policy) };
 }
 
-/** A policy that `longrun pretrain` made knows short prompts alone. */
+/** Returns the prompt style: a policy that `longrun pretrain` made knows only short prompts. */
 export function knownPrompts(policy: string): object {
   const folder = policyFolder(policy, "--model", process.cwd());
   if (!existsSync(join(folder, "corpus.hashes"))) return {};
@@ -58,12 +58,12 @@ export function knownPrompts(policy: string): object {
   };
 }
 
-/** A folder, where there is one of that name. */
+/** Returns the name of a bundled policy, or the absolute path of a folder; an existing folder takes precedence. */
 export function policyOf(model: string): string {
   return isPolicyName(model) && !existsSync(model) ? model : resolve(model);
 }
 
-/** The task of a prepared folder, with its data. @param given as the user wrote the folder */
+/** Returns the task of a prepared folder, with its data. @param given the folder as the user wrote it */
 export function taskOfFolder(given: string): Task {
   const prepared = join(resolve(given), "prepared");
   return {
@@ -74,9 +74,9 @@ export function taskOfFolder(given: string): Task {
 }
 
 /**
- * Refuses a manifest whose task has a `task.yaml` beside its data that says something else.
+ * Refuses a manifest whose task contradicts the `task.yaml` beside its data.
  *
- * @param overrides as typed after `--set`: what they say of the task counts more than both files
+ * @param overrides as typed after `--set`; they take precedence over both files
  * @throws ManifestError in one line that names both
  */
 export function refuseTwoTasks({ spec }: TrainingRun, source: string, overrides: readonly string[]): void {
@@ -93,8 +93,8 @@ function refuseOtherTask({ publicData, privateData: _, weight: __, ...stated }: 
   const differs = difference(stated, own, "");
   if (differs === undefined) return;
   throw new ManifestError([
-    `${source} and ${path} both say what the task is, and differ: spec.tasks[${index}].${differs}; make them the same, or ` +
-      `let task.yaml alone say it: longrun run --task ${folder}`,
+    `${source} and ${path} both define the task, and differ: spec.tasks[${index}].${differs}; make them the same, or ` +
+      `use task.yaml alone: longrun run --task ${folder}`,
   ]);
 }
 

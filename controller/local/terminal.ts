@@ -6,7 +6,7 @@ import { engineText } from "../engine-text.ts";
 import { harmless } from "../harmless.ts";
 import { phaseName, type StatusReceived } from "./status.ts";
 
-/** The fields of a metrics line that rows show; learner/metrics/README.md says what each means. */
+/** The fields of a metrics line that rows show; learner/metrics/README.md explains them. */
 export interface IterationLine {
   /** Grows with each start of a learner; with `iteration` it names a policy version. */
   lineage: number;
@@ -30,9 +30,9 @@ export interface IterationLine {
   truncatedFraction?: number | null;
   /** Generation and training disagree on the same weights; absent in lines of an earlier longrun. */
   importanceDeviates?: boolean;
-  /** Valid rewards that were raised to the grader's rewardFloor; absent in lines of an earlier longrun, as is the next. */
+  /** Valid rewards that were raised to the grader's rewardFloor; absent, like the next field, in lines of an earlier longrun. */
   clampedRewards?: number;
-  /** So were more than half of them. */
+  /** More than half of the valid rewards were raised. */
   mostlyClamped?: boolean;
   /** Faults of generators and rows that moved to another generator; absent without generators. */
   generation?: { faults: Record<string, number>; movedRows: number };
@@ -60,7 +60,7 @@ interface Column {
   /** Narrow terminals lose the columns of the highest numbers first. */
   priority: number;
   text: (line: IterationLine) => string;
-  /** The row of a task has it too. */
+  /** The row of a task also has this column. */
   ofTask?: true;
 }
 
@@ -116,8 +116,8 @@ export function taskRows({ tasks = {} }: IterationLine, width: number): string[]
 }
 
 /**
- * @returns the row, behind it what is to be noted, if anything; on a line of its own where that does not fit. How much was cut
- *   stands there only if it fits behind the row
+ * @returns the row with its notes, which get a line of their own if they do not fit behind the row. The share of cut responses is shown only
+ *   if it fits behind the row
  */
 export function iterationRows(line: IterationLine, width: number): string[] {
   const row = iterationRow(line, width);
@@ -183,7 +183,7 @@ export function comparison(
   );
 }
 
-/** @returns what the run as a whole did with its time and its responses: the lines of it that are known */
+/** @returns the known lines about the whole run's use of time and its responses */
 export function runNotes(lines: readonly IterationLine[]): string[] {
   const engine = engineText(lines.map(({ engineSeconds }) => engineSeconds));
   const known = lines.filter(({ truncatedFraction }) => typeof truncatedFraction === "number");
@@ -195,7 +195,7 @@ export function runNotes(lines: readonly IterationLine[]): string[] {
     ...(engine === undefined ? [] : [`Engine: ${engine}`]),
     ...(flagged > 0
       ? [
-          `Flagged: ${flagged} valid submissions look as if no model had made them, such as a constant prediction; the report says why`,
+          `Flagged: ${flagged} valid submissions look as if no model had made them, such as a constant prediction; the report has the reasons`,
         ]
       : []),
     ...(cut > 0
@@ -214,7 +214,7 @@ const PHASES: Partial<Record<PhaseName, string>> = {
   FINAL_EVALUATION: "evaluating the policy",
 };
 
-/** @returns what is going on, e.g. `iteration 3/12 · executing programs 14/32 · 2 queued, 1 running · 1 actor` */
+/** @returns the current activity, e.g. `iteration 3/12 · executing programs 14/32 · 2 queued, 1 running · 1 actor` */
 export function progressText(status: StatusReceived): string {
   const { iteration, iterations, phaseDone, phaseTotal, executions, actors, generation } = status;
   const phase = PHASES[phaseName(status)] ?? phaseName(status).toLowerCase();
@@ -244,7 +244,7 @@ const BOLD = "\u001b[1m";
 const RESET = "\u001b[0m";
 const CLEAR_LINE = "\r\u001b[K";
 
-/** Rows go to `screen`; on a terminal the last line is rewritten in place with what is going on. */
+/** Writes rows to `screen`; on a terminal the last line is rewritten in place with the current activity. */
 export class Terminal {
   readonly #screen: Screen;
   readonly #env: NodeJS.ProcessEnv;
@@ -261,7 +261,7 @@ export class Terminal {
     return stated > 0 ? stated : (this.#screen.columns ?? PLAIN_WIDTH);
   }
 
-  /** Shows what is going on. Nothing where lines cannot be rewritten. */
+  /** Shows the current activity, but only where lines can be rewritten. */
   progress(text: string): void {
     if (!this.#screen.isTTY) return;
     const plain = harmless(text).replaceAll("\n", " ");
@@ -271,7 +271,7 @@ export class Terminal {
     this.#screen.write(`${CLEAR_LINE}${this.#style(DIM, shown)}`);
   }
 
-  /** Begins something that takes time: a live line on a terminal, a line that stays elsewhere. */
+  /** Announces long work: with a live line on a terminal, elsewhere with a line that stays. */
   step(text: string): void {
     if (this.#screen.isTTY) this.progress(text);
     else this.line(text);
@@ -309,7 +309,7 @@ function seconds(value: number | null): string {
   return value === null ? "-" : `${value.toFixed(value < 100 ? 2 : 0)} s`;
 }
 
-/** @returns the number with `digits` significant digits, without an exponent where that is readable */
+/** @returns the number with `digits` significant digits, without an exponent if that is readable */
 export function significant(value: number | null, digits = 5): string {
   if (value === null || !Number.isFinite(value)) return "-";
   if (value === 0) return "0";

@@ -1,4 +1,4 @@
-/** `longrun validate`: checks manifests against schema and rules, and their folders and lengths as `longrun run` looks at them. */
+/** `longrun validate`: checks manifests against schema and rules, and their folders and lengths like `longrun run`. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -30,7 +30,7 @@ export interface ValidateOptions {
 }
 
 /**
- * Checks every TrainingRun of the files, and says a line for each valid one and for what a file has besides.
+ * Checks every TrainingRun of the files. Prints a line for each valid one, and a line about a file's other objects.
  *
  * @throws ManifestError with a line for each problem of all files; ControllerError
  */
@@ -68,7 +68,7 @@ export async function validate(
   if (problems.length > 0) throw new ManifestError(problems);
 }
 
-/** @throws ManifestError | ControllerError `input`: what `longrun run` would refuse before it trains */
+/** Makes the checks of `longrun run` before training. @throws ManifestError | ControllerError `input` */
 async function validateHere(
   run: TrainingRun,
   file: string,

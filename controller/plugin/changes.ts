@@ -12,7 +12,7 @@ import { isOver, statusLines } from "./status.ts";
 const POLL_SECONDS = 2;
 
 export interface ChangeOptions {
-  /** Until it is so; false: returns at once. */
+  /** Whether to wait until the change is done; false: return at once. */
   wait: boolean;
   timeoutSeconds: number;
   say: (line: string) => void;
@@ -32,7 +32,7 @@ export async function setSuspended(
   const failed = !suspend && run.status?.phase === "Failed";
   if (isOver(run) && !failed) throw new ControllerError("input", `${name} is over: ${run.status?.phase}`);
   if (failed) {
-    // The controller has to see it suspended: that is what makes it a run that can go on.
+    // The controller must see the suspension first: a failed run can be resumed only after it was suspended.
     say(`${name} has failed: ${findCondition(run.status?.conditions, "Succeeded")?.message ?? ""}`);
     await refusals(
       client.mergePatch(TRAINING_RUN, { namespace, name }, { metadata: { uid }, spec: { suspend: true } }),
@@ -46,7 +46,7 @@ export async function setSuspended(
     say(
       suspend
         ? `${name} pauses: programs that run may finish, then a checkpoint is written`
-        : `${name} goes on from its newest checkpoint`,
+        : `${name} continues from its newest checkpoint`,
     );
   }
   if (!wait) return;
@@ -63,15 +63,15 @@ export interface EvaluateOptions extends Omit<ChangeOptions, "wait"> {
   as: string;
   /** Programs from scratch; undefined: as the run's own evaluations. */
   samples: number | undefined;
-  /** It stays when it is done. */
+  /** Whether the TrainingRun stays after the evaluation. */
   keep: boolean;
 }
 
 /**
- * Evaluates the newest checkpoint of a run on the cluster, by a run of its own that starts from it and is deleted once its
- * first evaluation is there, before it trains.
+ * Evaluates the newest checkpoint of a run on the cluster. It creates another TrainingRun that starts from the checkpoint, and deletes it after
+ * its first evaluation, before it trains.
  *
- * @returns of several tasks that of each, by name
+ * @returns the evaluation; with several tasks the evaluation of each, by name
  * @throws ControllerError
  */
 export async function evaluate(
@@ -113,7 +113,7 @@ function evaluatedBefore({ spec, status }: Run) {
   return tasks.length === spec.tasks.length ? Object.fromEntries(tasks) : undefined;
 }
 
-/** The run's own settings but for what concerns training, with its checkpoint as the start. */
+/** Returns the run's own settings without training, with its checkpoint as the start. */
 function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: string, samples: number | undefined): Run {
   const { learningRateSchedule: _, ...algorithm } = spec.algorithm;
   const { suspend: __, notifications: ___, ...rest } = spec;
@@ -124,7 +124,7 @@ function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: string, sa
       ...rest,
       initFrom: { run: metadata.name },
       evaluation: { ...spec.evaluation, before: true, after: false, ...(samples !== undefined && { samples }) },
-      // A run must train after the evaluation. This is the shortest training, and it is cut off.
+      // A run must train after the evaluation. This is the shortest training, and the deletion ends it.
       stopping: { iterations: 1 },
       algorithm: { ...algorithm, criticWarmupIterations: 0 },
       learner: { ...spec.learner, storage: { ...spec.learner.storage, retain: "Never" } },
@@ -146,7 +146,7 @@ async function until<T>(
     if (cluster.signal.aborted) throw cluster.signal.reason;
     if (Date.now() > deadlineMs) {
       const now = statusLines(run, Date.now()).at(-1);
-      throw new ControllerError("failed", `${name} is not so far after ${timeoutSeconds} s: ${now}`);
+      throw new ControllerError("failed", `${name} is not done after ${timeoutSeconds} s: ${now}`);
     }
     await sleep(POLL_SECONDS * 1000, undefined, { signal: cluster.signal }).catch(() => {});
   }

@@ -18,7 +18,7 @@ import { findLearner, REPORT_PORT, RUN_FOLDER, type RunFolderOptions, withRunFol
 export const WHAT = ["model", "best", "run"] as const;
 export type What = (typeof WHAT)[number];
 
-/** The best program of a task, below one comment line that says how good it is. */
+/** Prints the best program of a task, below one comment line with its score. */
 export async function showBest(
   cluster: Cluster,
   name: string,
@@ -61,7 +61,7 @@ export async function fetchReport(
   return resolve(out);
 }
 
-/** Makes the page that the learner serves available on this machine, until Ctrl-C. */
+/** Serves the learner's page on this machine, until Ctrl-C. */
 export async function serveReport(cluster: Cluster, name: string, say: (line: string) => void): Promise<void> {
   const learner = await findLearner(cluster, await readRun(cluster, name));
   if (!learner)
@@ -80,7 +80,7 @@ export async function serveReport(cluster: Cluster, name: string, say: (line: st
 }
 
 /**
- * A folder on this machine with the model, the best program or the whole run folder. It gets its name when it is whole.
+ * Copies the model, the best program or the whole run folder into a folder on this machine, which gets its name when it is complete.
  *
  * @returns its path
  */
@@ -123,7 +123,7 @@ function tarOf(run: Run, what: What): string[] {
 }
 
 async function copy(cluster: Cluster, at: Container, command: string[], directory: string): Promise<void> {
-  // Whoever unpacks owns what comes out; no path leads out of the folder, as tar sees to by itself.
+  // The user who unpacks owns the files. tar itself refuses paths outside the folder.
   const tar = spawn("tar", ["-xf", "-", "-C", directory, "--no-same-owner"], { stdio: ["pipe", "ignore", "pipe"] });
   let said = "";
   tar.stderr.on("data", (text) => {
@@ -137,10 +137,10 @@ async function copy(cluster: Cluster, at: Container, command: string[], director
     throw new ControllerError("failed", `tar ended with status ${status}: ${said.trim().split("\n").at(-1)}`);
   });
   tar.stdin.on("error", () => {}); // its exit status says what went wrong
-  // It may end before the last bytes, which only fill a block: those go nowhere.
+  // tar may end before the last bytes, which only fill a block and are dropped.
   const output = new Writable({ write: (chunk, _, done) => void tar.stdin.write(chunk, () => done()) });
   try {
-    // A tar that gives up, on a full disk say, ends the copy; one that is done waits for what the other says of itself.
+    // A tar that fails, for example on a full disk, ends the copy. If it succeeds, the exit status of the other tar decides.
     await Promise.race([execute(cluster, at, command, output), unpacked.then(() => new Promise<never>(() => {}))]);
     await new Promise<void>((resolve) => output.end(resolve));
     tar.stdin.end();

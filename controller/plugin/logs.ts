@@ -31,7 +31,10 @@ export async function showLogs(
   const labelSelector = `${RUN}=${name},${COMPONENT}=${component}`;
   const pods = (await client.list<Pod>(POD, { namespace, labelSelector })).items;
   if (pods.length === 0)
-    throw new ControllerError("failed", `${name} has no ${component} pod now: kubectl longrun status ${name} says why`);
+    throw new ControllerError(
+      "failed",
+      `${name} has no ${component} pod now: kubectl longrun status ${name} shows the reason`,
+    );
   const container = component === "learner" ? "learner" : SUPERVISOR;
   const faults: string[] = [];
   await Promise.all(

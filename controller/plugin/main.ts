@@ -1,5 +1,5 @@
 /**
- * `kubectl longrun`: a run on a cluster, from a terminal. `node controller/plugin/bundle.ts` makes one file of it.
+ * `kubectl longrun`: inspects and steers a run on a cluster. `node controller/plugin/bundle.ts` makes one file of it.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
@@ -45,17 +45,17 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
   const say = (line: string): void => void stderr.write(`${line}\n`);
   const print = (line: string): void => void stdout.write(`${line}\n`);
   const program = new Command("kubectl longrun")
-    .description("Looks at and steers the TrainingRuns of a cluster.")
+    .description("Inspects and steers the TrainingRuns of a cluster.")
     .version(typeof LONGRUN_VERSION === "undefined" ? "from source" : LONGRUN_VERSION)
-    .option("-n, --namespace <NAME>", "of the TrainingRun (default: the context's)")
-    .option("--context <NAME>", "of the kubeconfig (default: the current one)")
+    .option("-n, --namespace <NAME>", "namespace of the TrainingRun (default: the context's)")
+    .option("--context <NAME>", "context of the kubeconfig (default: the current one)")
     .option("--kubeconfig <FILE>", "how to reach the cluster (default: as kubectl)")
     .exitOverride()
     .configureOutput({ writeOut: (text) => stdout.write(text), writeErr: (text) => stderr.write(text) })
     .configureHelp({ showGlobalOptions: true })
     .addHelpText("after", "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.");
 
-  /** A command on one run; `work` gets the cluster and closes nothing. @param more arguments after RUN */
+  /** Adds a command on one run; `work` must not close the cluster. @param more arguments after RUN */
   const onRun = <O>(
     name: string,
     description: string,
@@ -80,7 +80,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
 
   onRun(
     "status",
-    "what the run does, how good it is, and what blocks it",
+    "shows the run's activity, scores and blockers",
     async (cluster, run, options: { once: boolean; json: boolean; interval: string }) => {
       const intervalSeconds = positive(options.interval, "--interval");
       await showStatus(
@@ -92,12 +92,12 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     },
   )
     .option("--once", "print once and exit", false)
-    .option("--json", "once, the object's status as JSON", false)
-    .option("--interval <SECONDS>", "between two looks", "2");
+    .option("--json", "print the object's status once, as JSON", false)
+    .option("--interval <SECONDS>", "seconds between two refreshes", "2");
 
   onRun(
     "logs",
-    "the logs of the learner, or of the actors",
+    "prints the logs of the learner, or of the actors",
     async (cluster, run, options: { actors: boolean; follow: boolean; previous: boolean; tail?: string }) => {
       const { actors, follow, previous, tail } = options;
       const component = actors ? "actor" : "learner";
@@ -109,41 +109,41 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
       );
     },
   )
-    .option("--actors", "of the actors' supervisors", false)
-    .option("-f, --follow", "goes on as they are written", false)
-    .option("-p, --previous", "of the container before its last restart", false)
-    .option("--tail <LINES>", "only the newest of each");
+    .option("--actors", "logs of the actors' supervisors", false)
+    .option("-f, --follow", "follow new lines", false)
+    .option("-p, --previous", "log of the container before its last restart", false)
+    .option("--tail <LINES>", "only the newest lines of each log");
 
   onRun(
     "best",
-    "prints the best program, and how good it is",
+    "prints the best program and its score",
     async (cluster, run, { task, json, timeout }: { task?: string; json: boolean; timeout: string }) => {
       const timeoutSeconds = positive(timeout, "--timeout");
       await showBest(cluster, run, { task, json, timeoutSeconds, say }, stdout);
     },
   )
-    .option("--task <TASK>", "of a run that has several")
-    .option("--json", "its score and itself as one object", false)
+    .option("--task <TASK>", "task, if the run has several")
+    .option("--json", "print score and program as one JSON object", false)
     .addOption(forPod());
 
   onRun(
     "report",
-    "fetches report.html, or makes the live page reachable",
+    "copies report.html, or serves the live page",
     async (cluster, run, options: { out?: string; live: boolean; timeout: string }) => {
       if (options.live) return serveReport(cluster, run, print);
       const timeoutSeconds = positive(options.timeout, "--timeout");
       print(await fetchReport(cluster, run, { out: options.out, timeoutSeconds, say }));
     },
   )
-    .addOption(out("the file (default: RUN-report.html)"))
-    .option("--live", "prints the address of the page that the learner serves, until Ctrl-C", false)
+    .addOption(out("path of the file (default: RUN-report.html)"))
+    .option("--live", "serve the learner's page at a local address, until Ctrl-C", false)
     .addOption(forPod());
 
   const volumes = program
     .command("volumes")
     .description("lists the volumes that have outlived their runs, or whose runs are over")
-    .option("-A, --all-namespaces", "of all namespaces", false)
-    .option("--json", "as a list of objects", false)
+    .option("-A, --all-namespaces", "volumes of all namespaces", false)
+    .option("--json", "print a list of objects", false)
     .action(async () => {
       const options = volumes.optsWithGlobals<ClusterOptions & { allNamespaces: boolean; json: boolean }>();
       const cluster = connect(options, signal);
@@ -160,7 +160,7 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     async ({ config, namespace }, run, options: { out?: string }) => {
       print(packBundle(run, await clusterFiles(config, namespace, run), options.out, new Date()));
     },
-  ).addOption(out("the bundle (default: longrun-debug-RUN-TIME.tar.gz)"));
+  ).addOption(out("path of the bundle (default: longrun-debug-RUN-TIME.tar.gz)"));
 
   onRun(
     "pull",
@@ -171,23 +171,23 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
     },
     [new Argument("<WHAT>", "what to copy").choices(WHAT)],
   )
-    .addOption(out("the folder (default: RUN-model, RUN-best, RUN)"))
+    .addOption(out("path of the folder (default: RUN-model, RUN-best, RUN)"))
     .addOption(forPod());
 
   for (const [name, suspend, description] of [
-    ["pause", true, "writes a checkpoint and lets learner and actors go; the volume stays"],
-    ["resume", false, "goes on from the newest checkpoint"],
+    ["pause", true, "writes a checkpoint and stops learner and actors; the volume stays"],
+    ["resume", false, "continues from the newest checkpoint"],
   ] as const)
     onRun(name, description, async (cluster, run, options: { wait: boolean; timeout: string }) => {
       const timeoutSeconds = positive(options.timeout, "--timeout");
       await setSuspended(cluster, run, suspend, { wait: options.wait, timeoutSeconds, say: print });
     })
-      .option("--wait", "returns when it is so", false)
+      .option("--wait", "return when it is done", false)
       .addOption(waiting("longest wait", "1800"));
 
   onRun(
     "evaluate",
-    "evaluates the newest checkpoint on the cluster, in a TrainingRun of its own",
+    "evaluates the newest checkpoint on the cluster, in a separate TrainingRun",
     async (cluster, run, options: { as?: string; samples?: string; keep: boolean; timeout: string }) => {
       const { as = `${run}-evaluation`, samples, keep } = options;
       const evaluation = await evaluate(cluster, run, {
@@ -197,9 +197,9 @@ function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command 
       print(JSON.stringify(evaluation, null, 2));
     },
   )
-    .option("--as <NAME>", "of the TrainingRun that evaluates (default: RUN-evaluation)")
-    .option("--samples <N>", "programs from scratch (default: as the run's own evaluations)")
-    .option("--keep", "leaves that TrainingRun there, which then trains one iteration", false)
+    .option("--as <NAME>", "name of the TrainingRun that evaluates (default: RUN-evaluation)")
+    .option("--samples <N>", "programs from scratch (default: the run's evaluation.samples)")
+    .option("--keep", "keep that TrainingRun, which then trains one iteration", false)
     .addOption(waiting("longest wait for the result", "86400"));
   return program;
 }

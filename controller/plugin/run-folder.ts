@@ -16,7 +16,7 @@ import type { Container } from "./exec.ts";
 export const RUN_FOLDER = "/data/run";
 export const REPORT_PORT = METRICS_PORT;
 const READER = "reader";
-/** A reader pod ends by itself if the process that made it was killed. */
+/** Time after which a reader pod ends by itself, in case the process that created it was killed. */
 const READER_SECONDS = 3600;
 const POLL_SECONDS = 1;
 

@@ -26,7 +26,7 @@ describe("status for people", () => {
       evaluation: { before: { best: 371.9, mean: 800, validFraction: 0.6 } },
       ...{ startTime: at(-3725), estimatedCompletion: at(90) },
       conditions: [
-        condition("Succeeded", "Unknown", "InProgress", "the run goes on"),
+        condition("Succeeded", "Unknown", "InProgress", "the run is not over"),
         condition("Progressing", "True", "Executing", "iteration 5 of 12: programs run"),
       ],
     };

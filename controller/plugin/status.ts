@@ -1,4 +1,4 @@
-/** `kubectl longrun status RUN`: what a run does and what blocks it, on one screen that is written anew while it changes. */
+/** `kubectl longrun status RUN`: shows a run's activity and blockers on one screen, which is refreshed. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EvaluatedPolicyStatus, TaskStatus } from "../../crds/trainingrun.ts";
 import { findCondition, isBlocker } from "../conditions.ts";
@@ -11,7 +11,7 @@ import { type Cluster, readRun } from "./cluster.ts";
 import { span } from "./text.ts";
 
 export interface StatusOptions {
-  /** Goes on until the run is over. */
+  /** Whether to refresh until the run is over. */
   watch: boolean;
   json: boolean;
   intervalSeconds: number;
@@ -29,7 +29,7 @@ export async function showStatus(
     if (json) screen.write(`${JSON.stringify(run.status ?? {})}\n`);
     else {
       const lines = statusLines(run, Date.now());
-      // On a terminal in place of what stands there; else only what is new.
+      // A terminal's screen is replaced; elsewhere only new lines are written.
       if (screen.isTTY && shown.length > 0) screen.write(`\u001b[${shown.length}A\u001b[J`);
       if (screen.isTTY || lines.join() !== shown.join()) screen.write(`${fit(lines, screen).join("\n")}\n`);
       shown = lines;
@@ -40,7 +40,7 @@ export async function showStatus(
   }
 }
 
-/** One row of the terminal for each line: what is written over must not be more. */
+/** Cuts each line to one row of the terminal, because the next refresh overwrites whole rows. */
 function fit(lines: string[], { isTTY, columns }: Screen): string[] {
   if (!isTTY || !columns) return lines;
   return lines.map((line) => (line.length < columns ? line : `${line.slice(0, columns - 1)}…`));

@@ -1,4 +1,4 @@
-/** `kubectl longrun volumes`: what is still there of runs that are gone or over. */
+/** `kubectl longrun volumes`: lists volumes of runs that are deleted or over. */
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
 import { harmless } from "../harmless.ts";
@@ -15,11 +15,11 @@ export interface ListedVolume {
   namespace: string;
   name: string;
   run: string;
-  /** Its phase, or `gone`. */
+  /** Phase of its run, or `gone`. */
   state: string;
   size: string;
   ageSeconds: number;
-  /** Until the controller deletes it: absent, it stays until somebody does. */
+  /** Time until the controller deletes it; absent: it stays until a person deletes it. */
   leftSeconds?: number;
   /** Run that copies a checkpoint from the volume (initFrom.run): the controller does not delete it before that run has started. */
   neededBy?: string;

@@ -164,7 +164,7 @@ describe("The rendered chart", { skip }, () => {
   });
 
   test("The notes name the alert that always fires where nothing scrapes the controller", async () => {
-    const warning = /LongrunNoLeader fires for ever, unless\nsomething else has Prometheus scrape/;
+    const warning = /LongrunNoLeader fires for ever, unless\nyou configure Prometheus to scrape/;
     assert.match(await notesOf(["--set", "metrics.prometheusRule.enabled=true"]), warning);
     assert.doesNotMatch(rendered.get("watched")!.notes, warning);
     assert.doesNotMatch(rendered.get("default")!.notes, warning);

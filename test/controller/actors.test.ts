@@ -78,7 +78,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
       const found = await conditionOf(namespace, "ActorsScaled");
       return found?.reason === "Unschedulable" && found;
     });
-    assert.match(waits.message, /Insufficient memory.*ask for less in spec\.actors\.resources/);
+    assert.match(waits.message, /Insufficient memory.*request less in spec\.actors\.resources/);
     await hasEvent(namespace, /^Unschedulable: .*Insufficient memory/);
     learner.work(30);
     await sleep(1500);
@@ -132,7 +132,7 @@ describe("actors", { skip, concurrency: 6 }, () => {
     const from = world.auditLength();
     await sleep(500); // until admission has read it
     learner.work(20);
-    await hasEvent(namespace, /^QuotaExceeded: actors cannot be made: .*raise the quota/);
+    await hasEvent(namespace, /^QuotaExceeded: actors cannot be created: .*raise the quota/);
     const refused = world.writes(namespace, from).filter(({ code, verb }) => code === 403 && verb === "create");
     assert.ok(refused.length >= 1 && refused.length <= 8, `${refused.length} creations were refused`);
     const made = await world.actors(namespace, "run");

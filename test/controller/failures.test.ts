@@ -111,7 +111,7 @@ describe("The failures of a learner", { skip, concurrency: 5 }, () => {
     });
     assert.equal(
       progressing.message,
-      "no actor is connected to the learner since 2026-11-23T08:00:00Z: 12 executions are queued; no actor is asked for (spec.actors)",
+      "no actor is connected to the learner since 2026-11-23T08:00:00Z: 12 executions are queued; no actor is requested (spec.actors)",
     );
     assert.equal((await condition(namespace, "Failed")).status, "False");
     await world.patchRun(namespace, "run", { actors: { replicas: 1 } });
@@ -198,7 +198,10 @@ describe("The failures of a learner", { skip, concurrency: 5 }, () => {
     const said: string[] = [];
     const options = { wait: true, timeoutSeconds: 60, say: (line: string) => void said.push(line) };
     await setSuspended(cluster(namespace), "run", false, options);
-    assert.match(said.join("\n"), /^run has failed: .*\nrun goes on from its newest checkpoint\nthe learner answers$/);
+    assert.match(
+      said.join("\n"),
+      /^run has failed: .*\nrun continues from its newest checkpoint\nthe learner answers$/,
+    );
     const resumed = await status(namespace);
     assert.deepEqual(
       [resumed.phase, resumed.completionTime, resumed.notification, resumed.failures?.count],

@@ -91,7 +91,10 @@ describe("The controller and generators", { skip, concurrency: 4 }, () => {
     await isReady(namespace, 2);
     world.learner(namespace, "run").say(generating(7, [4, 4]));
     await isReady(namespace, 4);
-    await hasEvent(namespace, /ScaledUp: scaled generators 2 -> 4: 7 prompts wait, 8 are written, 4 at once each/);
+    await hasEvent(
+      namespace,
+      /ScaledUp: scaled generators 2 -> 4: 7 prompts wait, 8 solutions are written, 4 fit in a generator/,
+    );
     await eventually(async () => (await status(namespace))?.policyVersion === 5);
     const [lost] = await pods(namespace);
     await world.deletePod(lost!);

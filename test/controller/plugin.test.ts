@@ -125,10 +125,10 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
       out: "paused is asked to pause already\nstopped at iteration 3\n",
       err: "",
     });
-    assert.match((await kubectl("resume", "paused")).out, /^paused goes on from its newest checkpoint/);
+    assert.match((await kubectl("resume", "paused")).out, /^paused continues from its newest checkpoint/);
     assert.equal((await get("paused")).spec.suspend, false);
     const late = await kubectl("resume", "paused", "--wait", "--timeout", "0.1");
-    assert.deepEqual([late.status, /not so far after 0\.1 s/.test(late.err)], [1, true]);
+    assert.deepEqual([late.status, /not done after 0\.1 s/.test(late.err)], [1, true]);
     await say("paused", { phase: "Failed" });
     assert.deepEqual(await kubectl("pause", "paused"), { status: 2, out: "", err: "paused is over: Failed\n" });
   });
@@ -217,7 +217,7 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
       [["status", "nobody"], 2, /^there is no TrainingRun nobody in namespace team; see kubectl get/],
       [["status", "young", "--context", "elsewhere"], 2, /^--context elsewhere: .* has no such context$/],
       [["status", "young", "--interval", "0"], 2, /^--interval is 0, must be a number above 0$/],
-      [["logs", "young"], 1, /^young has no learner pod now: kubectl longrun status young says why$/],
+      [["logs", "young"], 1, /^young has no learner pod now: kubectl longrun status young shows the reason$/],
       [["report", "young", "--live"], 1, /^no learner of young runs; without --live the report is fetched/],
       [["pull", "young", "model", "--out", "."], 2, /is there already and not empty; name another folder with --out$/],
       [["pull", "young", "answers"], 2, /Allowed choices are model, best, run/],

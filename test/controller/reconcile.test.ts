@@ -200,7 +200,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     const deployment = await world.deployment(namespace, "run");
     assert.equal(deployment?.metadata.ownerReferences?.[0]?.uid, again.metadata.uid);
     assert.equal(deployment?.spec?.template.spec?.volumes?.[0]?.persistentVolumeClaim?.claimName, own?.metadata.name);
-    await hasEvent(namespace, /^VolumeNameTaken: volume run-data is of an earlier run/);
+    await hasEvent(namespace, /^VolumeNameTaken: volume run-data belongs to an earlier run/);
   });
 
   test("deletion with retain Never does not wait for the learner", async () => {
@@ -220,7 +220,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     const data = { "trainingrun.yaml": "mine" };
     await world.client.create(CONFIG_MAP, { metadata: { namespace, name: "run-config" }, data } as never);
     await world.createRun(namespace, "run");
-    await hasEvent(namespace, /^NameTaken: ConfigMap run-config is there already and not longrun's/);
+    await hasEvent(namespace, /^NameTaken: ConfigMap run-config exists already and is not longrun's/);
     const config = await world.client.get<{ metadata: { name: string }; data?: object }>(CONFIG_MAP, {
       namespace,
       name: "run-config",
@@ -253,7 +253,10 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
       );
     const first = await running();
     await world.pods.end(first, 2, [], "acme/model is gated: accept its licence");
-    await hasEvent(namespace, /^ModelFetchFailed: model acme\/model at main .* is gated: accept its licence\. Mend/);
+    await hasEvent(
+      namespace,
+      /^ModelFetchFailed: model acme\/model at main .* is gated: accept its licence\. Remove the cause/,
+    );
     await world.client.delete(JOB, { namespace, name: "run-model" }, { uid: job.metadata.uid });
     await world.pods.end(await running(first.metadata.uid), 0);
     await answers(namespace);

@@ -249,7 +249,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     const foreign = await foreignJob(namespace, "run-actor-0-0");
     await startIn(namespace, { actors: { min: 1 } });
     await hasActor(namespace, ({ metadata }) => metadata.name === "run-actor-0-1");
-    await hasEvent(namespace, /^NameTaken: Job run-actor-0-0 is there already and not longrun's: .*run-actor-0-1/);
+    await hasEvent(namespace, /^NameTaken: Job run-actor-0-0 exists already and is not longrun's: .*run-actor-0-1/);
     await isReady(namespace);
     const now = await world.client.get(JOB, { namespace, name: "run-actor-0-0" });
     assert.deepEqual(now?.metadata.uid, foreign.metadata.uid);
@@ -262,7 +262,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
       foreign.push(await foreignJob(namespace, `run-actor-0-${generation}`));
     await startIn(namespace, { actors: { min: 1 } });
     await eventually(async () => (await conditionOf(namespace, "Ready"))?.reason === "NameTaken");
-    assert.match((await conditionOf(namespace, "ActorsScaled"))!.message, /Job run-actor-0-\d+ is there already/);
+    assert.match((await conditionOf(namespace, "ActorsScaled"))!.message, /Job run-actor-0-\d+ exists already/);
     for (const { metadata } of foreign)
       await world.client.delete(JOB, { namespace, name: metadata.name }, { uid: metadata.uid! });
     await hasActor(namespace, () => true);
@@ -276,7 +276,7 @@ describe("a name that is taken", { skip, concurrency: false }, () => {
     await world.createRun(namespace, "next", { initFrom: { run: "run" } });
     const available = () => conditionOf(namespace, "LearnerAvailable", "next");
     await eventually(async () => (await available())?.reason === "NameTaken");
-    assert.match((await available())!.message, /^Job next-init is there already and not longrun's/);
+    assert.match((await available())!.message, /^Job next-init exists already and is not longrun's/);
     await world.client.delete(JOB, { namespace, name: "next-init" }, { uid: metadata.uid! });
     await eventually(async () => (await available())?.reason === "CopyingCheckpoint");
   });

@@ -55,7 +55,7 @@ test("An evaluation of a run can be stopped, continued and finished, and a finis
   );
   assert.equal(
     stopped.stderr,
-    `Stopping; Ctrl-C again stops at once.\nStopped. Go on with: the same command; what has finished is kept in ${folder}\n`,
+    `Stopping; Ctrl-C again stops at once.\nStopped. Go on with: the same command; finished work is kept in ${folder}\n`,
   );
   assert.equal(stopped.status, 130);
   await nothingLeft("MARK=evaluate");

@@ -34,7 +34,7 @@ describe("longrun run refuses bad input and creates nothing", () => {
       "a manifest and a task folder",
       "run.yaml",
       { task: ["own"] },
-      /^run\.yaml and --task own both say what the task is; leave one away, and change settings with --set$/,
+      /^run\.yaml and --task own both define the task; leave out one of them, and change settings with --set$/,
     ],
     ["a model without a task", undefined, { model: "m" }, /^--model m: on which task\? give --task DIR/],
     [
@@ -48,7 +48,7 @@ describe("longrun run refuses bad input and creates nothing", () => {
       "a task for a run that goes on",
       undefined,
       { task: ["own"], resume: "run" },
-      /^--resume run goes on with the tasks of that run; leave --task own away/,
+      /^--resume run continues with the tasks of that run; leave out --task own/,
     ],
     ["a folder as manifest", "policy", {}, /^policy: is a folder; give a file$/],
     [
@@ -73,7 +73,7 @@ describe("longrun run refuses bad input and creates nothing", () => {
       "a policy of a name that longrun does not know",
       "run.yaml",
       { set: ["model.policy=policy"] },
-      /^run\.yaml: spec\.model\.policy is policy: longrun brings no policy of this name; give one of quickstart, or \.\/policy for a folder$/,
+      /^run\.yaml: spec\.model\.policy is policy: longrun has no bundled policy of this name; give one of quickstart, or \.\/policy for a folder$/,
     ],
     [
       "a field of the cluster",

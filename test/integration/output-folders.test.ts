@@ -97,6 +97,6 @@ describe("A folder that cannot be made ends a command with status 2 and one line
       const said = stderr.split("\n").filter((line) => line !== "" && !/^Preparing /.test(line));
       assert.deepEqual([status, said.length], [2, 1], stderr);
       assert.match(said[0]!, named);
-      assert.match(said[0]!, / ?\/proc\/longrun\S*: no folder can be made there; choose another place$/);
+      assert.match(said[0]!, / ?\/proc\/longrun\S*: no folder can be created there; choose another place$/);
     });
 });

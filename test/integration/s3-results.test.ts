@@ -358,7 +358,7 @@ describe("Results in S3", { skip }, () => {
     const nowhere = await command(RESULTS_COMMAND, ["pull", "s3://results/command", "--out", "/proc/longrun/back"]);
     assert.deepEqual(
       [nowhere.status, nowhere.stderr],
-      [2, "--out /proc/longrun/back: no folder can be made there; choose another place\n"],
+      [2, "--out /proc/longrun/back: no folder can be created there; choose another place\n"],
     );
     const none = await command(RESULTS_COMMAND, ["push", root, "s3://results/command"]);
     assert.deepEqual(

@@ -92,7 +92,7 @@ for (const command of ["validate", "run"])
     const refused = longrun([command, "two.yaml"]);
     assert.match(
       refused.stderr,
-      /^two\.yaml and .*made\/task\.yaml both say what the task is, and differ: spec\.tasks\[0\]\.executionTimeoutSeconds is 600, not 33;/,
+      /^two\.yaml and .*made\/task\.yaml both define the task, and differ: spec\.tasks\[0\]\.executionTimeoutSeconds is 600, not 33;/,
     );
     assert.equal(refused.status, 2);
   });
@@ -121,7 +121,7 @@ test("validate checks every TrainingRun of several files with several objects", 
   const run = longrun(["run", "several.yaml"]);
   assert.match(
     run.stderr,
-    /^several\.yaml: holds 3 TrainingRuns \(own in line 5, .*\); put each into a file of its own\n$/,
+    /^several\.yaml: holds 3 TrainingRuns \(own in line 5, .*\); put each into a separate file\n$/,
   );
   assert.equal(run.status, 2);
 });

@@ -58,7 +58,7 @@ needs a cluster: `helm template` does not see one.
 {{- end -}}
 {{- end -}}
 
-{{/* list . "controller". A name without a registry would be one of Docker Hub's, where anybody can publish under it. */}}
+{{/* list . "controller". A name without a registry would be a name of Docker Hub, where anybody can publish it. */}}
 {{- define "longrun.image" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
@@ -155,7 +155,7 @@ affinity:
 {{- end }}
 {{- end -}}
 
-{{/* Part of a TrainingRun's spec that the controller lays under every run; empty where there is nothing. */}}
+{{/* Part of a TrainingRun's spec with the defaults of every run; may be empty. */}}
 {{- define "longrun.runDefaults" -}}
 {{- $v := .Values -}}
 {{- $fullname := include "longrun.fullname" . -}}
@@ -212,7 +212,7 @@ affinity:
 {{- if $defaults }}{{ toYaml $defaults }}{{ end -}}
 {{- end -}}
 
-{{/* list . "metrics.serviceMonitor.enabled": says in one line what a cluster lacks. */}}
+{{/* list . "metrics.serviceMonitor.enabled": fails with one line if the cluster lacks prometheus-operator. */}}
 {{- define "longrun.needsPrometheusOperator" -}}
 {{- $root := index . 0 -}}
 {{- if not ($root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
@@ -220,7 +220,7 @@ affinity:
 {{- end -}}
 {{- end -}}
 
-{{/* Not empty where the controller works with Kueue. */}}
+{{/* Not empty if the controller works with Kueue. */}}
 {{- define "longrun.kueue" -}}
 {{- if .Values.kueue.enabled -}}
 {{- if not (.Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta2") -}}
@@ -230,7 +230,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* list . "test" -1: labels and annotations of an object that Helm makes at a time of its own, in the order of the number. */}}
+{{/* list . "test" -1: labels and annotations of a hook, which Helm creates in the order of the number. */}}
 {{- define "longrun.hookMetadata" }}
 {{- $hook := index . 1 }}
   labels: {{- include "longrun.labels" (index . 0) | nindent 4 }}
