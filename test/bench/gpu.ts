@@ -1,5 +1,5 @@
 /**
- * `npm run bench gpu`: the engine on a GPU, in five parts that take at most eleven minutes together:
+ * `npm run bench gpu`: the engine on a GPU, in five parts that take at most 14 minutes together:
  *
  * | part | what |
  * | --- | --- |
