@@ -10,6 +10,7 @@ import { readModelFolder } from "../engine/model/folder.fixture.ts";
 import { readTokenizer } from "../engine/model/folder.ts";
 import { defaultCorpus, inCorpus, makeCorpus } from "./corpus.ts";
 import { defaultPretrain, type PretrainProgress, pretrain } from "./pretrain.ts";
+import { readme } from "./readme.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "pretrain-"));
 after(() => rmSync(directory, { recursive: true }));
@@ -94,4 +95,10 @@ test("bad options are refused in one line", async (t) => {
       assert.equal(stderr.trim().split("\n").length, 1);
     });
   }
+});
+
+test("the bundled policy's page is the one that pretrain writes", () => {
+  const read = (name: string) =>
+    readFileSync(new URL(`../../manifests/quickstart/policy/${name}`, import.meta.url), "utf8");
+  assert.equal(readme(JSON.parse(read("corpus.json"))), read("README.md"));
 });

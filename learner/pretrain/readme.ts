@@ -34,26 +34,23 @@ export function corpusFacts(
   };
 }
 
+/** Returns a list in words: a, b and c. */
+const listed = (names: readonly string[]): string =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+
 /** Returns the README.md of a policy folder: the model's purpose and limits. */
 export function readme(facts: ReturnType<typeof corpusFacts>): string {
   return `# Starting policy of the laptop quickstart
 
-A language model of 1.05 million weights (Qwen2 architecture, float32) that writes short scikit-learn programs for the bundled tasks
-${facts.tasks.join(", ")}. A reinforcement learning run of minutes on two cores starts from it. It knows no other English, Python or task.
+This language model of 1.05 million weights (Qwen2 architecture, float32) writes short scikit-learn programs for the bundled tasks
+${listed(facts.tasks)}. It knows no other English, Python or task.
 
-\`longrun pretrain\` trained it from random weights for ${facts.steps} steps of ${facts.batchSize} texts on the cross entropy of the response
-(${facts.loss} nats a token at the end). The same seed and number of threads give the same bytes.
+\`longrun pretrain\` trained it from random weights for ${facts.steps} steps of ${facts.batchSize} texts on the cross entropy of the response (${facts.loss} nats a token at
+the end). The same seed and number of threads give the same bytes.
 
-- A generator (learner/pretrain) drew ${facts.texts} solutions with ${facts.distinctPrograms} distinct programs. It reads no data and knows no
-  score. ${Math.round(100 * facts.mistakeShare)} % of the programs have a mistake, such as a wrong column or a missing parenthesis.
-- Strong model families are rare, but the best families, features and hyper-parameters do occur: reinforcement learning finds and combines
-  them. \`longrun report\` shows the share of a run's valid programs that the corpus does not have verbatim.
-- An improvement is mostly the shown solution with one choice drawn again, better or worse.
-
-| file | content |
-| --- | --- |
-| config.json, model.safetensors, tokenizer.json, tokenizer_config.json, generation_config.json | the model as transformers loads it |
-| corpus.json | settings and numbers of the corpus and the training |
-| corpus.hashes | first 8 bytes of the SHA-256 of each distinct program, sorted |
+A generator (\`learner/pretrain\`) drew the corpus: ${facts.texts} solutions with ${facts.distinctPrograms} distinct programs. It reads no data and knows no score. ${Math.round(100 * facts.mistakeShare)} % of
+the programs have a mistake, such as a wrong column or a missing parenthesis. Strong families of models are rare in the corpus, but the best
+occur. \`corpus.json\` has the settings and numbers of corpus and training, \`corpus.hashes\` the first 8 bytes of the SHA-256 of each distinct
+program, sorted.
 `;
 }

@@ -158,7 +158,7 @@ describe("A run in a queue of Kueue", { skip, concurrency: 4 }, () => {
     const gone = await startQueued();
     await admit(gone.namespace, { learner: "none", actors: "none" });
     await eventually(async () =>
-      /ResourceFlavor none, which is gone/.test((await conditionOf(gone.namespace, "Ready"))!.message),
+      /ResourceFlavor none, which does not exist any more/.test((await conditionOf(gone.namespace, "Ready"))!.message),
     );
     assert.deepEqual(await world.list(POD, gone.namespace), []);
   });

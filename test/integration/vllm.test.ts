@@ -1,6 +1,7 @@
 /**
- * The sidecar in front of vLLM: with a server that has vLLM's API and our engine, and with a real vLLM where LONGRUN_VLLM names one
- * (learner/generators/README.md says how to start it).
+ * The sidecar in front of vLLM: with a server that has vLLM's API and our engine, and with a real vLLM. LONGRUN_VLLM=URL tests a vLLM that
+ * serves manifests/quickstart/policy with the flags of learner/generators/README.md, `--dtype float32` and `--max-lora-rank 8`;
+ * LONGRUN_VLLM_FULL=URL LONGRUN_VLLM_MODEL=DIR tests full weights.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
