@@ -10,9 +10,10 @@ import { Argument, Command, CommanderError, Option } from "commander";
 import type { Actors } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
 import type { BestOptions } from "./best.ts";
+import { BUNDLED, isTaskName } from "./bundled.ts";
 import { completionScript, SHELLS, type Shell } from "./completion.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
-import { type ControllerError, EXIT, exitStatusOf } from "./errors.ts";
+import { ControllerError, EXIT, exitStatusOf } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { executeProgram } from "./exec.ts";
 import { harmless } from "./harmless.ts";
@@ -265,6 +266,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(pythonOption())
     .addOption(packagesOption())
     .action(async (tasks: string[], options: { python?: string; packages?: Actors["packages"] }) => {
+      const unknown = tasks.find((task) => !isTaskName(task));
+      if (unknown !== undefined)
+        throw new ControllerError(
+          "input",
+          `${unknown}: there is no bundled task of this name; there are ${BUNDLED.tasks.join(", ")}`,
+        );
       await interruptible(async (signal) => {
         const say = (text: string): void => void process.stderr.write(`${text}\n`);
         const steps = { parts, signal, env: process.env, step: say, progress: say };

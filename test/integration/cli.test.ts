@@ -73,7 +73,7 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
     [
       "no such task",
       ["run", "run.yaml", "--set", "tasks[0].name=unknown"],
-      /^prepare: --task: no bundled task "unknown"/,
+      /^run\.yaml: spec\.tasks\[0\]\.name is unknown: longrun has no bundled task of this name; give one of diamonds, movie, wage/,
     ],
     [
       "no run to resume",
@@ -111,6 +111,21 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
       assert.equal(stdout.replaceAll(/^Preparing .*\n/gm, ""), "");
       assert.equal(existsSync(join(home, "runs")), false);
     });
+
+  for (const [name, args, expected] of [
+    [
+      "A misspelt task",
+      ["prepare", "diamonds", "diamond"],
+      "diamond: there is no bundled task of this name; there are diamonds, movie, wage\n",
+    ],
+    [
+      "A wrong number",
+      ["evaluate", "--model", "policy", "--task", "diamonds", "--samples", "many"],
+      "--samples many: give a whole number from 1 to 65536\n",
+    ],
+  ] as const)
+    test(`${name} is refused before anything is prepared`, async () =>
+      assert.deepEqual(await longrun([...args]), { status: 2, stdout: "", stderr: expected }));
 
   test("A port in use is refused", async () => {
     const server = createServer();
