@@ -153,10 +153,14 @@ describe("notes of a run", () => {
       ]),
       ["Responses cut at model.maxResponseTokens: 30.0%, 0.0% in the last iteration"],
     ));
-  test("One note explains the word flagged, with the number of all rows", () =>
+  test("One note explains the word flagged, with the number of all rows", () => {
+    assert.deepEqual(runNotes([{ ...line, flagged: 1 }]), [
+      "Flagged: 1 valid submission looks as if no model had made it, such as a constant prediction; the report has the reasons",
+    ]);
     assert.deepEqual(runNotes([{ ...line, flagged: 1 }, line, { ...line, flagged: 2 }]), [
       "Flagged: 3 valid submissions look as if no model had made them, such as a constant prediction; the report has the reasons",
-    ]));
+    ]);
+  });
   test("There is no note about unknown facts, or about events that did not happen", () => {
     assert.deepEqual(runNotes([line, { ...line, truncatedFraction: null }, { ...line, truncatedFraction: 0 }]), []);
     assert.deepEqual(runNotes([]), []);

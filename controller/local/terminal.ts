@@ -195,7 +195,7 @@ export function runNotes(lines: readonly IterationLine[]): string[] {
     ...(engine === undefined ? [] : [`Engine: ${engine}`]),
     ...(flagged > 0
       ? [
-          `Flagged: ${flagged} valid submissions look as if no model had made them, such as a constant prediction; the report has the reasons`,
+          `Flagged: ${flagged === 1 ? "1 valid submission looks as if no model had made it" : `${flagged} valid submissions look as if no model had made them`}, such as a constant prediction; the report has the reasons`,
         ]
       : []),
     ...(cut > 0
