@@ -64,6 +64,7 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
     ["no command", [], /^Usage: longrun/],
     ["an unknown command", ["ran"], /^error: unknown command 'ran'\n\(Did you mean run\?\)\n$/],
     ["an unknown option", ["run", "run.yaml", "--ouput", "x"], /^error: unknown option '--ouput'/],
+    ["no argument", ["best"], /^error: missing required argument 'RUN'\nlongrun help best says more\n$/],
     ["a missing manifest", ["run", "no.yaml"], /^no\.yaml: there is no such file; check the path\n$/],
     [
       "a misspelt field, validated",

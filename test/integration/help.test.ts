@@ -23,6 +23,7 @@ describe("longrun help", { concurrency: 2 }, () => {
     test(`The help of ${name} has the usage, every option that completion knows, and examples`, async () => {
       const { stdout, stderr } = await longrun("help", name);
       assert.equal(stderr, "");
+      assert.doesNotMatch(stdout, /default: \[\]/);
       assert.match(stdout, new RegExp(`^Usage: longrun ${name}\\b`));
       const [help = "", examples = ""] = stdout.split("\nExamples:\n");
       const optionsOf = (text: string) => new Set(text.match(/--[a-z][-a-z]*/g));
