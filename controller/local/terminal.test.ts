@@ -204,9 +204,9 @@ describe("progress", () => {
 });
 
 describe("Terminal", () => {
-  const record = (isTTY: boolean, env: NodeJS.ProcessEnv = {}) => {
+  const record = (isTTY: boolean, env: NodeJS.ProcessEnv = {}, columns = 60) => {
     let written = "";
-    const screen = { write: (text: string) => (written += text), isTTY, columns: 60 };
+    const screen = { write: (text: string) => (written += text), isTTY, columns };
     return { terminal: new Terminal(screen, env), written: () => written };
   };
   test("It writes plain rows into a file or pipe", () => {
@@ -241,6 +241,11 @@ describe("Terminal", () => {
     const { terminal, written } = record(true, { NO_COLOR: "1" });
     terminal.progress("x".repeat(200));
     assert.equal(written(), `\r\u001b[K${"x".repeat(58)}…`);
+  });
+  test("keeps the live line whole in a terminal that states no width", () => {
+    const { terminal, written } = record(true, { NO_COLOR: "1" }, 0);
+    terminal.progress("stopping the actors");
+    assert.equal(written(), "\r\u001b[Kstopping the actors");
   });
   test("respects NO_COLOR and COLUMNS", () => {
     const { terminal, written } = record(true, { NO_COLOR: "1", COLUMNS: "30" });

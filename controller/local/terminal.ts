@@ -258,7 +258,7 @@ export class Terminal {
 
   get width(): number {
     const stated = Number(this.#env.COLUMNS);
-    return stated > 0 ? stated : (this.#screen.columns ?? PLAIN_WIDTH);
+    return stated > 0 ? stated : this.#screen.columns || PLAIN_WIDTH;
   }
 
   /** Shows the current activity, but only where lines can be rewritten. */
