@@ -57,10 +57,9 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
   return runLocalCommand(options, around, async (local) => {
     const { terminal } = local;
     const hasNewTask = file === undefined && options.resume === undefined;
-    let { run, source, skipped } = readRun(
-      file,
-      hasNewTask ? { ...options, set: options.set.filter((each) => !changesTasks(each)) } : options,
-    );
+    const set = hasNewTask ? options.set.filter((each) => !changesTasks(each)) : options.set;
+    const { source, skipped, ...read } = readRun(file, { ...options, set });
+    let { run } = read;
     if (skipped !== undefined) around.stderr.write(`${skipped}\n`);
     await checkAddresses(local);
     const forGenerators = generatorArguments(options);
@@ -75,7 +74,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
       // A bundled task takes its settings from its folder. It is prepared after the other checks, because that takes time.
       const task: string[] = [];
       for (const given of options.task ?? []) task.push(await taskFolder(given, options.python, local.steps));
-      ({ run, source } = readRun(file, { ...options, task }));
+      ({ run } = readRun(file, { ...options, task }));
     }
     await fetchPolicy(run, local.steps);
     if (options.resume) {

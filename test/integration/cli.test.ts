@@ -149,6 +149,15 @@ test("A manifest with objects of other kinds is run, and the terminal names the 
   assert.equal(status, 0);
 });
 
+test("A bundled task is trained without a manifest, with changes of its settings", async () => {
+  const args = ["run", "--task", "diamonds", "--out", "alone", "--set", "tasks[0].grader.rewardFloor=-5"];
+  const { status, stdout, stderr } = await new Longrun(args, { learner: { iterations: 1 } }).finished;
+  assert.equal(stderr, "");
+  assert.match(stdout, /^Training diamonds on task diamonds \(--task diamonds\) in /m);
+  assert.match(readFileSync(join(home, "alone/trainingrun.yaml"), "utf8"), /rewardFloor: -5/);
+  assert.equal(status, 0);
+});
+
 describe("An interrupted run", { concurrency: 2 }, () => {
   test("Ctrl-C stops the run in order, and the run can be resumed", async () => {
     const learner = { iterations: 1000, iterationSeconds: 0.3 };
