@@ -17,6 +17,7 @@ import {
   InputError,
   modelFolder,
   printLine,
+  readText,
   required,
   runCommand,
   taskFolder,
@@ -132,8 +133,12 @@ function find(given: string, id: string | undefined): Found {
         : `--task ${id}: ${directory} has no such task; it has`;
     throw new InputError(`${what} ${below.join(", ")}`);
   }
-  const named = id !== undefined && !existsSync(join(directory, "task.yaml"));
-  return { folder: directory, spec: named ? parseTask(`name: ${JSON.stringify(id)}`, "--task") : undefined };
+  const file = join(directory, "task.yaml");
+  if (id === undefined) return { folder: directory, spec: undefined };
+  if (!existsSync(file)) return { folder: directory, spec: parseTask(`name: ${JSON.stringify(id)}`, "--task") };
+  const { name } = parseTask(readText(file), file);
+  if (name !== id) throw new InputError(`--task ${id}: ${directory} is the task ${name}; leave out --task`);
+  return { folder: directory, spec: undefined };
 }
 
 /** Returns the names of the task folders in a folder that is none itself. */

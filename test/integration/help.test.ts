@@ -85,7 +85,7 @@ test("--model and --task take the names of bundled policies and tasks, also befo
   });
 });
 
-test("task counts tokens with the tokenizer of a bundled policy", async () => {
+test("task counts tokens with the tokenizer of a bundled policy, and refuses another task's name", async () => {
   const folder = mkdtempSync(join(tmpdir(), "longrun-help-"));
   try {
     const table = Array.from({ length: 40 }, (_, row) => `${row},${3 * row}\n`).join("");
@@ -93,6 +93,10 @@ test("task counts tokens with the tokenizer of a bundled policy", async () => {
     const made = ["--from", join(folder, "table.csv"), "--target", "y", "--metric", "RMSE", "--model", "quickstart"];
     const { stdout } = await longrun("task", "init", join(folder, "own"), ...made, "--max-tokens", "4000");
     assert.match(stdout, /^prompt {4}\d+ tokens of 4000$/m);
+    await assert.rejects(longrun("task", "check", join(folder, "own"), "--task", "other"), {
+      code: 2,
+      stderr: `--task other: ${join(folder, "own")} is the task own; leave out --task\n`,
+    });
   } finally {
     rmSync(folder, { recursive: true });
   }
