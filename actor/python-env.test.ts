@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -68,6 +69,15 @@ describe("a Python that cannot be used is refused in one line with a remedy", ()
         return true;
       });
     });
+
+  test("an interpreter that the user named is bad input, the machine's own Python is not", () => {
+    const statusOf = (args: string[], PATH = process.env.PATH) =>
+      spawnSync(process.execPath, [join(import.meta.dirname, "python-env.ts"), ...args], {
+        env: { ...process.env, PATH },
+      }).status;
+    assert.equal(statusOf(["--python", join(folder, "none")]), 2);
+    assert.equal(statusOf([], join(folder, "none")), 1);
+  });
 
   test("a venv that fails leaves neither folder nor lock", async () => {
     const python = fakePython(

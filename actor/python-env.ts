@@ -292,12 +292,17 @@ function reasonOf(cause: unknown): string {
   return code === "ENOENT" ? "not found" : String(message ?? cause).split("\n")[0];
 }
 
+/** Errors of an interpreter that the user named: bad input. */
+const BAD_INTERPRETER = ["pythonMissing", "pythonTooOld"];
+
 if (import.meta.main) {
+  let isNamed = false;
   try {
     const { values } = parseArgs({
       options: { python: { type: "string" }, packages: { type: "string", default: "Basic" } },
     });
     const { packages } = values;
+    isNamed = values.python !== undefined;
     if (!(packages in SETS))
       throw new Error(`--packages is ${packages}, must be one of ${Object.keys(SETS).join(", ")}`);
     const onProgress = (line: string) => process.stderr.write(`${line}\n`);
@@ -309,6 +314,7 @@ if (import.meta.main) {
     process.stdout.write(`${JSON.stringify(environment)}\n`);
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`);
-    process.exitCode = error instanceof ActorError ? 1 : 2;
+    const isInput = !(error instanceof ActorError) || (isNamed && BAD_INTERPRETER.includes(error.code));
+    process.exitCode = isInput ? 2 : 1;
   }
 }

@@ -10,9 +10,10 @@ import { Argument, Command, CommanderError, Option } from "commander";
 import type { Actors } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
 import type { BestOptions } from "./best.ts";
+import { BUNDLED, isTaskName } from "./bundled.ts";
 import { completionScript, SHELLS, type Shell } from "./completion.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
-import { type ControllerError, EXIT, exitStatusOf } from "./errors.ts";
+import { ControllerError, EXIT, exitStatusOf } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { executeProgram } from "./exec.ts";
 import { harmless } from "./harmless.ts";
@@ -30,6 +31,17 @@ const { version: VERSION } = JSON.parse(readFileSync(new URL("../package.json", 
   version: string;
 };
 
+const helpOf = (command: string): string => `longrun help ${command} says more`;
+/** Where help is, by the code of commander's refusal. */
+const HELPS: Record<string, ((command: string) => string) | undefined> = {
+  "commander.unknownCommand": () => "longrun help lists the commands",
+  "commander.unknownOption": helpOf,
+  "commander.missingArgument": helpOf,
+  "commander.missingMandatoryOptionValue": helpOf,
+  "commander.optionMissingArgument": helpOf,
+  "commander.excessArguments": helpOf,
+};
+
 /** @returns the exit status */
 export async function main(argv: string[], parts: Parts = PARTS): Promise<number> {
   let status: number = EXIT.done;
@@ -41,8 +53,8 @@ export async function main(argv: string[], parts: Parts = PARTS): Promise<number
     return status;
   } catch (error) {
     if (error instanceof CommanderError) {
-      const isUnknown = error.code === "commander.unknownCommand" && !error.message.includes("Did you mean");
-      if (isUnknown) process.stderr.write("longrun help lists the commands\n");
+      const help = HELPS[error.code]?.(argv[2]!);
+      if (help !== undefined && !error.message.includes("Did you mean")) process.stderr.write(`${help}\n`);
       return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
     }
     const { message, code } = error as ControllerError;
@@ -64,11 +76,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("run")
     .description("run the training of a manifest on this machine")
     .argument("[FILE]", "TrainingRun manifest; not with --task or --resume")
-    .option(
-      "--task <TASK>",
-      "instead of a manifest: a task folder, or the name of a bundled task; may be repeated",
-      collect,
-      [],
+    .addOption(
+      repeated(
+        "--task <TASK>",
+        "instead of a manifest: a task folder, or the name of a bundled task; may be repeated",
+        "none",
+      ),
     )
     .option("--model <MODEL>", "with --task: model folder, or the name of a bundled policy (default: quickstart)")
     .option("--out <DIR>", "run folder (default: runs/NAME-TIME)")
@@ -139,7 +152,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("controller")
     .description("reconcile the TrainingRuns of a Kubernetes cluster, from within it or from outside")
     .addOption(kubeconfigOption())
-    .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
+    .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
     .option("--leader-elect", "elect one active replica by the Lease longrun-controller", false)
     .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", "0.0.0.0:8080")
     .option("--image <IMAGE>", "learner's image for runs that name none; required, like the next two")
@@ -148,11 +161,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--image-pull-policy <POLICY>", "pull policy of these images, unless a run sets its own", "IfNotPresent")
     .option("--run-defaults <FILE>", "part of a TrainingRun's spec, used for fields that a run omits")
     .option("--kueue", "a run that names a queue starts when Kueue admits it; needs Kueue's CRDs", false)
-    .option(
-      "--webhook-allow <HOST>",
-      "allowed host for webhooks of runs: a name or IP address, or *.DOMAIN for internet addresses only; may be repeated, or separated by commas (default: none)",
-      collect,
-      [],
+    .addOption(
+      repeated(
+        "--webhook-allow <HOST>",
+        "allowed host for webhooks of runs: a name or IP address, or *.DOMAIN for internet addresses only; may be repeated, or separated by commas",
+        "none",
+      ),
     )
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
@@ -185,7 +199,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .command("release-runs")
     .description("remove longrun's finalizer from all TrainingRuns when no controller is left")
     .addOption(kubeconfigOption())
-    .option("--namespace <NAME>", "only this namespace; may be repeated (default: all)", collect, [])
+    .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
     .option("--quiet <SECONDS>", "end after this time without a finalizer", "10")
     .action(async ({ kubeconfig, namespace: namespaces, quiet }) => {
       const { clusterClient } = await import("./controller-command.ts");
@@ -265,6 +279,12 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(pythonOption())
     .addOption(packagesOption())
     .action(async (tasks: string[], options: { python?: string; packages?: Actors["packages"] }) => {
+      const unknown = tasks.find((task) => !isTaskName(task));
+      if (unknown !== undefined)
+        throw new ControllerError(
+          "input",
+          `${unknown}: there is no bundled task of this name; there are ${BUNDLED.tasks.join(", ")}`,
+        );
       await interruptible(async (signal) => {
         const say = (text: string): void => void process.stderr.write(`${text}\n`);
         const steps = { parts, signal, env: process.env, step: say, progress: say };
@@ -315,7 +335,11 @@ function withoutHelp([node, file, word, name]: string[], program: Command): stri
     : [node!, file!, name];
 }
 
-const collect = (value: string, previous: string[]): string[] => [...previous, value];
+/** Returns an option that collects its values. @param none says in the help what holds without the option */
+function repeated(flags: string, description: string, none: string): Option {
+  const collect = (value: string, previous: string[]): string[] => [...previous, value];
+  return new Option(flags, description).argParser(collect).default([], none);
+}
 
 function surroundings(parts: Parts) {
   return { parts, stdout: process.stdout, stderr: process.stderr, env: process.env, now: () => new Date() };
@@ -339,9 +363,7 @@ function metricsListenOption(): Option {
 }
 
 function setOption(): Option {
-  return new Option("--set <PATH=VALUE>", "change a field, e.g. stopping.iterations=2; may be repeated")
-    .argParser(collect)
-    .default([], "none");
+  return repeated("--set <PATH=VALUE>", "change a field, e.g. stopping.iterations=2; may be repeated", "none");
 }
 
 function kubeconfigOption(): Option {

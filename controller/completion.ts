@@ -100,7 +100,7 @@ ${VALUE_CASES}  esac
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
-  if [[ $kind == @(task|model) && $word != -* && -z $first ]]; then
+  if [[ $kind == @(task|model) && $word != -* && ( -z $first || $COMP_CWORD -gt 2 ) ]]; then
     # Readline adds a slash to every candidate that is a folder, so only where all of them are.
     [ \${#COMPREPLY[@]} = 0 ] && compopt -o filenames 2>/dev/null
     COMPREPLY+=($(compgen -d -- "$word"))

@@ -65,6 +65,11 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
       "run.yaml:10: spec.temperature is unknown; did you mean spec.model.temperature?",
     ],
     [
+      "a field of many objects",
+      `${spec("")}name: own\n`,
+      "run.yaml:10: name is unknown; did you mean metadata.name or spec.tasks[0].name or spec.model.source.huggingFace.secretRef.name?",
+    ],
+    [
       "an unknown field",
       spec("  prompts: { zzz: 1 }\n"),
       "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, improveProbability, previousSolutions, dataSnippetRows, packages, outputTailBytes)",

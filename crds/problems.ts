@@ -75,6 +75,9 @@ function range({ minimum, maximum }: Schema): string {
   return minimum !== undefined ? ` of at least ${minimum}` : "";
 }
 
+/** Most paths that a message about an unknown field proposes: a name such as `name` occurs in dozens of objects. */
+const MOST_GUESSES = 3;
+
 function unknownField(field: string, at: Path, parent: Schema, schema: Schema): string {
   const near = nearest(field, Object.keys(parent.properties ?? {}));
   if (near) return `is unknown; did you mean ${near}?`;
@@ -82,7 +85,7 @@ function unknownField(field: string, at: Path, parent: Schema, schema: Schema): 
     pathsOf(field, schema, "").filter((path) => !path.startsWith("status.")),
     at,
   );
-  if (elsewhere.length > 0) return `is unknown; did you mean ${elsewhere.join(" or ")}?`;
+  if (elsewhere.length > 0) return `is unknown; did you mean ${elsewhere.slice(0, MOST_GUESSES).join(" or ")}?`;
   const known = Object.keys(parent.properties ?? {}).join(", ");
   return `is unknown; remove it (${formatPath(at) || "a TrainingRun"} has ${known})`;
 }

@@ -11,7 +11,8 @@ type Progress = Pick<IterationMetrics, "iteration" | "meanReward" | "elapsedSeco
 export function reasonToStop(rows: readonly Progress[], stopping: Stopping): string | undefined {
   const newest = rows.at(-1);
   if (newest === undefined) return undefined;
-  if (newest.iteration >= stopping.iterations) return `all ${stopping.iterations} iterations are done`;
+  if (newest.iteration >= stopping.iterations)
+    return stopping.iterations === 1 ? "the only iteration is done" : `all ${stopping.iterations} iterations are done`;
   if (stopping.deadlineSeconds !== undefined && newest.elapsedSeconds >= stopping.deadlineSeconds) {
     return `the deadline of ${stopping.deadlineSeconds} s has passed (stopping.deadlineSeconds)`;
   }

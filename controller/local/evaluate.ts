@@ -5,7 +5,7 @@ import { ControllerError, EXIT } from "../errors.ts";
 import { harmless } from "../harmless.ts";
 import { runPart } from "../part-process.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
-import { type EvaluationRequest, planEvaluation } from "./evaluation-plan.ts";
+import { type EvaluationRequest, planEvaluation, refuseRequest } from "./evaluation-plan.ts";
 import { fetchPolicy } from "./fetch-model.ts";
 import {
   checkAddresses,
@@ -36,6 +36,7 @@ export async function evaluateLocally(
   around: Surroundings,
 ): Promise<number> {
   return runLocalCommand(options, around, async (local) => {
+    refuseRequest(file, options); // before a bundled task is prepared, because that takes time
     const task = options.task && (await taskFolder(options.task, options.python, local.steps));
     const plan = planEvaluation(file, { ...options, task });
     const { run, directory, policies, trained } = plan;

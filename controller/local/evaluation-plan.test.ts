@@ -116,7 +116,7 @@ describe("Bad input gives one line", () => {
       /^--run .*young: there is no checkpoint in it; continue/,
     ],
     ["no task folder", undefined, { model: at("policy"), task: at("run") }, /^--task .*run: holds no task\.yaml/],
-    ["no model", undefined, { model: at("none"), task: at("wage") }, /none\/config\.json is missing; name a folder/],
+    ["no model", undefined, { model: at("none"), task: at("wage") }, /^--model .*none: there is no such folder/],
     [
       "samples",
       undefined,

@@ -49,6 +49,13 @@ export interface EvaluationPlan {
 const MOST_SAMPLES = 65_536;
 const input = (message: string, cause?: unknown) => new ControllerError("input", message, { cause });
 
+/** Refuses what is wrong whatever the task is. @throws ControllerError `input` */
+export function refuseRequest(file: string | undefined, request: EvaluationRequest): void {
+  checkCombination(file, request);
+  evaluationOverrides(request);
+  if (request.model !== undefined) policyOf(request.model);
+}
+
 /** @throws ManifestError | ControllerError `input`, one line a problem */
 export function planEvaluation(file: string | undefined, request: EvaluationRequest): EvaluationPlan {
   checkCombination(file, request);

@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import type { Actors, Task } from "../../crds/trainingrun.ts";
-import { BUNDLED } from "../bundled.ts";
+import { BUNDLED, isTaskName } from "../bundled.ts";
 import { ControllerError } from "../errors.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
@@ -62,17 +62,23 @@ export async function prepareBundledTask(
   return directory;
 }
 
-/** Whether a word names a bundled task: it has no slash and no dot, and no folder has this name. */
-const isTaskName = (task: string): boolean => !/[/.]/.test(task) && !existsSync(task);
+/**
+ * Whether `--task` names a bundled task: the word has no slash and no dot, and no folder has this name.
+ *
+ * @throws ControllerError `input` if there is no bundled task of this name
+ */
+export function isBundledTask(task: string): boolean {
+  if (/[/.]/.test(task) || existsSync(task)) return false;
+  if (isTaskName(task)) return true;
+  throw new ControllerError(
+    "input",
+    `--task ${task}: there is no such folder, and no bundled task of this name; there are ${BUNDLED.tasks.join(", ")}`,
+  );
+}
 
 /** Returns the folder of `--task`: the given one, or the prepared one of a bundled task. */
 export async function taskFolder(task: string, python: string | undefined, steps: Steps): Promise<string> {
-  if (!isTaskName(task)) return task;
-  if (!BUNDLED.tasks.some((name) => name === task))
-    throw new ControllerError(
-      "input",
-      `--task ${task}: there is no such folder, and no bundled task of this name; there are ${BUNDLED.tasks.join(", ")}`,
-    );
+  if (!isBundledTask(task)) return task;
   const environment = await preparePython(python, undefined, steps);
   return prepareBundledTask(task, environment.python, steps);
 }

@@ -4,6 +4,7 @@ import { join, relative, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
 import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError, type Task, type TrainingRun, type VolumeSource } from "../../crds/trainingrun.ts";
+import { BUNDLED, isTaskName } from "../bundled.ts";
 import { ControllerError } from "../errors.ts";
 
 /** Fields that have a meaning only on Kubernetes, with the remedy on one machine. */
@@ -48,6 +49,7 @@ export function resolveForThisMachine(run: TrainingRun, source: string, director
   for (const task of spec.tasks)
     for (const volume of [task.publicData, task.privateData])
       if (volume?.path !== undefined) volume.path = resolve(directory, volume.path);
+  refuseUnknownTasks(resolved, source);
   refuseReadableAnswers(resolved, source);
   checkFiles(resolved, source, folder);
   return resolved;
@@ -60,6 +62,16 @@ function dataOnCluster(task: Task, index: number): typeof CLUSTER_ONLY {
     set: () => task[field] !== undefined && task[field].path === undefined,
     remedy: "give a path",
   }));
+}
+
+/** Refuses a task without data whose name is no bundled task. */
+function refuseUnknownTasks({ spec }: TrainingRun, source: string): void {
+  const index = spec.tasks.findIndex(({ name, publicData }) => publicData === undefined && !isTaskName(name));
+  if (index < 0) return;
+  throw new ManifestError([
+    `${source}: spec.tasks[${index}].name is ${spec.tasks[index]!.name}: longrun has no bundled task of this name; ` +
+      `give one of ${BUNDLED.tasks.join(", ")}, or publicData and privateData`,
+  ]);
 }
 
 /** Refuses answers of any task inside public data, because programs can read all of a task's public data. */

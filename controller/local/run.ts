@@ -1,5 +1,5 @@
 /** `longrun run`: a whole training run on this machine, with one learner process and as many actors as the work needs. */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
   onlyRun,
@@ -28,7 +28,7 @@ import {
 } from "./run-folder.ts";
 import { readSummary, showEnd } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { manifestOfTasks, refuseTwoTasks, tasksText } from "./task-manifest.ts";
+import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./task-manifest.ts";
 
 export interface RunOptions extends LocalOptions {
   /** Prepared task folders or names of bundled tasks, in place of a manifest. */
@@ -56,11 +56,10 @@ export interface RunOptions extends LocalOptions {
 export async function runLocally(file: string | undefined, options: RunOptions, around: Surroundings): Promise<number> {
   return runLocalCommand(options, around, async (local) => {
     const { terminal } = local;
-    const isAlone = file === undefined && options.resume === undefined;
-    const task: string[] = [];
-    for (const given of options.task ?? [])
-      task.push(isAlone ? await taskFolder(given, options.python, local.steps) : given);
-    const { run, source, skipped } = readRun(file, { ...options, task });
+    const hasNewTask = file === undefined && options.resume === undefined;
+    const set = hasNewTask ? options.set.filter((each) => !changesTasks(each)) : options.set;
+    const { source, skipped, ...read } = readRun(file, { ...options, set });
+    let { run } = read;
     if (skipped !== undefined) around.stderr.write(`${skipped}\n`);
     await checkAddresses(local);
     const forGenerators = generatorArguments(options);
@@ -70,8 +69,14 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
         `--replay ${options.replay}: there is no such store; name a run's store.sqlite`,
       );
 
-    await fetchPolicy(run, local.steps);
     const directory = options.resume ? resolve(options.resume) : newRunFolder(run, options.out, around.now());
+    if (hasNewTask) {
+      // A bundled task takes its settings from its folder. It is prepared after the other checks, because that takes time.
+      const task: string[] = [];
+      for (const given of options.task ?? []) task.push(await taskFolder(given, options.python, local.steps));
+      ({ run } = readRun(file, { ...options, task }));
+    }
+    await fetchPolicy(run, local.steps);
     if (options.resume) {
       holdRunFolder(directory);
       local.atEnd(() => releaseRunFolder(directory));
@@ -142,6 +147,8 @@ function readRun(
     const text = readInput(path, `--resume ${options.resume}: this is no run folder: `);
     return { run: resolveForThisMachine(readChanged(text, path, set), path, directory), source: path };
   }
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new ControllerError("input", `${path}: is a folder; give a manifest, or --task ${path} for a task folder`);
   const manifest = readManifestFile(readInput(path), path);
   const run = resolveForThisMachine(parseTrainingRun(onlyRun(manifest, path), path, set), path, directory);
   refuseTwoTasks(run, path, set);

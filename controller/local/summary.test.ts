@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { errorLines } from "./summary.ts";
+import { errorLines, invalidLines } from "./summary.ts";
 
 const error = (id: string, samples: number, program: string) => ({
   error: `error ${id}`,
@@ -30,4 +30,15 @@ test("The summary of a run without a valid program has the commonest errors with
   assert.deepEqual(lines.slice(-2), ["", "All of them: longrun samples runs/r --failed"]);
   assert.ok(!lines.some((line) => line.includes("error d")), "three are enough here");
   assert.deepEqual(errorLines([], "runs/r"), ["No program was valid."]);
+});
+
+test("A run whose programs are mostly invalid names the command that shows their errors", () => {
+  const lines = [
+    { samples: 32, validFraction: 0.15625 },
+    { samples: 32, validFraction: 0.5 },
+  ];
+  assert.deepEqual(invalidLines(lines, "runs/r"), [
+    "Not valid: 43 of 64 programs; longrun samples runs/r --failed shows their errors",
+  ]);
+  assert.deepEqual(invalidLines(lines.slice(1), "runs/r"), []);
 });

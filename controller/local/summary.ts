@@ -69,6 +69,7 @@ export function showEnd(terminal: Terminal, directory: string): void {
   }
   terminal.line("");
   for (const note of runNotes(lines)) terminal.line(note);
+  if (found.length > 0) for (const line of invalidLines(lines, directory)) terminal.line(line);
   for (const { title, folder, best, task } of found)
     terminal.line(`${title}: ${join(folder, "program.py")} (${bestFacts(best, lines, task)})`);
   if (found.length === 0) for (const line of errorLines(commonErrors, directory)) terminal.line(line);
@@ -82,6 +83,17 @@ const titled = (task: string, head: string): string => `${task}${head.slice(Math
 function bestFacts({ metric, score }: Best, lines: readonly IterationLine[], task: string | undefined): string {
   const iteration = iterationOf(score, lines, task);
   return `${metric} ${score}${iteration === undefined ? "" : `, iteration ${iteration}`}`;
+}
+
+/** Returns a line that says where to find the errors, if most programs of the iterations were invalid. */
+export function invalidLines(
+  lines: readonly Pick<IterationLine, "samples" | "validFraction">[],
+  directory: string,
+): string[] {
+  const programs = lines.reduce((sum, { samples }) => sum + samples, 0);
+  const invalid = lines.reduce((sum, line) => sum + Math.round(line.samples * (1 - line.validFraction)), 0);
+  if (2 * invalid <= programs) return [];
+  return [`Not valid: ${invalid} of ${programs} programs; longrun samples ${directory} --failed shows their errors`];
 }
 
 /** Returns why no program was valid: the commonest errors with one program each. */

@@ -18,6 +18,7 @@ lay("own/task.yaml", `name: own\n${GRADER}\nexecutionTimeoutSeconds: 33\n`);
 lay("own/prepared/public/train.csv");
 lay("own/prepared/private/answers.csv");
 lay("plain/config.json");
+lay("pretrained/config.json");
 lay("pretrained/corpus.hashes");
 const at = (name: string) => join(home, name);
 const runOf = (model?: string) => {

@@ -4,9 +4,11 @@ import { dirname, join, resolve } from "node:path";
 import { parse, stringify } from "yaml";
 import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError, parseTask, type Task, type TrainingRun } from "../../crds/trainingrun.ts";
+import { BUNDLED } from "../bundled.ts";
 import { ControllerError } from "../errors.ts";
 import { readTask } from "../exec.ts";
 import { difference } from "./difference.ts";
+import { isBundledTask } from "./prepare.ts";
 
 /** Model that `longrun run --task` trains without `--model`. */
 const DEFAULT_MODEL = "quickstart";
@@ -24,14 +26,15 @@ const NAME_CHARACTERS = 40;
 /**
  * Returns a TrainingRun on the tasks of folders. A bundled policy gets the settings of its own manifest, another policy the defaults.
  *
+ * @param folders may have names of bundled tasks, whose folders are not prepared yet
  * @param model model folder, or the name of a bundled policy
  */
 export function manifestOfTasks(folders: readonly string[], model = DEFAULT_MODEL): ManifestText {
   for (const folder of folders)
-    if (!existsSync(folder))
+    if (!isBundledTask(folder) && !existsSync(folder))
       throw new ControllerError("input", `--task ${folder}: there is no such folder; make one with longrun task init`);
   const policy = policyOf(model);
-  const tasks = folders.map(taskOfFolder);
+  const tasks = folders.map((folder) => (isBundledTask(folder) ? { name: folder } : taskOfFolder(folder)));
   const { spec, ...kind } = baseOf(policy);
   const settings = { ...spec, tasks, model: { ...spec.model, policy } };
   const names = tasks.map(({ name }) => name);
@@ -58,9 +61,23 @@ export function knownPrompts(policy: string): object {
   };
 }
 
-/** Returns the name of a bundled policy, or the absolute path of a folder; an existing folder takes precedence. */
+/**
+ * Returns the name of a bundled policy, or the absolute path of a folder; an existing folder takes precedence.
+ *
+ * @throws ControllerError `input` if there is neither
+ */
 export function policyOf(model: string): string {
-  return isPolicyName(model) && !existsSync(model) ? model : resolve(model);
+  if (existsSync(join(model, "config.json"))) return resolve(model);
+  if (existsSync(model))
+    throw new ControllerError(
+      "input",
+      `--model ${model}: has no config.json; give a model folder in Hugging Face format`,
+    );
+  if (BUNDLED.policies.some((name) => name === model)) return model;
+  throw new ControllerError(
+    "input",
+    `--model ${model}: there is no such folder, and no bundled policy of this name; there is ${BUNDLED.policies.join(", ")}`,
+  );
 }
 
 /** Returns the task of a prepared folder, with its data. @param given the folder as the user wrote it */
@@ -73,6 +90,9 @@ export function taskOfFolder(given: string): Task {
   };
 }
 
+/** Whether a `PATH=VALUE` of `--set` changes a task. */
+export const changesTasks = (override: string): boolean => /^(spec\.)?tasks\b/.test(override);
+
 /**
  * Refuses a manifest whose task contradicts the `task.yaml` beside its data.
  *
@@ -80,7 +100,7 @@ export function taskOfFolder(given: string): Task {
  * @throws ManifestError in one line that names both
  */
 export function refuseTwoTasks({ spec }: TrainingRun, source: string, overrides: readonly string[]): void {
-  if (overrides.some((text) => /^(spec\.)?tasks\b/.test(text))) return;
+  if (overrides.some(changesTasks)) return;
   for (const [index, task] of spec.tasks.entries()) refuseOtherTask(task, index, source);
 }
 

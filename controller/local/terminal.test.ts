@@ -153,10 +153,14 @@ describe("notes of a run", () => {
       ]),
       ["Responses cut at model.maxResponseTokens: 30.0%, 0.0% in the last iteration"],
     ));
-  test("One note explains the word flagged, with the number of all rows", () =>
+  test("One note explains the word flagged, with the number of all rows", () => {
+    assert.deepEqual(runNotes([{ ...line, flagged: 1 }]), [
+      "Flagged: 1 valid submission looks as if no model had made it, such as a constant prediction; the report has the reasons",
+    ]);
     assert.deepEqual(runNotes([{ ...line, flagged: 1 }, line, { ...line, flagged: 2 }]), [
       "Flagged: 3 valid submissions look as if no model had made them, such as a constant prediction; the report has the reasons",
-    ]));
+    ]);
+  });
   test("There is no note about unknown facts, or about events that did not happen", () => {
     assert.deepEqual(runNotes([line, { ...line, truncatedFraction: null }, { ...line, truncatedFraction: 0 }]), []);
     assert.deepEqual(runNotes([]), []);
@@ -200,9 +204,9 @@ describe("progress", () => {
 });
 
 describe("Terminal", () => {
-  const record = (isTTY: boolean, env: NodeJS.ProcessEnv = {}) => {
+  const record = (isTTY: boolean, env: NodeJS.ProcessEnv = {}, columns = 60) => {
     let written = "";
-    const screen = { write: (text: string) => (written += text), isTTY, columns: 60 };
+    const screen = { write: (text: string) => (written += text), isTTY, columns };
     return { terminal: new Terminal(screen, env), written: () => written };
   };
   test("It writes plain rows into a file or pipe", () => {
@@ -237,6 +241,11 @@ describe("Terminal", () => {
     const { terminal, written } = record(true, { NO_COLOR: "1" });
     terminal.progress("x".repeat(200));
     assert.equal(written(), `\r\u001b[K${"x".repeat(58)}…`);
+  });
+  test("keeps the live line whole in a terminal that states no width", () => {
+    const { terminal, written } = record(true, { NO_COLOR: "1" }, 0);
+    terminal.progress("stopping the actors");
+    assert.equal(written(), "\r\u001b[Kstopping the actors");
   });
   test("respects NO_COLOR and COLUMNS", () => {
     const { terminal, written } = record(true, { NO_COLOR: "1", COLUMNS: "30" });

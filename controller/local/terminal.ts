@@ -195,7 +195,7 @@ export function runNotes(lines: readonly IterationLine[]): string[] {
     ...(engine === undefined ? [] : [`Engine: ${engine}`]),
     ...(flagged > 0
       ? [
-          `Flagged: ${flagged} valid submissions look as if no model had made them, such as a constant prediction; the report has the reasons`,
+          `Flagged: ${flagged === 1 ? "1 valid submission looks as if no model had made it" : `${flagged} valid submissions look as if no model had made them`}, such as a constant prediction; the report has the reasons`,
         ]
       : []),
     ...(cut > 0
@@ -258,7 +258,7 @@ export class Terminal {
 
   get width(): number {
     const stated = Number(this.#env.COLUMNS);
-    return stated > 0 ? stated : (this.#screen.columns ?? PLAIN_WIDTH);
+    return stated > 0 ? stated : this.#screen.columns || PLAIN_WIDTH;
   }
 
   /** Shows the current activity, but only where lines can be rewritten. */

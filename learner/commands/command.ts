@@ -54,6 +54,12 @@ export async function runCommand(usage: string, command: () => unknown): Promise
   }
 }
 
+/** Returns the refusal of a command's first word: a line about an unknown word, the usage if the word is missing. */
+export function unknownWord(command: string, word: string | undefined, words: string, usage: string): InputError {
+  if (word === undefined) return new InputError(usage);
+  return new InputError(`longrun ${command} ${word}: give ${words}; longrun help ${command} says more`);
+}
+
 export function required(value: string | undefined, option: string, what: string): string {
   if (value === undefined || value === "") throw new InputError(`${option} is missing; give ${what}`);
   return value;
@@ -118,8 +124,11 @@ export function taskFolder(task: string): string {
   const cache = LONGRUN_CACHE || path.join(XDG_CACHE_HOME || path.join(homedir(), ".cache"), "longrun");
   const prepared = path.join(cache, "tasks", task);
   if (fs.existsSync(prepared)) return prepared;
-  if (!Object.hasOwn(readRegistry(), task))
-    throw new InputError(`${task}: there is no such folder, and no bundled task of this name`);
+  const bundled = Object.keys(readRegistry());
+  if (!bundled.includes(task))
+    throw new InputError(
+      `${task}: there is no such folder, and no bundled task of this name; there are ${bundled.join(", ")}`,
+    );
   throw new InputError(`${task}: this bundled task is not prepared yet; prepare it with: longrun prepare ${task}`);
 }
 

@@ -25,7 +25,7 @@ import {
   size,
   TRANSFORMERS_DTYPES,
 } from "../engine/index.ts";
-import { InputError, modelFolder, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { InputError, modelFolder, printLine, required, runCommand, unknownWord, wholeNumber } from "./command.ts";
 
 const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
        longrun model fetch s3://BUCKET/PREFIX|oci://HOST/REPOSITORY:TAG [--out DIR] [--json]
@@ -47,7 +47,7 @@ const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 async function model(): Promise<void> {
   const [command, ...args] = process.argv.slice(2);
   const run = new Map(Object.entries({ fetch, info, convert, merge })).get(command ?? "");
-  if (run === undefined) throw new InputError(USAGE);
+  if (run === undefined) throw unknownWord("model", command, "fetch, info, convert or merge", USAGE);
   await run(args);
 }
 
@@ -272,7 +272,8 @@ function write(
 }
 
 function onlyFolder(positionals: readonly string[]): string {
-  if (positionals.length !== 1) throw new InputError(`give one model folder, not ${positionals.length}\n${USAGE}`);
+  if (positionals.length !== 1)
+    throw new InputError(`give one model folder, not ${positionals.length}; longrun help model says more`);
   return modelFolder(positionals[0]!);
 }
 

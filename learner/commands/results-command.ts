@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { useProxies } from "../hub/proxy.ts";
 import { pullResults } from "../results/pull.ts";
 import { pushResults } from "../results/push.ts";
-import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { InputError, printLine, required, runCommand, unknownWord, wholeNumber } from "./command.ts";
 
 const USAGE = `Usage: longrun results push DIR s3://BUCKET/PREFIX [--keep-last N] [--json]
        longrun results pull s3://BUCKET/PREFIX --out DIR [--json]
@@ -40,7 +40,7 @@ async function results(): Promise<void> {
     const directory = required(values.out, "--out", "the folder to write");
     const pulled = await pullResults({ url: url!, directory, ...around });
     print(values.json, pulled, pulled.checkpoint ?? pulled.folder);
-  } else throw new InputError(`give push or pull, not ${word ?? "nothing"}\n${USAGE}`);
+  } else throw unknownWord("results", word, "push or pull", USAGE);
 }
 
 function exactly(positionals: string[], count: number, what: string): string[] {

@@ -13,7 +13,17 @@ import { initTask } from "../tasks/init.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
-import { InputError, printLine, required, runCommand, taskFolder, wholeNumber } from "./command.ts";
+import {
+  InputError,
+  modelFolder,
+  printLine,
+  readText,
+  required,
+  runCommand,
+  taskFolder,
+  unknownWord,
+  wholeNumber,
+} from "./command.ts";
 
 const USAGE = `Usage: longrun task init DIR --from FILE.csv --target COLUMN --metric METRIC [--id COLUMN] [--name NAME] [--test-share 0.3]
     [--seed 0]
@@ -51,10 +61,13 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"
 
 function task(): number {
   const { values, positionals } = parseArgs({ options, allowPositionals: true });
-  const [command = "", directory, ...others] = positionals;
-  const run = new Map(Object.entries({ check, prompt, drop })).get(command);
-  if ((run === undefined && command !== "init") || directory === undefined || others.length > 0)
-    throw new InputError(`give init, check, prompt or drop and one folder\n${USAGE}`);
+  const [command, directory, ...others] = positionals;
+  const run = new Map(Object.entries({ check, prompt, drop })).get(command ?? "");
+  if (run === undefined && command !== "init") throw unknownWord("task", command, "init, check, prompt or drop", USAGE);
+  if (directory === undefined || others.length > 0)
+    throw new InputError(
+      `longrun task ${command}: give one folder, not ${positionals.length - 1}; longrun help task says more`,
+    );
   if (run === undefined) return init(directory, values);
   return run(find(directory, values.task), values) ?? 0;
 }
@@ -120,8 +133,12 @@ function find(given: string, id: string | undefined): Found {
         : `--task ${id}: ${directory} has no such task; it has`;
     throw new InputError(`${what} ${below.join(", ")}`);
   }
-  const named = id !== undefined && !existsSync(join(directory, "task.yaml"));
-  return { folder: directory, spec: named ? parseTask(`name: ${JSON.stringify(id)}`, "--task") : undefined };
+  const file = join(directory, "task.yaml");
+  if (id === undefined) return { folder: directory, spec: undefined };
+  if (!existsSync(file)) return { folder: directory, spec: parseTask(`name: ${JSON.stringify(id)}`, "--task") };
+  const { name } = parseTask(readText(file), file);
+  if (name !== id) throw new InputError(`--task ${id}: ${directory} is the task ${name}; leave out --task`);
+  return { folder: directory, spec: undefined };
 }
 
 /** Returns the names of the task folders in a folder that is none itself. */
@@ -133,7 +150,7 @@ function tasksBelow(directory: string): string[] {
 function limitsOf(values: Values): PromptLimits {
   if (values.style !== "Paper" && values.style !== "Short")
     throw new InputError(`--style is ${values.style}; give Paper or Short`);
-  const tokenizer = values.model === undefined ? undefined : readTokenizer(values.model);
+  const tokenizer = values.model === undefined ? undefined : readTokenizer(modelFolder(values.model));
   return {
     style: values.style,
     maxPromptTokens: wholeNumber(values["max-tokens"], "--max-tokens", 1),

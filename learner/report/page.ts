@@ -98,7 +98,7 @@ function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): 
   const evaluated = { running: "being evaluated", succeeded: "evaluated", failed: "failed", stopped: "stopped" }[state];
   const trained = {
     running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)}`,
-    succeeded: `done, ${done} iterations`,
+    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}`,
     failed: `failed in iteration ${done + 1} of ${count(of)}`,
     stopped: `stopped after ${done} of ${count(of)} iterations`,
   }[state];

@@ -31,6 +31,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     ],
     [/Nothing measured yet/, /No valid program yet/, /Before and after/],
   ],
+  ["a finished run of one iteration", { iterations: 1, finished: 1, state: "succeeded" }, [/done, 1 iteration</], []],
   [
     "a run that is not finished",
     { iterations: 12, finished: 4, state: "running" },

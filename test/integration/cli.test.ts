@@ -64,6 +64,7 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
     ["no command", [], /^Usage: longrun/],
     ["an unknown command", ["ran"], /^error: unknown command 'ran'\n\(Did you mean run\?\)\n$/],
     ["an unknown option", ["run", "run.yaml", "--ouput", "x"], /^error: unknown option '--ouput'/],
+    ["no argument", ["best"], /^error: missing required argument 'RUN'\nlongrun help best says more\n$/],
     ["a missing manifest", ["run", "no.yaml"], /^no\.yaml: there is no such file; check the path\n$/],
     [
       "a misspelt field, validated",
@@ -73,7 +74,7 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
     [
       "no such task",
       ["run", "run.yaml", "--set", "tasks[0].name=unknown"],
-      /^prepare: --task: no bundled task "unknown"/,
+      /^run\.yaml: spec\.tasks\[0\]\.name is unknown: longrun has no bundled task of this name; give one of diamonds, movie, wage/,
     ],
     [
       "no run to resume",
@@ -112,6 +113,21 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
       assert.equal(existsSync(join(home, "runs")), false);
     });
 
+  for (const [name, args, expected] of [
+    [
+      "A misspelt task",
+      ["prepare", "diamonds", "diamond"],
+      "diamond: there is no bundled task of this name; there are diamonds, movie, wage\n",
+    ],
+    [
+      "A wrong number",
+      ["evaluate", "--model", "policy", "--task", "diamonds", "--samples", "many"],
+      "--samples many: give a whole number from 1 to 65536\n",
+    ],
+  ] as const)
+    test(`${name} is refused before anything is prepared`, async () =>
+      assert.deepEqual(await longrun([...args]), { status: 2, stdout: "", stderr: expected }));
+
   test("A port in use is refused", async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -130,6 +146,15 @@ test("A manifest with objects of other kinds is run, and the terminal names the 
   const { status, stdout, stderr } = await new Longrun(["run", "beside.yaml", "--out", "beside"], { learner }).finished;
   assert.equal(stderr, "beside.yaml: skipped 1 object of another kind: Secret hub\n");
   assert.match(stdout, /^Training test on task diamonds \(beside\.yaml\)/m);
+  assert.equal(status, 0);
+});
+
+test("A bundled task is trained without a manifest, with changes of its settings", async () => {
+  const args = ["run", "--task", "diamonds", "--out", "alone", "--set", "tasks[0].grader.rewardFloor=-5"];
+  const { status, stdout, stderr } = await new Longrun(args, { learner: { iterations: 1 } }).finished;
+  assert.equal(stderr, "");
+  assert.match(stdout, /^Training diamonds on task diamonds \(--task diamonds\) in /m);
+  assert.match(readFileSync(join(home, "alone/trainingrun.yaml"), "utf8"), /rewardFloor: -5/);
   assert.equal(status, 0);
 });
 

@@ -1,6 +1,9 @@
 /** Tests `longrun help COMMAND`, also for commands that are programs of other parts. */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -20,6 +23,7 @@ describe("longrun help", { concurrency: 2 }, () => {
     test(`The help of ${name} has the usage, every option that completion knows, and examples`, async () => {
       const { stdout, stderr } = await longrun("help", name);
       assert.equal(stderr, "");
+      assert.doesNotMatch(stdout, /default: \[\]/);
       assert.match(stdout, new RegExp(`^Usage: longrun ${name}\\b`));
       const [help = "", examples = ""] = stdout.split("\nExamples:\n");
       const optionsOf = (text: string) => new Set(text.match(/--[a-z][-a-z]*/g));
@@ -45,6 +49,16 @@ describe("longrun help", { concurrency: 2 }, () => {
     await assert.rejects(longrun("help", "foo"), { ...refused, stderr });
   });
 
+  for (const [command, words] of [
+    ["task", "init, check, prompt or drop"],
+    ["model", "fetch, info, convert or merge"],
+    ["results", "push or pull"],
+  ])
+    test(`A misspelt word after ${command} is refused in one line`, async () => {
+      const stderr = `longrun ${command} chek: give ${words}; longrun help ${command} says more\n`;
+      await assert.rejects(longrun(command!, "chek", "x"), { code: 2, stdout: "", stderr });
+    });
+
   test("--version prints the package's version", async () =>
     assert.match((await longrun("--version")).stdout, /^\d+\.\d+\.\d+\n$/));
 });
@@ -67,8 +81,25 @@ test("--model and --task take the names of bundled policies and tasks, also befo
   });
   await assert.rejects(inEmpty("task", "check", "nope"), {
     code: 2,
-    stderr: "nope: there is no such folder, and no bundled task of this name\n",
+    stderr: "nope: there is no such folder, and no bundled task of this name; there are diamonds, movie, wage\n",
   });
+});
+
+test("task counts tokens with the tokenizer of a bundled policy, and refuses another task's name", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "longrun-help-"));
+  try {
+    const table = Array.from({ length: 40 }, (_, row) => `${row},${3 * row}\n`).join("");
+    writeFileSync(join(folder, "table.csv"), `x,y\n${table}`);
+    const made = ["--from", join(folder, "table.csv"), "--target", "y", "--metric", "RMSE", "--model", "quickstart"];
+    const { stdout } = await longrun("task", "init", join(folder, "own"), ...made, "--max-tokens", "4000");
+    assert.match(stdout, /^prompt {4}\d+ tokens of 4000$/m);
+    await assert.rejects(longrun("task", "check", join(folder, "own"), "--task", "other"), {
+      code: 2,
+      stderr: `--task other: ${join(folder, "own")} is the task own; leave out --task\n`,
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("git ignores the files that commands create by default", () => {

@@ -1,4 +1,4 @@
-/** A fake of learner/tasks/prepare.ts for tests of the command line: makes an empty task folder, or fails on request. */
+/** A fake of learner/tasks/prepare.ts for tests of the command line: makes a task folder without rows, or fails on request. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -11,7 +11,10 @@ if (values.task === "unknown") {
   process.exit(2);
 }
 const directory = join(values.out!, values.task!);
-mkdirSync(join(directory, "prepared", "private"), { recursive: true });
-writeFileSync(join(directory, "task.yaml"), `name: ${values.task}\n`);
+const grader = "{ metric: MAE, idColumn: id, targetColumns: [price], direction: Lower }";
+for (const part of ["private", "public"]) mkdirSync(join(directory, "prepared", part), { recursive: true });
+for (const file of ["train.csv", "sample_submission.csv", "description.md"])
+  writeFileSync(join(directory, "prepared", "public", file), "id,price\n");
+writeFileSync(join(directory, "task.yaml"), `name: ${values.task}\ngrader: ${grader}\n`);
 writeFileSync(join(directory, "prepared", "private", "answers.csv"), "id,price\n");
 process.stdout.write(`${JSON.stringify({ task: values.task, directory, created: true })}\n`);
