@@ -262,7 +262,7 @@ describe("longrun model", () => {
     assert.deepEqual([positions, plan.device], [1024, { kind: "cuda", id: 7 }]);
     assert.ok(plan.gpuBytes > plan.hostBytes, `${plan.gpuBytes} of it on the GPU`);
     const { detail } = plan.rows.find(({ what }: { what: string }) => what === "cache");
-    assert.equal(detail, "keys and values of 16 x 1024 tokens"); // the most that the model takes
+    assert.equal(detail, "KV cache of 16 x 1024 tokens"); // the most that the model takes
     assert.equal(fs.existsSync(ASKED), false);
   });
 

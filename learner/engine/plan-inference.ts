@@ -85,7 +85,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
       : [wholes.length > 0 ? "the whole model in float32" : "the model as it is in its files", ""];
   const weights = `${many}${adapters > 0 ? ", an adapter" : ""}`;
   const batches = own.map(({ rows, promptTokens, responseTokens }) => `${rows} x ${promptTokens + responseTokens}`);
-  const slots = `keys and values of ${batches.join(" or ")} tokens${each}`;
+  const slots = `KV cache of ${batches.join(" or ")} tokens${each}`;
   const rows: PlanRow[] = [
     onGpu
       ? planRow("process", "Node.js, ONNX Runtime, CUDA", process + PROVIDER_BYTES + nodes * NODE_BYTES, CUDA_BYTES)
@@ -105,7 +105,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
     ),
     row(
       "generation",
-      "values of prompts",
+      "activations of prompts",
       sum(held, ({ prompts }) => prompts),
     ),
   ];

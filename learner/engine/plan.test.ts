@@ -203,7 +203,7 @@ test("each of several GPUs has the weights, a gradient, and a part of the moment
   assert.equal(one.of("gradients").hostBytes, 0);
   assert.equal(four.of("gradients").hostBytes, one.of("gradients").gpuBytes + 4 * 4 * BLOCK_NUMBERS);
   assert.equal(four.of("cache").gpuBytes, one.of("cache").gpuBytes / 4);
-  assert.match(four.of("cache").detail, /^keys and values of 16 x 2048 tokens$/);
+  assert.match(four.of("cache").detail, /^KV cache of 16 x 2048 tokens$/);
   const [whole, part] = [one.of("optimiser"), four.of("optimiser")];
   assert.equal(part.hostBytes, whole.hostBytes);
   assert.equal(whole.gpuBytes - part.gpuBytes, (3 / 4) * whole.hostBytes);

@@ -335,7 +335,7 @@ export class Planner {
     const graphs = `${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${each}`;
     const ofPrograms =
       programs && `, or ${programs.rows} x ${programs.promptTokens + programs.responseTokens} of programs`;
-    const cache = `keys and values of ${rows} x ${this.longest} tokens${ofPrograms ?? ""}`;
+    const cache = `KV cache of ${rows} x ${this.longest} tokens${ofPrograms ?? ""}`;
     return [
       row(
         "activations",
@@ -346,7 +346,7 @@ export class Planner {
       row("cache", cache, most("cache")),
       onGpu
         ? row("generation", "values of prompts", prompts)
-        : row("generation", `values of prompts, in addition to the graphs${each}`, beyond),
+        : row("generation", `activations of prompts, beyond the row activations${each}`, beyond),
     ];
   }
 }
