@@ -90,11 +90,9 @@ export class EngineWorker {
     const model = this.#of(role);
     const outputs: Outputs[] = [];
     const options = (i: number) => ({ givesBack: this.#swaps && i === microBatches.length - 1 });
+    if (trains) model.zeroGradient();
     const [first] = microBatches;
-    if (!first) {
-      model.zeroGradient();
-      return { outputs };
-    }
+    if (!first) return { outputs };
     if (!trains) {
       const session = await this.#sessions.get(name, build);
       const run = async (feeds: Feeds, options?: Parameters<typeof session.run>[2]) =>
@@ -106,9 +104,10 @@ export class EngineWorker {
     }
     const session = await this.#sessions.ofStep(build, first);
     const longest = this.#sessions.longest(session, first);
-    model.zeroGradient();
-    if (longest) await model.accumulate(session, longest);
-    model.zeroGradient(); // forgets it
+    if (longest) {
+      await model.accumulate(session, longest);
+      model.zeroGradient();
+    }
     for (const [i, feeds] of microBatches.entries())
       outputs.push(await model.accumulate(await this.#sessions.ofStep(build, feeds), feeds, options(i)));
     return { outputs, gradient: model.gradient };
