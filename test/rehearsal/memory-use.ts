@@ -191,7 +191,7 @@ async function rehearse(asked: Asked, layers: number, folder: string): Promise<U
   // Passes of the longest sequences, and of shorter ones. Several GPUs would share one batch of both as smaller passes, of about the same
   // number of tokens each: they get one batch of each kind.
   const passes = together * (devices?.length ?? 1);
-  const longest = samples(config, passes, maxPromptTokens, maxResponseTokens);
+  const longest = samples(config, passes, 1, maxPromptTokens + maxResponseTokens - 1); // as responses of one prompt fill a row
   const shorter = samples(config, passes, maxPromptTokens >> 1, maxResponseTokens >> 2);
   const both = [...longest, ...shorter];
   for (const [maxNewTokens, batch] of [
