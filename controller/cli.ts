@@ -11,6 +11,16 @@ import type { Actors } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
 import type { BestOptions } from "./best.ts";
 import { BUNDLED, isTaskName } from "./bundled.ts";
+import {
+  kubeconfigOption,
+  listenOption,
+  metricsListenOption,
+  packagesOption,
+  pythonOption,
+  repeated,
+  setOption,
+  verboseOption,
+} from "./cli-options.ts";
 import { completionScript, SHELLS, type Shell } from "./completion.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, EXIT, exitStatusOf } from "./errors.ts";
@@ -335,56 +345,11 @@ function withoutHelp([node, file, word, name]: string[], program: Command): stri
     : [node!, file!, name];
 }
 
-/** Returns an option that collects its values. @param none says in the help what holds without the option */
-function repeated(flags: string, description: string, none: string): Option {
-  const collect = (value: string, previous: string[]): string[] => [...previous, value];
-  return new Option(flags, description).argParser(collect).default([], none);
-}
-
 function surroundings(parts: Parts) {
   return { parts, stdout: process.stdout, stderr: process.stderr, env: process.env, now: () => new Date() };
 }
 
-function verboseOption(): Option {
-  return new Option("--verbose", "show the processes' logs").default(false);
-}
-
-function listenOption(): Option {
-  return new Option("--listen <HOST:PORT>", "where the learner serves actors; port 0 is any free one").default(
-    "127.0.0.1:0",
-  );
-}
-
-function metricsListenOption(): Option {
-  return new Option(
-    "--metrics-listen <HOST:PORT>",
-    "where the learner serves its report (/report) and Prometheus metrics; actors at the ports after it",
-  ).default("127.0.0.1:0");
-}
-
-function setOption(): Option {
-  return repeated("--set <PATH=VALUE>", "change a field, e.g. stopping.iterations=2; may be repeated", "none");
-}
-
-function kubeconfigOption(): Option {
-  return new Option(
-    "--kubeconfig <FILE>",
-    "how to reach the cluster (default: the pod's own account, else as kubectl)",
-  );
-}
-
 const sayLine = (line: string): void => void process.stdout.write(`${line}\n`);
-
-function pythonOption(): Option {
-  return new Option("--python <PYTHON>", "interpreter for the programs' environment (default: python3)");
-}
-
-function packagesOption(): Option {
-  return new Option("--packages <SET>", "packages of that environment, like actors.packages").choices([
-    "Basic",
-    "Paper",
-  ]);
-}
 
 async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const interruption = listenForInterrupts(() => {});
