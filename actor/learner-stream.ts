@@ -38,7 +38,7 @@ export interface LearnerStreamOptions {
   random?: () => number;
 }
 
-/** Callbacks by which the stream reads its owner's state and passes on events. */
+/** What the stream asks of its owner, and the events that it reports. */
 export interface LearnerStreamEnds {
   /** Returns the attempts for Hello: running ones, and finished ones without an acknowledgement. */
   holding(): Attempt[];

@@ -12,6 +12,7 @@ import type { Tensor } from "./graph/tensor.ts";
 import { isResident } from "./microbatches.ts";
 import { type GenerateOptions, Generator, type Listener, type Response } from "./model/generate.ts";
 import { HostMemory, type Range } from "./model-memory.ts";
+import type { Session } from "./runtime/session.ts";
 import { Sessions } from "./sessions.ts";
 import {
   evaluateGraph,
@@ -25,6 +26,8 @@ import { GradientSum, type SharedStep, Trainable } from "./trainable.ts";
 
 export type Feeds = Record<string, Tensor>;
 export type Outputs = Record<string, Tensor>;
+
+type RunOptions = Parameters<Session["run"]>[2];
 
 /** `trains`: the graph has gradients, which are summed. */
 type GraphOf = { role: Role; build: (model: Adaptation, options?: StepOptions) => Graph; trains: boolean };
@@ -88,29 +91,24 @@ export class EngineWorker {
   async run(name: GraphName, microBatches: Feeds[]): Promise<Done> {
     const { role, build, trains } = GRAPHS[name];
     const model = this.#of(role);
-    const outputs: Outputs[] = [];
-    const options = (i: number) => ({ givesBack: this.#swaps && i === microBatches.length - 1 });
-    if (trains) model.zeroGradient();
+    const sessionOf = (feeds: Feeds) =>
+      trains ? this.#sessions.ofStep(build, feeds) : this.#sessions.get(name, build);
+    const run = async (session: Session, feeds: Feeds, options?: RunOptions): Promise<Outputs> =>
+      trains
+        ? model.accumulate(session, feeds, options)
+        : session.run({ ...(await model.feeds()), ...feeds }, session.outputNames, options);
     const [first] = microBatches;
-    if (!first) return { outputs };
-    if (!trains) {
-      const session = await this.#sessions.get(name, build);
-      const run = async (feeds: Feeds, options?: Parameters<typeof session.run>[2]) =>
-        session.run({ ...(await model.feeds()), ...feeds }, session.outputNames, options);
-      const longest = this.#sessions.longest(session, first);
-      if (longest) await run(longest);
-      for (const [i, feeds] of microBatches.entries()) outputs.push(await run(feeds, options(i)));
-      return { outputs };
+    const session = first && (await sessionOf(first));
+    const longest = session && this.#sessions.longest(session, first);
+    if (trains) model.zeroGradient();
+    if (longest) await run(session, longest);
+    if (trains) model.zeroGradient(); // forgets `longest`
+    const outputs: Outputs[] = [];
+    for (const [i, feeds] of microBatches.entries()) {
+      const givesBack = this.#swaps && i === microBatches.length - 1;
+      outputs.push(await run(await sessionOf(feeds), feeds, { givesBack }));
     }
-    const session = await this.#sessions.ofStep(build, first);
-    const longest = this.#sessions.longest(session, first);
-    if (longest) {
-      await model.accumulate(session, longest);
-      model.zeroGradient();
-    }
-    for (const [i, feeds] of microBatches.entries())
-      outputs.push(await model.accumulate(await this.#sessions.ofStep(build, feeds), feeds, options(i)));
-    return { outputs, gradient: model.gradient };
+    return { outputs, ...(trains && { gradient: model.gradient }) };
   }
 
   async squares(role: Role, range: Range, gradients: readonly Float32Array[]): Promise<number> {

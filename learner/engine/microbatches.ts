@@ -48,9 +48,14 @@ export const passTokens = (options: Pick<EngineOptions, "threads">, workers: num
 /** Blocks of queries in which attention is computed: graphs and their feeds must agree on it. */
 export const attentionBlocks = ({ rowTokens = 0 }: Pick<EngineOptions, "rowTokens">): number => blocksOf(rowTokens);
 
-/**
- * Returns the dims of the largest micro-batch that memory was planned for: the longest rows, with responses alone. Undefined without a plan.
- */
+/** The lengths of `sequences` rows that take the most memory: responses of one prompt fill each row. */
+export const fullRows = (sequences: number, longest: number) => ({
+  sequences,
+  promptTokens: 1,
+  responseTokens: longest,
+});
+
+/** Returns the dims of the largest micro-batch that memory was planned for; undefined without a plan. */
 export function longestDims(
   options: Pick<EngineOptions, "microBatchTokens" | "rowTokens">,
   config: ModelConfig,
@@ -58,8 +63,8 @@ export function longestDims(
   const { microBatchTokens, rowTokens: longest } = options;
   if (microBatchTokens === undefined || longest === undefined) return undefined;
   const sequences = Math.max(1, Math.floor(microBatchTokens / longest));
-  const lengths = { sequences, promptTokens: 1, responseTokens: longest };
-  return decoderDims(lengths, Math.min(config.vocabSize, sequences * longest), attentionBlocks(options));
+  const distinct = Math.min(config.vocabSize, sequences * longest);
+  return decoderDims(fullRows(sequences, longest), distinct, attentionBlocks(options));
 }
 
 export interface MicroBatchLimits {

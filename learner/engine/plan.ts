@@ -12,6 +12,7 @@ import { peakMemory } from "./graph/memory.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import { arenaBytes } from "./graph/session-memory.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
+import { fullRows } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
@@ -309,9 +310,8 @@ export class Planner {
     const trainedTogether = Math.min(fitting, microBatchSize);
     const passes = this.graphs.map(({ step }, index): Pass => {
       const sequences = step ? trainedTogether : fitting;
-      // on a GPU, as in longestDims: responses of one prompt fill a row
       const lengths = onGpu
-        ? { sequences, promptTokens: 1, responseTokens: this.longest }
+        ? fullRows(sequences, this.longest)
         : { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
       const pass = this.pass(device.kind, index, lengths);
       return { activations: together * pass.activations, logits: together * pass.logits };

@@ -4,10 +4,10 @@
 
 --tokenizer: the folder that `node test/tokenizers.ts qwen2.5` prints. Needs torch, transformers and safetensors (requirements.txt).
 
-Each token has a random embedding. One MLP of the first layer maps the embedding of a token of the text to the mean of its successors'
-embeddings, so a token with several successors is a random choice: where the plan ends, and one digit of the program's prediction. One
-choice is a program that fails. All other matrices are random and add almost nothing, so every product has its usual size. Each token
-occurs once in the text, because a token alone determines its successors.
+Each token has a random embedding. One MLP of the first layer maps the embedding of a token of the text to the sum of its successors'
+embeddings, so a token with several successors is a random choice: the end of the plan, and the digit in the program's prediction. Random
+embeddings are not orthogonal, so the choices are not equally likely. All other matrices are random and add almost nothing, so every product
+has its usual size. Each token occurs once in the text, because a token alone determines its successors.
 """
 
 import argparse
