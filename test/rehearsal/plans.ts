@@ -72,6 +72,8 @@ const WHOLE = [
   "0.5b, every weight, 8 sequences",
   "3b, LoRA, 1 sequence, recomputed",
   "3b, LoRA, 2 sequences, recomputed",
+  "1.5b, every weight, 1 sequence, recomputed, in turn",
+  "3b, every weight, 2 sequences, recomputed, in turn",
 ];
 /** The fewest layers of a model in the table. */
 const WHOLE_DEPTH = 24;
@@ -171,7 +173,7 @@ async function rehearse(passes: Passes, layers: number): Promise<Record<string, 
     const prompts = samples(config, SLOTS, TOKENS, 1).map(({ prompt }) => prompt);
     const options = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: FEW_TOKENS };
     const batch = [
-      ...samples(config, sequences, TOKENS, TOKENS),
+      ...samples(config, sequences, 1, tokens - 1), // as responses of one prompt fill a row
       ...samples(config, sequences, TOKENS >> 1, TOKENS >> 2),
     ];
     // the second time the reference differs, and each session has its arena
