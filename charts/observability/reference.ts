@@ -24,7 +24,7 @@ const LABELS: Record<string, string> = {
     "runs: a condition's reason ([controller/README.md](../../controller/README.md#conditions)); waiting learners: `NoActors`, `NoFreeSlots`, `Executing`, `Draining`; the instrumenter: why it left a program to `Syntax`",
   kind: "prompts: `scratch`, `improve`; reflector faults: `list`, `watch`, `handler`",
   instrumenter: "`StaticPolicy`, `Syntax`, `None`",
-  marker: "one of the seven milestones",
+  marker: "one of the seven progress markers",
   family: "the kind of model that a program fits: about twenty",
   stage: "`queue`, `instrument`, `execute`, `grade`",
   direction: "`up`, `down`",

@@ -138,9 +138,9 @@ export const RESULTS: readonly Row[] = [
         max: 1,
       },
       {
-        title: "Milestones",
+        title: "Markers",
         unit: "percentunit",
-        description: "Share of the executed programs that reached each of the seven milestones.",
+        description: "Share of the executed programs that printed each of the seven progress markers.",
         queries: [["longrun_marker_ratio{@}", "{{marker}}"]],
         min: 0,
         max: 1,

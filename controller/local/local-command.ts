@@ -81,12 +81,17 @@ export async function runLocalCommand(
     () => say("Stopping; Ctrl-C again stops at once."),
     () => say(`Stopped at once.${goOn === undefined ? "" : ` Go on with: ${goOn}`}`),
   );
+  const shown = new Set<string>();
   try {
     const steps = {
       parts: around.parts,
       signal: interruption.signal,
       env: around.env,
-      step: (text: string) => terminal.step(text),
+      // The Python environment is needed twice if a task is prepared before the manifest is read.
+      step: (text: string) => {
+        if (!shown.has(text)) terminal.step(text);
+        shown.add(text);
+      },
       progress: (text: string) => terminal.progress(text),
     };
     const listen = parseAddress(options.listen, "--listen");

@@ -89,6 +89,11 @@ const refusals: [name: string, change: Partial<InitOptions>, message: RegExp][] 
     { target: "colour" },
     /^--metric RMSE takes numbers, but column colour .* has "red"; give a metric of labels/,
   ],
+  [
+    "labels of numbers",
+    { metric: "Accuracy" },
+    /^--metric Accuracy compares labels, but column price .* has 40 different numbers; give a metric of numbers/,
+  ],
   ["a share", { testShare: 1.5 }, /^--test-share 1\.5: give a share between 0 and 1/],
   ["too few rows", { testShare: 0.01 }, /40 rows with a price are too few to split/],
   ["labels that the metric does not take", { target: "price", metric: "F1" }, /answers\.csv does not fit the grader: /],

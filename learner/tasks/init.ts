@@ -32,6 +32,8 @@ const maxTableBytes = 2 ** 31;
 const maxTableRows = 50_000_000;
 /** Most classes if the metric takes probabilities, because each class gets a column. */
 const maxClasses = 512;
+/** So many different numbers can be labels, even if most rows differ. */
+const maxFewNumbers = 20;
 
 /** Seconds that a program may run; the owner can change it. Less than the default, because a first run is short. */
 const executionTimeoutSeconds = 60;
@@ -191,6 +193,10 @@ function answersOf({ frame }: Table, { metric, target, from }: InitOptions) {
   if (input === "numbers" || input === "aboveMinusOne") return one(probabilities || metric === "RocAuc" ? "0.5" : "0");
   const counts = new Map<string, number>();
   for (const text of values) counts.set(text, (counts.get(text) ?? 0) + 1);
+  if (input === "labels" && isNumeric(labels) && counts.size > Math.max(maxFewNumbers, values.length / 2))
+    throw refused(
+      `--metric ${metric} compares labels, but column ${target} of ${from} has ${counts.size} different numbers; give a metric of numbers, for example RMSE`,
+    );
   return one([...counts].sort(([, a], [, b]) => b - a)[0]![0]);
 }
 

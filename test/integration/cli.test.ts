@@ -154,6 +154,7 @@ test("A bundled task is trained without a manifest, with changes of its settings
   const { status, stdout, stderr } = await new Longrun(args, { learner: { iterations: 1 } }).finished;
   assert.equal(stderr, "");
   assert.match(stdout, /^Training diamonds on task diamonds \(--task diamonds\) in /m);
+  assert.equal(stdout.match(/^Preparing the Python environment$/gm)?.length, 1);
   assert.match(readFileSync(join(home, "alone/trainingrun.yaml"), "utf8"), /rewardFloor: -5/);
   assert.equal(status, 0);
 });
