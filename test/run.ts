@@ -30,8 +30,10 @@ const all = [
   ...long.flatMap((file, i) => [file, ...short.slice(SHORT_EACH * i, SHORT_EACH * (i + 1))]),
   ...short.slice(SHORT_EACH * long.length),
 ];
-/** Limit for one file, so that an endless wait fails and does not keep others from being reported. */
-const FILE_SECONDS = 240;
+/** Limit for one test, below the file's, so that the test is named. */
+const TEST_SECONDS = 220;
+/** Ends each file's process at its limit. */
+const FILE_LIMIT = join(import.meta.dirname, "file-limit.ts");
 
 const isTwice = process.argv.includes("--twice");
 const asked = process.argv.slice(2).filter((argument) => argument !== "--twice");
@@ -45,7 +47,13 @@ if (isTwice && failed.length > 0) {
 /** Runs the tests of these files and prints their output. @returns the files in which a test failed */
 async function runFiles(files: string[], concurrency: number): Promise<string[]> {
   const failed = new Set<string>();
-  const tests = run({ files, concurrency, cwd: ROOT, timeout: FILE_SECONDS * 1000 });
+  const tests = run({
+    files,
+    concurrency,
+    cwd: ROOT,
+    timeout: TEST_SECONDS * 1000,
+    execArgv: [`--import=${FILE_LIMIT}`],
+  });
   tests.on("test:fail", ({ todo, file, name }) => {
     if (todo === undefined || todo === false) failed.add(file ?? name);
   });
