@@ -51,7 +51,7 @@ describe("the cost of frames", () => {
     collectGarbage = runInNewContext("gc");
   });
 
-  test("a submission in pieces of one byte takes the memory of its bytes", async () => {
+  test("a submission in pieces of one byte takes the memory of its bytes", async (t) => {
     const bytes = 300_000;
     const pieces = Buffer.concat(Array(bytes).fill(frame("D", "a")));
     collectGarbage();
@@ -66,13 +66,13 @@ describe("the cost of frames", () => {
       connection.write(F);
     };
     const liar = new Liar(frame("H", HELLO), measure);
+    t.after(() => liar.close());
     const sandbox = await liar.start({ deadlines: {} });
+    t.after(() => sandbox.stop());
     const limits = { ...LIMITS, timeoutSeconds: 60, submissionBytes: bytes };
     const result = await execute(sandbox, { ...REQUEST, limits });
     assert.deepEqual([result.outcome, result.submission?.length], ["completed", bytes], result.detail);
     assert.ok(result.submission!.equals(Buffer.alloc(bytes, "a")));
-    await sandbox.stop();
-    liar.close();
     assert.ok(grown < 8 * MEBIBYTE, `${grown} bytes for ${bytes}`);
   });
 

@@ -105,7 +105,7 @@ describe("frames of a zygote that was taken over", () => {
       assert.ok(liar.heard.split("K").length - 1 <= 1, liar.heard);
     });
 
-  test("a zygote cannot report more time or memory than the machine has", async () => {
+  test("a zygote cannot report more time or memory than the machine has", async (t) => {
     const much = { ...END, status: 255, signal: 0, cpuSeconds: 1e308, peakMemoryBytes: 1e308, seconds: 1e308 };
     const { result, seconds } = await lied([S, frame("X", much), E, F]);
     assert.deepEqual([result.outcome, result.exitStatus, result.peakMemoryBytes], ["failed", 255, totalmem()]);
@@ -113,10 +113,10 @@ describe("frames of a zygote that was taken over", () => {
     let most = 0;
     const progress = frame("P", { cpuSeconds: 1e308, memoryBytes: 1e308 });
     const liar = new Liar(frame("H", HELLO), (connection) => connection.write(Buffer.concat([S, progress, X, E, F])));
+    t.after(() => liar.close());
     const sandbox = await liar.start();
+    t.after(() => sandbox.stop());
     await execute(sandbox, REQUEST, { onProgress: ({ cpuSeconds }) => (most = Math.max(most, cpuSeconds)) });
-    await sandbox.stop();
-    liar.close();
     assert.ok(most > 0 && most < 100, `${most} s`);
   });
 
@@ -125,19 +125,19 @@ describe("frames of a zygote that was taken over", () => {
     assert.deepEqual([result.outcome, alive], ["completed", false]);
   });
 
-  test("a zygote that sends frames between two programs or before the first breaks its sandbox", async () => {
+  test("a zygote that sends frames between two programs or before the first breaks its sandbox", async (t) => {
     const liar = new Liar(frame("H", HELLO), (connection) => {
       connection.write(Buffer.concat([S, X, E, F]));
       setTimeout(() => connection.write(S), 20);
     });
+    t.after(() => liar.close());
     const sandbox = await liar.start();
     assert.equal((await execute(sandbox, REQUEST)).outcome, "completed");
     await sandbox.ended;
     assert.match(sandbox.fault!.message, /while nothing runs/);
-    liar.close();
     const hasty = new Liar(Buffer.concat([frame("H", HELLO), S, X, E, F]), () => {});
+    t.after(() => hasty.close());
     await assert.rejects(hasty.start(), { code: "sandbox", message: /frame "S" while nothing runs/ });
-    hasty.close();
   });
 
   test("frames that arrive byte by byte make an execution like any other", async () => {
@@ -218,12 +218,14 @@ const manner = fc.record({
   ends: fc.boolean(),
 });
 
-test("any bytes give one bounded result in time and leave the neighbour, the timers and the process alone", async () => {
+test("any bytes give one bounded result in time and leave the neighbour, the timers and the process alone", async (t) => {
   const faults: unknown[] = [];
   const note = (fault: unknown) => faults.push(fault);
   process.on("unhandledRejection", note).on("uncaughtExceptionMonitor", note);
   const honest = new Liar(frame("H", HELLO), (connection) => connection.write(Buffer.concat([S, X, E, F])));
+  t.after(() => honest.close());
   const neighbour = await honest.start({ deadlines: {} });
+  t.after(() => neighbour.stop());
   await execute(neighbour, REQUEST);
   const timersBefore = count("Timeout");
   const request = { ...REQUEST, limits: { ...LIMITS, timeoutSeconds: 0.03 } };
@@ -250,8 +252,6 @@ test("any bytes give one bounded result in time and leave the neighbour, the tim
   assert.deepEqual(faults, []);
   assert.ok(performance.now() - started < (FUZZ_SECONDS + 10) * 1000);
   process.off("unhandledRejection", note).off("uncaughtExceptionMonitor", note);
-  await neighbour.stop();
-  honest.close();
 });
 
 const count = (resource: string) => process.getActiveResourcesInfo().filter((name) => name === resource).length;

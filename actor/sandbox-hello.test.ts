@@ -16,18 +16,18 @@ describe("a hello", () => {
     ["in a connection that ends", (connection) => connection.end(), /did not start: its connection ended/],
   ];
   for (const [name, hello, message] of refused)
-    test(`${name} is refused in one short line`, async () => {
+    test(`${name} is refused in one short line`, async (t) => {
       const liar = new Liar(hello, () => {});
+      t.after(() => liar.close());
       await assert.rejects(liar.start({ startSeconds: 0.3 }), (error: Error & { code: string }) => {
         assert.equal(error.code, "sandbox", error.stack);
         assert.match(error.message, message);
         assert.ok(error.message.length < 700 && !error.message.includes("\n"));
         return true;
       });
-      liar.close();
     });
 
-  test("with 100,000 entries or with wrong types keeps only what is allowed", async () => {
+  test("with 100,000 entries or with wrong types keeps only what is allowed", async (t) => {
     const lists: unknown[] = [
       Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`n${index}`, "1"])),
       Array.from({ length: 100_000 }, () => "a"),
@@ -39,19 +39,19 @@ describe("a hello", () => {
     for (const list of lists)
       for (const name of ["packages", "versions", "warm", "gpus"]) {
         const liar = new Liar(frame("H", { ...HELLO, [name]: list }), (it) => it.write(Buffer.concat([S, X, E, F])));
+        t.after(() => liar.close());
         const sandbox = await liar.start();
+        t.after(() => sandbox.stop());
         const { packages, versions, warm, gpus } = sandbox.info;
         assert.ok(Object.keys(packages).length <= 2048 && Object.keys(versions).length <= 32);
         assert.ok(warm.length <= 64 && gpus.length <= 64);
         for (const text of [warm, gpus, Object.values(packages)].flat())
           assert.ok(typeof text === "string" && text.length <= 100);
         if (typeof list === "string") assert.deepEqual(Object.keys(packages), [], "text is no list of packages");
-        await sandbox.stop();
-        liar.close();
       }
   });
 
-  test("that arrives byte by byte takes no more memory than its bytes", async () => {
+  test("that arrives byte by byte takes no more memory than its bytes", async (t) => {
     const hello = frame("H", { ...HELLO, packages: { filler: "x".repeat(3000) } });
     const liar = new Liar(
       async (connection) => {
@@ -62,22 +62,22 @@ describe("a hello", () => {
       },
       () => {},
     );
+    t.after(() => liar.close());
     const sandbox = await liar.start();
+    t.after(() => sandbox.stop());
     assert.equal(sandbox.info.packages.filler!.length, 100);
-    await sandbox.stop();
-    liar.close();
   });
 
-  test("that is too large is cut to the allowed size", async () => {
+  test("that is too large is cut to the allowed size", async (t) => {
     const entries = (count: number, repeats: number, value: string) =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`.repeat(repeats), value]));
     const much = { packages: entries(5000, 1, "1"), versions: entries(400, 50, "v".repeat(999)) };
     const liar = new Liar(frame("H", { ...HELLO, ...much }), () => {});
+    t.after(() => liar.close());
     const sandbox = await liar.start();
+    t.after(() => sandbox.stop());
     const { packages, versions } = sandbox.info;
     assert.deepEqual([Object.keys(packages).length, Object.keys(versions).length], [2048, 32]);
     for (const [name, value] of Object.entries(versions)) assert.ok(name.length <= 100 && value.length <= 100);
-    await sandbox.stop();
-    liar.close();
   });
 });

@@ -48,10 +48,11 @@ export class SimulatedLearner {
     this.#server = server;
   }
 
-  /** Starts it with the certificate that its pod would mount. */
-  static async start(client: ApiClient, namespace: string, run: string): Promise<SimulatedLearner> {
+  /** Starts it with the certificate that its pod would mount. @returns undefined while there is no Secret: the kubelet waits for it too */
+  static async start(client: ApiClient, namespace: string, run: string): Promise<SimulatedLearner | undefined> {
     const secret = await client.get<Secret>(SECRET, { namespace, name: `${run}-learner-tls` });
-    const file = (name: string) => Buffer.from(secret?.data?.[name] ?? "", "base64");
+    if (secret === undefined) return undefined;
+    const file = (name: string) => Buffer.from(secret.data?.[name] ?? "", "base64");
     const server = new grpc.Server(channelOptions());
     const learner = new SimulatedLearner(server);
     server.addService(LearnerStatusService, { watch: (call) => learner.#watch(call) } satisfies LearnerStatusHandlers);

@@ -97,10 +97,13 @@ export class World {
   async stop(): Promise<void> {
     for (const operator of this.#operators) await operator.stop().catch(() => {});
     this.#stopping.abort();
-    await this.#simulation; // while the API server still answers
-    for (const learner of this.learners.values()) learner.stop();
-    this.client.close();
-    await this.controlPlane.stop();
+    try {
+      await this.#simulation; // while the API server still answers
+    } finally {
+      for (const learner of this.learners.values()) learner.stop();
+      this.client.close();
+      await this.controlPlane.stop();
+    }
   }
 
   /** Starts a controller as a user of its own, so that its requests can be distinguished. */
@@ -253,8 +256,9 @@ export class World {
       for (const pod of learnerPods) {
         const key = runKey(pod);
         if (served.has(key)) continue;
-        served.set(key, pod.metadata.uid!);
         const learner = await SimulatedLearner.start(this.client, pod.metadata.namespace!, pod.metadata.labels![RUN]!);
+        if (learner === undefined) continue;
+        served.set(key, pod.metadata.uid!);
         learner.onDrain = (names) => void this.#leaveIfIdle(pod.metadata.namespace!, learner, names);
         this.learners.set(key, learner);
       }
