@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
+import { after, type TestContext } from "node:test";
 import type { Limits } from "../proto/execution.ts";
 import { type ExecutionResult, execute } from "./execution.ts";
 import { encodeFrame, FrameReader } from "./frames.ts";
@@ -76,6 +76,14 @@ export class Liar {
   close(): void {
     this.#server.close();
   }
+}
+
+/** Starts a sandbox at a zygote. Both are closed after the test, whether it passes or fails. */
+export async function startFor(t: TestContext, liar: Liar, more: Partial<SandboxOptions> = {}): Promise<Sandbox> {
+  t.after(() => liar.close());
+  const sandbox = await liar.start(more);
+  t.after(() => sandbox.stop());
+  return sandbox;
 }
 
 /** Returns the result of a program in a sandbox whose zygote misbehaves. */

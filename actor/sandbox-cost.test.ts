@@ -23,6 +23,7 @@ import {
   MEBIBYTE,
   REQUEST,
   S,
+  startFor,
   X,
 } from "./liar.fixture.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
@@ -66,9 +67,7 @@ describe("the cost of frames", () => {
       connection.write(F);
     };
     const liar = new Liar(frame("H", HELLO), measure);
-    t.after(() => liar.close());
-    const sandbox = await liar.start({ deadlines: {} });
-    t.after(() => sandbox.stop());
+    const sandbox = await startFor(t, liar, { deadlines: {} });
     const limits = { ...LIMITS, timeoutSeconds: 60, submissionBytes: bytes };
     const result = await execute(sandbox, { ...REQUEST, limits });
     assert.deepEqual([result.outcome, result.submission?.length], ["completed", bytes], result.detail);

@@ -26,6 +26,7 @@ import {
   nested,
   REQUEST,
   S,
+  startFor,
   X,
 } from "./liar.fixture.ts";
 
@@ -113,9 +114,7 @@ describe("frames of a zygote that was taken over", () => {
     let most = 0;
     const progress = frame("P", { cpuSeconds: 1e308, memoryBytes: 1e308 });
     const liar = new Liar(frame("H", HELLO), (connection) => connection.write(Buffer.concat([S, progress, X, E, F])));
-    t.after(() => liar.close());
-    const sandbox = await liar.start();
-    t.after(() => sandbox.stop());
+    const sandbox = await startFor(t, liar);
     await execute(sandbox, REQUEST, { onProgress: ({ cpuSeconds }) => (most = Math.max(most, cpuSeconds)) });
     assert.ok(most > 0 && most < 100, `${most} s`);
   });
@@ -223,9 +222,7 @@ test("any bytes give one bounded result in time and leave the neighbour, the tim
   const note = (fault: unknown) => faults.push(fault);
   process.on("unhandledRejection", note).on("uncaughtExceptionMonitor", note);
   const honest = new Liar(frame("H", HELLO), (connection) => connection.write(Buffer.concat([S, X, E, F])));
-  t.after(() => honest.close());
-  const neighbour = await honest.start({ deadlines: {} });
-  t.after(() => neighbour.stop());
+  const neighbour = await startFor(t, honest, { deadlines: {} });
   await execute(neighbour, REQUEST);
   const timersBefore = count("Timeout");
   const request = { ...REQUEST, limits: { ...LIMITS, timeoutSeconds: 0.03 } };

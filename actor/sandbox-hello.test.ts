@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { deep, E, F, frame, HELLO, Liar, type Lie, S, X } from "./liar.fixture.ts";
+import { deep, E, F, frame, HELLO, Liar, type Lie, S, startFor, X } from "./liar.fixture.ts";
 
 describe("a hello", () => {
   const refused: [name: string, hello: Buffer | Lie, message: RegExp][] = [
@@ -39,9 +39,7 @@ describe("a hello", () => {
     for (const list of lists)
       for (const name of ["packages", "versions", "warm", "gpus"]) {
         const liar = new Liar(frame("H", { ...HELLO, [name]: list }), (it) => it.write(Buffer.concat([S, X, E, F])));
-        t.after(() => liar.close());
-        const sandbox = await liar.start();
-        t.after(() => sandbox.stop());
+        const sandbox = await startFor(t, liar);
         const { packages, versions, warm, gpus } = sandbox.info;
         assert.ok(Object.keys(packages).length <= 2048 && Object.keys(versions).length <= 32);
         assert.ok(warm.length <= 64 && gpus.length <= 64);
@@ -62,9 +60,7 @@ describe("a hello", () => {
       },
       () => {},
     );
-    t.after(() => liar.close());
-    const sandbox = await liar.start();
-    t.after(() => sandbox.stop());
+    const sandbox = await startFor(t, liar);
     assert.equal(sandbox.info.packages.filler!.length, 100);
   });
 
@@ -73,9 +69,7 @@ describe("a hello", () => {
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`.repeat(repeats), value]));
     const much = { packages: entries(5000, 1, "1"), versions: entries(400, 50, "v".repeat(999)) };
     const liar = new Liar(frame("H", { ...HELLO, ...much }), () => {});
-    t.after(() => liar.close());
-    const sandbox = await liar.start();
-    t.after(() => sandbox.stop());
+    const sandbox = await startFor(t, liar);
     const { packages, versions } = sandbox.info;
     assert.deepEqual([Object.keys(packages).length, Object.keys(versions).length], [2048, 32]);
     for (const [name, value] of Object.entries(versions)) assert.ok(name.length <= 100 && value.length <= 100);

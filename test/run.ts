@@ -30,9 +30,9 @@ const all = [
   ...long.flatMap((file, i) => [file, ...short.slice(SHORT_EACH * i, SHORT_EACH * (i + 1))]),
   ...short.slice(SHORT_EACH * long.length),
 ];
-/** Limit for one test, below the file's, so that the test is named. */
+/** Limit for one test. It is below the limit of the file, so that the report names the test. */
 const TEST_SECONDS = 220;
-/** Ends each file's process at its limit. */
+/** Module that ends each test file's process at the file's limit. */
 const FILE_LIMIT = join(import.meta.dirname, "file-limit.ts");
 
 const isTwice = process.argv.includes("--twice");

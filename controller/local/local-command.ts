@@ -87,7 +87,7 @@ export async function runLocalCommand(
       parts: around.parts,
       signal: interruption.signal,
       env: around.env,
-      // The Python environment is needed twice if a task is prepared before the manifest is read.
+      // A step is shown once: the Python environment is prepared twice if a bundled task comes without a manifest.
       step: (text: string) => {
         if (!shown.has(text)) terminal.step(text);
         shown.add(text);

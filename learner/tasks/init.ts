@@ -32,7 +32,7 @@ const maxTableBytes = 2 ** 31;
 const maxTableRows = 50_000_000;
 /** Most classes if the metric takes probabilities, because each class gets a column. */
 const maxClasses = 512;
-/** So many different numbers can be labels, even if most rows differ. */
+/** Most different numbers that count as labels even if they are more than half as many as the rows. */
 const maxFewNumbers = 20;
 
 /** Seconds that a program may run; the owner can change it. Less than the default, because a first run is short. */

@@ -173,7 +173,7 @@ async function rehearse(passes: Passes, layers: number): Promise<Record<string, 
     const prompts = samples(config, SLOTS, TOKENS, 1).map(({ prompt }) => prompt);
     const options = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: FEW_TOKENS };
     const batch = [
-      ...samples(config, sequences, 1, tokens - 1), // as responses of one prompt fill a row
+      ...samples(config, sequences, 1, tokens - 1), // a response fills the row
       ...samples(config, sequences, TOKENS >> 1, TOKENS >> 2),
     ];
     // the second time the reference differs, and each session has its arena
