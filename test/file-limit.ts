@@ -5,8 +5,8 @@
 import { writeSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 
-/** Limit for one test file in seconds. */
-const FILE_SECONDS = 240;
+/** Limit for the process in seconds: `file-limit.ts?seconds=N`. */
+const FILE_SECONDS = Number(new URL(import.meta.url).searchParams.get("seconds") ?? 240);
 
 function end(): void {
   const active = process.getActiveResourcesInfo().join(", ");

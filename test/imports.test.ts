@@ -3,10 +3,10 @@
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
+import { importsOf, ROOT } from "./runner/imports.ts";
 
-const ROOT = join(import.meta.dirname, "..");
 const readme = readFileSync(join(ROOT, "learner/README.md"), "utf8");
 const stated = /in the order ((?:`[a-z/]+`[,:]\s)+)/.exec(readme)?.[1] ?? "";
 const inLearner = [...stated.matchAll(/`([a-z/]+)`/g)].map(([, folder]) => `learner/${folder}`);
@@ -37,15 +37,6 @@ function faultOf(file: string, imported: string): string | undefined {
   const [from, to] = [folderOf(file), folderOf(imported)];
   if (to === undefined) return `${imported} is in no folder of the order`;
   return ORDER.indexOf(to) > ORDER.indexOf(from!) ? `${to} comes after ${from}` : undefined;
-}
-
-/** Returns a file's imports: paths from the project's root, and packages by name. */
-function importsOf(file: string, source: string): { line: number; imported: string }[] {
-  return source.split("\n").flatMap((text, index) => {
-    const [, name] = /(?:^|[\s}])(?:from|import) ?\(?"([^"]+)"/.exec(text) ?? [];
-    if (name === undefined) return [];
-    return [{ line: index + 1, imported: name.startsWith(".") ? join(dirname(file), name) : name }];
-  });
 }
 
 test("Every file imports from its own folder or an earlier one", () => {

@@ -12,6 +12,7 @@ beforeEach(() => {
   for (const name of ["KUBECONFIG", "KUBERNETES_SERVICE_HOST"]) delete process.env[name];
 });
 after(() => {
+  for (const name of ["KUBECONFIG", "KUBERNETES_SERVICE_HOST"]) delete process.env[name];
   Object.assign(process.env, before);
   rmSync(home, { recursive: true });
 });

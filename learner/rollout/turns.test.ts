@@ -8,12 +8,16 @@ const work = (milliseconds: number) => {
 
 test("results come in order, and other work runs between the items", async () => {
   let turns = 0;
-  const timer = setInterval(() => turns++, 0);
+  const other = () => {
+    turns++;
+    next = setImmediate(other);
+  };
+  let next = setImmediate(other);
   const results = await mapInTurns([3, 1, 2], (item, index) => {
     work(15);
     return [item, index];
   });
-  clearInterval(timer);
+  clearImmediate(next);
   assert.deepEqual(results, [
     [3, 0],
     [1, 1],

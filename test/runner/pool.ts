@@ -1,0 +1,73 @@
+/** Runs test files in processes, several at once, and hands over what each file's tests did. */
+import { join } from "node:path";
+import { run } from "node:test";
+import type { TestEvent } from "node:test/reporters";
+import { pathToFileURL } from "node:url";
+import { ROOT } from "./imports.ts";
+
+const TOGETHER = join(import.meta.dirname, "together.ts");
+const FILE_LIMIT = pathToFileURL(join(import.meta.dirname, "../file-limit.ts")).href;
+/** Seconds that a file may need beyond its longest test, so that a report names a test that hangs. */
+const FILE_MARGIN_SECONDS = 20;
+
+/** The test files of one process. */
+export interface Unit {
+  /** Paths from the project's root. Two and more share the process. */
+  files: string[];
+  /** Whether what the files need has been made. */
+  isReady(): boolean;
+}
+
+export interface PoolOptions {
+  /** Number of processes at once. */
+  concurrency: number;
+  /** Limit for one test. */
+  testSeconds: number;
+  /** Is called at the end of each file. */
+  onFile(file: string, events: TestEvent[], seconds: number): void;
+  /** Settles when a unit may have become ready. */
+  change(): Promise<unknown>;
+}
+
+/** Runs all units. Starts the first one that is ready whenever a process ends. */
+export async function runUnits(units: readonly Unit[], options: PoolOptions): Promise<void> {
+  const waiting = [...units];
+  const running = new Set<Promise<void>>();
+  while (waiting.length > 0 || running.size > 0) {
+    const next = running.size < options.concurrency ? waiting.findIndex((unit) => unit.isReady()) : -1;
+    if (next < 0) {
+      await Promise.race([...running, ...(waiting.length > 0 ? [options.change()] : [])]);
+      continue;
+    }
+    const [unit] = waiting.splice(next, 1);
+    const done: Promise<void> = runUnit(unit!, options).finally(() => running.delete(done));
+    running.add(done);
+  }
+}
+
+async function runUnit({ files }: Unit, { testSeconds, onFile }: PoolOptions): Promise<void> {
+  const [only] = files.length === 1 ? files : [];
+  let since = performance.now();
+  let events: TestEvent[] = [];
+  const end = (file: string) => {
+    const now = performance.now();
+    onFile(file, events, (now - since) / 1000);
+    events = [];
+    since = now;
+  };
+  const left = new Set(files);
+  const limit = files.length * testSeconds + FILE_MARGIN_SECONDS;
+  const stream = run({
+    ...{ files: [only === undefined ? TOGETHER : join(ROOT, only)], argv: only === undefined ? files : [] },
+    ...{ cwd: ROOT, timeout: testSeconds * 1000, execArgv: [`--import=${FILE_LIMIT}?seconds=${limit}`] },
+  });
+  for await (const event of stream as AsyncIterable<TestEvent>) {
+    events.push(event);
+    const { type, data } = event as { type: string; data: { nesting?: number; name?: string } };
+    const isEnd = (type === "test:pass" || type === "test:fail") && data.nesting === 0;
+    if (only === undefined && isEnd && left.delete(data.name!)) end(data.name!);
+  }
+  if (only !== undefined) return end(only);
+  // What is left was not run, because the process ended.
+  for (const file of left) end(file);
+}
