@@ -16,14 +16,12 @@ import { appendFileSync, globSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { ensurePythonEnvironment } from "../actor/python-env.ts";
-import { makeBinaries, NPM_TEST, RELEASE } from "./cluster/binaries.ts";
-import { type Need, needsOf, startsNothing, testFiles } from "./runner/files.ts";
+import { needsOf, startsNothing, testFiles } from "./runner/files.ts";
 import { ROOT } from "./runner/imports.ts";
+import { Needs } from "./runner/needs.ts";
 import { runUnits, type Unit } from "./runner/pool.ts";
 import { printFile, printSummary, type SecondTry } from "./runner/report.ts";
 import { type FileResult, resultOf, seedOf } from "./runner/results.ts";
-import { ensureTokenizer } from "./tokenizers.ts";
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -51,9 +49,10 @@ const asked = positionals.flatMap((pattern) => globSync(pattern).sort()).map((pa
 const files = asked.length > 0 ? asked : inOrder(testFiles());
 const start = performance.now();
 const results = new Map<string, FileResult>();
-const needs = startMaking();
+const needs = new Needs(files, options.required, say);
 if (options.required) {
-  const [reason] = (await Promise.all(needs.promises.values())).filter((it) => it !== undefined);
+  await needs.all();
+  const [reason] = needs.failed.values();
   if (reason !== undefined) {
     process.stderr.write(`${reason}\n`);
     process.exit(2);
@@ -62,7 +61,8 @@ if (options.required) {
 await runAll(unitsOf(files), Number(options.concurrency));
 const secondTries = options.twice ? await tryAgain() : [];
 const reasons = printSummary([...results.values()], secondTries, (performance.now() - start) / 1000);
-if (needs.failed.size > 0) say(notMade());
+const notTested = needs.notTested();
+if (notTested !== undefined) say(notTested);
 if (options.strict)
   for (const reason of reasons) say(`failed: no test may be skipped because of: ${reason} (test/runner/skips.ts)`);
 record(reasons);
@@ -77,60 +77,18 @@ function inOrder(all: string[]): string[] {
   return long.flatMap((file, i) => [file, ...short.slice(each * i, each * (i + 1))]);
 }
 
-/** Files that start nothing come first, in one process. */
+/** Files that start nothing and need nothing come first, in one process. */
 function unitsOf(all: string[]): Unit[] {
-  const shared = all.filter(startsNothing);
-  const units = shared.length > 1 ? [shared] : [];
-  for (const file of all) if (units.length === 0 || !startsNothing(file)) units.push([file]);
-  return units.map((unit) => {
-    const needed = unit.flatMap(needsOf);
-    return { files: unit, isReady: () => needed.every((need) => needs.settled.has(need)) };
-  });
-}
-
-/** Begins to make what the files need, one thing after the other. */
-function startMaking() {
-  const needed = new Set(files.flatMap(needsOf));
-  const settled = new Set<Need>();
-  /** {need: why it was not made} */
-  const failed = new Map<Need, string>();
-  let changed = Promise.withResolvers<void>();
-  const waiting = () => files.filter((file) => !results.has(file) && needsOf(file).some((need) => !settled.has(need)));
-  const log = (line: string) => say(`… ${line}; ${waiting().length} test files wait`);
-  const binaries = NPM_TEST.concat(options.required ? RELEASE : []).filter((name) => needed.has(name));
-  const made = new Map<Need, Promise<unknown>>(makeBinaries(binaries, { log }));
-  if (needed.has("tokenizer")) made.set("tokenizer", ensureTokenizer("qwen2.5"));
-  if (needed.has("python")) made.set("python", ensurePythonEnvironment({ onProgress: log }));
-  for (const need of needed) if (!made.has(need)) settled.add(need); // its tests name what is missing
-  const promises = new Map<Need, Promise<string | undefined>>();
-  for (const [need, promise] of made)
-    promises.set(
-      need,
-      promise
-        .then(
-          () => undefined,
-          (error: Error) => (failed.set(need, error.message), error.message),
-        )
-        .finally(() => {
-          settled.add(need);
-          changed.resolve();
-          changed = Promise.withResolvers();
-        }),
-    );
-  return { promises, settled, failed, change: () => changed.promise };
-}
-
-/** Returns a line with what was not tested. */
-function notMade(): string {
-  const without = files.filter((file) => needsOf(file).some((need) => needs.failed.has(need)));
-  const [reason] = needs.failed.values();
-  return `not tested without ${[...needs.failed.keys()].join(", ")}: tests of ${without.join(", ")}: ${reason}`;
+  const shared = all.filter((file) => startsNothing(file) && needsOf(file).length === 0);
+  const alone = shared.length > 1 ? all.filter((file) => !shared.includes(file)) : all;
+  const units = [...(shared.length > 1 ? [shared] : []), ...alone.map((file) => [file])];
+  return units.map((unit) => ({ files: unit, isReady: () => unit.every((file) => needs.areMade(file)) }));
 }
 
 function runAll(units: Unit[], concurrency: number): Promise<void> {
   const isShared = new Set(units.flatMap((unit) => (unit.files.length > 1 ? unit.files : [])));
   return runUnits(units, {
-    ...{ concurrency, testSeconds: Number(options.seconds), change: needs.change },
+    ...{ concurrency, testSeconds: Number(options.seconds), change: () => needs.change() },
     onFile(file, events, seconds) {
       const result = resultOf(file, events, seconds, isShared.has(file));
       results.set(file, result);

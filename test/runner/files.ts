@@ -45,11 +45,19 @@ function textOf(file: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
-export function needsOf(file: string): Need[] {
+/** Returns what a test file needs. Each is looked up once. */
+export function needsOf(file: string): readonly Need[] {
+  const known = needs.get(file) ?? lookUp(file);
+  needs.set(file, known);
+  return known;
+}
+const needs = new Map<string, readonly Need[]>();
+
+function lookUp(file: string): Need[] {
   const loaded = closureOf(file);
-  const needs = Object.entries(NEEDS).flatMap(([provider, its]) => (loaded.has(provider) ? its : []));
+  const found = Object.entries(NEEDS).flatMap(([provider, its]) => (loaded.has(provider) ? its : []));
   const preparesPython = [...loaded].some(
     (name) => name !== PYTHON && textOf(name).includes("ensurePythonEnvironment("),
   );
-  return [...new Set([...needs, ...(preparesPython ? (["python"] as const) : [])])];
+  return [...new Set([...found, ...(preparesPython ? (["python"] as const) : [])])];
 }

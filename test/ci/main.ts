@@ -1,0 +1,130 @@
+/**
+ * Runs the lanes of `lanes.ts`: `node test/ci/main.ts [LANE …]`. Lanes of one core run side by side; a lane's output is printed when it
+ * ends. At the end: what each lane took, every second try, and what failed. Exit status: 0, or 1 if a lane failed, a test was skipped
+ * that could have run, or more than MOST_SECOND_TRIES tests had to be tried again.
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { describeTry, type SecondTry } from "../runner/report.ts";
+import { LANES, type Lane } from "./lanes.ts";
+
+/** Limit for everything in seconds. A command that still runs then is stopped: a hang must not hide what the other lanes found. */
+const LIMIT_SECONDS = 4800;
+/** From SIGTERM to SIGKILL. */
+const GRACE_SECONDS = 60;
+/** More tests that need a second try fail the whole: the suite is then too unreliable to judge a change. */
+const MOST_SECOND_TRIES = 3;
+/** A line is printed so often while lanes run. */
+const HEARTBEAT_SECONDS = 60;
+
+const folder = mkdtempSync(join(tmpdir(), "longrun-ci-"));
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const start = performance.now();
+const elapsed = () => (performance.now() - start) / 1000;
+const running = new Set<Promise<void>>();
+const names = new Set<string>();
+const failed: string[] = [];
+const table: string[] = [];
+const secondTries: SecondTry[] = [];
+let cores = 0;
+
+const asked = process.argv.slice(2);
+const unknown = asked.find((name) => !LANES.some((lane) => lane.name === name));
+if (unknown !== undefined) {
+  process.stderr.write(`no lane "${unknown}"; there are ${LANES.map(({ name }) => `"${name}"`).join(", ")}\n`);
+  process.exit(2);
+}
+const heartbeat = setInterval(
+  () => say(`… ${elapsed().toFixed(0)} s: ${[...names].join(" and ")}`),
+  HEARTBEAT_SECONDS * 1000,
+);
+for (const lane of LANES) {
+  if (asked.length > 0 && !asked.includes(lane.name)) continue;
+  while (cores + lane.cores > 2) await Promise.race(running);
+  const done: Promise<void> = runLane(lane).finally(() => running.delete(done));
+  running.add(done);
+}
+await Promise.all(running);
+clearInterval(heartbeat);
+rmSync(folder, { recursive: true, force: true });
+
+say(`\n${table.join("\n")}`);
+for (const line of secondTries.map(describeTry)) say(`second try: ${line}`);
+if (secondTries.length > MOST_SECOND_TRIES)
+  failed.push(`${secondTries.length} tests needed a second try; ${MOST_SECOND_TRIES} may`);
+say(`${elapsed().toFixed(0)} s on ${availableParallelism()} cores`);
+for (const reason of failed) say(`FAILED: ${reason}`);
+process.exit(failed.length > 0 ? 1 : 0);
+
+async function runLane(lane: Lane): Promise<void> {
+  const { name } = lane;
+  const reason = lane.without?.();
+  if (reason !== undefined) return void table.push(`${name}: not run: it ${reason}`);
+  cores += lane.cores;
+  names.add(name);
+  say(`--- ${name}: started`);
+  const since = elapsed();
+  const passed = (await tryLane(lane)) || (!lane.triesAgain && (await again(lane, since)));
+  if (!passed) failed.push(name);
+  table.push(`${(elapsed() - since).toFixed(0).padStart(6)} s  ${name}${passed ? "" : ": FAILED"}`);
+  names.delete(name);
+  cores -= lane.cores;
+}
+
+/** Runs a lane that failed as a whole once more. */
+async function again(lane: Lane, since: number): Promise<boolean> {
+  const { name: file } = lane;
+  const [seconds, load] = [elapsed() - since, loadavg()[0]!];
+  if (LIMIT_SECONDS - elapsed() < lane.seconds) {
+    say(`--- ${file}: failed, and there is no time to try it again`);
+    return false;
+  }
+  say(`--- ${file}: once more`);
+  const passed = await tryLane(lane);
+  secondTries.push({ file, test: "the whole lane", seed: undefined, seconds, load, passed });
+  return passed;
+}
+
+/** Runs a lane's command, prints its output, and reads its record. */
+async function tryLane({ name, command, env }: Lane): Promise<boolean> {
+  const [log, record] = [join(folder, `${names.size}-${Date.now()}.log`), join(folder, `${name}.jsonl`)];
+  const output = openSync(log, "a");
+  const [program, ...args] = command;
+  const child = spawn(program!, args, {
+    ...{ stdio: ["ignore", output, output], detached: true },
+    env: { ...process.env, ...env, LONGRUN_TEST_RECORD: record },
+  });
+  const kill = (signal: NodeJS.Signals) => {
+    try {
+      process.kill(-child.pid!, signal);
+    } catch {
+      // It has ended.
+    }
+  };
+  const left = Math.max(1, LIMIT_SECONDS - elapsed()) * 1000;
+  const timers = [
+    setTimeout(() => kill("SIGTERM"), left),
+    setTimeout(() => kill("SIGKILL"), left + GRACE_SECONDS * 1000),
+  ];
+  const status = await new Promise<number | string>((resolve) => {
+    child.once("error", (error) => resolve(error.message));
+    child.once("exit", (code, signal) => resolve(code ?? signal!));
+  });
+  for (const timer of timers) clearTimeout(timer);
+  kill("SIGKILL"); // what it left behind
+  say(`--- ${name}: ended with ${status}\n${readFileSync(log, "utf8").trimEnd()}\n--- end of ${name}`);
+  secondTries.push(...readTries(record));
+  return status === 0;
+}
+
+function readTries(record: string): SecondTry[] {
+  try {
+    const lines = readFileSync(record, "utf8").split("\n").filter(Boolean);
+    rmSync(record);
+    return lines.flatMap((line) => JSON.parse(line).secondTries);
+  } catch {
+    return []; // a lane without a record
+  }
+}
