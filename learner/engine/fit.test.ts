@@ -5,39 +5,47 @@ import path from "node:path";
 import { describe, test } from "node:test";
 import { parseAllDocuments, stringify } from "yaml";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
+import type { ActivationCheckpointing } from "./engine.ts";
 import { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
 import { readConfig } from "./model/folder.ts";
 import { bytesOf, GB, gpus, host, LORA, model, PAPER, small } from "./plan.fixture.ts";
 import { Planner, type PlanRequest } from "./plan.ts";
+import { PlanGraphs } from "./plan-graphs.ts";
+
+/** The requests of these tests share models and graphs. */
+const like = { graphs: new PlanGraphs() };
+const fit = (request: PlanRequest, threads: number, budget: Budget, mode?: ActivationCheckpointing) =>
+  fitRun(request, threads, budget, mode, like);
+const planner = (request: PlanRequest) => new Planner(request, like.graphs);
 
 test("a pass has 512 tokens a thread, or as many as fit", () => {
   const lengths = { maxPromptTokens: 64, maxResponseTokens: 64, generationBatchSize: 1 };
   const frozen = { ...lengths, adapter: { ...LORA, rank: 4, alpha: 4 } };
-  const together = fitRun(small(frozen), 4, host(64 * GB));
+  const together = fit(small(frozen), 4, host(64 * GB));
   assert.deepEqual([together.ranks, together.microBatchTokens], [1, 2048]);
-  const room = fitRun(small(lengths), 4, host(64 * GB));
+  const room = fit(small(lengths), 4, host(64 * GB));
   assert.deepEqual([room.ranks, room.microBatchTokens], [4, 512]);
-  const tight = fitRun(small(lengths), 4, host(room.hostBytes - 1));
+  const tight = fit(small(lengths), 4, host(room.hostBytes - 1));
   assert.deepEqual([tight.ranks, tight.microBatchTokens], [4, 256]);
   assert.ok(tight.hostBytes < room.hostBytes);
 });
 
 test("threads share one pass where one pass for each thread does not fit", () => {
-  const apart = fitRun(small(), 4, host(64 * GB), "Never");
+  const apart = fit(small(), 4, host(64 * GB), "Never");
   assert.equal(apart.ranks, 4);
-  const together = fitRun(small(), 4, host(apart.hostBytes - 1), "Never");
+  const together = fit(small(), 4, host(apart.hostBytes - 1), "Never");
   assert.equal(together.ranks, 1);
   assert.ok(bytesOf(together, "activations") < bytesOf(apart, "activations") / 3.9);
   assert.ok(4 * bytesOf(together, "gradients") === bytesOf(apart, "gradients"));
 });
 
 test("layers are recomputed where a single sequence does not fit otherwise", () => {
-  const kept = fitRun(small(), 1, host(64 * GB));
+  const kept = fit(small(), 1, host(64 * GB));
   assert.equal(kept.checkpointing, false);
-  const recomputed = fitRun(small(), 1, host(kept.hostBytes - 1));
+  const recomputed = fit(small(), 1, host(kept.hostBytes - 1));
   assert.equal(recomputed.checkpointing, true);
   assert.ok(bytesOf(recomputed, "activations") < 0.7 * bytesOf(kept, "activations"));
-  assert.deepEqual(fitRun(small(), 1, host(64 * GB), "Always"), recomputed);
+  assert.deepEqual(fit(small(), 1, host(64 * GB), "Always"), recomputed);
 });
 
 describe("a run that does not fit is refused in one line with the largest parts and the settings of each", () => {
@@ -89,7 +97,7 @@ describe("a run that does not fit is refused in one line with the largest parts 
           need!.replace(/[\d.]+ [MG]B/, "SIZE"),
           `the run needs about SIZE of ${on}, but ${size(there.bytes)} is ${there.source}`,
         );
-        const plan = new Planner(request).plan(2048, 1, { swaps: budget.gpu !== undefined });
+        const plan = planner(request).plan(2048, 1, { swaps: budget.gpu !== undefined });
         for (const part of parts) {
           const name = part.split(" ")[0];
           const row = plan.rows.find((row) => row.what === name)!;
@@ -101,11 +109,11 @@ describe("a run that does not fit is refused in one line with the largest parts 
         assert.doesNotMatch(message, /\n/);
         return true;
       };
-      assert.throws(() => fitRun(request, 1, budget, "Never"), refusal);
+      assert.throws(() => fit(request, 1, budget, "Never"), refusal);
     });
   test("a refusal names the largest part first, at most four parts, and checkpointing only where it is off", () => {
     assert.throws(
-      () => fitRun(small({ generationBatchSize: 512 }), 1, host(1 * GB)),
+      () => fit(small({ generationBatchSize: 512 }), 1, host(1 * GB)),
       ({ message }: Error) => {
         assert.match(message, /each: cache [^;]*(; [^;]*){3}; it fits with model.generationBatchSize: 64$/);
         return !message.includes("activationCheckpointing");
@@ -122,7 +130,7 @@ for (const [count, gigabytes] of [
     const devices = gpus(count);
     const request = { ...PAPER, model: model("3b", "BF16"), microBatchSize: 2, device: devices[0]!, devices };
     const budget = { host: undefined, gpu: { bytes: gigabytes * GB, source: "given" } };
-    const plan = fitRun({ ...request, compute: "bfloat16" }, 0, budget, "Always");
+    const plan = fit({ ...request, compute: "bfloat16" }, 0, budget, "Always");
     assert.ok(plan.gpuBytes <= gigabytes * GB);
     assert.equal(plan.swaps, gigabytes === 40, "policy, reference and critic are there in turn");
     assert.equal(plan.microBatchTokens, 2 * 2048, "two sequences at a time");
@@ -134,7 +142,7 @@ test("a run of 7B with LoRA on 4 x 24 GB is refused, because its rehearsed peak 
   const devices = gpus(4);
   const request = { ...PAPER, model: model("7b", "BF16"), device: devices[0]!, devices, adapter: LORA };
   const budget = { host: undefined, gpu: { bytes: 24 * GB, source: "given" } };
-  assert.throws(() => fitRun({ ...request, compute: "bfloat16" }, 0, budget), /it fits with/);
+  assert.throws(() => fit({ ...request, compute: "bfloat16" }, 0, budget), /it fits with/);
 });
 
 test("policy and critic of 3B do not fit on a GPU of 80 GB if every weight is trained, but they do with LoRA", () => {
@@ -143,8 +151,8 @@ test("policy and critic of 3B do not fit on a GPU of 80 GB if every weight is tr
     ...{ ...PAPER, model: model("3b"), device: { kind: "cuda", id: 0 } as const },
     ...{ maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 16 },
   };
-  assert.ok(new Planner(request).plan(512).gpuBytes > 79 * GB);
-  const plan = fitRun({ ...request, microBatchSize: 1, adapter: LORA }, 0, gpu);
+  assert.ok(planner(request).plan(512).gpuBytes > 79 * GB);
+  const plan = fit({ ...request, microBatchSize: 1, adapter: LORA }, 0, gpu);
   const frozen = plan.rows.find(({ what }) => what === "weights")!;
   assert.ok(frozen.gpuBytes > 6.1 * GB && frozen.gpuBytes < 7 * GB, `${frozen.gpuBytes}: the model is there once`);
   assert.ok(frozen.hostBytes < 1 * GB, `${frozen.hostBytes}: adapters alone`);
@@ -158,12 +166,11 @@ test("a refusal names changes that make the run fit, such as the smallest suffic
   const [device] = gpus(1);
   const request = small({ device: device!, maxPromptTokens: 256, maxResponseTokens: 256, generationBatchSize: 512 });
   const needs = (change: Partial<PlanRequest>) =>
-    new Planner({ ...request, checkpointing: true, ...change }).plan(512, undefined, { swaps: !change.adapter })
-      .gpuBytes;
+    planner({ ...request, checkpointing: true, ...change }).plan(512, undefined, { swaps: !change.adapter }).gpuBytes;
   const refused = (bytes: number, change: Partial<PlanRequest> = {}) => {
     const budget = { host: undefined, gpu: { bytes, source: "given" } };
     try {
-      fitRun({ ...request, ...change }, 1, budget);
+      fit({ ...request, ...change }, 1, budget);
     } catch (error) {
       return (error as Error).message.split("; it fits with ")[1];
     }

@@ -6,7 +6,8 @@ import { EngineError } from "./errors.ts";
 import { passTokens, workerCount } from "./microbatches.ts";
 import { ModelError } from "./model/errors.ts";
 import { PROJECTIONS } from "./model/lora.ts";
-import { graphsOf, type MemoryPlan, type Placement, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
+import { type MemoryPlan, type Placement, Planner, type PlanPart, type PlanRequest } from "./plan.ts";
+import { PlanGraphs } from "./plan-graphs.ts";
 import { type Device, deviceNames } from "./runtime/device.ts";
 
 /** The available memory; undefined if unknown, in which case no request is refused. */
@@ -63,6 +64,7 @@ export function checkLengths(
  *
  * @param threads threads of the CPU; 0: all cores
  * @param mode whether layers are recomputed in the backward pass; Auto: where a single sequence does not fit otherwise
+ * @param like its graphs are used again
  * @throws EngineError `memory`, one line with the largest parts and their settings; ModelError for a folder that cannot be used
  */
 export function fitRun(
@@ -70,8 +72,9 @@ export function fitRun(
   threads: number,
   budget: Budget,
   mode: ActivationCheckpointing = "Auto",
+  like?: Pick<Fitting, "graphs">,
 ): MemoryPlan {
-  const fitting = new Fitting(threads, budget, mode);
+  const fitting = new Fitting(threads, budget, mode, like);
   const plan = fitting.best(request);
   if (fits(plan, budget)) return plan;
   const remedies = fitting.remedies(request);
@@ -87,14 +90,14 @@ export class Fitting {
   readonly #threads: number;
   readonly #budget: Budget;
   readonly #mode: ActivationCheckpointing;
-  readonly #planners = new Map<string, Planner>();
+  readonly graphs: PlanGraphs;
 
   /** @param like a Fitting for another budget, whose graphs are used again */
-  constructor(threads: number, budget: Budget, mode: ActivationCheckpointing = "Auto", like?: Fitting) {
+  constructor(threads: number, budget: Budget, mode: ActivationCheckpointing = "Auto", like?: Pick<Fitting, "graphs">) {
     this.#threads = threads;
     this.#budget = budget;
     this.#mode = mode;
-    if (like) this.#planners = like.#planners;
+    this.graphs = like?.graphs ?? new PlanGraphs();
   }
 
   /** Returns the plan with the largest passes that fit, or else the plan with the smallest passes. */
@@ -106,7 +109,7 @@ export class Fitting {
   #bestOf(request: PlanRequest, checkpointing: boolean): MemoryPlan {
     const { device, devices, adapter, microBatchSize } = request;
     const threads = this.#threads;
-    const planner = this.#planner({ ...request, checkpointing });
+    const planner = new Planner({ ...request, checkpointing }, this.graphs);
     const on = (workers: number, placement: Placement = {}) => {
       const tokens = device.kind === "cuda" ? microBatchSize * planner.longest : passTokens({ threads }, workers);
       let plan = planner.plan(tokens, workers, placement);
@@ -126,13 +129,6 @@ export class Fitting {
     if (device.kind === "cuda") return checkpointing && adapter ? plan : on(workers, { swaps: true });
     // threads of a CPU can run one pass together
     return workers > 1 ? on(1) : plan;
-  }
-
-  #planner(request: PlanRequest): Planner {
-    const graphs = graphsOf(request);
-    const planner = new Planner(request, this.#planners.get(graphs));
-    this.#planners.set(graphs, planner);
-    return planner;
   }
 
   /** Returns changes that make a refused request fit, as manifest fields: single ones or, if no single one is enough, several together. */

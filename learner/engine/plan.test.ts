@@ -14,18 +14,23 @@ import { elementCount, parameters } from "./model/weights.ts";
 import { bytesOf, GB, gpus, host, LORA, model, PAPER, SMALL, small } from "./plan.fixture.ts";
 import { Planner, type PlanRequest } from "./plan.ts";
 import { instrumenterShape } from "./plan-generation.ts";
+import { PlanGraphs } from "./plan-graphs.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
+
+/** The requests of these tests share models and graphs. */
+const graphs = new PlanGraphs();
+const planner = (request: PlanRequest) => new Planner(request, graphs);
 
 test("the plan counts float32 weights, gradients and moments of policy and critic, and the reference's weights", () => {
   const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
   const head = SMALL.hiddenSize + 1;
-  const plan = new Planner(small()).plan(512);
+  const plan = planner(small()).plan(512);
   assert.equal(bytesOf(plan, "weights"), 4 * (3 * count + head)); // generation reads them where they are
-  assert.equal(bytesOf(new Planner(small()).plan(512, 3), "weights"), 4 * (3 * count + head));
+  assert.equal(bytesOf(planner(small()).plan(512, 3), "weights"), 4 * (3 * count + head));
   assert.equal(bytesOf(plan, "gradients"), 4 * (count + head)); // of the larger one, as they take turns
-  assert.equal(bytesOf(new Planner(small()).plan(512, 2), "gradients"), 2 * 4 * (count + head));
+  assert.equal(bytesOf(planner(small()).plan(512, 2), "gradients"), 2 * 4 * (count + head));
   assert.equal(bytesOf(plan, "optimiser"), 8 * (2 * count + head));
-  const alone = new Planner(small({ critic: false })).plan(512);
+  const alone = planner(small({ critic: false })).plan(512);
   assert.equal(bytesOf(alone, "optimiser"), 8 * count);
   assert.equal(
     plan.hostBytes,
@@ -36,7 +41,7 @@ test("the plan counts float32 weights, gradients and moments of policy and criti
 
 test("the plan has a KV cache that is large enough for instrumented programs", () => {
   const instrumenter = { promptTokens: 2048, responseTokens: 2048 };
-  const cache = (change: Partial<PlanRequest>) => bytesOf(new Planner(small(change)).plan(512), "cache");
+  const cache = (change: Partial<PlanRequest>) => bytesOf(planner(small(change)).plan(512), "cache");
   for (const [change, rows] of [
     [{}, 32],
     [{ samplesPerPrompt: 8 }, 32], // each slot has its prompt's keys and values
@@ -55,7 +60,7 @@ test("the plan has a KV cache that is large enough for instrumented programs", (
     critic: false,
     instrumenter: { promptTokens: 2e5, responseTokens: 2e5 },
   });
-  assert.throws(() => fitRun(alone, 1, host(2 * GB)), /cache .*, model\.instrumenter: Syntax\)/);
+  assert.throws(() => fitRun(alone, 1, host(2 * GB), undefined, { graphs }), /cache .*, model\.instrumenter: Syntax\)/);
   const manifest = (change: object) =>
     parseTrainingRun(
       stringify({
@@ -73,7 +78,7 @@ test("the plan has a KV cache that is large enough for instrumented programs", (
 test("a GPU holds weights, one gradient and moments; the host holds copies for checkpoints", () => {
   const count = parameters(SMALL).reduce((total, { shape }) => total + elementCount(shape), 0);
   const head = SMALL.hiddenSize + 1;
-  const plan = new Planner(small({ device: { kind: "cuda", id: 0 } })).plan(512);
+  const plan = planner(small({ device: { kind: "cuda", id: 0 } })).plan(512);
   const trained = 4 * (2 * count + head);
   const [weights, gradients, optimiser] = ["weights", "gradients", "optimiser"].map(
     (what) => plan.rows.find((row) => row.what === what)!,
@@ -81,12 +86,12 @@ test("a GPU holds weights, one gradient and moments; the host holds copies for c
   assert.equal(weights!.hostBytes, trained + 4 * count);
   assert.equal(weights!.gpuBytes - weights!.hostBytes, 2 * count, "bfloat16 copies of the policy");
   const instrumenter = { promptTokens: 64, responseTokens: 64 };
-  const instrumented = new Planner(small({ device: { kind: "cuda", id: 0 }, instrumenter })).plan(512);
+  const instrumented = planner(small({ device: { kind: "cuda", id: 0 }, instrumenter })).plan(512);
   const both = instrumented.rows.find(({ what }) => what === "weights")!;
   assert.equal(both.gpuBytes - both.hostBytes, 4 * count, "and of the reference, which instruments");
   assert.deepEqual([gradients!.hostBytes, gradients!.gpuBytes], [0, 4 * (count + head)]);
   assert.equal(optimiser!.hostBytes, 2 * trained);
-  const withoutCritic = new Planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(512);
+  const withoutCritic = planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(512);
   const [, , ofPolicy] = withoutCritic.rows.filter(({ what }) => ["weights", "gradients", "optimiser"].includes(what));
   assert.equal(optimiser!.gpuBytes - ofPolicy!.gpuBytes, 8 * (count + head));
   const block = optimiser!.gpuBytes - 2 * trained;
@@ -95,41 +100,41 @@ test("a GPU holds weights, one gradient and moments; the host holds copies for c
 
 test("a GPU holds the KV cache in bfloat16: slots times the longest sequence, with or without shared prompts", () => {
   const cacheOf = (change: Partial<PlanRequest>) =>
-    new Planner(small({ device: { kind: "cuda", id: 0 }, ...change }))
+    planner(small({ device: { kind: "cuda", id: 0 }, ...change }))
       .plan(512)
       .rows.find(({ what }) => what === "cache")!;
   const token = 4 * SMALL.layers * SMALL.keyValueHeads * SMALL.headSize;
   const { hostBytes, gpuBytes } = cacheOf({});
   assert.deepEqual([hostBytes, gpuBytes], [0, 64 * 2048 * token]);
   assert.equal(cacheOf({ samplesPerPrompt: 8 }).gpuBytes, gpuBytes);
-  assert.equal(bytesOf(new Planner(small()).plan(512), "cache"), 2 * gpuBytes, "float32 on a CPU");
+  assert.equal(bytesOf(planner(small()).plan(512), "cache"), 2 * gpuBytes, "float32 on a CPU");
 });
 
 test("each session on a GPU has an arena of its own, which is larger than the activations on a CPU", () => {
-  const run = new Planner(small());
+  const run = planner(small());
   const lengths = { sequences: 1, promptTokens: 1024, responseTokens: 1024 };
   const held = (kind: "cpu" | "cuda") =>
     run.graphs.map((_, i) => run.pass(kind, i, lengths)).map(({ activations, logits }) => activations + logits);
   const [here, there] = [held("cpu"), held("cuda")];
   for (const [i, bytes] of there.entries()) assert.ok(bytes > here[i]! && bytes < 3 * here[i]!, `${bytes}, ${here[i]}`);
-  const plan = new Planner(small({ device: { kind: "cuda", id: 0 } })).plan(2048);
+  const plan = planner(small({ device: { kind: "cuda", id: 0 } })).plan(2048);
   const activations = plan.rows.find(({ what }) => what === "activations")!.gpuBytes;
   const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
   assert.ok(activations > 0.5 * sum(there) && activations < sum(there));
-  const one = bytesOf(new Planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(2048), "process");
+  const one = bytesOf(planner(small({ device: { kind: "cuda", id: 0 }, critic: false })).plan(2048), "process");
   assert.ok(bytesOf(plan, "process") > 1.05 * one, "the sessions of a critic");
 });
 
 test("the plan with LoRA counts the model once and moments of the adapters alone", () => {
-  const plan = new Planner(small({ adapter: { ...LORA, rank: 2 } })).plan(512);
+  const plan = planner(small({ adapter: { ...LORA, rank: 2 } })).plan(512);
   const file = fs.statSync(path.join(model("small"), "model.safetensors")).size;
   const weights = bytesOf(plan, "weights");
   assert.ok(weights > file && weights < 1.6 * file, `${weights} of ${file}`);
-  assert.ok(bytesOf(plan, "optimiser") < bytesOf(new Planner(small()).plan(512), "optimiser") / 3);
+  assert.ok(bytesOf(plan, "optimiser") < bytesOf(planner(small()).plan(512), "optimiser") / 3);
 });
 
 test("the plan computes the dims of feeds without making them, so long sequences take no longer", () => {
-  const { graphs, blocks, model: adapted } = new Planner(small());
+  const { graphs: all, blocks, model: adapted } = planner(small());
   const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % SMALL.vocabSize);
   for (const [sequences, promptTokens, responseTokens] of [
     [1, 1, 1],
@@ -141,31 +146,31 @@ test("the plan computes the dims of feeds without making them, so long sequences
     const feeds = decoderFeeds(new Array(sequences).fill(same), adapted.config, blocks);
     const distinct = Math.min(SMALL.vocabSize, Math.max(promptTokens, responseTokens - 1)); // no last one is read
     const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct, blocks);
-    for (const { graph } of graphs) assert.deepEqual(dims, { ...dims, ...boundDims(graph, feeds) });
+    for (const { graph } of all) assert.deepEqual(dims, { ...dims, ...boundDims(graph, feeds) });
   }
   const started = performance.now();
-  const plan = new Planner(small({ maxPromptTokens: 1e6, maxResponseTokens: 1e6 })).plan(512);
+  const plan = planner(small({ maxPromptTokens: 1e6, maxResponseTokens: 1e6 })).plan(512);
   assert.ok(performance.now() - started < 20_000); // a mask alone would have 1e12 numbers
   assert.ok(bytesOf(plan, "activations") > 4e12);
 });
 
 test("a layer holds one block of attention scores, so activations do not grow with the square of a length", () => {
   const step = (length: number) => {
-    const run = new Planner(small({ maxPromptTokens: length / 2, maxResponseTokens: length / 2 }));
+    const run = planner(small({ maxPromptTokens: length / 2, maxResponseTokens: length / 2 }));
     return run.pass("cpu", 0, { sequences: 1, promptTokens: length / 2, responseTokens: length / 2 }).activations;
   };
   assert.ok(step(16_384) < 4.5 * step(4096), `${step(4096)} and ${step(16_384)}`);
 });
 
 test("activations and logits grow with the tokens of a pass; the KV cache grows with rows and lengths", () => {
-  const one = new Planner(small()).plan(2048);
-  const four = new Planner(small()).plan(4 * 2048);
+  const one = planner(small()).plan(2048);
+  const four = planner(small()).plan(4 * 2048);
   const grown = bytesOf(four, "activations") / bytesOf(one, "activations");
   assert.ok(grown > 3.2 && grown < 4.1, `${grown}`);
   assert.ok(bytesOf(four, "logits") > 3 * bytesOf(one, "logits"));
-  const half = new Planner(small({ generationBatchSize: 32 })).plan(2048);
+  const half = planner(small({ generationBatchSize: 32 })).plan(2048);
   assert.equal(2 * bytesOf(half, "cache"), bytesOf(one, "cache"));
-  const short = new Planner(small({ maxResponseTokens: 256 })).plan(2048);
+  const short = planner(small({ maxResponseTokens: 256 })).plan(2048);
   assert.equal(bytesOf(short, "cache") / bytesOf(one, "cache"), 1280 / 2048);
 });
 
@@ -176,8 +181,8 @@ test("an offloaded run has rounded weights and a gradient on each GPU, and float
   const [head, block] = [SMALL.hiddenSize + 1, 4 * BLOCK_NUMBERS];
   for (const number of [1, 4]) {
     const devices = gpus(number);
-    const planner = new Planner(small({ device: devices[0]!, devices, compute: "bfloat16" }));
-    const rows = (swaps: boolean) => planner.plan(4096, number, { offloads: true, swaps }).rows;
+    const offloading = planner(small({ device: devices[0]!, devices, compute: "bfloat16" }));
+    const rows = (swaps: boolean) => offloading.plan(4096, number, { offloads: true, swaps }).rows;
     const [, weights, gradients, optimiser] = rows(false);
     const near = (found: number, expected: number) => assert.ok(Math.abs(found / expected - 1) < 0.01, `${found}`);
     near(weights!.gpuBytes, 3 * (2 * matrices + 4 * (all - matrices) + block));
@@ -193,7 +198,7 @@ test("an offloaded run has rounded weights and a gradient on each GPU, and float
 test("each of several GPUs has the weights, a gradient, and a part of the moments and of the slots", () => {
   const onGpus = (count: number, change: Partial<PlanRequest> = {}) => {
     const [device] = gpus(1);
-    const plan = new Planner(small({ device: device!, devices: gpus(count), ...change })).plan(2048);
+    const plan = planner(small({ device: device!, devices: gpus(count), ...change })).plan(2048);
     return { plan, of: (what: string) => plan.rows.find((row) => row.what === what)! };
   };
   const [one, four] = [onGpus(1), onGpus(4)];

@@ -4,9 +4,8 @@
  * and the lifetimes of their values followed (graph/memory.ts), so that the plan follows the engine.
  */
 
-import { type Adaptation, plannedAdaptation, type Role, trainedShapes } from "./adaptation.ts";
+import { type Adaptation, type Role, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, PASSING, squaresGraph } from "./device-adamw.ts";
-import type { AdapterOptions } from "./engine.ts";
 import type { Graph, Value } from "./graph/graph.ts";
 import { peakMemory } from "./graph/memory.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
@@ -16,7 +15,6 @@ import { fullRows } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
-import { MappedWeights } from "./model/mapped.ts";
 import { checkpointBytes } from "./model-state.ts";
 import {
   castBytes,
@@ -25,17 +23,12 @@ import {
   generationShape,
   instrumenterShape,
 } from "./plan-generation.ts";
+import { type GraphsRequest, type Pass, PlanGraphs, type PlannedGraph, type PlannedModel } from "./plan-graphs.ts";
 import { roundedBytes } from "./rounded-weights.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 import type { Device } from "./runtime/device.ts";
-import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
 
-export interface PlanRequest extends GenerationLimits {
-  /** a Hugging Face folder */
-  model: string;
-  /** left out: every weight is trained */
-  adapter: AdapterOptions | undefined;
-  critic: boolean;
+export interface PlanRequest extends GenerationLimits, GraphsRequest {
   /** most sequences of a forward and backward pass */
   microBatchSize: number;
   /** lengths of programs and of the frozen policy's answers, if it inserts the markers */
@@ -43,10 +36,6 @@ export interface PlanRequest extends GenerationLimits {
   device: Device;
   /** several GPUs, of which `device` is the first */
   devices?: readonly Device[] | undefined;
-  /** layers are computed again in the backward pass; default false */
-  checkpointing?: boolean;
-  /** precision of matrix products; default float32 */
-  compute?: keyof typeof GPU_ARENA;
 }
 
 /** The rows of a plan. */
@@ -105,22 +94,6 @@ const ARENA = 1.15;
  */
 const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
 
-/** Returns the fields that a request's graphs depend on, as text. Slots and GPUs change no graph. */
-export function graphsOf({ model, adapter, critic, checkpointing = false, compute, ...lengths }: PlanRequest): string {
-  const { maxPromptTokens, maxResponseTokens } = lengths;
-  return JSON.stringify([
-    model,
-    adapter,
-    critic,
-    checkpointing,
-    compute,
-    blocksOf(maxPromptTokens + maxResponseTokens),
-  ]);
-}
-
-/** Bytes that a graph needs. */
-type Pass = { activations: number; logits: number };
-
 type Batch = Parameters<typeof decoderDims>[0];
 
 /** Plans of one request for passes of different sizes. */
@@ -129,52 +102,37 @@ export class Planner {
   readonly model: Adaptation;
   /** attention blocks */
   readonly blocks: number;
-  /**
-   * The graphs of a run. Each has a session, whose arena keeps the memory of its largest batch. `step`: the graph trains, so
-   * `microBatchSize` bounds its passes.
-   */
-  readonly graphs: readonly { graph: Graph; step: boolean }[];
+  readonly graphs: readonly PlannedGraph[];
   /** tokens of the longest sequence */
   readonly longest: number;
-  readonly #passes: Map<string, Pass>;
   /** the model's weights in its files */
-  readonly #stored: MappedWeights["tensors"];
+  readonly #stored: PlannedModel["stored"];
   /** bytes of the trained weights */
   readonly #policyBytes: number;
   readonly #criticBytes: number;
 
   /**
-   * Reads config.json, and the headers of the weights' files where there are any.
-   *
-   * @param like a planner of the same graphs (`graphsOf`), which are not built again
+   * @param graphs models and graphs of earlier plans, which are used again
    * @throws ModelError for a folder that cannot be used
    */
-  constructor(request: PlanRequest, like?: Planner) {
-    const { model: folder, adapter, critic, checkpointing, compute } = request;
+  constructor(request: PlanRequest, graphs = new PlanGraphs()) {
     this.#request = request;
     this.longest = request.maxPromptTokens + request.maxResponseTokens;
     this.blocks = blocksOf(this.longest);
-    this.model = like?.model ?? plannedAdaptation(folder, adapter);
-    this.#passes = like ? like.#passes : new Map();
-    const { model, blocks } = this;
-    const step = { checkpointing, compute, blocks };
-    this.graphs = like?.graphs ?? [
-      { graph: policyStepGraph(model, step), step: true },
-      { graph: evaluateGraph(model, "policy", { compute, blocks }), step: false },
-      { graph: evaluateGraph(model, "reference", { compute, blocks }), step: false },
-      ...(critic ? [{ graph: valueStepGraph(model, step), step: true }] : []),
-      ...(critic ? [{ graph: valueGraph(model, { compute, blocks }), step: false }] : []),
-    ];
-    this.#stored = like ? like.#stored : MappedWeights.planned(folder).tensors;
+    const { model, stored } = graphs.model(request);
+    this.model = model;
+    this.#stored = stored;
+    this.graphs = graphs.of(request);
     this.#policyBytes = float32Bytes(trainedShapes(model, "policy"));
-    this.#criticBytes = critic ? float32Bytes(trainedShapes(model, "critic")) : 0;
+    this.#criticBytes = request.critic ? float32Bytes(trainedShapes(model, "critic")) : 0;
   }
 
   /** Returns the memory of a pass of `sequences` of these lengths: its peak on a CPU, the graph's own arena on a GPU. */
   pass(kind: Device["kind"], index: number, batch: Batch): Pass {
-    const key = [kind, index, ...Object.values(batch)].join();
-    const found = this.#passes.get(key) ?? this.#pass(kind, this.graphs[index].graph, batch);
-    this.#passes.set(key, found);
+    const { graph, passes } = this.graphs[index];
+    const key = [kind, ...Object.values(batch)].join();
+    const found = passes.get(key) ?? this.#pass(kind, graph, batch);
+    passes.set(key, found);
     return found;
   }
 

@@ -168,31 +168,40 @@ export class Graph {
   /** The size of a named dim (or of a product such as `rows*time`) when it runs, int64 [1]. */
   dim(dim: Dim): Value {
     if (typeof dim === "number") return this.constant([dim], "int64");
-    const factors = dim.split("*");
-    if (factors.length > 1) {
-      return factors
-        .map((factor) => this.dim(/^\d+$/.test(factor) ? Number(factor) : factor))
-        .reduce((a, b) => this.#sized(`${a.name}*${b.name}`, "Mul", [a, b]));
-    }
-    const source = this.inputs.find((input) => input.shape.includes(dim));
-    if (!source) {
-      const remedy = "so its size is unknown; add it to an input's shape";
-      throw new GraphError("shape", `graph ${this.name}: no input has the dim '${dim}', ${remedy}`);
-    }
-    const start = source.shape.indexOf(dim);
-    return this.#sized(dim, "Shape", [source], { start, end: start + 1 });
+    return this.#once(dim, () => {
+      const factors = dim.split("*");
+      if (factors.length > 1) {
+        return factors
+          .map((factor) => this.dim(/^\d+$/.test(factor) ? Number(factor) : factor))
+          .reduce((a, b) => this.#once(`${a.name}*${b.name}`, () => this.#size("Mul", [a, b])));
+      }
+      const source = this.inputs.find((input) => input.shape.includes(dim));
+      if (!source) {
+        const remedy = "so its size is unknown; add it to an input's shape";
+        throw new GraphError("shape", `graph ${this.name}: no input has the dim '${dim}', ${remedy}`);
+      }
+      const start = source.shape.indexOf(dim);
+      return this.#size("Shape", [source], { start, end: start + 1 });
+    });
   }
 
   /** A shape as a value, int64 [rank]. */
   shapeOf(shape: Shape): Value {
     if (shape.every((dim) => typeof dim === "number")) return this.constant(shape as number[], "int64");
-    const dims = shape.map((dim) => this.dim(dim));
-    return this.#sized(`[${shape}]`, "Concat", dims, { axis: 0 }, shape.length);
+    return this.#once(`[${shape}]`, () => {
+      const dims = shape.map((dim) => this.dim(dim));
+      return this.#size("Concat", dims, { axis: 0 }, shape.length);
+    });
   }
 
-  /** Sizes, int64 [count], from one operator that is emitted once for each key. */
-  #sized(key: string, type: string, inputs: Value[], attributes: OpNode["attributes"] = {}, count = 1): Value {
-    const value = this.#sizes.get(key) ?? this.op(type, inputs, attributes, [{ dtype: "int64", shape: [count] }])[0];
+  /** Sizes, int64 [count]. */
+  #size(type: string, inputs: Value[], attributes: OpNode["attributes"] = {}, count = 1): Value {
+    return this.op(type, inputs, attributes, [{ dtype: "int64", shape: [count] }])[0];
+  }
+
+  /** Returns the sizes that `emit` emitted for this key; it is called once for each key. */
+  #once(key: string, emit: () => Value): Value {
+    const value = this.#sizes.get(key) ?? emit();
     this.#sizes.set(key, value);
     return value;
   }
@@ -231,4 +240,16 @@ export class Graph {
 
 export function isFloat(dtype: DType): boolean {
   return dtype.includes("float");
+}
+
+/** Caches the result of `find` for each graph until nodes are added to the graph. */
+export function perGraph<T>(find: (graph: Graph) => T): (graph: Graph) => T {
+  const known = new WeakMap<Graph, { nodes: number; found: T }>();
+  return (graph) => {
+    const before = known.get(graph);
+    if (before?.nodes === graph.nodes.length) return before.found;
+    const found = find(graph);
+    known.set(graph, { nodes: graph.nodes.length, found });
+    return found;
+  };
 }

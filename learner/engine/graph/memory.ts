@@ -3,7 +3,7 @@
  * the last one that reads it, in the order in which ONNX Runtime runs nodes. Fused and eliminated nodes count as if they ran.
  */
 import { GraphError } from "./errors.ts";
-import type { Graph, OpNode, Value } from "./graph.ts";
+import { type Dim, type Graph, type OpNode, perGraph, type Value } from "./graph.ts";
 import { liveNodes } from "./serialise.ts";
 import { DTYPES, type Tensor } from "./tensor.ts";
 
@@ -48,18 +48,6 @@ interface Step {
   inPlace: boolean;
 }
 
-/** Caches the result of `find` for each graph until nodes are added to the graph. */
-export function perGraph<T>(find: (graph: Graph) => T): (graph: Graph) => T {
-  const known = new WeakMap<Graph, { nodes: number; found: T }>();
-  return (graph) => {
-    const before = known.get(graph);
-    if (before?.nodes === graph.nodes.length) return before.found;
-    const found = find(graph);
-    known.set(graph, { nodes: graph.nodes.length, found });
-    return found;
-  };
-}
-
 /** The part of the memory estimate that does not depend on the sizes of dims. */
 const lifetimesOf = perGraph((graph) => {
   const buffers: Buffer[] = [];
@@ -93,7 +81,8 @@ const lifetimesOf = perGraph((graph) => {
  */
 export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {}): PeakMemory {
   const { buffers, steps } = lifetimesOf(graph);
-  const bytes = buffers.map(({ value, output }) => (output && outputsHeld ? 0 : byteSize(value, dims)));
+  const bytesOf = byteSizes(dims);
+  const bytes = buffers.map(({ value, output }) => (output && outputsHeld ? 0 : bytesOf(value)));
   const left = buffers.map(({ reads }) => reads);
   const born = new Array<number>(buffers.length).fill(0);
   const died = new Array<number>(buffers.length).fill(steps.length);
@@ -129,34 +118,40 @@ export function peakMemory(graph: Graph, dims: Dims, { outputsHeld = false } = {
  * ONNX Runtime's default order: depth first from the nodes that nobody reads, of several candidates the one that was added
  * to the graph last. Nodes that no output needs are not in the file that it reads.
  */
-export function executionOrder(graph: Graph): OpNode[] {
+export const executionOrder = perGraph((graph: Graph): readonly OpNode[] => {
   const nodes = liveNodes(graph);
-  const producer = new Map(
-    nodes.flatMap((node, index) => node.outputs.map(({ name }): [string, number] => [name, index])),
-  );
-  const sources = nodes.map((node) => {
-    const found = node.inputs.flatMap((name) => producer.get(name) ?? []);
-    return [...new Set(found)].sort((a, b) => a - b);
+  const producer = new Map<string, number>();
+  for (const [index, { outputs }] of nodes.entries()) for (const { name } of outputs) producer.set(name, index);
+  const sources = nodes.map(({ inputs }) => {
+    const found = new Set(inputs.flatMap((name) => producer.get(name) ?? []));
+    return [...found].sort((a, b) => a - b);
   });
   const read = new Set(sources.flat());
-  const stack: { index: number; leave: boolean }[] = [...nodes.keys()]
-    .filter((index) => !read.has(index))
-    .map((index) => ({ index, leave: false }));
-  const visited = new Set<number>();
+  const stack = [...nodes.keys()].filter((index) => !read.has(index)); // ~index: all that it reads is in the order
+  const visited = new Uint8Array(nodes.length);
   const order: OpNode[] = [];
-  for (let entry = stack.pop(); entry; entry = stack.pop()) {
-    const { index, leave } = entry;
-    if (leave) order.push(nodes[index]);
-    if (leave || visited.has(index)) continue;
-    visited.add(index);
-    stack.push({ index, leave: true });
-    for (const source of sources[index]) if (!visited.has(source)) stack.push({ index: source, leave: false });
+  for (let index = stack.pop(); index !== undefined; index = stack.pop()) {
+    if (index < 0) order.push(nodes[~index]);
+    if (index < 0 || visited[index]) continue;
+    visited[index] = 1;
+    stack.push(~index);
+    for (const source of sources[index]) if (!visited[source]) stack.push(source);
   }
   return order;
-}
+});
 
-export function byteSize(value: Value, dims: Dims): number {
-  return sizes(value, dims).reduce((bytes, size) => bytes * size, DTYPES[value.dtype].bytes);
+/** Returns a function of a value's bytes with these sizes of the named dims. Few of a graph's dims differ, so each is computed once. */
+export function byteSizes(dims: Dims): (value: Value) => number {
+  const known = new Map<Dim, number>();
+  return ({ name, dtype, shape }) => {
+    let bytes = DTYPES[dtype].bytes;
+    for (const dim of shape) {
+      const size = known.get(dim) ?? sizes({ name, shape: [dim] }, dims)[0];
+      known.set(dim, size);
+      bytes *= size;
+    }
+    return bytes;
+  };
 }
 
 /** Returns a value's shape with these sizes of the named dims. @throws GraphError `shape` for a dim whose size is not known */

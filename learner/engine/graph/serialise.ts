@@ -1,7 +1,16 @@
 /** Graph -> the bytes of an ONNX model (protobuf, IR version 10). */
 import { fileURLToPath } from "node:url";
 import protobuf from "protobufjs";
-import type { Attribute, FloatAttribute, Graph, Initializer, OpNode, Shape, Value } from "./graph.ts";
+import {
+  type Attribute,
+  type FloatAttribute,
+  type Graph,
+  type Initializer,
+  type OpNode,
+  perGraph,
+  type Shape,
+  type Value,
+} from "./graph.ts";
 import { DTYPES, type DType, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
@@ -26,16 +35,15 @@ export function serialise(graph: Graph): Uint8Array {
 }
 
 /** Returns the nodes that an output depends on; ONNX Runtime would also run the others. */
-export function liveNodes(graph: Graph): OpNode[] {
+export const liveNodes = perGraph((graph: Graph): readonly OpNode[] => {
   const needed = new Set(graph.outputs.map(({ value }) => value.name));
-  const live: OpNode[] = [];
-  for (const node of graph.nodes.toReversed()) {
-    if (!node.outputs.some(({ name }) => needed.has(name))) continue;
-    live.push(node);
-    for (const name of node.inputs) needed.add(name);
-  }
+  const live = graph.nodes.toReversed().filter(({ outputs, inputs }) => {
+    if (!outputs.some(({ name }) => needed.has(name))) return false;
+    for (const name of inputs) needed.add(name);
+    return true;
+  });
   return live.reverse();
-}
+});
 
 function graphProto(graph: Graph): object {
   const outputs = new Set(graph.outputs.map((output) => output.value.name));

@@ -2,14 +2,14 @@
  * The memory that a session takes on a GPU for the values of its graph: the plan that ONNX Runtime makes of buffers when a session is
  * made, on its arena. A rehearsal has the same regions but for a few (learner/engine/memory.md).
  */
-import type { Graph, Value } from "./graph.ts";
-import { byteSize, type Dims, executionOrder, OVERWRITING, perGraph, RESHAPES } from "./memory.ts";
+import { type Graph, perGraph, type Value } from "./graph.ts";
+import { byteSizes, type Dims, executionOrder, OVERWRITING, RESHAPES } from "./memory.ts";
 import { dimNames, liveNodes } from "./serialise.ts";
 
 const ALIASES = new Set(RESHAPES); // not Identity, which copies a graph's outputs
 const IN_PLACE = new Set(OVERWRITING);
 
-/** Memory of one value after the other, all of one shape. */
+/** A place for one value after the other, all of one shape. */
 interface Buffer {
   value: Value;
   /** nodes of the execution order: the first that writes it, the last that reads it */
@@ -17,68 +17,74 @@ interface Buffer {
   until: number;
 }
 
+/** What the views of one value share. */
+interface Memory {
+  value: Value;
+  shape: string;
+  /** reads to come */
+  left: number;
+  buffer: Buffer | undefined;
+}
+
 /**
- * Finds the values that share memory: a value overwrites an input, or takes the buffer of a dead value of the same shape. ONNX Runtime
+ * Finds the values that share a buffer: a value overwrites an input, or takes the buffer of a dead value of the same shape. ONNX Runtime
  * compares shapes by the names of their dims.
  */
 const bufferPlan = perGraph((graph) => {
-  const order = executionOrder(graph);
-  const places = new Map(liveNodes(graph).map((node, place) => [node, place]));
+  const live = liveNodes(graph);
+  const places = new Map(live.map((node, place) => [node, place]));
   const outputs = new Set(graph.outputs.map(({ value }) => value.name));
-  const bases = new Map<string, string>();
-  const left = new Map<string, number>();
-  for (const { type, inputs, outputs: made } of order) {
-    for (const name of new Set(inputs)) {
-      const base = bases.get(name);
-      if (base !== undefined) left.set(base, (left.get(base) ?? 0) + 1);
-    }
-    const alias = ALIASES.has(type) ? bases.get(inputs[0]) : undefined;
-    for (const { name } of made) if (!outputs.has(name)) bases.set(name, alias ?? name);
-  }
-  const buffers: Buffer[] = [];
-  const shapes = new Map<string, string>();
-  const holders = new Map<string, { buffer: Buffer; shape: string }>();
-  const dead: { buffer: Buffer; shape: string }[] = []; // the last to die first
-  for (const [at, node] of order.entries()) {
-    const read = [...new Set(node.inputs)].filter((name) => bases.has(name));
-    const over = new Set<string>();
+  const known = new Map<string, { shape: string; memory: Memory }>();
+  const steps = executionOrder(graph).map((node) => {
+    const reads = [...new Set(node.inputs)].flatMap((name) => known.get(name) ?? []);
+    for (const { memory } of reads) memory.left++;
+    const viewed = ALIASES.has(node.type) ? known.get(node.inputs[0])?.memory : undefined;
+    const makes: Memory[] = [];
     for (const value of node.outputs) {
       if (outputs.has(value.name)) continue; // in the caller's memory
-      const shape = `${value.dtype} ${dimNames(graph, value, places.size, places.get(node)!).join()}`;
-      shapes.set(value.name, shape);
-      if (bases.get(value.name) !== value.name) continue;
-      const input = IN_PLACE.has(node.type)
-        ? read.find((name) => left.get(bases.get(name)!) === 1 && shapes.get(name) === shape)
-        : undefined;
-      if (input !== undefined) over.add(bases.get(input)!);
-      const free = dead.findIndex((other) => other.shape === shape);
-      const found = input !== undefined ? holders.get(bases.get(input)!) : dead.splice(free, free < 0 ? 0 : 1)[0];
-      const buffer = found?.buffer ?? { value, from: at, until: at };
-      if (!found) buffers.push(buffer);
-      holders.set(value.name, { buffer, shape });
-      if (!left.has(value.name)) dead.unshift({ buffer, shape });
+      const shape = `${value.dtype} ${dimNames(graph, value, live.length, places.get(node)!).join()}`;
+      const memory = viewed ?? { value, shape, left: 0, buffer: undefined };
+      known.set(value.name, { shape, memory });
+      if (!viewed) makes.push(memory);
     }
-    for (const name of read) {
-      const base = bases.get(name)!;
-      const holder = holders.get(base)!;
-      holder.buffer.until = at;
-      left.set(base, left.get(base)! - 1);
-      if (left.get(base) === 0 && !over.has(base)) dead.unshift(holder);
+    return { reads, makes, inPlace: IN_PLACE.has(node.type) };
+  });
+  const dead = new Map<string, Buffer[]>(); // by shape, the last to die last
+  const die = ({ shape, buffer }: Memory) => {
+    const same = dead.get(shape);
+    if (same) same.push(buffer!);
+    else dead.set(shape, [buffer!]);
+  };
+  const buffers: Buffer[] = [];
+  for (const [at, { reads, makes, inPlace }] of steps.entries()) {
+    const over = new Set<Memory>();
+    for (const memory of makes) {
+      const input = inPlace && reads.find(({ shape, memory: { left } }) => left === 1 && shape === memory.shape);
+      if (input) over.add(input.memory);
+      const found = input ? input.memory.buffer : dead.get(memory.shape)?.pop();
+      memory.buffer = found ?? { value: memory.value, from: at, until: at };
+      if (!found) buffers.push(memory.buffer);
+      if (memory.left === 0) die(memory);
+    }
+    for (const { memory } of reads) {
+      memory.buffer!.until = at;
+      memory.left--;
+      if (memory.left === 0 && !over.has(memory)) die(memory);
     }
   }
-  return { buffers, nodes: order.length };
+  const begin = Map.groupBy(buffers, ({ from }) => from);
+  const end = Map.groupBy(buffers, ({ until }) => until);
+  return steps.map((_, at) => ({ begin: begin.get(at) ?? [], end: end.get(at) ?? [] }));
 });
 
 /** Bytes of the arena of a session on a GPU. @throws GraphError `shape` for a dim whose size is not known */
 export function arenaBytes(graph: Graph, dims: Dims): number {
-  const { buffers, nodes } = bufferPlan(graph);
   const arena = new Arena();
-  const begin = Map.groupBy(buffers, ({ from }) => from);
-  const end = Map.groupBy(buffers, ({ until }) => until);
+  const bytesOf = byteSizes(dims);
   const pieces = new Map<Buffer, Piece>();
-  for (let at = 0; at < nodes; at++) {
-    for (const buffer of begin.get(at) ?? []) pieces.set(buffer, arena.allocate(byteSize(buffer.value, dims)));
-    for (const buffer of end.get(at) ?? []) arena.free(pieces.get(buffer)!);
+  for (const { begin, end } of bufferPlan(graph)) {
+    for (const buffer of begin) pieces.set(buffer, arena.allocate(bytesOf(buffer.value)));
+    for (const buffer of end) arena.free(pieces.get(buffer)!);
   }
   return arena.bytes;
 }

@@ -4,11 +4,16 @@ import type { Dim, Shape } from "./graph.ts";
 
 /** The product of dims, as a number when all are known. */
 export function product(dims: Shape): Dim {
-  const { names = [], numbers = [] } = Object.groupBy(
-    dims.flatMap((dim) => String(dim).split("*")),
-    (factor) => (/^\d+$/.test(factor) ? "numbers" : "names"),
-  );
-  const known = numbers.reduce((product, factor) => product * Number(factor), 1);
+  const names: string[] = [];
+  let known = 1;
+  for (const dim of dims) {
+    if (typeof dim === "number") known *= dim;
+    else
+      for (const factor of dim.split("*")) {
+        if (/^\d+$/.test(factor)) known *= Number(factor);
+        else names.push(factor);
+      }
+  }
   if (names.length === 0 || known === 0) return known;
   return [...(known === 1 ? [] : [String(known)]), ...names.sort()].join("*");
 }
