@@ -112,14 +112,14 @@ export const REGISTRY: readonly Binary[] = ["registry"];
 export const RELEASE: readonly Binary[] = ["helm", "cosign", ...REGISTRY];
 const NPM_TEST: readonly Binary[] = [...CONTROL_PLANE, "helm", ...S3_SERVER, ...REGISTRY];
 /** Programs for `npm run test:chart`. */
-const CHART: readonly Binary[] = [...NPM_TEST, "kubectl"];
+export const CHART: readonly Binary[] = [...NPM_TEST, "kubectl"];
 /** Programs for a cluster with a node. */
 export const ALL: readonly Binary[] = [
   ...(Object.keys(SOURCES) as Binary[]).filter((name) => ![...MONITORING, ...S3_SERVER, ...RELEASE].includes(name)),
   "helm",
 ];
 /** Programs for `npm run test:observability`. */
-const OBSERVABILITY: readonly Binary[] = [...CONTROL_PLANE, ...MONITORING];
+export const OBSERVABILITY: readonly Binary[] = [...CONTROL_PLANE, ...MONITORING];
 
 const cached = (name: Binary, env: NodeJS.ProcessEnv) =>
   join(cacheRoot(env), "cluster", name === "helm" ? HELM.folder : SOURCES[name].module.folder, name);

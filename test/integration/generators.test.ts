@@ -18,6 +18,7 @@ import { HEADERS, PATHS } from "../../learner/generators/protocol.ts";
 import { GeneratorServer } from "../../learner/generators/server.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
+import { missingTools } from "../tools.ts";
 import { threadsDieWith } from "./dying-thread.fixture.ts";
 import {
   alone,
@@ -243,7 +244,9 @@ describe("a generator that cannot be trusted", () => {
       });
   });
 
-  test("A generator whose disk fills while weights arrive answers with an error, and continues", async () => {
+  test("A generator whose disk fills while weights arrive answers with an error, and continues", {
+    skip: missingTools(["prlimit"]),
+  }, async () => {
     const { url, child, probes } = await ofQuickstart();
     execFileSync("prlimit", ["--pid", String(child.pid), "--fsize=1"]); // stands for the full disk
     const { authority: ca, certificate: cert, key } = readTls(tls("learner"));
