@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { LANES } from "./lanes.ts";
 import { findTool, missingPackages, missingTools, TOOLS } from "./tools.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-tools-"));
