@@ -8,6 +8,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import { BATCH, processes, RealRun } from "../faults/real-run.ts";
 import { findTool } from "../tools.ts";
 import { type Ability, findAbilities } from "./abilities.ts";
@@ -67,7 +68,13 @@ export class LocalWorld implements World {
   #seen = new Map<number, string>();
   #watching: NodeJS.Timeout | undefined;
 
-  constructor(say: (line: string) => void) {
+  static async start(say: (line: string) => void): Promise<LocalWorld> {
+    // Runs cannot fetch packages: their networks have no way out.
+    await ensurePythonEnvironment({ onProgress: say });
+    return new LocalWorld(say);
+  }
+
+  private constructor(say: (line: string) => void) {
     this.#say = say;
     this.#can = findAbilities(say);
     this.#writeClock();

@@ -48,7 +48,7 @@ const say = (line: string) => process.stdout.write(`${new Date().toISOString().s
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
 
-const world: World = values.local ? new LocalWorld(say) : await NodeWorld.start(say);
+const world: World = await (values.local ? LocalWorld : NodeWorld).start(say);
 const events: Event[] = [];
 const findings: string[] = [];
 const counts: Record<string, number> = {};
