@@ -193,7 +193,7 @@ describe("a generator that cannot be trusted", () => {
     assert.equal(generators.status.generators[0]!.notUsedBecause, "its log-probs are not the learner's");
   });
 
-  test("A generator that got weights from another client counts as old, and gets the learner's weights again", async () => {
+  test("A generator that got weights from another client counts as old, and gets the learner's weights again", async (t) => {
     const server = await lying(real(), "changed");
     const { engine, generators, warnings, publish } = await learner([server.url], "adapter");
     const writing = new Writing(engine, generators);
@@ -204,6 +204,7 @@ describe("a generator that cannot be trusted", () => {
     await other.savePolicy(directory);
     await other.close();
     const intruder = new GeneratorClient({ url: server.url, servername: undefined }, () => readTls(tls("learner")));
+    t.after(() => intruder.close());
     await intruder.bring(await weightsIn(directory, 7), new AbortController().signal);
     const samples = await writing.samples(0, 4);
     assert.equal(samples.length, 16);
