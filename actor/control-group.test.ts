@@ -134,7 +134,7 @@ test("a process that exceeds its group's memory on this machine is killed and co
   const group = ControlGroup.make();
   if (!group) return context.skip("no control group can be made here: needs root or a delegated group");
   try {
-    const hog = spawn("python3", [
+    using hog = spawn("python3", [
       "-c",
       "import sys; sys.stdin.read(1); x = bytearray(b'x') * (400 << 20); print('BREACH')",
     ]);

@@ -110,7 +110,7 @@ describe("the cost of frames", () => {
       assert.ok(longest < 60, `${longest} ms`);
     });
 
-  test("no turn of the event loop reads more than 256 KiB from a zygote that sends faster than the actor reads", async () => {
+  test("no turn of the event loop reads more than 256 KiB from a zygote that sends faster than the actor reads", async (t) => {
     const socket = join(folder, "fast.sock");
     const output = `for (let sent = 0; sent < 16; sent++) connection.write(Buffer.concat([output, Buffer.alloc(1 << 20, "a")]))`;
     const text = `require("node:net").createServer((connection) => {
@@ -123,27 +123,23 @@ describe("the cost of frames", () => {
         connection.end();
       });
     }).listen(${JSON.stringify(socket)}, () => console.log("up"))`;
-    const child = spawn(process.execPath, ["-e", text], { stdio: ["ignore", "pipe", "inherit"] });
-    try {
-      await once(child.stdout, "data");
-      const sandbox = await Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
-      let [all, turn, most] = [0, 0, 0];
-      const onOutput = ({ length }: Buffer) => {
-        if (turn === 0)
-          setImmediate(() => {
-            most = Math.max(most, turn);
-            turn = 0;
-          });
-        all += length;
-        turn += length;
-        for (const end = performance.now() + 0.2; performance.now() < end; ); // slower than it sends
-      };
-      await assert.rejects(sandbox.run(REQUEST, { onOutput }), /connection ended/);
-      assert.equal(all, 16 << 20);
-      assert.ok(most <= 256 << 10, `${most} bytes in a turn`);
-      await sandbox.stop();
-    } finally {
-      child.kill();
-    }
+    using child = spawn(process.execPath, ["-e", text], { stdio: ["ignore", "pipe", "inherit"] });
+    await once(child.stdout, "data");
+    const sandbox = await Sandbox.start({ socket, inputs: {}, level: "landlock", startSeconds: 5 });
+    t.after(() => sandbox.stop());
+    let [all, turn, most] = [0, 0, 0];
+    const onOutput = ({ length }: Buffer) => {
+      if (turn === 0)
+        setImmediate(() => {
+          most = Math.max(most, turn);
+          turn = 0;
+        });
+      all += length;
+      turn += length;
+      for (const end = performance.now() + 0.2; performance.now() < end; ); // slower than it sends
+    };
+    await assert.rejects(sandbox.run(REQUEST, { onOutput }), /connection ended/);
+    assert.equal(all, 16 << 20);
+    assert.ok(most <= 256 << 10, `${most} bytes in a turn`);
   });
 });

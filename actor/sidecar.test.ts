@@ -7,6 +7,7 @@ import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { IsolationLevel } from "../proto/isolation.ts";
+import { missingTools } from "../test/tools.ts";
 import { descendants } from "./descendants.fixture.ts";
 import { startIsolated } from "./isolation.ts";
 import { Sandbox } from "./sandbox.ts";
@@ -28,6 +29,8 @@ describe("a zygote that listens", () => {
     assert.equal(mode & 0o7777, 0o660);
     if (!sidecar.contained) return context.skip("needs root and namespaces for another user");
     assert.deepEqual([uid, gid], [SANDBOX_ID, SUPERVISOR_ID]);
+    const missing = missingTools(["setpriv"]);
+    if (missing) return context.skip(missing);
     const connect = `import socket; socket.socket(socket.AF_UNIX).connect(${JSON.stringify(sidecar.socket)})`;
     const as = (id: number) =>
       spawnSync("setpriv", [`--reuid=${id}`, `--regid=${id}`, "--clear-groups", "env", "python3", "-c", connect], {

@@ -37,9 +37,10 @@ describe("serveHealth", () => {
     });
 });
 
-test("Bad addresses and slow clients stop neither the process nor its probes", async () => {
+test("Bad addresses and slow clients stop neither the process nor its probes", async (t) => {
   const options = { host: "127.0.0.1", registry: new Registry(), sick: () => [], unready: () => [] };
   const { port, close } = await serveHealth({ ...options, port: 0 });
+  t.after(close);
   const said = async (request: string) => {
     const socket = connect(port, "127.0.0.1");
     socket.write(request);
@@ -50,15 +51,16 @@ test("Bad addresses and slow clients stop neither the process nor its probes", a
   for (const path of ["//", "///", "http://[", "/%zz", "*"])
     assert.match((await said(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))!, /^HTTP\/1\.1 40[04] /, path);
   const slow = Array.from({ length: 300 }, () => connect(port, "127.0.0.1").on("error", () => {}));
+  t.after(() => {
+    for (const socket of slow) socket.destroy();
+  });
   for (const socket of slow) socket.write("GET /healthz HTTP/1.1\r\nHo");
   assert.equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200);
-  for (const socket of slow) socket.destroy();
-  await close();
 });
 
-test("An address in use is an error", async () => {
+test("An address in use is an error", async (t) => {
   const options = { host: "127.0.0.1", registry: new Registry(), sick: () => [], unready: () => [] };
   const first = await serveHealth({ ...options, port: 0 });
+  t.after(() => first.close());
   await assert.rejects(serveHealth({ ...options, port: first.port }), /EADDRINUSE/);
-  await first.close();
 });

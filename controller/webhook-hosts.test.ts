@@ -81,7 +81,7 @@ test("The checked address is the one that is dialled", async () => {
 
 test("A name that leads inside is refused without a connection, unless it is listed itself", async () => {
   let connections = 0;
-  const server = createServer((_, response) => void response.writeHead(204).end());
+  await using server = createServer((_, response) => void response.writeHead(204).end());
   server.on("connection", () => connections++);
   await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
   const { port } = server.address() as AddressInfo;
@@ -98,5 +98,4 @@ test("A name that leads inside is refused without a connection, unless it is lis
   assert.match((await to("127.0.0.1", [])).message, /not on the controller's list/);
   assert.equal(connections, 0);
   assert.deepEqual(await to("localhost", ["localhost"]), { delivered: true, message: "the receiver answered 204" });
-  server.close();
 });

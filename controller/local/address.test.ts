@@ -35,7 +35,7 @@ test("A server at all addresses is dialled over loopback", () => {
 });
 
 test("checkFree finds a port that is in use", async () => {
-  const server = createServer();
+  await using server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
   await assert.rejects(checkFree({ host: "127.0.0.1", port }, "--listen"), {

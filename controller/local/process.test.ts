@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe, test } from "node:test";
+import { after, afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   backoffSeconds,
@@ -17,6 +17,11 @@ import {
 const directory = mkdtempSync(join(tmpdir(), "longrun-process-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
 const restart = { backoffSeconds: 0.02, maxBackoffSeconds: 0.05, stableSeconds: 60, maxFailures: 2 };
+
+const supervised: SupervisedProcess[] = [];
+afterEach(() => {
+  for (const child of supervised.splice(0)) child.kill();
+});
 
 let count = 0;
 /** Supervises a script; each start of it appends a line to the file `starts`. */
@@ -36,6 +41,7 @@ function supervise(script: string, supervision: Partial<Supervision> = {}) {
     { name, file, args: () => [starts], logFile },
     { restart, isEnd: ({ status }) => status === 0, ...supervision },
   );
+  supervised.push(child);
   const pids = (): number[] => (existsSync(starts) ? readFileSync(starts, "utf8").trim().split("\n").map(Number) : []);
   return { child, pids, log: () => readFileSync(logFile, "utf8") };
 }

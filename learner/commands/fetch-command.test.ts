@@ -60,7 +60,7 @@ test("a fetch that was killed goes on where it ended", async () => {
   });
   const out = path.join(root, "killed");
   const env = { ...surroundings, HF_ENDPOINT: server.endpoint };
-  const child = spawn(process.execPath, [PROGRAM, "fetch", "acme/model", "--out", out], { env, stdio: "ignore" });
+  using child = spawn(process.execPath, [PROGRAM, "fetch", "acme/model", "--out", out], { env, stdio: "ignore" });
   const ended = new Promise((resolve) => child.once("close", resolve));
   const part = () =>
     fs.existsSync(out) ? fs.readdirSync(out).find((name) => /^model.safetensors.*part$/.test(name)) : undefined;

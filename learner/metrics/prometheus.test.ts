@@ -246,12 +246,12 @@ for (const [listen, message] of refusals) {
   });
 }
 
-test("the metrics' server refuses a port in use in one line", async () => {
+test("the metrics' server refuses a port in use in one line", async (t) => {
   const { registry } = new LearnerMetrics();
   const first = await serveMetrics("127.0.0.1:0", registry, FINE);
+  t.after(() => first.close());
   const second = serveMetrics(`127.0.0.1:${first.port}`, registry, FINE);
   await assert.rejects(second, { code: "listen", message: /is in use; choose another port, or 0 for any free one$/ });
-  await first.close();
 });
 
 test("metrics show the newest evaluation, and none before the first one", async () => {

@@ -121,7 +121,7 @@ describe("the report over HTTP", () => {
     .filter((it) => it && it.family === "IPv4" && !it.internal);
   test("serves metrics to every machine and the report to this machine", {
     skip: !outside && "no network",
-  }, async () => {
+  }, async (t) => {
     const fine = () => ({ ok: true, message: "" });
     const open = await serveMetrics(
       "0.0.0.0:0",
@@ -131,11 +131,11 @@ describe("the report over HTTP", () => {
         "/report": async () => ({ headers: {}, body: "the report" }),
       },
     );
+    t.after(() => open.close());
     const statuses = ["/metrics", "/report"].map(async (path) => {
       return (await fetch(`http://${outside!.address}:${open.port}${path}`)).status;
     });
     assert.deepEqual(await Promise.all(statuses), [200, 403]);
-    await open.close();
   });
 
   test("says that a folder cannot be read", async () => {

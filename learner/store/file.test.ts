@@ -5,6 +5,7 @@ import { copyFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from "no
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { missingTools } from "../../test/tools.ts";
 import { newResult, newSample } from "./store.fixture.ts";
 import { openStore } from "./store.ts";
 import { downgrade, fails, folder, newPath, newStore, taken } from "./store-tests.fixture.ts";
@@ -99,7 +100,7 @@ test("the store's errors name a missing folder and a lasting lock", async () => 
 
 const mayMount = process.getuid?.() === 0;
 test("the error of a disk that is too full to open the store names the disk", {
-  skip: !mayMount && "needs root",
+  skip: missingTools(["mount"]) ?? (!mayMount && "needs root"),
 }, (context) => {
   const disk = join(folder, "disk");
   mkdirSync(disk);

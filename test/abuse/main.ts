@@ -11,6 +11,7 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { ensurePythonEnvironment } from "../../actor/python-env.ts";
+import { lookForTools } from "../lanes.ts";
 import { EXPECTATIONS, expectationOf } from "./expectations.ts";
 import { Honest } from "./honest.ts";
 import { REWARD_CASES, Rewards } from "./rewards.ts";
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     markdown: { type: "boolean", default: false },
   },
 });
+lookForTools("test:abuse");
 const environment = values.python ? resolve(values.python) : (await ensurePythonEnvironment()).directory;
 const columns = values.columns === undefined ? COLUMNS : values.columns.split("|").map(columnOf);
 const asked = values.only?.split(",");

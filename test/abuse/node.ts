@@ -27,6 +27,7 @@ import { startCluster } from "../cluster/node.ts";
 import { ADDRESSES } from "../cluster/node-config.ts";
 import { buildImages } from "../e2e/images.ts";
 import { Kubectl } from "../e2e/kubectl.ts";
+import { lookForTools } from "../lanes.ts";
 import { expectationOf } from "./expectations.ts";
 import { HOSTILE, SHORT_SECONDS } from "./suite.ts";
 import { fillIn, systemCalls } from "./world.ts";
@@ -56,6 +57,7 @@ let timeoutSeconds = LONG_SECONDS;
 const { values } = parseArgs({
   options: { only: { type: "string" }, markdown: { type: "boolean", default: false } },
 });
+lookForTools("test:abuse:node");
 const names = values.only?.split(",") ?? HOSTILE.filter((name) => !OF_THE_FIXTURE.includes(name));
 /** Values for the sandbox's container: the targets of attacks. */
 const VALUES = {

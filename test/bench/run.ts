@@ -2,6 +2,9 @@
  * `npm run bench [NAME …] [-- FLAGS of the benchmark]`: measures, prints a table and writes `results/DATE-NAME.json`.
  * A ratio compares two things that one run measures in turn, so that both run on the same machine.
  */
+import { API_SERVER } from "../cluster/binaries.ts";
+import { endWithout, unbuildable } from "../lanes.ts";
+import { missingTools } from "../tools.ts";
 import { active } from "./active.ts";
 import { algorithms } from "./algorithms.ts";
 import { busy } from "./busy.ts";
@@ -40,6 +43,10 @@ const ONLY_NAMED = [
   "soak",
 ];
 
+/** These run no programs, so they need no Python. */
+const WITHOUT_PYTHON = ["overlap", "generators", "gpu", "rehearsal", "active", "controller"];
+const ON_API_SERVER = ["active", "controller"];
+
 const given = process.argv.slice(2);
 const firstFlag = given.findIndex((word) => word.startsWith("-"));
 const names = firstFlag < 0 ? given : given.slice(0, firstFlag);
@@ -53,6 +60,8 @@ if (unknown.length > 0 || (flags.length > 0 && names.length !== 1)) {
   process.exit(2);
 }
 const chosen = names.length > 0 ? names : Object.keys(BENCHES).filter((name) => !ONLY_NAMED.includes(name));
+if (chosen.some((name) => !WITHOUT_PYTHON.includes(name))) endWithout("bench", missingTools(["python3"]));
+if (chosen.some((name) => ON_API_SERVER.includes(name))) endWithout("bench", unbuildable(API_SERVER));
 for (const name of chosen) {
   const date = new Date();
   try {

@@ -2,10 +2,11 @@
 import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { isExecutable } from "../cluster/binaries.ts";
+import { findTool } from "../tools.ts";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
 /** Longest wait for a page to load. */
@@ -13,8 +14,7 @@ const LOAD_SECONDS = 60;
 
 /** @returns undefined if there is no browser */
 export function findChromium(): string | undefined {
-  const folders = (process.env.PATH ?? "").split(delimiter);
-  const candidates = [process.env.CHROMIUM, ...NAMES.flatMap((name) => folders.map((folder) => join(folder, name)))];
+  const candidates = [process.env.CHROMIUM, ...NAMES.map((name) => findTool(name))];
   return candidates.find((path) => path && isExecutable(path));
 }
 

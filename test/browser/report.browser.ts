@@ -18,10 +18,11 @@ import { type MadeUpRun, writeMadeUpRun } from "../../learner/report/made-up-run
 import { reportPage } from "../../learner/report/serve.ts";
 import { writeReport } from "../../learner/report/write.ts";
 import { Phase } from "../../learner/server/status.ts";
+import { LANES } from "../lanes.ts";
 import { dumpDom, findChromium, screenshot, withPage, withWindow } from "./chromium.ts";
 
 const chromium = findChromium();
-const skip = chromium ? false : "no browser: apt-get install chromium, or name one in CHROMIUM";
+const skip = LANES["test:browser"].unavailable() ?? false;
 
 /** Attacks of a text that got into the page as HTML. Each sends a request with its own name. */
 const attacks = (to: string): string => `</pre></td></table>

@@ -4,6 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parentOf, type RealRun } from "../faults/real-run.ts";
+import type { Ability } from "./abilities.ts";
 import type { Random, Trouble } from "./trouble.ts";
 
 export interface LocalRun {
@@ -11,8 +12,8 @@ export interface LocalRun {
   command: RealRun;
   readonly directory: string;
   readonly volume: string;
-  /** Moves the clock of a part by `seconds`; undefined where that is not possible. */
-  setClock: ((part: string, seconds: number) => void) | undefined;
+  /** Moves the clock of a part by `seconds`. */
+  setClock(part: string, seconds: number): void;
 }
 
 /** Longest wait for a killed part to come back. */
@@ -24,8 +25,8 @@ const FILLER_BYTES = 2 ** 24;
 type Part = "command" | "learner" | "actor" | "fork server" | "sandbox" | "program";
 const PARTS: readonly Part[] = ["command", "learner", "actor", "fork server", "sandbox", "program"];
 
-/** @param isRoot whether the run has its own mounts and network */
-export function localTroubles(run: LocalRun, { isRoot }: { isRoot: boolean }): Trouble[] {
+/** Returns the troubles that this machine can cause. */
+export function localTroubles(run: LocalRun, can: ReadonlySet<Ability>): Trouble[] {
   const troubles: Trouble[] = PARTS.flatMap((part) => {
     const weight = part === "command" ? 0.5 : 2;
     return [
@@ -38,16 +39,20 @@ export function localTroubles(run: LocalRun, { isRoot }: { isRoot: boolean }): T
     { name: "Ctrl-C", weight: 0.5, strike: (random) => interrupt(run, random) },
     { name: "the machine sleeps", weight: 1, strike: (random) => pauseAll(run, random) },
   );
-  if (isRoot)
+  if (can.has("volumes"))
     troubles.push(
       { name: "full volume", weight: 1, strike: (random) => fill(run, random) },
       { name: "read-only volume", weight: 1, strike: (random) => lock(run, random) },
-      { name: "connections reset", weight: 2, strike: async () => reset(run) },
+    );
+  if (can.has("resets")) troubles.push({ name: "connections reset", weight: 2, strike: async () => reset(run) });
+  if (can.has("filters"))
+    troubles.push(
       { name: "half-open connections", weight: 2, strike: (random) => cut(run, random, "the actors' connections") },
       { name: "learner unreachable", weight: 2, strike: (random) => cut(run, random, "the learner's port") },
-      { name: "network down", weight: 1, strike: (random) => cut(run, random, "the network") },
     );
-  if (run.setClock)
+  if (can.has("network"))
+    troubles.push({ name: "network down", weight: 1, strike: (random) => cut(run, random, "the network") });
+  if (can.has("clocks"))
     troubles.push(
       { name: "clock forwards", weight: 2, strike: (random) => jump(run, random, 1) },
       { name: "clock backwards", weight: 2, strike: (random) => jump(run, random, -1) },
@@ -164,9 +169,9 @@ async function jump(run: LocalRun, random: Random, direction: 1 | -1): Promise<s
   if (pidsOf(run, part).length === 0) return undefined;
   const jumped = random.pick(JUMPS) * direction;
   const seconds = random.between(2, 12);
-  run.setClock!(part, jumped);
+  run.setClock(part, jumped);
   await sleep(seconds * 1000);
-  run.setClock!(part, 0);
+  run.setClock(part, 0);
   return `${part}'s by ${jumped} s, right again after ${seconds.toFixed(1)} s`;
 }
 

@@ -1,14 +1,17 @@
 /**
  * `longrun run` on this machine under trouble. A command that ends with a documented status is resumed, as a person would do. Each run has
- * its own volume (tmpfs), network and, with libfaketime, clocks, so that the machine's own stay unchanged. Without root, or without
- * libfaketime, a line names the troubles that are left out.
+ * its own volume (tmpfs), network and, with libfaketime, clocks, so that the machine's own stay unchanged. Lines name the troubles that are
+ * left out because this machine cannot cause them.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import { BATCH, processes, RealRun } from "../faults/real-run.ts";
+import { findTool } from "../tools.ts";
+import { type Ability, findAbilities } from "./abilities.ts";
 import { type Audit, auditFolder, auditStore } from "./accounts.ts";
 import { type LocalRun, localTroubles } from "./local-troubles.ts";
 import { Random, type World } from "./trouble.ts";
@@ -17,7 +20,7 @@ const VOLUME_BYTES = 400 * 2 ** 20;
 const ITERATIONS = 6;
 /** Longest time for all processes of a run to end after it. */
 const GONE_SECONDS = 15;
-const FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+const FAKETIME = findTool("libfaketimeMT.so.1");
 /** Short times: some troubles last less than each of them, some longer. */
 const LIMITS = [
   "learner.leaseGraceSeconds=3",
@@ -55,7 +58,7 @@ export class LocalWorld implements World {
   readonly #say: (line: string) => void;
   readonly #folder = mkdtempSync(join(tmpdir(), "longrun-chaos-"));
   readonly #mounts: string[] = [];
-  readonly #isRoot = process.getuid?.() === 0;
+  readonly #can: Set<Ability>;
   #runs = 0;
   #run: LocalRun | undefined;
   #settings: string[] = [];
@@ -65,10 +68,15 @@ export class LocalWorld implements World {
   #seen = new Map<number, string>();
   #watching: NodeJS.Timeout | undefined;
 
-  constructor(say: (line: string) => void) {
+  static async start(say: (line: string) => void): Promise<LocalWorld> {
+    // Runs cannot fetch packages: their networks have no way out.
+    await ensurePythonEnvironment({ onProgress: say });
+    return new LocalWorld(say);
+  }
+
+  private constructor(say: (line: string) => void) {
     this.#say = say;
-    if (!this.#isRoot) say("not root: no full or read-only volumes, and no network cuts");
-    if (!existsSync(FAKETIME)) say(`${FAKETIME} is missing (apt-get install libfaketime): no clock jumps`);
+    this.#can = findAbilities(say);
     this.#writeClock();
   }
 
@@ -82,16 +90,14 @@ export class LocalWorld implements World {
     const volume = join(this.#folder, name);
     mkdirSync(volume);
     mkdirSync(this.#temporary, { recursive: true });
-    if (this.#isRoot) this.#mount("-t", "tmpfs", "-o", `size=${VOLUME_BYTES}`, "tmpfs", volume);
+    if (this.#can.has("volumes")) this.#mount("-t", "tmpfs", "-o", `size=${VOLUME_BYTES}`, "tmpfs", volume);
     const directory = join(volume, "run");
-    const setClock = existsSync(FAKETIME)
-      ? (part: string, seconds: number) => this.#setClock(part, seconds)
-      : undefined;
+    const setClock = (part: string, seconds: number) => this.#setClock(part, seconds);
     const run: LocalRun = { command: this.#start(directory), directory, volume, setClock };
     this.#run = run;
     this.#watching = setInterval(() => this.#watch(run), 250);
     this.#say(`${directory}: ${this.#settings.slice(LIMITS.length).join(", ")}`);
-    return { troubles: localTroubles(run, { isRoot: this.#isRoot }), ended: this.#lookAfter(run, random.fork()) };
+    return { troubles: localTroubles(run, this.#can), ended: this.#lookAfter(run, random.fork()) };
   }
 
   /** Waits for the command's end, and resumes the run until it is over, as a person would do. */
@@ -122,10 +128,10 @@ export class LocalWorld implements World {
     const steady = { FAKETIME_DONT_FAKE_MONOTONIC: "1", NO_FAKE_STAT: "1" };
     return new RealRun(directory, {
       ...{ iterations: ITERATIONS, resume, settings: resume ? [] : this.#settings },
-      through: this.#isRoot ? ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"] : [],
+      through: this.#can.has("network") ? ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"] : [],
       env: {
         ...{ ...process.env, TMPDIR: this.#temporary },
-        ...(existsSync(FAKETIME) && { ...clock, ...faketime, ...steady }),
+        ...(this.#can.has("clocks") && { ...clock, ...faketime, ...steady }),
       },
     });
   }

@@ -3,11 +3,13 @@
  * run` (--local), while random troubles strike. Everything is checked after each run. See README.md.
  *
  * --seed: decides the order and times of the troubles. Run number n has seed S + n, so `--seed` with a run's own seed begins with that run.
- * --out: the folder of the result. Exit status: 0 no findings, 1 findings, 2 bad arguments.
+ * --out: the folder of the result. Exit status: 0 no findings, 1 findings, 2 bad arguments, or missing
+ * programs.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type BenchResult, print, save } from "../bench/result.ts";
+import { lookForTools } from "../lanes.ts";
 import { LocalWorld } from "./local.ts";
 import { NodeWorld } from "./node.ts";
 import { schedule, type World } from "./trouble.ts";
@@ -41,11 +43,12 @@ if (!(hours > 0) || !Number.isInteger(seed)) {
   process.exit(2);
 }
 
+lookForTools(values.local ? "test:chaos -- --local" : "test:chaos");
 const say = (line: string) => process.stdout.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`);
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
 
-const world: World = values.local ? new LocalWorld(say) : await NodeWorld.start(say);
+const world: World = await (values.local ? LocalWorld : NodeWorld).start(say);
 const events: Event[] = [];
 const findings: string[] = [];
 const counts: Record<string, number> = {};

@@ -17,9 +17,11 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
+import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
+import { findTool, missingTools, type Tool } from "../tools.ts";
 import { type Binary, ensureBinaries } from "./binaries.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import * as config from "./node-config.ts";
@@ -30,18 +32,12 @@ const run = promisify(execFile);
 const READY_TIMEOUT_SECONDS = 120;
 /** Two cores that other work keeps busy take minutes for the pods' processes and for gigabytes of image layers. */
 const STOP_TIMEOUT_SECONDS = 300;
-const PLUGIN_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
-/** Programs and their Debian packages. */
-const PROGRAMS = {
-  containerd: "containerd",
-  ctr: "containerd",
-  runc: "runc",
-  iptables: "iptables",
-  conntrack: "conntrack",
-  ip: "iproute2",
-  nsenter: "util-linux",
-  unshare: "util-linux",
-};
+/** PATH with root's folders, which a shell of `su` lacks. */
+export const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
+/** What a node needs. */
+export const PROGRAMS: readonly Tool[] = [
+  ...(["containerd", "ctr", "runc", "iptables", "conntrack", "ip", "nsenter", "unshare", "mount", "ptp"] as const),
+];
 
 export type NodePart =
   | "containerd"
@@ -80,24 +76,8 @@ export interface TestCluster {
 export function nodeUnavailable(): string | undefined {
   if (process.platform !== "linux") return "a node for tests needs Linux: containers are made by its kernel";
   if (process.getuid?.() !== 0) return "a node for tests needs root (namespaces, mounts, cgroups): run it with sudo";
-  const packages = missingPackages();
-  if (packages.length > 0)
-    return `a node for tests lacks programs: apt-get install -y --no-install-recommends ${packages.join(" ")}`;
-  return undefined;
+  return missingTools(PROGRAMS, PATH);
 }
-
-/** Returns the Debian packages of missing programs. */
-export function missingPackages(): string[] {
-  const missing = Object.entries(PROGRAMS).filter(([program]) => !findProgram(program));
-  const packages = missing.map(([, name]) => name);
-  if (!cniPlugins()) packages.push("containernetworking-plugins");
-  return [...new Set(packages)];
-}
-
-/** Returns the path of a program, from PATH or root's additional folders. */
-export const findProgram = (name: string) =>
-  [...(process.env.PATH ?? "").split(":"), "/usr/sbin", "/sbin"].find((folder) => existsSync(`${folder}/${name}`));
-const cniPlugins = () => PLUGIN_FOLDERS.find((folder) => existsSync(`${folder}/ptp`));
 
 /** @throws Error with the last lines of the part that failed to start; nothing is left then */
 export async function startCluster(options: { log?: (line: string) => void } = {}): Promise<TestCluster> {
@@ -130,10 +110,10 @@ export async function startCluster(options: { log?: (line: string) => void } = {
       return started;
     };
 
-    writeFileSync(`${folder}/containerd.toml`, config.containerdConfig(folder, cniPlugins()!));
+    writeFileSync(`${folder}/containerd.toml`, config.containerdConfig(folder, dirname(findTool("ptp")!)));
     writeFileSync(`${at.cni}/10-longrun-test.conflist`, config.cniConfig(folder));
     writeFileSync(`${folder}/resolv.conf`, "");
-    const containerd = part("containerd", findProgramPath("containerd"), ["--config", `${folder}/containerd.toml`]);
+    const containerd = part("containerd", findTool("containerd", PATH)!, ["--config", `${folder}/containerd.toml`]);
     part("kube-controller-manager", binaries["kube-controller-manager"], [
       ...["--kubeconfig", kubeconfigOf("system:kube-controller-manager"), "--leader-elect=false", "--secure-port=0"],
       ...["--service-account-private-key-file", controlPlane.serviceAccountKeyFile],
@@ -329,14 +309,13 @@ interface Part {
 /** Starts parts in the node's namespaces; their process ids are in `pids/`, their output in `logs/`. */
 function partStarter(pid: number, folder: string) {
   const at = nodeFolders(folder);
-  const path = `${process.env.PATH}:/usr/sbin:/sbin`;
   return (name: NodePart, file: string, args: string[]): Part => {
     const logFile = `${at.logs}/${name}.log`;
     const log = openSync(logFile, "a");
     const child = spawn("nsenter", [...enter(pid), file, ...args], {
       stdio: ["ignore", log, log],
       detached: true,
-      env: { ...process.env, PATH: path },
+      env: { ...process.env, PATH },
     });
     closeSync(log);
     let failure: Error | undefined;
@@ -358,8 +337,6 @@ function partStarter(pid: number, folder: string) {
     return { name, file, args, ended, tail, kill };
   };
 }
-
-const findProgramPath = (name: string) => `${findProgram(name)}/${name}`;
 
 async function until(what: string, holds: () => boolean | Promise<boolean>, parts: Part[]): Promise<void> {
   const deadline = performance.now() + READY_TIMEOUT_SECONDS * 1000;

@@ -1,15 +1,13 @@
 /** Tests runs whose learner fails, waits or has no room, on a real API server: spec.failurePolicy. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { after, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConditionType } from "../../controller/conditions.ts";
 import { ApiError } from "../../controller/kube/errors.ts";
 import { DEPLOYMENT, POD } from "../../controller/kube/resources.ts";
 import { setSuspended } from "../../controller/plugin/changes.ts";
 import type { Cluster } from "../../controller/plugin/cluster.ts";
+import { receive } from "./receiver.ts";
 import { Phase } from "./simulated-learner.ts";
 import { answers, conditionOf, hasEvent, restartOperator, skip, start, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
@@ -81,21 +79,6 @@ const iterationLine = (iteration: number) =>
     meanDurationSeconds: 2,
   });
 
-/** Receives webhooks. */
-async function receive() {
-  const told: { id: string; data: { phase: string; message: string } }[] = [];
-  const server = createServer(async (request, response) => {
-    let body = "";
-    for await (const chunk of request) body += chunk;
-    told.push(JSON.parse(body));
-    response.writeHead(204).end();
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  after(() => server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, told };
-}
-
 const cluster = (namespace: string) =>
   ({ client: world.client, namespace, signal: new AbortController().signal }) as unknown as Cluster;
 
@@ -120,8 +103,8 @@ describe("The failures of a learner", { skip, concurrency: 5 }, () => {
     await eventually(async () => (await condition(namespace, "Progressing")).status === "True");
   });
 
-  test("The controller counts each failure once, resets the count with progress, and ends the run after too many", async () => {
-    const { url, told } = await receive();
+  test("The controller counts each failure once, resets the count with progress, and ends the run after too many", async (t) => {
+    const { url, received } = await receive(t);
     const { namespace, learner } = await start({
       failurePolicy: { retries: 2 },
       notifications: { webhook: { url } },
@@ -211,9 +194,9 @@ describe("The failures of a learner", { skip, concurrency: 5 }, () => {
     assert.equal((await condition(namespace, "Succeeded")).status, "Unknown");
     (await answers(namespace)).say({ phase: Phase.SUCCEEDED, message: "all 12 iterations are done" });
     await eventually(async () => (await status(namespace)).phase === "Succeeded");
-    await eventually(() => told.length === 2);
+    await eventually(() => received.length === 2);
     assert.deepEqual(
-      told.map(({ data }) => data.phase),
+      received.map(({ data }) => data.phase),
       ["Failed", "Succeeded"],
     );
   });

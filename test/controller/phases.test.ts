@@ -1,37 +1,16 @@
 /** Tests the phases of a run, its learner and the notifications of its end, on a real API server with simulated learners. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FINALIZER } from "../../controller/deletion.ts";
 import { CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, SECRET } from "../../controller/kube/resources.ts";
 import type { KubeObject } from "../../controller/kube/types.ts";
+import { receive } from "./receiver.ts";
 import { Phase } from "./simulated-learner.ts";
 import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 
 useWorld();
-
-/** Starts an HTTP server that answers with these statuses in order, and then not at all. */
-async function receive(answers: number[]) {
-  const bodies: { id: string; data: { phase: string; message: string } }[] = [];
-  const server = createServer(async (request, response) => {
-    let body = "";
-    for await (const chunk of request) body += chunk;
-    bodies.push(JSON.parse(body));
-    const status = answers.shift();
-    if (status !== undefined) response.writeHead(status).end();
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const close = () => {
-    server.closeAllConnections();
-    server.close();
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies, close };
-}
 
 describe("the phases of a run", { skip, concurrency: 6 }, () => {
   test("A suspension takes a checkpoint and deletes all but the volume; a resume continues the run", async () => {
@@ -139,9 +118,9 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
   });
 
-  test("A webhook is called at the end of the run until it accepts, and its address stays in its Secret", async () => {
+  test("A webhook is called at the end of the run until it accepts, and its address stays in its Secret", async (t) => {
     const address = "T0P-SECRET";
-    const receiver = await receive([503, 204]);
+    const receiver = await receive(t, [503, 204]);
     const namespace = await world.namespace();
     const url = Buffer.from(`${receiver.url}/${address}`).toString("base64");
     await world.client.create(SECRET, { metadata: { namespace, name: "hook" }, data: { url } } as KubeObject);
@@ -155,39 +134,37 @@ describe("the phases of a run", { skip, concurrency: 6 }, () => {
     });
     assert.equal(notification!.attempts, 2);
     assert.deepEqual(
-      receiver.bodies.map(({ id, data }) => [id, data.phase, data.message]),
+      receiver.received.map(({ id, data }) => [id, data.phase, data.message]),
       Array(2).fill([`${run.metadata.uid}-Succeeded`, "Succeeded", "all 12 iterations are done"]),
     );
     await hasEvent(namespace, /^WebhookDelivered: the webhook was delivered$/);
     // Any cause for a reconcile: the webhook was already called.
     await world.patchRun(namespace, "run", { ttlSecondsAfterFinished: 3600 });
     await sleep(1000);
-    assert.equal(receiver.bodies.length, 2);
+    assert.equal(receiver.received.length, 2);
     const everything = [
       await world.run(namespace, "run"),
       await world.events(namespace),
       await world.list(CONFIG_MAP, namespace),
     ];
     assert.doesNotMatch(JSON.stringify(everything), /T0P-SECRET|hook\/|127\.0\.0\.1/);
-    receiver.close();
   });
 
-  test("A webhook that hangs delays only the run's own deletion, and only for a limited time", async () => {
-    const receiver = await receive([]);
+  test("A webhook that hangs delays only the run's own deletion, and only for a limited time", async (t) => {
+    const receiver = await receive(t, []);
     const webhook = { url: receiver.url, timeoutSeconds: 2, maxAttempts: 2, backoffSeconds: 0.1 };
     const { namespace, learner } = await start({ notifications: { webhook }, ttlSecondsAfterFinished: 0 });
     learner.say({ phase: Phase.FAILED_RUN, message: "the disk is full" });
     await eventually(async () => (await world.deployment(namespace, "run"))?.spec?.replicas === 0);
-    await eventually(() => receiver.bodies.length === 1);
+    await eventually(() => receiver.received.length === 1);
     assert.equal(
       (await world.status(namespace, "run")).phase,
       "Failed",
       "the run stays while its webhook has to be called",
     );
     await eventually(async () => (await world.run(namespace, "run")) === undefined);
-    assert.equal(receiver.bodies.length, 2);
+    assert.equal(receiver.received.length, 2);
     await hasEvent(namespace, /^WebhookGivenUp: the webhook was not delivered, 2 of 2 attempts: check spec/);
-    receiver.close();
   });
 
   test("A failed run has its reason in the status", async () => {

@@ -90,8 +90,13 @@ export class World {
         users: { [USER]: ["system:authenticated"] },
       }),
     );
-    for (const file of [ROLE, ...roles]) await world.#grant(file);
-    return world;
+    try {
+      for (const file of [ROLE, ...roles]) await world.#grant(file);
+      return world;
+    } catch (error) {
+      await world.stop();
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,6 @@
 /** Runs programs of the other architecture in QEMU, as a release's builder does. */
-import { accessSync, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { missingTools } from "../tools.ts";
 
 export type Architecture = "amd64" | "arm64";
 export const HOST: Architecture = process.arch === "arm64" ? "arm64" : "amd64";
@@ -24,12 +25,8 @@ export function missingEmulation(architecture: Architecture): string | undefined
   const how = `register one with binfmt_misc, or build on a machine of ${architecture}`;
   if (architecture === "amd64") return `this machine has no emulator of amd64: ${how}`;
   if (process.getuid?.() !== 0) return `an emulator of arm64 can be registered by root alone: run as root, ${how}`;
-  try {
-    accessSync(INTERPRETER);
-    return undefined;
-  } catch {
-    return `${INTERPRETER} is missing: apt-get install --no-install-recommends qemu-user-static, ${how}`;
-  }
+  const missing = missingTools(["qemu-aarch64-static"]);
+  return missing && `an emulator of arm64 is ${missing}; or ${how}`;
 }
 
 /** Returns program and arguments that run a command in which `architecture`'s programs can run. @throws Error with the remedy */

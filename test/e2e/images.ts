@@ -16,6 +16,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { cacheRoot } from "../../actor/python-env.ts";
 import { PAUSE_IMAGE } from "../cluster/node-config.ts";
+import type { Tool } from "../tools.ts";
 import { type Architecture, HOST, running } from "./emulation.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -37,8 +38,8 @@ const NAMED_ALONE = {
 };
 /** A set of images has about 50 layers, and a build after a change of sources adds about 10. */
 const MAX_LAYERS = 150;
-/** Programs; Debian's packages have the same names. */
-export const PROGRAMS = ["buildah", "debootstrap"];
+/** What building images needs. */
+export const PROGRAMS: readonly Tool[] = ["buildah", "debootstrap", "tar"];
 
 type Log = (line: string) => void;
 

@@ -18,6 +18,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import * as node from "../cluster/node.ts";
+import { lookForTools } from "../lanes.ts";
+import { findTool, missingPackages } from "../tools.ts";
 import { assertAccounted } from "./accounts.ts";
 import { chart } from "./chart.ts";
 import { disturbed, type StorePath } from "./disturbed.ts";
@@ -152,8 +154,8 @@ async function makeVolumes(cluster: node.TestCluster, kubectl: Kubectl): Promise
 
 /** Installs missing programs from Debian's packages, if they are available. Removes no installed package. */
 function installPackages(): void {
-  const packages = [...node.missingPackages(), ...images.PROGRAMS.filter((name) => !node.findProgram(name))];
-  if (packages.length === 0 || process.getuid?.() !== 0 || !node.findProgram("apt-get")) return;
+  const packages = missingPackages([...node.PROGRAMS, ...images.PROGRAMS], node.PATH);
+  if (packages.length === 0 || process.getuid?.() !== 0 || !findTool("apt-get")) return;
   say(`apt-get install ${packages.join(" ")}`);
   const quiet = {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
@@ -167,18 +169,8 @@ function installPackages(): void {
   execFileSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "--no-remove", ...packages], quiet);
 }
 
-/** Returns one line that says why the test cannot run here, with the remedy, or undefined. */
-function unavailable(): string | undefined {
-  const missing = images.PROGRAMS.filter((name) => !node.findProgram(name)).join(" ");
-  return node.nodeUnavailable() ?? (missing && `images cannot be built: apt-get install -y ${missing}`);
-}
-
 if (process.platform === "linux") installPackages();
-const reason = unavailable();
-if (reason) {
-  process.stderr.write(`test:e2e cannot be run here: ${reason}\n`);
-  process.exit(2);
-}
+lookForTools("test:e2e");
 const start = performance.now();
 try {
   await main();

@@ -133,9 +133,9 @@ export class Controller {
 
   async start(prepare: (proxy: ApiProxy) => Promise<void> = async () => {}): Promise<void> {
     const proxy = await ApiProxy.start(this.#world.controlPlane);
+    this.#proxies.push(proxy);
     this.#configure(proxy, this);
     await prepare(proxy);
-    this.#proxies.push(proxy);
     const config = new KubeConfig();
     config.loadFromFile(await proxy.kubeconfigOf("controller"));
     this.#operator = this.#world.operator({ config, namespaces: [this.namespace] });

@@ -10,6 +10,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../learner/store/store.ts";
 import { EXIT_STATUS } from "../../proto/exit-status.ts";
+import { missingTools } from "../tools.ts";
 import { freePort, KEY, manifest, SERVER_NAME, sleeps, until, World } from "./real-learner.ts";
 
 /** Executions that end at once before the next ones wait: the executions of one iteration, and one more. */
@@ -213,7 +214,7 @@ const mayMount = (() => {
 
 test("A learner on a full or read-only volume ends, and continues when the volume is mended", {
   timeout: 180_000,
-  skip: !mayMount && "needs the right to mount",
+  skip: missingTools(["mount", "unshare"]) ?? (!mayMount && "needs the right to mount"),
 }, async () => {
   const world = await newWorld();
   const volume = join(world.folder, "data");

@@ -13,7 +13,11 @@ const CLI = fileURLToPath(new URL("./fakes/cli.ts", import.meta.url));
 const DEADLINE_SECONDS = 60;
 
 const home = makeHome();
-after(() => removeHome(home));
+const children: ChildProcess[] = [];
+after(() => {
+  for (const child of children) child.kill("SIGKILL");
+  removeHome(home);
+});
 
 interface Finished {
   status: number | null;
@@ -34,6 +38,7 @@ class Longrun {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...environment(home, fakes), [mark.split("=")[0]!]: mark.split("=")[1]! },
     });
+    children.push(this.child);
     this.child.stdout!.on("data", (text) => (this.stdout += text));
     this.child.stderr!.on("data", (text) => (this.stderr += text));
     const timer = setTimeout(() => this.child.kill("SIGKILL"), DEADLINE_SECONDS * 1000);
@@ -129,11 +134,10 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
       assert.deepEqual(await longrun([...args]), { status: 2, stdout: "", stderr: expected }));
 
   test("A port in use is refused", async () => {
-    const server = createServer();
+    await using server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };
     const { status, stderr } = await longrun(["run", "run.yaml", "--listen", `127.0.0.1:${port}`]);
-    server.close();
     assert.equal(stderr, `--listen 127.0.0.1:${port}: the port is in use; choose another one, or 0 for any free one\n`);
     assert.equal(status, 2);
   });

@@ -18,6 +18,7 @@ import { HEADERS, PATHS } from "../../learner/generators/protocol.ts";
 import { GeneratorServer } from "../../learner/generators/server.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
+import { missingTools } from "../tools.ts";
 import { threadsDieWith } from "./dying-thread.fixture.ts";
 import {
   alone,
@@ -192,7 +193,7 @@ describe("a generator that cannot be trusted", () => {
     assert.equal(generators.status.generators[0]!.notUsedBecause, "its log-probs are not the learner's");
   });
 
-  test("A generator that got weights from another client counts as old, and gets the learner's weights again", async () => {
+  test("A generator that got weights from another client counts as old, and gets the learner's weights again", async (t) => {
     const server = await lying(real(), "changed");
     const { engine, generators, warnings, publish } = await learner([server.url], "adapter");
     const writing = new Writing(engine, generators);
@@ -203,6 +204,7 @@ describe("a generator that cannot be trusted", () => {
     await other.savePolicy(directory);
     await other.close();
     const intruder = new GeneratorClient({ url: server.url, servername: undefined }, () => readTls(tls("learner")));
+    t.after(() => intruder.close());
     await intruder.bring(await weightsIn(directory, 7), new AbortController().signal);
     const samples = await writing.samples(0, 4);
     assert.equal(samples.length, 16);
@@ -243,7 +245,9 @@ describe("a generator that cannot be trusted", () => {
       });
   });
 
-  test("A generator whose disk fills while weights arrive answers with an error, and continues", async () => {
+  test("A generator whose disk fills while weights arrive answers with an error, and continues", {
+    skip: missingTools(["prlimit"]),
+  }, async () => {
     const { url, child, probes } = await ofQuickstart();
     execFileSync("prlimit", ["--pid", String(child.pid), "--fsize=1"]); // stands for the full disk
     const { authority: ca, certificate: cert, key } = readTls(tls("learner"));

@@ -11,6 +11,7 @@ import { describe as describeCommands } from "../../controller/cli.ts";
 import { completionScript } from "../../controller/completion.ts";
 import { PART_COMMANDS } from "../../controller/part-commands.ts";
 import { PARTS } from "../../controller/parts.ts";
+import { missingTools } from "../tools.ts";
 
 const CLI = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -102,7 +103,7 @@ test("task counts tokens with the tokenizer of a bundled policy, and refuses ano
   }
 });
 
-test("git ignores the files that commands create by default", () => {
+test("git ignores the files that commands create by default", { skip: missingTools(["git"]) }, () => {
   const made = [
     "runs/a/store.sqlite",
     "evaluations/a/b",

@@ -70,7 +70,7 @@ test("Every version is an adapter with its own name, replaces the one before, an
   });
 });
 
-test("Full weights replace the base model's when no row runs, and count once the prefix cache is reset", async () => {
+test("Full weights replace the base model's when no row runs, and count once the prefix cache is reset", async (t) => {
   const vllm = new FakeVllm(POLICY);
   after(() => vllm.close());
   vllm.devMode = true;
@@ -83,6 +83,7 @@ test("Full weights replace the base model's when no row runs, and count once the
   const other = mkdtempSync(join(folder, "other-"));
   await engine.savePolicy(other);
   const direct = new GeneratorClient({ url, servername: undefined }, () => readTls(tls("learner")));
+  t.after(() => direct.close());
   await direct.bring(await weightsIn(other, 7), new AbortController().signal); // while rows run
   const first = written(await rows);
   await train(engine);
@@ -95,7 +96,6 @@ test("Full weights replace the base model's when no row runs, and count once the
   await vllm.forget();
   assert.equal(written(await writing.samples(1, 4)).length, 16, "vLLM was started again: it gets the weights again");
   assert.deepEqual(vllm.misuse, []);
-  direct.close();
 });
 
 for (const [what, device, change, message] of [

@@ -1,11 +1,13 @@
 /**
  * `npm run test:mutations [-- ID | AREA …]`: breaks one line at a time in a copy of the project, and runs the tests that must detect it.
- * README.md explains the outcomes. Exit status: 0 all were killed, 1 not all, 2 no such mutation, 130 interrupted.
+ * README.md explains the outcomes. Exit status: 0 all were killed, 1 not all, 2 no such mutation or a missing
+ * program, 130 interrupted.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { lookForTools } from "../lanes.ts";
 import { type Mutation, ROOT, readMutations } from "./list.ts";
 import { type MutationResult, runTests, STATUSES, type TestRun, tryMutation } from "./run.ts";
 
@@ -104,6 +106,7 @@ function table(areas: Map<string, Mutation[]>, outcomes: Map<Mutation, MutationR
   return [row("", STATUSES), ...rows.map(([area, list]) => row(area, counts(list)))].join("\n");
 }
 
+lookForTools("test:mutations");
 const interrupt = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupt.abort());
 process.exitCode = await main(process.argv.slice(2), interrupt.signal).catch((error) => {

@@ -13,6 +13,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { cacheRoot } from "../../actor/python-env.ts";
+import { missingTools } from "../tools.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -89,9 +90,8 @@ export async function ensureRehearsal(log: (line: string) => void = () => {}): P
   }
   if (process.platform !== "linux" || process.arch !== "x64")
     throw new Error("CUDA can be rehearsed on Linux on x86-64 alone: the provider is built for that");
-  await run("cc", ["--version"]).catch(() => {
-    throw new Error("CUDA cannot be rehearsed: no `cc` on PATH. Install a C compiler (Debian: apt-get install gcc)");
-  });
+  const missing = missingTools(["cc", "python3"]);
+  if (missing) throw new Error(`CUDA cannot be rehearsed: ${missing}`);
   const wheels: Record<string, string> = {};
   for (const [name, line] of Object.entries(requirements()))
     wheels[name] = await wheelFiles(name as keyof typeof WANTED, line, log);

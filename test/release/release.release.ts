@@ -15,22 +15,16 @@ import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { parseAllDocuments } from "yaml";
 import { findBinary, missingBinaries, RELEASE } from "../cluster/binaries.ts";
-import { findProgram } from "../cluster/node.ts";
 import { OciRegistry } from "../cluster/registry.ts";
-import { type Architecture, missingEmulation } from "../e2e/emulation.ts";
-import { PROGRAMS } from "../e2e/images.ts";
+import { LANES, releaseArchitectures } from "../lanes.ts";
 import type { Image } from "./release.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 const images = (process.env.LONGRUN_RELEASE_IMAGES ?? "controller,learner,actor,sandbox").split(",") as Image[];
-const architectures = (process.env.LONGRUN_RELEASE_ARCHITECTURES ?? "amd64,arm64").split(",") as Architecture[];
+const architectures = releaseArchitectures();
 /** ELF's e_machine (https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html), by architecture. */
 const MACHINES: Record<string, number> = { amd64: 62, arm64: 183 };
-const lacking = PROGRAMS.filter((name) => !findProgram(name)).join(" ");
-const skip =
-  missingBinaries(RELEASE) ??
-  architectures.map(missingEmulation).find((it) => it !== undefined) ??
-  (lacking ? `apt-get install -y ${lacking}` : false);
+const skip = LANES["test:release"].unavailable() ?? missingBinaries(RELEASE) ?? false;
 
 interface Manifest {
   mediaType?: string;

@@ -7,12 +7,15 @@ import { after, test } from "node:test";
 import { missingBinaries, RELEASE } from "../cluster/binaries.ts";
 import { OciRegistry } from "../cluster/registry.ts";
 import { HOST } from "../e2e/emulation.ts";
+import { missingTools } from "../tools.ts";
 import { labelArguments, leftOut, VERSION } from "./release.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-release-"));
 after(() => rmSync(folder, { recursive: true }));
 
-test("The labels of an image name the commit, and say whether a change was not committed", async () => {
+test("The labels of an image name the commit, and say whether a change was not committed", {
+  skip: missingTools(["git"]),
+}, async () => {
   const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args], { encoding: "utf8" }).trim();
   git("init", "--quiet");
   git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--allow-empty", "-m", "a");
