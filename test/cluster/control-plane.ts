@@ -10,11 +10,15 @@ import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parse } from "yaml";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
 import { API_SERVER, type Binary, CONTROL_PLANE, findBinary, missingBinaries } from "./binaries.ts";
 import { freePorts, type Part, startGuard, startPart } from "./processes.ts";
 
+/** Limit for the start of the API server, and for the installation of a CRD. */
 const READY_TIMEOUT_SECONDS = 120;
+/** Limit for one call. A call that is cut is made again until READY_TIMEOUT_SECONDS, because a busy machine answers late. */
+const CALL_TIMEOUT_SECONDS = 5;
 const CERTIFICATE_DAYS = 7;
 /** A restarted part that ends, as an API server does that finds no etcd for 20 s, is started again so often. */
 const RESTARTS = 10;
@@ -263,30 +267,49 @@ async function writeCredentials(folder: string, options: ControlPlaneOptions): P
 type Call = (method: "GET" | "POST", path: string, yaml?: string) => Promise<{ code: number; text: string }>;
 
 async function ready(call: Call, parts: Part[]): Promise<void> {
-  // The default namespace is created after the API server reports that it is ready.
-  const isReady = async () =>
-    (await call("GET", "/readyz")).code === 200 && (await call("GET", "/api/v1/namespaces/default")).code === 200;
-  const deadline = performance.now() + READY_TIMEOUT_SECONDS * 1000;
-  while (!(await isReady().catch(() => false))) {
-    for (const part of parts) if (part.ended()) throw new Error(part.ended());
-    if (performance.now() > deadline) {
-      const { text } = await call("GET", "/readyz?verbose").catch((error) => ({ text: String(error) }));
-      throw new Error(`kube-apiserver was not ready within ${READY_TIMEOUT_SECONDS} s: ${text}`);
-    }
-    await sleep(100);
-  }
+  await until("kube-apiserver was not ready", 100, async () => {
+    for (const part of parts) if (part.ended()) throw new Ended(part.ended());
+    const { code, text } = await call("GET", "/readyz?verbose");
+    if (code !== 200) throw new Error(text);
+    // The default namespace is created after the API server reports that it is ready.
+    const { code: found } = await call("GET", "/api/v1/namespaces/default");
+    if (found !== 200) throw new Error(`the namespace default answers ${found}`);
+  });
 }
 
+/** A part that ended will not become ready. */
+class Ended extends Error {}
+
 async function installCrd(file: string, call: Call): Promise<void> {
-  const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-  const { code, text } = await call("POST", crds, readFileSync(file, "utf8"));
-  if (code !== 201) throw new Error(`the API server refuses ${file}: ${text}`);
-  const { name } = JSON.parse(text).metadata;
-  const { group, names, versions } = JSON.parse(text).spec;
+  const yaml = readFileSync(file, "utf8");
+  const { metadata, spec } = await until(`the API server did not take ${file}`, 50, async () => {
+    const { code, text } = await call("POST", CRDS, yaml);
+    if (code === 201) return JSON.parse(text);
+    if (code !== 409) throw new Ended(`the API server refuses ${file}: ${text}`);
+    // An earlier call whose answer was lost has created it.
+    const { name } = parse(yaml).metadata;
+    return JSON.parse((await call("GET", `${CRDS}/${name}`)).text);
+  });
+  const path = `/apis/${spec.group}/${spec.versions[0].name}/${spec.names.plural}`;
+  await until(`${metadata.name} was not served`, 50, async () => {
+    const { code } = await call("GET", path);
+    if (code !== 200) throw new Error(`${path} answers ${code}`);
+  });
+}
+const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/** Tries until `attempt` returns, with pauses. @throws Error after READY_TIMEOUT_SECONDS with the last reason, and Ended at once */
+async function until<Result>(what: string, pauseMilliseconds: number, attempt: () => Promise<Result>): Promise<Result> {
   const deadline = performance.now() + READY_TIMEOUT_SECONDS * 1000;
-  while ((await call("GET", `/apis/${group}/${versions[0].name}/${names.plural}`)).code !== 200) {
-    if (performance.now() > deadline) throw new Error(`${name} was not served within ${READY_TIMEOUT_SECONDS} s`);
-    await sleep(50);
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (error instanceof Ended) throw error;
+      if (performance.now() > deadline)
+        throw new Error(`${what} within ${READY_TIMEOUT_SECONDS} s: ${(error as Error).message}`, { cause: error });
+    }
+    await sleep(pauseMilliseconds);
   }
 }
 
@@ -299,7 +322,8 @@ function callApi(url: string, ca: string, token: string, method: string, yaml?: 
       response.on("end", () => resolve({ code: response.statusCode!, text }));
       response.on("error", reject);
     });
-    sent.setTimeout(5000, () => sent.destroy(new Error("no answer within 5 s")));
+    const timeout = () => sent.destroy(new Error(`no answer within ${CALL_TIMEOUT_SECONDS} s`));
+    sent.setTimeout(CALL_TIMEOUT_SECONDS * 1000, timeout);
     sent.on("error", reject).end(yaml);
   });
 }
