@@ -7,6 +7,7 @@
  * --strict: a test that is skipped for a reason that skips.ts does not allow is a failure.
  * --required: ends with 2 before any test if a program that the files need cannot be made.
  * --verbose: prints each file's output.
+ * --force-exit: a file's process ends after its last test, although something still runs in it.
  * --concurrency N, --seconds N: processes at once; limit for one test.
  *
  * Files that start nothing share a process. Programs that files need are made beside the others, which run first. If LONGRUN_TEST_RECORD
@@ -30,6 +31,7 @@ const { values: options, positionals } = parseArgs({
     strict: { type: "boolean", default: false },
     required: { type: "boolean", default: false },
     verbose: { type: "boolean", default: false },
+    "force-exit": { type: "boolean", default: false },
     concurrency: { type: "string", default: String(availableParallelism() + 1) },
     seconds: { type: "string", default: "220" },
   },
@@ -89,6 +91,7 @@ function runAll(units: Unit[], concurrency: number): Promise<void> {
   const isShared = new Set(units.flatMap((unit) => (unit.files.length > 1 ? unit.files : [])));
   return runUnits(units, {
     ...{ concurrency, testSeconds: Number(options.seconds), change: () => needs.change() },
+    forceExit: options["force-exit"],
     onFile(file, events, seconds) {
       const result = resultOf(file, events, seconds, isShared.has(file));
       results.set(file, result);

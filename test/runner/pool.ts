@@ -23,6 +23,8 @@ export interface PoolOptions {
   concurrency: number;
   /** Limit for one test. */
   testSeconds: number;
+  /** Whether a process ends after its last test although something still runs in it. */
+  forceExit: boolean;
   /** Is called at the end of each file. */
   onFile(file: string, events: TestEvent[], seconds: number): void;
   /** Settles when a unit may have become ready. */
@@ -45,7 +47,7 @@ export async function runUnits(units: readonly Unit[], options: PoolOptions): Pr
   }
 }
 
-async function runUnit({ files }: Unit, { testSeconds, onFile }: PoolOptions): Promise<void> {
+async function runUnit({ files }: Unit, { testSeconds, forceExit, onFile }: PoolOptions): Promise<void> {
   const [only] = files.length === 1 ? files : [];
   let since = performance.now();
   let events: TestEvent[] = [];
@@ -59,7 +61,7 @@ async function runUnit({ files }: Unit, { testSeconds, onFile }: PoolOptions): P
   const limit = files.length * testSeconds + FILE_MARGIN_SECONDS;
   const stream = run({
     ...{ files: [only === undefined ? TOGETHER : join(ROOT, only)], argv: only === undefined ? files : [] },
-    ...{ cwd: ROOT, timeout: testSeconds * 1000, execArgv: [`--import=${FILE_LIMIT}?seconds=${limit}`] },
+    ...{ cwd: ROOT, timeout: testSeconds * 1000, forceExit, execArgv: [`--import=${FILE_LIMIT}?seconds=${limit}`] },
   });
   for await (const event of stream as AsyncIterable<TestEvent>) {
     events.push(event);
