@@ -8,7 +8,7 @@ const LIMIT = new URL("./file-limit.ts", import.meta.url).href;
 
 /** Runs a program as a test file of `npm test`, and returns its status and what it printed, once nobody has its output any more. */
 async function ended(program: string, fileSeconds: number) {
-  const env = { ...process.env, NODE_TEST_CONTEXT: "child" };
+  const env = { ...process.env, NODE_TEST_CONTEXT: "child", LONGRUN_TEST_PROCESS: undefined };
   const child = spawn(process.execPath, [`--import=${LIMIT}?seconds=${fileSeconds}`, "--eval", program], {
     ...{ env, timeout: 60_000 },
     stdio: ["ignore", "ignore", "pipe"],

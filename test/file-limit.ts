@@ -57,7 +57,9 @@ function killWriters(): void {
   }
 }
 
-if (isMainThread) {
+// Node.js hands its options and the environment on to processes that the tests start.
+if (isMainThread && process.env.LONGRUN_TEST_PROCESS === undefined) {
+  process.env.LONGRUN_TEST_PROCESS = String(process.pid);
   setTimeout(() => {
     say(`did not end within ${FILE_SECONDS} s; still active: ${active()}`);
     process.exit(1);

@@ -55,7 +55,8 @@ describe("The pods of generators", () => {
     for (const [name, value] of Object.entries(expected)) assert.equal(option(container!.args, name), value, name);
     const model = container!.volumeMounts!.find(({ name }) => name === "model");
     assert.deepEqual(model, { name: "model", mountPath: "/model", readOnly: true });
-    assert.equal(container!.startupProbe?.failureThreshold, 180);
+    const { failureThreshold, periodSeconds } = container!.startupProbe!;
+    assert.deepEqual([failureThreshold, periodSeconds], [1800, 1], "generation.startSeconds, asked every second");
     assert.equal(option(podOf({ generation: {} }).containers[0]!.args, "--model"), "quickstart");
   });
 

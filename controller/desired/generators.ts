@@ -24,6 +24,8 @@ import type { Settings } from "./settings.ts";
 
 /** Port with plain HTTP for the kubelet's probes, because the run's port requires a certificate. */
 const PROBE_PORT = 8081;
+/** Period of the kubelet's startup probe: a loaded generator is used a second later. vLLM's probe starts a Python each time. */
+const STARTUP_PROBE_SECONDS = 1;
 const PROBE_SECONDS = 10;
 const PROBE_TIMEOUT_SECONDS = 5;
 const LIVENESS_MISSES = 6;
@@ -125,7 +127,7 @@ function serve(run: Run, generation: Generation, mounts: V1VolumeMount[], settin
     ],
     ports: [{ name: "generate", containerPort: GENERATOR_PORT, protocol: "TCP" }],
     resources: (isVllm ? SIDECAR_RESOURCES : generation.resources) as V1Container["resources"],
-    startupProbe: { ...probe("/health", 1), ...startup(generation) },
+    startupProbe: { ...probe("/health", 1), ...startup(generation, STARTUP_PROBE_SECONDS) },
     livenessProbe: probe("/health", LIVENESS_MISSES),
     readinessProbe: probe("/ready", 1),
     securityContext: CONTAINER_SECURITY,
@@ -139,9 +141,9 @@ function serve(run: Run, generation: Generation, mounts: V1VolumeMount[], settin
   };
 }
 
-function startup({ startSeconds }: Generation) {
-  const failureThreshold = Math.max(1, Math.ceil(startSeconds / PROBE_SECONDS));
-  return { failureThreshold, periodSeconds: PROBE_SECONDS, timeoutSeconds: PROBE_TIMEOUT_SECONDS };
+function startup({ startSeconds }: Generation, periodSeconds: number) {
+  const failureThreshold = Math.ceil(startSeconds / periodSeconds);
+  return { failureThreshold, periodSeconds, timeoutSeconds: PROBE_TIMEOUT_SECONDS };
 }
 
 function probe(path: string, failureThreshold: number) {
@@ -196,7 +198,7 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
       exec: {
         command: ["python3", "-c", `import urllib.request as r; r.urlopen("http://127.0.0.1:${VLLM_PORT}/health")`],
       },
-      ...startup(generation),
+      ...startup(generation, PROBE_SECONDS),
     },
     securityContext: CONTAINER_SECURITY,
     terminationMessagePolicy: "FallbackToLogsOnError",

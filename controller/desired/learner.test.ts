@@ -19,9 +19,9 @@ describe("The learner's Deployment", () => {
     );
   });
 
-  test("The startup probe waits for learner.startSeconds", () => {
+  test("The startup probe waits for learner.startSeconds, and asks every second", () => {
     const { startupProbe } = learnerOf(runOf({ learner: { startSeconds: 95 } })).spec!.template.spec!.containers[0]!;
-    assert.equal(startupProbe!.failureThreshold! * startupProbe!.periodSeconds!, 100);
+    assert.deepEqual([startupProbe!.failureThreshold, startupProbe!.periodSeconds], [95, 1]);
   });
 
   test("The Deployment has the queue's name for Kueue", () => {

@@ -31,6 +31,8 @@ import {
 import { isEmpty } from "./run-defaults.ts";
 import type { Settings } from "./settings.ts";
 
+/** Period of the kubelet's startup probe: a loaded learner becomes ready a second later. */
+const STARTUP_PROBE_SECONDS = 1;
 /** Period of the kubelet's liveness probe, and the number of failures in a row after which the learner counts as hanging. */
 const PROBE_SECONDS = 10;
 const PROBE_TIMEOUT_SECONDS = 5;
@@ -103,7 +105,10 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
     resources: (isEmpty(spec.learner.resources)
       ? DEFAULT_RESOURCES
       : spec.learner.resources) as V1Container["resources"],
-    startupProbe: probe("/healthz", Math.max(1, Math.ceil(spec.learner.startSeconds / PROBE_SECONDS))),
+    startupProbe: {
+      ...probe("/healthz", Math.ceil(spec.learner.startSeconds / STARTUP_PROBE_SECONDS)),
+      periodSeconds: STARTUP_PROBE_SECONDS,
+    },
     livenessProbe: probe("/healthz", LIVENESS_MISSES),
     readinessProbe: probe("/readyz", 1),
     securityContext: CONTAINER_SECURITY,

@@ -115,6 +115,9 @@ export function kubeletConfig(folder: string, cgroupRoot: string): string {
     // Short intervals, because tests wait for them.
     nodeStatusUpdateFrequency: "4s",
     syncFrequency: "10s",
+    // By default a container that ends again restarts after 10 s, then 20 s, and so on.
+    featureGates: { KubeletCrashLoopBackOffMax: true },
+    crashLoopBackOff: { maxContainerRestartPeriod: "1s" },
     maxPods: 60,
   });
 }

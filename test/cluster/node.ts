@@ -79,11 +79,16 @@ export function nodeUnavailable(): string | undefined {
   return missingTools(PROGRAMS, PATH);
 }
 
-/** @throws Error with the last lines of the part that failed to start; nothing is left then */
-export async function startCluster(options: { log?: (line: string) => void } = {}): Promise<TestCluster> {
+/**
+ * @param options.images archives that the node imports while its other parts start
+ * @throws Error with the last lines of the part that failed to start; nothing is left then
+ */
+export async function startCluster(
+  options: { log?: (line: string) => void; images?: readonly string[] } = {},
+): Promise<TestCluster> {
   const unavailable = nodeUnavailable();
   if (unavailable) throw new Error(unavailable);
-  const { log = () => {} } = options;
+  const { log = () => {}, images: archives = [] } = options;
   const names = ["kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "coredns", "kubectl"] as const;
   const binaries = await ensureBinaries<Binary>([...names, "kube-apiserver", "etcd"], { log });
 
@@ -100,8 +105,6 @@ export async function startCluster(options: { log?: (line: string) => void } = {
   };
   try {
     await linkMachineAndNode(namespaces.pid);
-    controlPlane = await startControlPlane(await apiServerOptions(folder));
-    const kubeconfigOf = (user: string) => nodeKubeconfig(controlPlane!, folder, user);
     const parts = new Map<NodePart, Part>();
     const starter = partStarter(namespaces.pid, folder);
     const part = (name: NodePart, file: string, args: string[]) => {
@@ -114,16 +117,31 @@ export async function startCluster(options: { log?: (line: string) => void } = {
     writeFileSync(`${at.cni}/10-longrun-test.conflist`, config.cniConfig(folder));
     writeFileSync(`${folder}/resolv.conf`, "");
     const containerd = part("containerd", findTool("containerd", PATH)!, ["--config", `${folder}/containerd.toml`]);
+    const inNode = async (command: string, args: string[]) =>
+      (await run("nsenter", [...enter(namespaces.pid), command, ...args], { maxBuffer: 64 << 20 })).stdout;
+    const images = async (...args: string[]) => {
+      await inNode("ctr", ["--address", at.containerdSocket, "--namespace", "k8s.io", "images", ...args]);
+    };
+    const importAll = async () => {
+      await until("containerd answers", () => existsSync(at.containerdSocket), [containerd]);
+      for (const archive of archives) await images("import", archive);
+    };
+    const imported = importAll();
+    imported.catch(() => {}); // awaited below
+
+    controlPlane = await startControlPlane(await apiServerOptions(folder));
+    const kubeconfigOf = (user: string) => nodeKubeconfig(controlPlane!, folder, user);
     part("kube-controller-manager", binaries["kube-controller-manager"], [
       ...["--kubeconfig", kubeconfigOf("system:kube-controller-manager"), "--leader-elect=false", "--secure-port=0"],
       ...["--service-account-private-key-file", controlPlane.serviceAccountKeyFile],
       ...["--root-ca-file", controlPlane.caFile, "--node-monitor-grace-period=40s"],
+      // With its default of 20 requests per second it deletes a namespace's objects in seconds, not at once.
+      ...["--kube-api-qps=500", "--kube-api-burst=1000"],
     ]);
     part("kube-scheduler", binaries["kube-scheduler"], [
       ...["--kubeconfig", kubeconfigOf("system:kube-scheduler"), "--leader-elect=false", "--secure-port=0"],
     ]);
     await until("containerd answers", () => existsSync(at.containerdSocket), [containerd]);
-
     writeFileSync(`${folder}/kubelet.json`, config.kubeletConfig(folder, `/${cgroup}`));
     part("kubelet", binaries.kubelet, [
       ...["--config", `${folder}/kubelet.json`, "--kubeconfig", kubeconfigOf(`system:node:${NODE_NAME}`)],
@@ -135,12 +153,13 @@ export async function startCluster(options: { log?: (line: string) => void } = {
     writeFileSync(`${folder}/Corefile`, config.corefile(kubeconfigOf("coredns")));
     part("coredns", binaries.coredns, ["-conf", `${folder}/Corefile`]);
 
-    const inNode = async (command: string, args: string[]) =>
-      (await run("nsenter", [...enter(namespaces.pid), command, ...args], { maxBuffer: 64 << 20 })).stdout;
-    const images = async (...args: string[]) => {
-      await inNode("ctr", ["--address", at.containerdSocket, "--namespace", "k8s.io", "images", ...args]);
-    };
-    await until("the node is ready", () => nodeIsReady(binaries.kubectl, controlPlane!), [...parts.values()]);
+    let ready = false;
+    void untilReady(binaries.kubectl, controlPlane).then(
+      () => (ready = true),
+      (error) => log(error.message),
+    );
+    await until("the node is ready", () => ready, [...parts.values()]);
+    await imported;
     let stopped = false;
     return {
       controlPlane,
@@ -347,17 +366,16 @@ async function until(what: string, holds: () => boolean | Promise<boolean>, part
       const logs = parts.map((part) => `${part.name}: ${part.tail(3)}`).join("\n");
       throw new Error(`not within ${READY_TIMEOUT_SECONDS} s: ${what}\n${logs}`);
     }
-    await sleep(200);
+    await sleep(50);
   }
 }
 
-async function nodeIsReady(kubectl: string, { kubeconfig }: ControlPlane): Promise<boolean> {
-  const path = '{.status.conditions[?(@.type=="Ready")].status}';
-  const args = ["--kubeconfig", kubeconfig, "get", "node", NODE_NAME, "-o", `jsonpath=${path}`];
-  return run(kubectl, args).then(
-    ({ stdout }) => stdout === "True",
-    () => false,
-  );
+/** Waits as long as it takes: the caller looks whether the parts still run. */
+async function untilReady(kubectl: string, { kubeconfig }: ControlPlane): Promise<void> {
+  const wait = (what: string) =>
+    run(kubectl, ["--kubeconfig", kubeconfig, "wait", `node/${NODE_NAME}`, `--for=${what}`, "--timeout=10m"]);
+  await wait("create");
+  await wait("condition=Ready");
 }
 
 if (import.meta.main) {

@@ -9,6 +9,7 @@ import { TARGETS } from "./images.ts";
 import type { Kubectl } from "./kubectl.ts";
 import { manifest } from "./manifests.ts";
 import { say } from "./output.ts";
+import { reached, untilPods } from "./run-pods.ts";
 
 const SYSTEM = "longrun-system";
 
@@ -28,12 +29,7 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
   await test();
 
   await kubectl.apply(manifest("steady", 100, () => {}));
-  const reached = (iteration: number) =>
-    kubectl.until(`iteration ${iteration}`, 300, async () => {
-      const { status } = await kubectl.trainingRun("steady");
-      return (status?.iteration ?? 0) >= iteration && status!.iteration!;
-    });
-  const iteration = await reached(1);
+  const iteration = await reached(kubectl, "steady", 1);
   const podsOfRun = async () => {
     const pods = await kubectl.items<Pod>("pods", "--selector", "longrun.dev/run=steady");
     return pods.map(({ metadata, status }) => [
@@ -46,7 +42,7 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
   for (const name of Object.values(TARGETS)) await cluster.tagImage(name, name.replace(/:.*/, ":next"));
   const values = ["--reset-then-reuse-values", "--set", "controller.logLevel=debug,images.tag=next"];
   say(await helm("upgrade", "longrun", CHART, ...values, "--wait", "--timeout", "3m", "--hide-notes"));
-  await reached(iteration + 1);
+  await reached(kubectl, "steady", iteration + 1);
   assert.deepEqual(await podsOfRun(), before, "the run has not noticed");
   const learnerImage = async () => (await kubectl.trainingRun("steady")).status?.images?.learner;
   assert.equal(await learnerImage(), TARGETS.learner, "the run keeps its images");
@@ -55,13 +51,15 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
   await kubectl.condition("steady", "Suspended", "True", 180);
   await kubectl.run("patch", "trainingrun", "steady", "--type=merge", '--patch={"spec":{"suspend":false}}');
   const next = TARGETS.learner.replace(/:.*/, ":next");
-  await kubectl.until("the resumed run has the new images", 120, async () => (await learnerImage()) === next);
+  await kubectl.untilRun("steady", "the resumed run has the new images", 120, ({ status }) => {
+    return status?.images?.learner === next;
+  });
   say(`resumed with ${next}`);
   await test();
 
   say(await helm("uninstall", "longrun", "--wait", "--timeout", "3m"));
   say(await kubectl.run("delete", "trainingrun", "steady", "--timeout=30s"));
-  await kubectl.until("its pods are gone", 90, async () => (await podsOfRun()).length === 0);
+  await untilPods(kubectl, "steady", undefined, "its pods are gone", 90, (pods) => pods.length === 0);
   await kubectl.run("get", "pvc", "steady-data");
   await whole.run("delete", "crd", "trainingruns.longrun.dev", "--timeout=60s");
   await whole.run("delete", "namespace", SYSTEM, "--timeout=90s");

@@ -1,12 +1,11 @@
 /** A run that is disturbed while executions run. */
-import type { TestCluster } from "../cluster/node.ts";
 import { attemptIsOpen, learnersOf, runningAttempt } from "./accounts.ts";
 import type { Kubectl } from "./kubectl.ts";
 import { findInCgroup } from "./machine.ts";
 import { manifest } from "./manifests.ts";
 import { say, sayMoving } from "./output.ts";
 import { lookAtRunning, type Plugin } from "./plugin.ts";
-import { actorPods, type Labelled, podsOf } from "./run-pods.ts";
+import { actorPods, type Labelled, podsOf, reached, untilPods } from "./run-pods.ts";
 
 /** Returns the path of a run's store on this machine. */
 export type StorePath = (run: string) => Promise<string>;
@@ -17,28 +16,16 @@ export type StorePath = (run: string) => Promise<string>;
  * @param plugin for looking at the run and resuming it
  * @returns the final number of iterations
  */
-export async function disturbed(
-  cluster: TestCluster,
-  kubectl: Kubectl,
-  system: Kubectl,
-  store: StorePath,
-  plugin: Plugin,
-): Promise<number> {
+export async function disturbed(kubectl: Kubectl, system: Kubectl, store: StorePath, plugin: Plugin): Promise<number> {
   const actors = { autoscaling: "External", replicas: 1, slots: 1, min: undefined, max: undefined };
   // More iterations than there is time for on any machine; the resume lowers the number.
   const run = manifest("other", 100, (spec) => (spec.actors = actors));
   await kubectl.apply(run);
   const watch = kubectl.watch(sayMoving(), "trainingrun", "other");
-  const reached = (iteration: number) =>
-    kubectl.until(`iteration ${iteration}`, 300, async () => {
-      const { status } = await kubectl.trainingRun("other");
-      return (status?.iteration ?? 0) >= iteration;
-    });
   const learners = (count: number) =>
     kubectl.until(`learner ${count} works`, 120, async () => learnersOf(await store("other")) === count);
   const running = (count: number) =>
-    kubectl.until(`${count} actors run`, 120, async () => {
-      const pods = await actorPods(kubectl, "other");
+    untilPods(kubectl, "other", "actor", `${count} actors run`, 120, (pods) => {
       return pods.filter(({ status }) => status?.phase === "Running").length === count && pods;
     });
   try {
@@ -46,16 +33,12 @@ export async function disturbed(
     say(await kubectl.run("scale", "trainingrun", "other", "--replicas=2"));
     await running(2);
 
-    await reached(1);
-    await kubectl.until("the first checkpoint", 60, async () => {
-      const { status } = await kubectl.trainingRun("other"); // it is written beside the next iteration
-      return status?.checkpoint !== undefined;
-    });
+    await reached(kubectl, "other", 1);
+    // It is written beside the next iteration.
+    await kubectl.untilRun("other", "the first checkpoint", 60, ({ status }) => status?.checkpoint !== undefined);
     await lookAtRunning(plugin, "other");
     await killBusyActor(kubectl, await store("other"));
-    const [learner] = findInCgroup(cluster.cgroup, "learner/main.ts");
-    say(`SIGKILL to the learner, process ${learner}`);
-    process.kill(learner!, "SIGKILL");
+    say(`SIGKILL to the learner, process ${await killLearner(kubectl)}`);
     await controllerFailover(system);
     await learners(2);
 
@@ -65,8 +48,7 @@ export async function disturbed(
     await evict(kubectl, await podsOf(kubectl, "other", "learner"));
     await learners(4);
     const [evicted] = await evict(kubectl, (await running(2)).slice(0, 1));
-    await kubectl.until("an evicted actor has a successor, and is no failure", 120, async () => {
-      const pods = await actorPods(kubectl, "other");
+    await untilPods(kubectl, "other", "actor", "an evicted actor has a successor, and is no failure", 120, (pods) => {
       const others = pods.filter(({ metadata, status }) => metadata.name !== evicted && status?.phase === "Running");
       return others.length >= 2;
     });
@@ -74,12 +56,17 @@ export async function disturbed(
     const patch = (spec: object) =>
       kubectl.run("patch", "trainingrun", "other", "--type=merge", `--patch=${JSON.stringify({ spec })}`);
     await patch({ failurePolicy: { retries: 0 } });
-    for (const pid of findInCgroup(cluster.cgroup, "learner/main.ts")) process.kill(pid, "SIGKILL");
+    await killLearner(kubectl);
     say(await kubectl.run("wait", "trainingrun/other", "--for=condition=Failed", "--timeout=60s"));
     say((await kubectl.condition("other", "Failed", "True", 10)).message);
-    await kubectl.until("no learner of the failed run is left", 60, async () => {
-      return (await podsOf(kubectl, "other", "learner")).length === 0;
-    });
+    await untilPods(
+      kubectl,
+      "other",
+      "learner",
+      "no learner of the failed run is left",
+      60,
+      (pods) => pods.length === 0,
+    );
     await patch({ failurePolicy: { retries: 20 } });
     say(await plugin.run("resume", "other"));
     const before = learnersOf(await store("other"));
@@ -89,10 +76,9 @@ export async function disturbed(
 
     say(await patch({ suspend: true }));
     await kubectl.condition("other", "Suspended", "True", 180);
-    await kubectl.until("no pod of the suspended run is left", 60, async () => {
-      const pods = await kubectl.items<Labelled>("pods", "--selector", "longrun.dev/run=other");
-      return pods.every(({ status }) => status?.phase !== "Running");
-    });
+    await untilPods(kubectl, "other", undefined, "no pod of the suspended run is left", 60, (pods) =>
+      pods.every(({ status }) => status?.phase !== "Running"),
+    );
     const suspended = await kubectl.trainingRun("other");
     say(`suspended at ${JSON.stringify(suspended.status?.checkpoint)}`);
     const iterations = suspended.status!.checkpoint!.iteration! + 2;
@@ -123,6 +109,14 @@ async function evict(kubectl: Kubectl, pods: Labelled[]): Promise<string[]> {
     say(`evicted ${name}`);
   }
   return pods.map(({ metadata }) => metadata.name);
+}
+
+/** Sends SIGKILL to the learner. @returns its process id */
+async function killLearner(kubectl: Kubectl): Promise<number> {
+  const [pod] = await podsOf(kubectl, "other", "learner");
+  const [learner] = findInCgroup(pod!.metadata.uid, "learner/main.ts");
+  process.kill(learner!, "SIGKILL");
+  return learner!;
 }
 
 const learnerOf = (run: string) => `longrun.dev/run=${run},app.kubernetes.io/component=learner`;

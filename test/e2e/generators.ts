@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { Kubectl } from "./kubectl.ts";
 import { BATCH, manifest } from "./manifests.ts";
 import { say, sayMoving } from "./output.ts";
+import { reached } from "./run-pods.ts";
 
 /** Enough iterations for a new generator to replace the lost one before the run ends. */
 export const GENERATED_ITERATIONS = 12;
@@ -26,25 +27,20 @@ export async function generators(kubectl: Kubectl, audit: () => Promise<void>): 
     }),
   );
   const watch = kubectl.watch(sayMoving(), "trainingrun", "generated");
-  const pods = async () => {
-    const selector = "longrun.dev/run=generated,app.kubernetes.io/component=generator";
-    const found = await kubectl.items<GeneratorPod>("pods", "--selector", selector);
-    return found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  };
+  const left = (pods: GeneratorPod[]) => pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const labels = { "longrun.dev/run": "generated", "app.kubernetes.io/component": "generator" };
+  const untilGenerators = <T>(what: string, holds: (pods: GeneratorPod[]) => T | undefined | false) =>
+    kubectl.untilPods<GeneratorPod, T>(labels, what, 120, (pods) => holds(left(pods)));
   const isReady = ({ status }: GeneratorPod) => status?.containerStatuses?.every(({ ready }) => ready) ?? false;
   try {
     say((await kubectl.condition("generated", "GenerationAvailable", "True", 180)).message);
-    await kubectl.until("the first iteration is done", 300, async () => {
-      const { status } = await kubectl.trainingRun("generated");
-      return (status?.iteration ?? 0) >= 1;
+    await reached(kubectl, "generated", 1);
+    const [lost] = await untilGenerators("both generators are there", (pods) => {
+      return pods.length === 2 && pods.map(({ metadata }) => metadata);
     });
-    const before = await pods();
-    assert.equal(before.length, 2);
-    const lost = before[0]!.metadata;
-    say(await kubectl.run("delete", "pod", lost.name, "--grace-period=0", "--force"));
-    await kubectl.until("another generator is in its place", 120, async () => {
-      const now = await pods();
-      return now.length === 2 && now.every((pod) => pod.metadata.uid !== lost.uid && isReady(pod));
+    say(await kubectl.run("delete", "pod", lost!.name, "--grace-period=0", "--force"));
+    await untilGenerators("another generator is in its place", (pods) => {
+      return pods.length === 2 && pods.every((pod) => pod.metadata.uid !== lost!.uid && isReady(pod));
     });
     say((await kubectl.condition("generated", "Succeeded", "True", 600)).message);
   } finally {
@@ -53,7 +49,7 @@ export async function generators(kubectl: Kubectl, audit: () => Promise<void>): 
   const { status } = await kubectl.trainingRun("generated");
   say(JSON.stringify(status?.generation));
   assert.ok((status?.generation?.policyVersion ?? 0) >= 1, "the generators had weights that the learner had trained");
-  await kubectl.until("no generator of the finished run is left", 120, async () => (await pods()).length === 0);
+  await untilGenerators("no generator of the finished run is left", (pods) => pods.length === 0);
   await audit();
   await kubectl.run("delete", "trainingrun", "generated", "--timeout=120s");
   await kubectl.run("delete", "pvc", "generated-data", "--timeout=60s"); // it stays by `retain: Always`

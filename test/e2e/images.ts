@@ -18,6 +18,7 @@ import { cacheRoot } from "../../actor/python-env.ts";
 import { PAUSE_IMAGE } from "../cluster/node-config.ts";
 import type { Tool } from "../tools.ts";
 import { type Architecture, HOST, running } from "./emulation.ts";
+import { unlessBuilt } from "./image-sources.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const SUITE = "bookworm";
@@ -46,22 +47,25 @@ type Log = (line: string) => void;
 /** @returns the archives of all images. @throws Error with the last lines of the failed step */
 export async function buildImages(log: Log = () => {}, targets: Record<string, string> = TARGETS): Promise<string[]> {
   const builder = new Builder(log);
-  await builder.prepareBases();
-  for (const [target, name] of Object.entries(targets)) await builder.build(target, local(name));
-  await builder.removeOldLayers();
-  return Promise.all([PAUSE_IMAGE, ...Object.values(targets)].map((name) => builder.archive(name)));
+  const names = [PAUSE_IMAGE, ...Object.values(targets)];
+  return unlessBuilt(builder.folder, names, async () => {
+    await builder.prepareBases();
+    for (const [target, name] of Object.entries(targets)) await builder.build(target, local(name));
+    await builder.removeOldLayers();
+    return Promise.all(names.map((name) => builder.archive(name)));
+  });
 }
 
 /** buildah with a storage of its own in longrun's cache folder. */
 export class Builder {
-  readonly #folder = join(cacheRoot(), "cluster", "images");
+  readonly folder = join(cacheRoot(), "cluster", "images");
   readonly #log: Log;
 
   constructor(log: Log) {
     this.#log = log;
-    mkdirSync(this.#folder, { recursive: true });
-    const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${this.#folder}/storage"\nrunroot = "${this.#folder}/run"\n`;
-    const settings = join(this.#folder, "storage.conf");
+    mkdirSync(this.folder, { recursive: true });
+    const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${this.folder}/storage"\nrunroot = "${this.folder}/run"\n`;
+    const settings = join(this.folder, "storage.conf");
     // A build that runs beside this one must not read half a file.
     if (!existsSync(settings) || readFileSync(settings, "utf8") !== storage) writeFileSync(settings, storage);
   }
@@ -120,7 +124,7 @@ export class Builder {
   ): Promise<void> {
     if (await this.#id(name)) return;
     this.#log(`making ${name}`);
-    const context = join(this.#folder, "context");
+    const context = join(this.folder, "context");
     rmSync(context, { recursive: true, force: true });
     mkdirSync(context);
     await prepare(context);
@@ -155,7 +159,7 @@ export class Builder {
 
   /** Removes every layer that no named image needs once there are more than MAX_LAYERS. Steps of earlier stages then run again. */
   async removeOldLayers(): Promise<void> {
-    if (readdirSync(join(this.#folder, "storage", "overlay-layers")).length <= MAX_LAYERS) return;
+    if (readdirSync(join(this.folder, "storage", "overlay-layers")).length <= MAX_LAYERS) return;
     this.#log("removing layers of earlier images");
     // It reports images that a container of another or a killed build still uses. They stay.
     await this.buildah(["rmi", "--prune"]).catch((error: Error) => this.#log(error.message.split("\n").at(-1)!));
@@ -165,17 +169,17 @@ export class Builder {
   async archive(name: string): Promise<string> {
     const id = await this.#id(local(name));
     const short = name.split("/").slice(1).join("-").replace(":", "-");
-    const path = join(this.#folder, `${short}-${id.slice(0, 16)}.tar`);
+    const path = join(this.folder, `${short}-${id.slice(0, 16)}.tar`);
     if (existsSync(path)) return path;
-    for (const file of readdirSync(this.#folder))
-      if (file.startsWith(`${short}-`)) rmSync(join(this.#folder, file), { force: true });
+    for (const file of readdirSync(this.folder))
+      if (file.startsWith(`${short}-`)) rmSync(join(this.folder, file), { force: true });
     await this.buildah(["push", "--quiet", "--disable-compression", local(name), `docker-archive:${path}:${name}`]);
     return path;
   }
 
   /** Returns volumes for npm and pip to reach their registries on this machine; images only get empty mount points. */
   async #registryVolumes(): Promise<string[]> {
-    const settings = join(this.#folder, "registries");
+    const settings = join(this.folder, "registries");
     mkdirSync(settings, { recursive: true });
     const authorities = process.env.NODE_EXTRA_CA_CERTS ?? "/etc/ssl/certs/ca-certificates.crt";
     const inBuild = "/etc/longrun-build-ca.crt";
@@ -202,7 +206,7 @@ export class Builder {
   }
 
   async #run(command: string, args: string[]): Promise<string> {
-    const env = { ...process.env, CONTAINERS_STORAGE_CONF: join(this.#folder, "storage.conf") };
+    const env = { ...process.env, CONTAINERS_STORAGE_CONF: join(this.folder, "storage.conf") };
     try {
       return (await promisify(execFile)(command, args, { env, cwd: ROOT, maxBuffer: 256 << 20 })).stdout;
     } catch (cause) {

@@ -2,6 +2,7 @@
 import { execFile, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { Live } from "./live.ts";
 
 const run = promisify(execFile);
 
@@ -26,13 +27,21 @@ export interface TrainingRunObject {
   };
 }
 
+const RUNS = "/apis/longrun.dev/v1alpha1/namespaces/NAMESPACE/trainingruns";
+const PODS = "/api/v1/namespaces/NAMESPACE/pods";
+/** Time between two looks at what no watch shows. */
+const LOOK_MS = 200;
+
 export class Kubectl {
   readonly #path: string;
   readonly #base: string[];
+  readonly #namespace: string;
+  readonly #live = new Map<string, Live<never>>();
 
   /** @param namespace of objects that name none; absent: `default` */
   constructor(path: string, kubeconfig: string, namespace?: string) {
     this.#path = path;
+    this.#namespace = namespace ?? "default";
     this.#base = ["--kubeconfig", kubeconfig, ...(namespace === undefined ? [] : ["--namespace", namespace])];
   }
 
@@ -91,11 +100,72 @@ export class Kubectl {
     return this.json<TrainingRunObject>("get", "trainingrun", name);
   }
 
-  /** Polls until `holds` returns a value. @throws Error that names the awaited state, with the run's conditions */
+  /** Looks until `holds` returns a value. @throws Error that names the awaited state */
   async until<T>(what: string, timeoutSeconds: number, holds: () => Promise<T | undefined | false>): Promise<T> {
+    return this.#until(what, timeoutSeconds, holds, () => sleep(LOOK_MS));
+  }
+
+  /** Waits until `holds` returns a value for the run as a watch shows it. Earlier it may still be as before this process's last write. */
+  untilRun<T>(
+    name: string,
+    what: string,
+    timeoutSeconds: number,
+    holds: (run: TrainingRunObject) => T | undefined | false,
+  ): Promise<T> {
+    return this.#untilLive<TrainingRunObject, T>(RUNS, `TrainingRun ${name}: ${what}`, timeoutSeconds, (runs) => {
+      const run = runs.find(({ metadata }) => metadata.name === name);
+      return run && holds(run);
+    });
+  }
+
+  /** Waits until `holds` returns a value for the pods with these labels, as a watch shows them. */
+  untilPods<Pod extends { metadata: { name: string; labels?: Record<string, string> } }, T>(
+    labels: Record<string, string>,
+    what: string,
+    timeoutSeconds: number,
+    holds: (pods: Pod[]) => T | undefined | false,
+  ): Promise<T> {
+    const wanted = Object.entries(labels);
+    return this.#untilLive<Pod, T>(PODS, what, timeoutSeconds, (pods) =>
+      holds(pods.filter(({ metadata }) => wanted.every(([name, value]) => metadata.labels?.[name] === value))),
+    );
+  }
+
+  /** Waits for a condition of a TrainingRun. */
+  condition(name: string, type: string, status: string, timeoutSeconds: number): Promise<Condition> {
+    return this.untilRun(name, `condition ${type}=${status}`, timeoutSeconds, (run) =>
+      run.status?.conditions?.find((condition) => condition.type === type && condition.status === status),
+    );
+  }
+
+  /** Ends all watches. */
+  close(): void {
+    for (const live of this.#live.values()) live.stop();
+    this.#live.clear();
+  }
+
+  #untilLive<T extends { metadata: { name: string } }, Found>(
+    path: string,
+    what: string,
+    timeoutSeconds: number,
+    holds: (objects: T[]) => Found | undefined | false,
+  ): Promise<Found> {
+    const live = (this.#live.get(path) ??
+      new Live<T>([this.#path, ...this.#base], path.replace("NAMESPACE", this.#namespace))) as Live<T>;
+    this.#live.set(path, live as Live<never>);
+    const look = async () => live.objects && holds(live.objects);
+    return this.#until(what, timeoutSeconds, look, (leftMs) => live.change(leftMs));
+  }
+
+  async #until<T>(
+    what: string,
+    timeoutSeconds: number,
+    holds: () => Promise<T | undefined | false>,
+    pause: (leftMs: number) => Promise<void>,
+  ): Promise<T> {
     const deadline = performance.now() + timeoutSeconds * 1000;
     let last: unknown;
-    while (performance.now() < deadline) {
+    for (;;) {
       try {
         const found = await holds();
         if (found !== undefined && found !== false) return found;
@@ -103,16 +173,10 @@ export class Kubectl {
       } catch (error) {
         last = error;
       }
-      await sleep(500);
+      const leftMs = Math.ceil(deadline - performance.now());
+      if (leftMs <= 0) break;
+      await pause(leftMs);
     }
     throw new Error(`not within ${timeoutSeconds} s: ${what}${last ? ` (${(last as Error).message})` : ""}`);
-  }
-
-  /** Waits for a condition of a TrainingRun; a failed one ends the wait. */
-  condition(name: string, type: string, status: string, timeoutSeconds: number): Promise<Condition> {
-    return this.until(`TrainingRun ${name} has condition ${type}=${status}`, timeoutSeconds, async () => {
-      const { conditions = [] } = (await this.trainingRun(name)).status ?? {};
-      return conditions.find((condition) => condition.type === type && condition.status === status);
-    });
   }
 }

@@ -5,8 +5,8 @@
  *     node test/e2e/main.ts [--keep]      --keep: waits for ctrl-C before it takes the cluster down
  *
  * A cluster in namespaces of its own (`test/cluster/node.ts`), images from the Dockerfile (`images.ts`), kubectl for all the
- * rest. One run goes from its manifest to Succeeded undisturbed; another is scaled, loses its learner twice, an actor and the
- * leading controller, is evicted, fails, is suspended and resumed, and its store is audited; a third is written by
+ * rest. Side by side, one run goes from its manifest to Succeeded undisturbed; another is scaled, loses its learner twice, an actor
+ * and the leading controller, is evicted, fails, is suspended and resumed, and its store is audited; a third is written by
  * generators, one of which is lost; the volume of a fourth is full for a while. At the end the machine is as it was.
  */
 import assert from "node:assert/strict";
@@ -28,7 +28,7 @@ import * as images from "./images.ts";
 import { Kubectl } from "./kubectl.ts";
 import { findInCgroup, machineState, processesThatName, whatIsNew } from "./machine.ts";
 import { BATCH, localClass, localVolume } from "./manifests.ts";
-import { say, step, timings } from "./output.ts";
+import { say, step, timings, together } from "./output.ts";
 import { evaluateFinished, lookAtFinished, Plugin } from "./plugin.ts";
 import { blockers, controllerOutside, deletion, fullVolume, quickstart, roleSufficed } from "./runs.ts";
 import { tutorial } from "./tutorial.ts";
@@ -43,11 +43,8 @@ const { values: options } = parseArgs({ options: { keep: { type: "boolean", defa
 async function main(): Promise<void> {
   const archives = await step("images from the Dockerfile", () => images.buildImages(say));
   const before = machineState();
-  const cluster = await step("a cluster of one node", () => node.startCluster({ log: say }));
+  const cluster = await step("a cluster of one node", () => node.startCluster({ log: say, images: archives }));
   try {
-    await step("images to the node", async () => {
-      for (const archive of archives) await cluster.importImage(archive);
-    });
     await test(cluster);
   } catch (error) {
     say(`failed: ${(error as Error).stack}`); // stopping the cluster may fail, too
@@ -83,6 +80,14 @@ async function lookAround(cluster: node.TestCluster): Promise<string> {
 
 async function test(cluster: node.TestCluster): Promise<void> {
   const kubectl = new Kubectl(cluster.kubectl, cluster.kubeconfig, NAMESPACE);
+  try {
+    await testWith(cluster, kubectl);
+  } finally {
+    kubectl.close();
+  }
+}
+
+async function testWith(cluster: node.TestCluster, kubectl: Kubectl): Promise<void> {
   const system = new Kubectl(cluster.kubectl, cluster.kubeconfig, SYSTEM);
   const whole = new Kubectl(cluster.kubectl, cluster.kubeconfig);
   const store: StorePath = async (run) => {
@@ -92,30 +97,43 @@ async function test(cluster: node.TestCluster): Promise<void> {
   await step("kubectl apply -k manifests/install", () => install(whole, system));
   await makeVolumes(cluster, kubectl);
 
-  await step("quickstart to Succeeded", async () => {
-    await quickstart(kubectl);
-    say(JSON.stringify(assertAccounted(await store("quickstart"), { iterations: 2, batch: BATCH })));
-  });
   const plugin = await Plugin.make(cluster, NAMESPACE);
-  await step("kubectl longrun of a run that is over", () => lookAtFinished(plugin, kubectl, "quickstart"));
-  await step("kubectl longrun evaluate", () => evaluateFinished(plugin, kubectl, "quickstart"));
-  await step("impossible runs are refused, conditions name blockers", () => blockers(kubectl));
-  await step("a controller outside of the cluster", () => controllerOutside(cluster, kubectl, system));
-  await step("another run: scaled, crashed, evicted, failed, suspended, resumed", async () => {
-    const iterations = await disturbed(cluster, kubectl, system, store, plugin);
-    const accounts = assertAccounted(await store("other"), { iterations, batch: BATCH });
-    say(JSON.stringify(accounts));
-    assert.ok(accounts.learners >= 6, "a start, two crashes, an eviction and two resumptions are six learners");
-    assert.ok(accounts.attemptsLost >= 1, "the killed actor's execution was tried again");
-  });
-  plugin.remove();
-  await step("two generators, of which one is lost", async () => {
-    await generators(kubectl, async () => {
-      const accounts = assertAccounted(await store("generated"), { iterations: GENERATED_ITERATIONS, batch: BATCH });
-      say(JSON.stringify(accounts));
+  try {
+    await together({
+      quickstart: async () => {
+        await step("quickstart to Succeeded", async () => {
+          await quickstart(kubectl);
+          say(JSON.stringify(assertAccounted(await store("quickstart"), { iterations: 2, batch: BATCH })));
+        });
+        await step("kubectl longrun of a run that is over", () => lookAtFinished(plugin, kubectl, "quickstart"));
+        await step("kubectl longrun evaluate", () => evaluateFinished(plugin, kubectl, "quickstart"));
+        await step("impossible runs are refused, conditions name blockers", () => blockers(kubectl));
+      },
+      other: () =>
+        step("another run: scaled, crashed, evicted, failed, suspended, resumed", async () => {
+          const iterations = await disturbed(kubectl, system, store, plugin);
+          const accounts = assertAccounted(await store("other"), { iterations, batch: BATCH });
+          say(JSON.stringify(accounts));
+          assert.ok(accounts.learners >= 6, "a start, two crashes, an eviction and two resumptions are six learners");
+          assert.ok(accounts.attemptsLost >= 1, "the killed actor's execution was tried again");
+        }),
+      generated: async () => {
+        await step("two generators, of which one is lost", async () => {
+          await generators(kubectl, async () => {
+            const accounts = assertAccounted(await store("generated"), {
+              iterations: GENERATED_ITERATIONS,
+              batch: BATCH,
+            });
+            say(JSON.stringify(accounts));
+          });
+        });
+        await step("a full volume", () => fullVolume(cluster, kubectl));
+      },
     });
-  });
-  await step("a full volume", () => fullVolume(cluster, kubectl));
+  } finally {
+    plugin.remove();
+  }
+  await step("a controller outside of the cluster", () => controllerOutside(cluster, kubectl, system));
   await step("kubectl delete", () => deletion(kubectl));
   await roleSufficed(system);
   await step("kubectl delete -k manifests/install", async () => {
@@ -144,12 +162,12 @@ async function install(kubectl: Kubectl, system: Kubectl): Promise<void> {
 
 /** Folders of the node, as volumes that exist before anybody claims them. */
 async function makeVolumes(cluster: node.TestCluster, kubectl: Kubectl): Promise<void> {
-  await kubectl.apply(localClass("local", true));
-  for (let i = 0; i < VOLUMES; i++) {
+  const volumes = Array.from({ length: VOLUMES }, (_, i) => {
     const path = join(cluster.folder, "volumes", `volume-${i}`);
     mkdirSync(path, { recursive: true });
-    await kubectl.apply(localVolume(`volume-${i}`, "local", path, "200Gi"));
-  }
+    return localVolume(`volume-${i}`, "local", path, "200Gi");
+  });
+  await kubectl.apply({ apiVersion: "v1", kind: "List", items: [localClass("local", true), ...volumes] });
 }
 
 /** Installs missing programs from Debian's packages, if they are available. Removes no installed package. */

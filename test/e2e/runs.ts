@@ -9,32 +9,34 @@ import { TARGETS } from "./images.ts";
 import type { Kubectl } from "./kubectl.ts";
 import { localClass, localVolume, manifest } from "./manifests.ts";
 import { say, sayMoving } from "./output.ts";
-import { actorPods, type Labelled, podsOf } from "./run-pods.ts";
+import { actorPods, type Labelled, podsOf, reached, untilPods } from "./run-pods.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
 /** Runs the quickstart to Succeeded, undisturbed. */
 export async function quickstart(kubectl: Kubectl): Promise<void> {
   // The unchanged manifest is accepted; two iterations are enough here.
   await kubectl.run("apply", "--filename", join(ROOT, "manifests/quickstart"), "--dry-run=server");
   await kubectl.apply(
-    manifest("quickstart", 2, (spec) => (spec.learner = { ...spec.learner, storage: { retain: "Never" } })),
+    manifest("quickstart", 2, (spec) => {
+      spec.learner = { ...spec.learner, storage: { retain: "Never" } };
+      spec.evaluation = { samples: 4 };
+    }),
   );
   const watch = kubectl.watch(sayMoving(), "trainingrun", "quickstart");
   try {
-    await kubectl.until("an actor's pod runs", 240, async () => {
-      const pods = await actorPods(kubectl, "quickstart");
-      return pods.some(({ status }) => status?.phase === "Running");
-    });
+    await untilPods(kubectl, "quickstart", "actor", "an actor's pod runs", 240, (pods) =>
+      pods.some(({ status }) => status?.phase === "Running"),
+    );
     await answersStayWithTheLearner(kubectl);
     await kubectl.condition("quickstart", "Succeeded", "True", 600);
   } finally {
     watch.stop();
   }
   say((await kubectl.run("describe", "trainingrun", "quickstart")).replace(/^[\s\S]*?\nStatus:/, "Status:"));
-  await kubectl.until("no pod of the finished run is left", 60, async () => {
-    const pods = await kubectl.items<Labelled>("pods", "--selector", "longrun.dev/run=quickstart");
-    return pods.every(({ status }) => status?.phase === "Succeeded");
-  });
+  await untilPods(kubectl, "quickstart", undefined, "no pod of the finished run is left", 60, (pods) =>
+    pods.every(({ status }) => status?.phase === "Succeeded"),
+  );
 }
 
 /** Checks from inside the containers that only the learner has the answers. */
@@ -81,10 +83,9 @@ export async function blockers(kubectl: Kubectl): Promise<void> {
 
   const learner = { image: "longrun/no-such-image:1", imagePullPolicy: "Never", storage: { retain: "Never" } };
   await kubectl.apply(manifest("blocked", 2, (spec) => (spec.learner = { ...spec.learner, ...learner })));
-  const blocked = await kubectl.until("the missing image is named", 60, async () => {
-    const { conditions = [] } = (await kubectl.trainingRun("blocked")).status ?? {};
-    return conditions.find(({ type, message }) => type === "Ready" && message.includes("no-such-image"));
-  });
+  const blocked = await kubectl.untilRun("blocked", "the missing image is named", 60, ({ status }) =>
+    status?.conditions?.find(({ type, message }) => type === "Ready" && message.includes("no-such-image")),
+  );
   say(`${blocked.reason}: ${blocked.message}`);
   await kubectl.run("delete", "trainingrun", "blocked", "--timeout=60s");
 }
@@ -117,7 +118,6 @@ export async function controllerOutside(cluster: TestCluster, kubectl: Kubectl, 
     await kubectl.apply(
       manifest("outside", 1, (spec) => {
         spec.learner = { ...spec.learner, storage: { retain: "Never" } };
-        spec.evaluation = { before: false, after: false };
         spec.initFrom = { run: "quickstart" };
       }),
     );
@@ -147,29 +147,23 @@ export async function fullVolume(cluster: TestCluster, kubectl: Kubectl): Promis
   try {
     const storage = { className: "small", size: "128Mi", retain: "Never" };
     await kubectl.apply(manifest("full", 100, (spec) => (spec.learner = { ...spec.learner, storage })));
-    const reached = (iteration: number) =>
-      kubectl.until(`iteration ${iteration} of the run on a small volume`, 300, async () => {
-        const { status } = await kubectl.trainingRun("full");
-        return (status?.iteration ?? 0) >= iteration && status!.iteration!;
-      });
-    await reached(1);
+    await reached(kubectl, "full", 1);
     await cluster.inNode("sh", ["-c", `cat /dev/zero > ${path}/filler 2>/dev/null || true`]);
-    const full = await kubectl.until("the full volume is named", 180, async () => {
-      const { conditions = [] } = (await kubectl.trainingRun("full")).status ?? {};
-      return conditions.find(({ type, reason }) => type === "Ready" && reason === "VolumeFull");
-    });
+    const full = await kubectl.untilRun("full", "the full volume is named", 180, ({ status }) =>
+      status?.conditions?.find(({ type, reason }) => type === "Ready" && reason === "VolumeFull"),
+    );
     say(`${full.reason}: ${full.message}`);
     const { status } = await kubectl.trainingRun("full");
     assert.notEqual(status?.phase, "Failed");
     await cluster.inNode("rm", [`${path}/filler`]);
-    const iterations = await reached((status?.iteration ?? 0) + 1);
+    const iterations = await reached(kubectl, "full", (status?.iteration ?? 0) + 1);
     const spec = { stopping: { iterations: iterations + 1 } };
     await kubectl.run("patch", "trainingrun", "full", "--type=merge", `--patch=${JSON.stringify({ spec })}`);
     say((await kubectl.condition("full", "Succeeded", "True", 300)).message);
   } finally {
     await kubectl.run("delete", "trainingrun", "full", "--timeout=90s", "--ignore-not-found");
-    await kubectl.until("no pod of the run on a small volume is left", 90, async () => {
-      return (await podsOf(kubectl, "full", "learner")).length === 0;
+    await untilPods(kubectl, "full", "learner", "no pod of the run on a small volume is left", 90, (pods) => {
+      return pods.length === 0;
     });
     await cluster.inNode("umount", ["--lazy", path]);
   }

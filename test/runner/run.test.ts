@@ -24,7 +24,7 @@ function run(...args: string[]): { status: number | null; lines: string[]; recor
   rmSync(record, { force: true });
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, "test/run.ts"), ...args], {
     ...{ cwd: ROOT, encoding: "utf8" },
-    env: { ...process.env, LONGRUN_TEST_RECORD: record, NODE_TEST_CONTEXT: undefined },
+    env: { ...process.env, LONGRUN_TEST_RECORD: record, NODE_TEST_CONTEXT: undefined, LONGRUN_TEST_PROCESS: undefined },
   });
   const lines = (stdout + stderr).split("\n").map((line) => line.replaceAll(relative(ROOT, folder), "FOLDER"));
   return { status, lines, record: status === 2 ? undefined : JSON.parse(readFileSync(record, "utf8")) };
