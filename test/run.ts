@@ -23,6 +23,7 @@ import { Needs } from "./runner/needs.ts";
 import { runUnits, type Unit } from "./runner/pool.ts";
 import { printFile, printSummary, type SecondTry } from "./runner/report.ts";
 import { type FileResult, resultOf, seedOf } from "./runner/results.ts";
+import { REAL_TOKENIZERS } from "./tokenizers.ts";
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -32,7 +33,7 @@ const { values: options, positionals } = parseArgs({
     required: { type: "boolean", default: false },
     verbose: { type: "boolean", default: false },
     "force-exit": { type: "boolean", default: false },
-    concurrency: { type: "string", default: String(availableParallelism() + 1) },
+    concurrency: { type: "string", default: String(2 * availableParallelism() + 1) },
     seconds: { type: "string", default: "220" },
   },
 });
@@ -48,10 +49,11 @@ if (missing !== undefined) {
   process.exit(2);
 }
 const asked = positionals.flatMap((pattern) => globSync(pattern).sort()).map((path) => relative(ROOT, resolve(path)));
-const files = asked.length > 0 ? asked : inOrder(testFiles());
+const files = asked.length > 0 ? asked : testFiles();
 const start = performance.now();
 const results = new Map<string, FileResult>();
-const needs = new Needs(files, options.required, say);
+const tokenizers = options.strict ? REAL_TOKENIZERS : (["qwen2.5"] as const);
+const needs = new Needs(files, options.required, tokenizers, say);
 if (options.required) {
   await needs.all();
   const [reason] = needs.failed.values();
@@ -71,20 +73,18 @@ record(reasons);
 const failed = [...results.values()].some(({ failures }) => failures.length > 0);
 process.exit(failed || (options.strict && reasons.length > 0) ? 1 : 0);
 
-/** Returns files of `test/`, which start whole learners and API servers and wait a lot, each followed by some that use the cores meanwhile. */
-function inOrder(all: string[]): string[] {
-  const isLong = (file: string) => file.startsWith("test/") && !startsNothing(file);
-  const [long, short] = [all.filter(isLong), all.filter((file) => !isLong(file))];
-  const each = Math.ceil(short.length / long.length);
-  return long.flatMap((file, i) => [file, ...short.slice(each * i, each * (i + 1))]);
-}
-
 /** Files that start nothing and need nothing come first, in one process. */
 function unitsOf(all: string[]): Unit[] {
   const shared = all.filter((file) => startsNothing(file) && needsOf(file).length === 0);
   const alone = shared.length > 1 ? all.filter((file) => !shared.includes(file)) : all;
   const units = [...(shared.length > 1 ? [shared] : []), ...alone.map((file) => [file])];
-  return units.map((unit) => ({ files: unit, isReady: () => unit.every((file) => needs.areMade(file)) }));
+  // Those below test/ start whole learners and API servers, and wait a lot.
+  const waits = (file: string) => file.startsWith("test/") || needsOf(file).includes("kube-apiserver");
+  return units.map((unit) => ({
+    files: unit,
+    waits: unit.length === 1 && waits(unit[0]!),
+    isReady: () => unit.every((file) => needs.areMade(file)),
+  }));
 }
 
 function runAll(units: Unit[], concurrency: number): Promise<void> {
@@ -106,7 +106,7 @@ async function tryAgain(): Promise<SecondTry[]> {
   for (const { file, failures, seconds } of [...results.values()].filter((it) => it.failures.length > 0)) {
     say(`--- once more: ${file}`);
     const load = loadavg()[0]!;
-    await runAll([{ files: [file], isReady: () => true }], 1);
+    await runAll([{ files: [file], waits: true, isReady: () => true }], 1);
     const passed = results.get(file)!.failures.length === 0;
     for (const failure of failures)
       tries.push({ ...{ file, test: failure.test, seed: seedOf(failure) }, seconds, load, passed });

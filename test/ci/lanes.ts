@@ -36,7 +36,7 @@ export const LANES: readonly Lane[] = [
   { name: "hostile programs", command: npm("test:abuse"), cores: 1, triesAgain: false, seconds: 250 },
   {
     name: "the chart, on an API server",
-    command: npm("test:chart", ...STRICT),
+    command: npm("test:chart", ...STRICT, "--concurrency", "4"),
     cores: 1,
     triesAgain: true,
     seconds: 200,
@@ -50,7 +50,13 @@ export const LANES: readonly Lane[] = [
     env: { LONGRUN_FUZZ_SECONDS: "60" },
     ...{ cores: 1, triesAgain: true, seconds: 200 },
   },
-  { name: "faults", command: npm("test:faults", ...STRICT), cores: 1, triesAgain: true, seconds: 150 },
+  {
+    name: "faults",
+    command: npm("test:faults", ...STRICT, "--concurrency", "4"),
+    cores: 1,
+    triesAgain: true,
+    seconds: 150,
+  },
   {
     name: "quickstart, two iterations",
     command: ["node", "test/ci/quickstart.ts"],

@@ -1,7 +1,7 @@
 /** Makes what test files need, such as programs of a cluster, while tests that need nothing run. */
 import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import { type Binary, makeBinaries, NPM_TEST } from "../cluster/binaries.ts";
-import { ensureTokenizer } from "../tokenizers.ts";
+import { ensureTokenizer, type RealTokenizer } from "../tokenizers.ts";
 import { type Need, needsOf } from "./files.ts";
 
 const isBinary = (need: Need): need is Binary => need !== "python" && need !== "tokenizer";
@@ -17,10 +17,16 @@ export class Needs {
   /**
    * Begins to make what `files` need, one program after the other.
    *
-   * @param all whether also those that `npm test` goes without, because they take too long
+   * @param all whether also programs that `npm test` goes without, because their builds take too long
+   * @param tokenizers those to fetch if files need any
    * @param say is called with each line about what is made and how many files wait
    */
-  constructor(files: readonly string[], all: boolean, say: (line: string) => void) {
+  constructor(
+    files: readonly string[],
+    all: boolean,
+    tokenizers: readonly RealTokenizer[],
+    say: (line: string) => void,
+  ) {
     this.#files = files;
     const needed = [...new Set(files.flatMap(needsOf))];
     const log = (line: string) => {
@@ -31,7 +37,7 @@ export class Needs {
     const inOrder = [...NPM_TEST.filter((name) => binaries.includes(name)), ...binaries];
     const made = new Map<Need, Promise<unknown>>();
     if (needed.includes("python")) made.set("python", ensurePythonEnvironment({ onProgress: log }));
-    if (needed.includes("tokenizer")) made.set("tokenizer", ensureTokenizer("qwen2.5"));
+    if (needed.includes("tokenizer")) made.set("tokenizer", Promise.all(tokenizers.map(ensureTokenizer)));
     this.#settled = new Set(needed.filter((need) => !made.has(need) && !(isBinary(need) && binaries.includes(need))));
     for (const [name, path] of makeBinaries(inOrder, { log })) made.set(name, path);
     this.#making = [...made].map(([need, promise]) => this.#follow(need, promise));

@@ -1,4 +1,5 @@
 /** Runs test files in processes, several at once, and hands over what each file's tests did. */
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { run } from "node:test";
 import type { TestEvent } from "node:test/reporters";
@@ -14,6 +15,8 @@ const FILE_MARGIN_SECONDS = 20;
 export interface Unit {
   /** Paths from the project's root. Two and more share the process. */
   files: string[];
+  /** Whether its tests rather wait than use a processor. */
+  waits: boolean;
   /** Whether what the files need has been made. */
   isReady(): boolean;
 }
@@ -31,18 +34,29 @@ export interface PoolOptions {
   change(): Promise<unknown>;
 }
 
+/** Processes that use a processor, at once; the others of `concurrency` wait for something. With more, tests would miss their deadlines. */
+const BUSY = availableParallelism();
+
 /** Runs all units. Starts the first one that is ready whenever a process ends. */
 export async function runUnits(units: readonly Unit[], options: PoolOptions): Promise<void> {
   const waiting = [...units];
   const running = new Set<Promise<void>>();
+  /** Number of running processes by whether they wait. */
+  const count = { true: 0, false: 0 };
+  const most = { true: Math.max(1, options.concurrency - BUSY), false: Math.min(BUSY, options.concurrency) };
+  const mayStart = (unit: Unit) => count[`${unit.waits}`] < most[`${unit.waits}`] && unit.isReady();
   while (waiting.length > 0 || running.size > 0) {
-    const next = running.size < options.concurrency ? waiting.findIndex((unit) => unit.isReady()) : -1;
+    const next = running.size < options.concurrency ? waiting.findIndex(mayStart) : -1;
     if (next < 0) {
       await Promise.race([...running, ...(waiting.length > 0 ? [options.change()] : [])]);
       continue;
     }
     const [unit] = waiting.splice(next, 1);
-    const done: Promise<void> = runUnit(unit!, options).finally(() => running.delete(done));
+    count[`${unit!.waits}`]++;
+    const done: Promise<void> = runUnit(unit!, options).finally(() => {
+      count[`${unit!.waits}`]--;
+      running.delete(done);
+    });
     running.add(done);
   }
 }
