@@ -8,7 +8,9 @@
  * --required: ends with 2 before any test if a program that the files need cannot be made.
  * --verbose: prints each file's output.
  * --force-exit: a file's process ends after its last test, although something still runs in it.
- * --concurrency N, --seconds N: processes at once; limit for one test.
+ * --busy N, --waiting N: processes at once that use a processor, and that rather wait for others (those of test/). With more, tests would
+ * miss their deadlines.
+ * --seconds N: limit for one test.
  *
  * Files that start nothing share a process. Programs that files need are made beside the others, which run first. If LONGRUN_TEST_RECORD
  * names a file, a line of JSON is appended to it: what was tried again, skipped and failed. Exit status: 0, 1 failures, 2 bad arguments.
@@ -33,7 +35,8 @@ const { values: options, positionals } = parseArgs({
     required: { type: "boolean", default: false },
     verbose: { type: "boolean", default: false },
     "force-exit": { type: "boolean", default: false },
-    concurrency: { type: "string", default: String(2 * availableParallelism() + 1) },
+    busy: { type: "string", default: String(availableParallelism()) },
+    waiting: { type: "string", default: String(availableParallelism() + 1) },
     seconds: { type: "string", default: "220" },
   },
 });
@@ -62,7 +65,7 @@ if (options.required) {
     process.exit(2);
   }
 }
-await runAll(unitsOf(files), Number(options.concurrency));
+await runAll(unitsOf(files));
 const secondTries = options.twice ? await tryAgain() : [];
 const reasons = printSummary([...results.values()], secondTries, (performance.now() - start) / 1000);
 const notTested = needs.notTested();
@@ -87,10 +90,15 @@ function unitsOf(all: string[]): Unit[] {
   }));
 }
 
-function runAll(units: Unit[], concurrency: number): Promise<void> {
+function runAll(units: Unit[]): Promise<void> {
   const isShared = new Set(units.flatMap((unit) => (unit.files.length > 1 ? unit.files : [])));
   return runUnits(units, {
-    ...{ concurrency, testSeconds: Number(options.seconds), change: () => needs.change() },
+    ...{
+      busy: Number(options.busy),
+      waiting: Number(options.waiting),
+      testSeconds: Number(options.seconds),
+      change: () => needs.change(),
+    },
     forceExit: options["force-exit"],
     onFile(file, events, seconds) {
       const result = resultOf(file, events, seconds, isShared.has(file));
@@ -106,7 +114,7 @@ async function tryAgain(): Promise<SecondTry[]> {
   for (const { file, failures, seconds } of [...results.values()].filter((it) => it.failures.length > 0)) {
     say(`--- once more: ${file}`);
     const load = loadavg()[0]!;
-    await runAll([{ files: [file], waits: true, isReady: () => true }], 1);
+    await runAll([{ files: [file], waits: true, isReady: () => true }]);
     const passed = results.get(file)!.failures.length === 0;
     for (const failure of failures)
       tries.push({ ...{ file, test: failure.test, seed: seedOf(failure) }, seconds, load, passed });

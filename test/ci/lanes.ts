@@ -24,7 +24,7 @@ export const LANES: readonly Lane[] = [
   { name: "check", command: npm("check"), cores: 2, triesAgain: false, seconds: 20 },
   { name: "tests", command: npm("test", ...STRICT), cores: 2, triesAgain: true, seconds: 400 },
   {
-    ...{ name: "CUDA, rehearsed", command: npm("test:rehearsal", ...STRICT, "--concurrency", "1") },
+    ...{ name: "CUDA, rehearsed", command: npm("test:rehearsal", ...STRICT, "--waiting", "1") },
     ...{ cores: 1, triesAgain: true, seconds: 900 },
   },
   {
@@ -36,7 +36,7 @@ export const LANES: readonly Lane[] = [
   { name: "hostile programs", command: npm("test:abuse"), cores: 1, triesAgain: false, seconds: 250 },
   {
     name: "the chart, on an API server",
-    command: npm("test:chart", ...STRICT, "--concurrency", "4"),
+    command: npm("test:chart", ...STRICT, "--waiting", "2"),
     cores: 1,
     triesAgain: true,
     seconds: 200,
@@ -44,7 +44,7 @@ export const LANES: readonly Lane[] = [
   {
     // Each property test takes a minute.
     name: "hostile messages",
-    command: ["node", "test/run.ts", ...STRICT.slice(1), "--concurrency", "1"].concat([
+    command: ["node", "test/run.ts", ...STRICT.slice(1), "--busy", "1"].concat([
       ...["learner/server/hostile.test.ts", "actor/sandbox-frames.test.ts", "actor/lease.test.ts"],
     ]),
     env: { LONGRUN_FUZZ_SECONDS: "60" },
@@ -52,7 +52,7 @@ export const LANES: readonly Lane[] = [
   },
   {
     name: "faults",
-    command: npm("test:faults", ...STRICT, "--concurrency", "4"),
+    command: npm("test:faults", ...STRICT, "--waiting", "2"),
     cores: 1,
     triesAgain: true,
     seconds: 150,

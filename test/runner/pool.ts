@@ -1,5 +1,4 @@
 /** Runs test files in processes, several at once, and hands over what each file's tests did. */
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { run } from "node:test";
 import type { TestEvent } from "node:test/reporters";
@@ -22,8 +21,10 @@ export interface Unit {
 }
 
 export interface PoolOptions {
-  /** Number of processes at once. */
-  concurrency: number;
+  /** Number of processes at once that use a processor. */
+  busy: number;
+  /** Number of processes at once that wait. */
+  waiting: number;
   /** Limit for one test. */
   testSeconds: number;
   /** Whether a process ends after its last test although something still runs in it. */
@@ -34,19 +35,16 @@ export interface PoolOptions {
   change(): Promise<unknown>;
 }
 
-/** Processes that use a processor, at once; the others of `concurrency` wait for something. With more, tests would miss their deadlines. */
-const BUSY = availableParallelism();
-
 /** Runs all units. Starts the first one that is ready whenever a process ends. */
 export async function runUnits(units: readonly Unit[], options: PoolOptions): Promise<void> {
   const waiting = [...units];
   const running = new Set<Promise<void>>();
   /** Number of running processes by whether they wait. */
   const count = { true: 0, false: 0 };
-  const most = { true: Math.max(1, options.concurrency - BUSY), false: Math.min(BUSY, options.concurrency) };
+  const most = { true: options.waiting, false: options.busy };
   const mayStart = (unit: Unit) => count[`${unit.waits}`] < most[`${unit.waits}`] && unit.isReady();
   while (waiting.length > 0 || running.size > 0) {
-    const next = running.size < options.concurrency ? waiting.findIndex(mayStart) : -1;
+    const next = waiting.findIndex(mayStart);
     if (next < 0) {
       await Promise.race([...running, ...(waiting.length > 0 ? [options.change()] : [])]);
       continue;
