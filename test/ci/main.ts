@@ -1,6 +1,6 @@
 /**
- * Runs the lanes of `lanes.ts`: `node test/ci/main.ts [LANE …]`. Lanes of one core run side by side; a lane's output is printed when it
- * ends. At the end: what each lane took, every second try, and what failed. Exit status: 0, or 1 if a lane failed, a test was skipped
+ * Runs the lanes of `lanes.ts`: `node test/ci/main.ts [LANE …]`. Lanes of one core run side by side; the output of such a lane is printed
+ * when it ends. At the end: what each lane took, every second try, and what failed. Exit status: 0, or 1 if a lane failed, a test was skipped
  * that could have run, or more than MOST_SECOND_TRIES tests had to be tried again.
  */
 import { spawn } from "node:child_process";
@@ -101,9 +101,9 @@ async function again(lane: Lane, since: number): Promise<boolean> {
 }
 
 /** Runs a lane's command, prints its output, and reads its record. */
-async function tryLane({ name, command, env }: Lane): Promise<boolean> {
+async function tryLane({ name, command, env, cores: own }: Lane): Promise<boolean> {
   const [log, record] = [join(folder, `${names.size}-${Date.now()}.log`), join(folder, `${name}.jsonl`)];
-  const output = openSync(log, "a");
+  const output = own === 2 ? "inherit" : openSync(log, "a");
   const [program, ...args] = command;
   const child = spawn(program!, args, {
     ...{ stdio: ["ignore", output, output], detached: true },
@@ -127,7 +127,8 @@ async function tryLane({ name, command, env }: Lane): Promise<boolean> {
   });
   for (const timer of timers) clearTimeout(timer);
   kill("SIGKILL"); // what it left behind
-  say(`--- ${name}: ended with ${status}\n${readFileSync(log, "utf8").trimEnd()}\n--- end of ${name}`);
+  const printed = own === 2 ? [] : [readFileSync(log, "utf8").trimEnd(), `--- end of ${name}`];
+  say([`--- ${name}: ended with ${status}`, ...printed].join("\n"));
   secondTries.push(...readTries(record));
   return status === 0;
 }

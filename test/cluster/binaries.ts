@@ -69,14 +69,16 @@ export function makeBinaries<Name extends Binary>(
 ): Map<Name, Promise<string>> {
   const promises = new Map<Name, Promise<string>>();
   let last: Promise<unknown> = Promise.resolve();
-  for (const name of names) {
+  for (const name of new Set(names)) {
     if (promises.has(name)) continue;
     const found = findBinary(name, env);
     if (found !== undefined) {
       promises.set(name, Promise.resolve(found));
       continue;
     }
-    const together = names.filter((other) => sourceOf(other) === sourceOf(name) && !findBinary(other, env));
+    const together = [...new Set(names)].filter(
+      (other) => sourceOf(other) === sourceOf(name) && !findBinary(other, env),
+    );
     const made = last.then(() => make(together, env, log));
     last = made.catch(() => {});
     for (const one of together) {

@@ -39,12 +39,47 @@ test("Missing programs give one line with their names and the remedy", async () 
   const line = missingBinaries(CONTROL_PLANE, env)!;
   assert.match(
     line,
-    /^kube-apiserver, etcd, kube-controller-manager not found: run `node test\/cluster\/binaries.ts` \(needs Go >= .*KUBEBUILDER_ASSETS/,
+    /^etcd, kube-apiserver, kube-controller-manager not found: run `node test\/cluster\/binaries.ts` \(needs Go >= .*KUBEBUILDER_ASSETS/,
   );
   assert.match(missingBinaries(["kubelet"], env)!, /binaries\.ts --all/);
   await assert.rejects(
     ensureBinaries(["etcd"], { env }),
     /^Error: cannot build etcd: no `go` on PATH. Install Go [^\n]*$/,
+  );
+});
+
+test("Programs of one module are built by one `go build`, beside those of others", async () => {
+  const cache = join(folder, "built");
+  // Makes a file for each package that it is asked to build, as `go build -o` names it.
+  const go = `#!/bin/sh
+case "$1 $2" in
+"env GOVERSION") echo go1.99 ;;
+"mod download") echo '{"GoMod":"none"}' ;;
+"mod edit") echo '{"Replace":[]}' ;;
+build*)
+  echo "$@" >> ${folder}/go.log
+  while [ "$1" != -o ]; do shift; done
+  case "$2" in
+  */) mkdir -p "$2"; out=$2; shift 2; for package; do echo x > "$out\${package##*/}"; done ;;
+  *) mkdir -p "\${2%/*}"; echo x > "$2" ;;
+  esac ;;
+esac
+`;
+  await program(join(folder, "go/go"));
+  await writeFile(join(folder, "go/go"), go);
+  const env = { PATH: `${folder}/go:/usr/bin:/bin`, LONGRUN_CACHE: cache };
+  const lines: string[] = [];
+  const found = await ensureBinaries(["etcd", ...CONTROL_PLANE, "etcd"], { env, log: (line) => lines.push(line) });
+  assert.deepEqual(Object.keys(found).sort(), [...CONTROL_PLANE].sort());
+  for (const path of Object.values(found)) assert.ok(existsSync(path), path);
+  const builds = readFileSync(join(folder, "go.log"), "utf8").trim().split("\n");
+  assert.deepEqual(
+    builds.map((line) => line.split(" ").filter((word) => /\/(?:cmd|server)\//.test(word)).length),
+    [1, 2],
+  );
+  assert.match(
+    lines.join("\n"),
+    /^building etcd v.*\nbuilt etcd in .*\nbuilding kube-apiserver, kube-controller-manager v/,
   );
 });
 

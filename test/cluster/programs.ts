@@ -62,7 +62,7 @@ export type Binary = GoProgram | keyof typeof LAYER_PROGRAMS;
 export const fromLayer = (name: Binary): name is keyof typeof LAYER_PROGRAMS => name in LAYER_PROGRAMS;
 
 /** Programs for most tests. */
-export const API_SERVER: readonly Binary[] = ["kube-apiserver", "etcd"];
+export const API_SERVER: readonly Binary[] = ["etcd", "kube-apiserver"];
 /** Programs for some tests of `npm test`. */
 export const CONTROL_PLANE: readonly Binary[] = [...API_SERVER, "kube-controller-manager"];
 /** Prometheus, and promtool, which checks rules; they need no cluster. */
@@ -74,7 +74,7 @@ export const REGISTRY: readonly Binary[] = ["registry"];
 /** Programs of a release, and a registry to try it on. */
 export const RELEASE: readonly Binary[] = ["helm", "cosign", ...REGISTRY];
 /** Programs for `npm test`, in the order in which they are made: most tests wait for those of the control plane. */
-export const NPM_TEST: readonly Binary[] = ["helm", "kubectl", "etcd", ...CONTROL_PLANE, ...REGISTRY, ...S3_SERVER];
+export const NPM_TEST: readonly Binary[] = ["helm", "kubectl", ...CONTROL_PLANE, ...REGISTRY, ...S3_SERVER];
 /** Programs for a cluster with a node. */
 export const NODE: readonly Binary[] = [
   ...(["helm", "kubectl", "kube-scheduler", "kubelet", "kube-proxy", "coredns"] as const),
