@@ -5,7 +5,7 @@
  *     node test/lanes.ts test:faults      the first step of a lane whose next step is `node --test`
  */
 import { findChromium } from "./browser/chromium.ts";
-import { type Binary, fromLayer, missingBinaries, NODE, NPM_TEST, OBSERVABILITY, RELEASE } from "./cluster/binaries.ts";
+import { type Binary, CONTROL_PLANE, fromLayer, missingBinaries, NODE, OBSERVABILITY, RELEASE } from "./cluster/binaries.ts";
 import { nodeUnavailable } from "./cluster/node.ts";
 import { type Architecture, missingEmulation } from "./e2e/emulation.ts";
 import { PROGRAMS } from "./e2e/images.ts";
@@ -35,7 +35,7 @@ export const LANES = {
   },
   "test:chaos": { unavailable: () => node() ?? unbuildable(["prometheus"]) },
   "test:chaos -- --local": { unavailable: python },
-  "test:chart": { unavailable: () => missingTools(["python3", "tar"]) ?? unbuildable(NPM_TEST) },
+  "test:chart": { unavailable: () => missingTools(["python3", "tar"]) ?? unbuildable(CONTROL_PLANE) },
   "test:e2e": { unavailable: node },
   "test:faults": { unavailable: python, some: ["mount", "unshare"] },
   "test:mutations": { unavailable: () => missingTools(["git", "python3"]) },

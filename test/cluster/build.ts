@@ -16,7 +16,7 @@ import {
 } from "./programs.ts";
 
 /** Builds leave the processor to the tests that run beside them. */
-const NICENESS = "10";
+const NICENESS = "5";
 /** Without debugging information and cgo a build takes a fifth less processor time, and the programs behave the same. */
 const GO_ENVIRONMENT = { GOFLAGS: "-mod=mod", CGO_ENABLED: "0" };
 const COMPILER_FLAGS = "-gcflags=all=-dwarf=false";

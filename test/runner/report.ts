@@ -24,14 +24,15 @@ const seconds = (value: number) => `${value.toFixed(1)} s`;
 
 /** Prints a file's line, and its failures. */
 export function printFile(result: FileResult, { verbose }: { verbose: boolean }): void {
-  const { file, tests, failures, skipped, output } = result;
+  const { file, tests, passed, failures, skipped, output } = result;
   const left = [...skipped.values()].flat().length;
   const what = [
     failures.length > 0 ? `${failures.length} failed of ${tests}` : `${tests} tests`,
     ...(left > 0 ? [`${left} skipped`] : []),
     seconds(result.seconds),
   ];
-  say(`${failures.length > 0 ? "✖" : "✔"} ${file}  ${what.join(", ")}`);
+  const mark = failures.length > 0 ? "✖" : passed > 0 ? "✔" : "–"; // nothing of it could run
+  say(`${mark} ${file}  ${what.join(", ")}`);
   if ((verbose || failures.length > 0) && output.trim() !== "") say(indent(output.trimEnd()));
   for (const { test, at, message } of failures) say(indent(`✖ ${test} (${at})\n${indent(message)}`));
 }
