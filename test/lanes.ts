@@ -5,7 +5,15 @@
  *     node test/lanes.ts test:faults      the first step of a lane whose next step is `node --test`
  */
 import { findChromium } from "./browser/chromium.ts";
-import { type Binary, CONTROL_PLANE, fromLayer, missingBinaries, NODE, OBSERVABILITY, RELEASE } from "./cluster/binaries.ts";
+import {
+  type Binary,
+  CONTROL_PLANE,
+  fromLayer,
+  missingBinaries,
+  NODE,
+  OBSERVABILITY,
+  RELEASE,
+} from "./cluster/binaries.ts";
 import { nodeUnavailable } from "./cluster/node.ts";
 import { type Architecture, missingEmulation } from "./e2e/emulation.ts";
 import { PROGRAMS } from "./e2e/images.ts";
