@@ -36,7 +36,7 @@ const { values: options, positionals } = parseArgs({
     verbose: { type: "boolean", default: false },
     "force-exit": { type: "boolean", default: false },
     busy: { type: "string", default: String(availableParallelism()) },
-    waiting: { type: "string", default: String(availableParallelism() + 1) },
+    waiting: { type: "string", default: String(2 * availableParallelism()) },
     seconds: { type: "string", default: "220" },
   },
 });
