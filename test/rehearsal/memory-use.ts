@@ -88,7 +88,10 @@ export async function memoryUse(asked: Asked, layers: number): Promise<Use> {
   try {
     const file = path.join(folder, "use.json");
     const args = [fileURLToPath(import.meta.url), JSON.stringify(asked), String(layers), folder, file];
-    const env = { ...process.env, ...rehearsalEnvironment(), REHEARSAL_DEVICES: String(asked.gpus ?? 1) };
+    const env: NodeJS.ProcessEnv = {
+      ...{ ...process.env, ...rehearsalEnvironment(), REHEARSAL_DEVICES: String(asked.gpus ?? 1) },
+      NODE_COMPILE_CACHE: undefined, // while it is filled, the process takes 80 MB more than a learner does
+    };
     await promisify(execFile)(process.execPath, args, { env }).catch(
       ({ stderr, message }: Error & { stderr?: string }) => {
         throw new Error(stderr?.trim() || message);
