@@ -15,7 +15,7 @@
  * Files that start nothing share a process. Programs that files need are made beside the others, which run first. If LONGRUN_TEST_RECORD
  * names a file, a line of JSON is appended to it: what was tried again, skipped and failed. Exit status: 0, 1 failures, 2 bad arguments.
  */
-import { appendFileSync, globSync } from "node:fs";
+import { appendFileSync, globSync, statSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -76,10 +76,13 @@ record(reasons);
 const failed = [...results.values()].some(({ failures }) => failures.length > 0);
 process.exit(failed || (options.strict && reasons.length > 0) ? 1 : 0);
 
-/** Files that start nothing and need nothing come first, in one process. */
+/** Files that start nothing and need nothing come first, in one process; then the largest, which as a rule take longest. */
 function unitsOf(all: string[]): Unit[] {
   const shared = all.filter((file) => startsNothing(file) && needsOf(file).length === 0);
-  const alone = shared.length > 1 ? all.filter((file) => !shared.includes(file)) : all;
+  const size = (file: string) => statSync(join(ROOT, file)).size;
+  const alone = (shared.length > 1 ? all.filter((file) => !shared.includes(file)) : all).toSorted(
+    (a, b) => size(b) - size(a),
+  );
   const units = [...(shared.length > 1 ? [shared] : []), ...alone.map((file) => [file])];
   // Those below test/ start whole learners and API servers, and wait a lot.
   const waits = (file: string) => file.startsWith("test/") || needsOf(file).includes("kube-apiserver");
