@@ -287,7 +287,9 @@ describe("guards", () => {
           const truth = numbers(rows, (row) => Number(draw(row, salt) < rare));
           if (!truth.includes(1)) return;
           const found = numbers(rows, (row) => Number(truth[row] === 1 && draw(row, salt + 1) < recall));
-          if (!found.includes(1)) return;
+          const count = (labels: Column) => labels.filter((label) => label === 1).length;
+          // By chance it may find next to nothing of a rare class, which is what the guard's ANSWERED_SHARE means by a constant.
+          if (count(found) <= 0.1 * count(truth)) return;
           const none = numbers(rows, () => 0);
           assert.deepEqual(flags("F1", truth, found, none), []);
           assert.deepEqual(
