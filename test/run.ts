@@ -13,7 +13,7 @@
  * --seconds N: limit for one test.
  *
  * Files that start nothing share a process. Programs that files need are made beside the others, which run first. If LONGRUN_TEST_RECORD
- * names a file, a line of JSON is appended to it: what was tried again, skipped and failed. Exit status: 0, 1 failures, 2 bad arguments.
+ * names a file, a line of JSON with the second tries is appended to it. Exit status: 0, 1 failures, 2 bad arguments.
  */
 import { appendFileSync, globSync, statSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
@@ -72,7 +72,7 @@ const notTested = needs.notTested();
 if (notTested !== undefined) say(notTested);
 if (options.strict)
   for (const reason of reasons) say(`failed: no test may be skipped because of: ${reason} (test/runner/skips.ts)`);
-record(reasons);
+record();
 const failed = [...results.values()].some(({ failures }) => failures.length > 0);
 process.exit(failed || (options.strict && reasons.length > 0) ? 1 : 0);
 
@@ -125,8 +125,8 @@ async function tryAgain(): Promise<SecondTry[]> {
   return tries;
 }
 
-function record(notAllowed: string[]): void {
+function record(): void {
   const path = process.env.LONGRUN_TEST_RECORD;
   if (path === undefined) return;
-  appendFileSync(path, `${JSON.stringify({ secondTries, notAllowed })}\n`);
+  appendFileSync(path, `${JSON.stringify({ secondTries })}\n`);
 }

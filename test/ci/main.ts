@@ -21,10 +21,15 @@ const HEARTBEAT_SECONDS = 60;
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-ci-"));
 const say = (line: string) => process.stdout.write(`${line}\n`);
+/** Processors of the machine that CI's times are for. */
+const CORES = 2;
+
 const start = performance.now();
 const elapsed = () => (performance.now() - start) / 1000;
 const running = new Set<Promise<void>>();
 const names = new Set<string>();
+/** Each ends a running lane with all its processes. */
+const ends = new Set<(signal: NodeJS.Signals) => void>();
 const failed: string[] = [];
 const table: string[] = [];
 const secondTries: SecondTry[] = [];
@@ -36,6 +41,11 @@ if (unknown !== undefined) {
   process.stderr.write(`no lane "${unknown}"; there are ${LANES.map(({ name }) => `"${name}"`).join(", ")}\n`);
   process.exit(2);
 }
+for (const [signal, status] of [["SIGINT", 130] as const, ["SIGTERM", 143] as const])
+  process.once(signal, () => {
+    for (const end of ends) end("SIGTERM"); // lanes have process groups of their own, which a Ctrl-C does not reach
+    process.exit(status);
+  });
 const heartbeat = setInterval(
   () => say(`… ${elapsed().toFixed(0)} s: ${[...names].join(" and ")}`),
   HEARTBEAT_SECONDS * 1000,
@@ -68,7 +78,7 @@ function mayStart(lane: Lane, index: number): boolean {
   const areApart = beside.every(
     (other) => !other.apartFrom?.includes(lane.name) && !lane.apartFrom?.includes(other.name),
   );
-  return cores + lane.cores <= 2 && areApart;
+  return cores + lane.cores <= CORES && areApart;
 }
 
 async function runLane(lane: Lane): Promise<void> {
@@ -116,6 +126,7 @@ async function tryLane({ name, command, env, cores: own }: Lane): Promise<boolea
       // It has ended.
     }
   };
+  ends.add(kill);
   const left = Math.max(1, LIMIT_SECONDS - elapsed()) * 1000;
   const timers = [
     setTimeout(() => kill("SIGTERM"), left),
@@ -127,6 +138,7 @@ async function tryLane({ name, command, env, cores: own }: Lane): Promise<boolea
   });
   for (const timer of timers) clearTimeout(timer);
   kill("SIGKILL"); // what it left behind
+  ends.delete(kill);
   const printed = own === 2 ? [] : [readFileSync(log, "utf8").trimEnd(), `--- end of ${name}`];
   say([`--- ${name}: ended with ${status}`, ...printed].join("\n"));
   secondTries.push(...readTries(record));

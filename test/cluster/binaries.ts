@@ -83,7 +83,7 @@ export function makeBinaries<Name extends Binary>(
     last = made.catch(() => {});
     for (const one of together) {
       const path = made.then(() => cached(one, env));
-      path.catch(() => {}); // whoever waits for it is told
+      path.catch(() => {}); // a caller that awaits the path handles the error
       promises.set(one, path);
     }
   }

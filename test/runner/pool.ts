@@ -9,6 +9,8 @@ const TOGETHER = join(import.meta.dirname, "together.ts");
 const FILE_LIMIT = pathToFileURL(join(import.meta.dirname, "../file-limit.ts")).href;
 /** Seconds that a file may need beyond its longest test, so that a report names a test that hangs. */
 const FILE_MARGIN_SECONDS = 20;
+/** Limit for a shared process, in limits of one test. Its files take 100 s on two busy cores. */
+const SHARED_LIMITS = 3;
 
 /** The test files of one process. */
 export interface Unit {
@@ -70,7 +72,7 @@ async function runUnit({ files }: Unit, { testSeconds, forceExit, onFile }: Pool
     since = now;
   };
   const left = new Set(files);
-  const limit = files.length * testSeconds + FILE_MARGIN_SECONDS;
+  const limit = (only === undefined ? SHARED_LIMITS : 1) * testSeconds + FILE_MARGIN_SECONDS;
   const stream = run({
     ...{ files: [only === undefined ? TOGETHER : join(ROOT, only)], argv: only === undefined ? files : [] },
     ...{ cwd: ROOT, timeout: testSeconds * 1000, forceExit, execArgv: [`--import=${FILE_LIMIT}?seconds=${limit}`] },
