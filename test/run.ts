@@ -8,8 +8,8 @@
  * --required: ends with 2 before any test if a program that the files need cannot be made.
  * --verbose: prints each file's output.
  * --force-exit: a file's process ends after its last test, although something still runs in it.
- * --busy N, --waiting N: processes at once that use a processor, and that rather wait for others (those of test/). With more, tests would
- * miss their deadlines.
+ * --busy N, --waiting N: how many processes run at once: those that compute, and those that mostly wait (the files of test/). With more
+ * processes, tests would miss their deadlines.
  * --seconds N: limit for one test.
  *
  * Files that start nothing share a process. Programs that files need are made beside the others, which run first. If LONGRUN_TEST_RECORD
@@ -84,7 +84,7 @@ function unitsOf(all: string[]): Unit[] {
     (a, b) => size(b) - size(a),
   );
   const units = [...(shared.length > 1 ? [shared] : []), ...alone.map((file) => [file])];
-  // Those below test/ start whole learners and API servers, and wait a lot.
+  // Files of test/ start learners and API servers, and mostly wait.
   const waits = (file: string) => file.startsWith("test/") || needsOf(file).includes("kube-apiserver");
   return units.map((unit) => ({
     files: unit,

@@ -29,7 +29,7 @@ export const LANES: readonly Lane[] = [
   },
   {
     ...{ name: "end to end, on a node", command: npm("test:e2e"), cores: 1, triesAgain: false, seconds: 400 },
-    // It ends with a look for mounts and control groups that are new.
+    // At its end it checks that no mount and no control group is new; these lanes make some.
     apartFrom: ["hostile programs", "faults", "quickstart, two iterations"],
     without: () => (isRoot ? undefined : "needs root"),
   },

@@ -17,7 +17,7 @@ export class Needs {
   /**
    * Begins to make what `files` need, one program after the other.
    *
-   * @param all whether also programs that `npm test` goes without, because their builds take too long
+   * @param all whether to make the programs of other lanes as well, whose builds take too long for `npm test`
    * @param tokenizers those to fetch if files need any
    * @param say is called with each line about what is made and how many files wait
    */

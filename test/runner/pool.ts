@@ -16,16 +16,16 @@ const SHARED_LIMITS = 3;
 export interface Unit {
   /** Paths from the project's root. Two and more share the process. */
   files: string[];
-  /** Whether its tests rather wait than use a processor. */
+  /** Whether its tests mostly wait. */
   waits: boolean;
   /** Whether what the files need has been made. */
   isReady(): boolean;
 }
 
 export interface PoolOptions {
-  /** Number of processes at once that use a processor. */
+  /** Number of processes at once whose tests compute. */
   busy: number;
-  /** Number of processes at once that wait. */
+  /** Number of processes at once whose tests mostly wait. */
   waiting: number;
   /** Limit for one test. */
   testSeconds: number;
