@@ -36,7 +36,7 @@ test("A Python without the modules of a virtual environment is missing, as on a 
 
 test("A lane on a machine without programs says one line with the remedy, and ends with 2", () => {
   const env = { PATH: folder, LONGRUN_CACHE: folder };
-  const lanes = fileURLToPath(new URL("lanes.ts", import.meta.url));
+  const lanes = fileURLToPath(new URL("lane-tools.ts", import.meta.url));
   const looked = spawnSync(process.execPath, [lanes, "test:faults"], { env, encoding: "utf8" });
   assert.equal(looked.status, 2);
   assert.match(looked.stderr, /^test:faults cannot be run here: not installed: python3 [^\n]*\n$/);
@@ -54,7 +54,7 @@ test("Every script of package.json that runs tests looks for its tools", () => {
     const [, file] = /^node (\S+)$/.exec(script) ?? [];
     const looks = file
       ? readFileSync(file, "utf8").includes("lookForTools(")
-      : script.startsWith(`node test/lanes.ts ${name} &&`);
+      : script.startsWith(`node test/lane-tools.ts ${name} &&`);
     assert.ok(looks, `${name}: ${script}`);
   }
 });

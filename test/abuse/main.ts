@@ -11,7 +11,7 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { ensurePythonEnvironment } from "../../actor/python-env.ts";
-import { lookForTools } from "../lanes.ts";
+import { lookForTools } from "../lane-tools.ts";
 import { EXPECTATIONS, expectationOf } from "./expectations.ts";
 import { Honest } from "./honest.ts";
 import { REWARD_CASES, Rewards } from "./rewards.ts";

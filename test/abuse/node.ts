@@ -27,7 +27,7 @@ import { startCluster } from "../cluster/node.ts";
 import { ADDRESSES } from "../cluster/node-config.ts";
 import { buildImages } from "../e2e/images.ts";
 import { Kubectl } from "../e2e/kubectl.ts";
-import { lookForTools } from "../lanes.ts";
+import { lookForTools } from "../lane-tools.ts";
 import { expectationOf } from "./expectations.ts";
 import { HOSTILE, SHORT_SECONDS } from "./suite.ts";
 import { fillIn, systemCalls } from "./world.ts";

@@ -3,7 +3,7 @@
  * A ratio compares two things that one run measures in turn, so that both run on the same machine.
  */
 import { API_SERVER } from "../cluster/binaries.ts";
-import { endWithout, unbuildable } from "../lanes.ts";
+import { endWithout, unbuildable } from "../lane-tools.ts";
 import { missingTools } from "../tools.ts";
 import { active } from "./active.ts";
 import { algorithms } from "./algorithms.ts";

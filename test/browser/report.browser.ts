@@ -18,7 +18,7 @@ import { type MadeUpRun, writeMadeUpRun } from "../../learner/report/made-up-run
 import { reportPage } from "../../learner/report/serve.ts";
 import { writeReport } from "../../learner/report/write.ts";
 import { Phase } from "../../learner/server/status.ts";
-import { LANES } from "../lanes.ts";
+import { LANES } from "../lane-tools.ts";
 import { dumpDom, findChromium, screenshot, withPage, withWindow } from "./chromium.ts";
 
 const chromium = findChromium();

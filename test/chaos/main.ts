@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type BenchResult, print, save } from "../bench/result.ts";
-import { lookForTools } from "../lanes.ts";
+import { lookForTools } from "../lane-tools.ts";
 import { LocalWorld } from "./local.ts";
 import { NodeWorld } from "./node.ts";
 import { schedule, type World } from "./trouble.ts";

@@ -18,7 +18,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import * as node from "../cluster/node.ts";
-import { lookForTools } from "../lanes.ts";
+import { lookForTools } from "../lane-tools.ts";
 import { findTool, missingPackages } from "../tools.ts";
 import { assertAccounted } from "./accounts.ts";
 import { chart } from "./chart.ts";

@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lookForTools } from "../lanes.ts";
+import { lookForTools } from "../lane-tools.ts";
 import { type Mutation, ROOT, readMutations } from "./list.ts";
 import { type MutationResult, runTests, STATUSES, type TestRun, tryMutation } from "./run.ts";
 

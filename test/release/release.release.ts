@@ -16,7 +16,7 @@ import { gunzipSync } from "node:zlib";
 import { parseAllDocuments } from "yaml";
 import { findBinary, missingBinaries, RELEASE } from "../cluster/binaries.ts";
 import { OciRegistry } from "../cluster/registry.ts";
-import { LANES, releaseArchitectures } from "../lanes.ts";
+import { LANES, releaseArchitectures } from "../lane-tools.ts";
 import type { Image } from "./release.ts";
 
 const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));

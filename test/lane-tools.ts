@@ -2,7 +2,7 @@
  * What each lane of tests (a script of package.json) needs on this machine. A lane looks first: one line and status 2 if it cannot be run
  * here, or one line and fewer tests.
  *
- *     node test/lanes.ts test:faults      the first step of a lane whose next step is `node test/run.ts`
+ *     node test/lane-tools.ts test:faults      the first step of a lane whose next step is `node test/run.ts`
  */
 import { findChromium } from "./browser/chromium.ts";
 import {
