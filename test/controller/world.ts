@@ -176,10 +176,7 @@ export class World {
   /** Returns Jobs of actors that are not finished. */
   async actors(namespace: string, run: string): Promise<Job[]> {
     const jobs = await this.list<Job>(JOB, namespace, `${RUN}=${run},${COMPONENT}=actor`);
-    return jobs.filter(
-      ({ status, metadata }) =>
-        !metadata.deletionTimestamp && !status?.conditions?.some(({ type }) => ["Complete", "Failed"].includes(type)),
-    );
+    return jobs.filter(isUnfinished);
   }
 
   async events(namespace: string): Promise<string[]> {
@@ -291,6 +288,12 @@ export class World {
       if (idle && pod) await this.pods.end(pod, 0);
     }
   }
+}
+
+/** Returns whether a Job neither ended nor is being deleted. */
+export function isUnfinished({ status, metadata }: Job): boolean {
+  const hasEnded = status?.conditions?.some(({ type }) => ["Complete", "Failed"].includes(type));
+  return !metadata.deletionTimestamp && !hasEnded;
 }
 
 /** Waits until `look` returns a value and does not throw. @throws its last error after 60 s */

@@ -4,12 +4,14 @@
  * undisturbed one.
  */
 import { KubeConfig } from "@kubernetes/client-node";
-import type { Run } from "../../controller/desired/names.ts";
+import * as names from "../../controller/desired/names.ts";
+import { Reflector } from "../../controller/kube/reflector.ts";
+import type { Job } from "../../controller/kube/resources.ts";
 import * as resources from "../../controller/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/kube/types.ts";
 import type { Operator } from "../../controller/operator.ts";
 import { Phase } from "../controller/simulated-learner.ts";
-import { eventually, type World } from "../controller/world.ts";
+import { eventually, isUnfinished, type World } from "../controller/world.ts";
 import { ApiProxy, Cut } from "./api-proxy.ts";
 import type { ApiRequest } from "./api-request.ts";
 
@@ -50,8 +52,21 @@ export async function live(
   controller: Controller,
   meanwhile: Meanwhile = async () => {},
 ): Promise<Remains> {
+  const actors = watchActors(world, controller.namespace);
+  try {
+    const remains = await takeSteps(world, controller, meanwhile);
+    return { ...remains, mostActors: actors.most() };
+  } finally {
+    actors.stop(); // a life that fails must not keep the process
+  }
+}
+
+async function takeSteps(
+  world: World,
+  controller: Controller,
+  meanwhile: Meanwhile,
+): Promise<Omit<Remains, "mostActors">> {
   const { namespace } = controller;
-  const watched = watchActors(world, namespace);
   const soon = <T>(look: () => Promise<T | undefined | false>) => eventually(look, STEP_SECONDS);
   const status = () => world.status(namespace, RUN);
   const learner = () => soon(async () => world.learner(namespace, RUN));
@@ -95,7 +110,6 @@ export async function live(
     finished,
     deleted: await leftIn(world, namespace),
     creations: controller.creations.map((name) => name.replace(namespace, "NAMESPACE")).sort(),
-    mostActors: watched(),
   };
 }
 
@@ -186,17 +200,21 @@ export function killedHere(controller: Controller): never {
   throw new Cut();
 }
 
-/** @returns a function that stops watching and returns the largest number of simultaneous actors */
-function watchActors(world: World, namespace: string): () => number {
+/** Follows every change of a run's actors. `most` returns the largest number of simultaneous ones. */
+function watchActors(world: World, namespace: string): { most: () => number; stop: () => void } {
+  const stopping = new AbortController();
   let most = 0;
-  const timer = setInterval(async () => {
-    const actors = await world.actors(namespace, RUN).catch(() => []);
-    most = Math.max(most, actors.length);
-  }, 200);
-  return () => {
-    clearInterval(timer);
-    return most;
-  };
+  const jobs = new Reflector<Job>({
+    client: world.client,
+    resource: resources.JOB,
+    namespace,
+    labelSelector: `${names.RUN}=${RUN},${names.COMPONENT}=actor`,
+    onChange: () => {
+      most = Math.max(most, jobs.list().filter(isUnfinished).length);
+    },
+  });
+  void jobs.run(stopping.signal);
+  return { most: () => most, stop: () => stopping.abort() };
 }
 
 async function childrenIn(world: World, namespace: string): Promise<KubeObject[]> {
@@ -211,7 +229,7 @@ async function leftIn(world: World, namespace: string): Promise<string[]> {
 }
 
 async function remainsOf(world: World, namespace: string): Promise<unknown> {
-  const run = (await world.run(namespace, RUN)) as Run;
+  const run = (await world.run(namespace, RUN)) as names.Run;
   const children = (await childrenIn(world, namespace)).map(({ kind, metadata, ...rest }) => {
     const { spec, data, rules } = rest as { spec?: object; data?: object; rules?: object };
     const { name, labels, annotations, ownerReferences } = metadata;

@@ -27,6 +27,8 @@ export interface FileResult {
 /** @param shared whether the file ran within together.ts, whose own test and suite of the file do not count */
 export function resultOf(file: string, events: readonly TestEvent[], seconds: number, shared: boolean): FileResult {
   const result: FileResult = { file, seconds, tests: 0, passed: 0, failures: [], skipped: new Map(), output: "" };
+  /** Tests that could not run because a hook of their suite failed, which is the failure. */
+  const cancelled: Failure[] = [];
   /** Names by nesting of what runs now. */
   const names: string[] = [];
   for (const { type, data } of events) {
@@ -49,10 +51,12 @@ export function resultOf(file: string, events: readonly TestEvent[], seconds: nu
         const error = data.details.error as Error & { failureType?: string };
         if (error.failureType === "subtestsFailed") continue;
         const at = `${relative(ROOT, data.file ?? file)}:${data.line ?? 1}`;
-        result.failures.push({ test: name, at, message: inspect(error.cause ?? error) });
+        const failures = error.failureType === "cancelledByParent" ? cancelled : result.failures;
+        failures.push({ test: name, at, message: inspect(error.cause ?? error) });
       }
     }
   }
+  if (result.failures.length === 0) result.failures.push(...cancelled);
   if (result.tests === 0 && result.failures.length === 0 && result.skipped.size === 0)
     result.failures.push({
       test: file,

@@ -72,6 +72,17 @@ test("With --twice a failed file runs once more, alone; the record has the test,
   assert.ok(lines.some((line) => /^second try: FOLDER\/once\.ts: five; seed 12, .* load .*; passed$/.test(line)));
 });
 
+test("A hook that fails is one failure, whatever number of tests it keeps from running", () => {
+  const hook = testFile(
+    "hook.ts",
+    'describe("ten", () => {\n  before(() => assert.fail("no"));\n  test("a", () => {});\n  test("b", () => {});\n});\n',
+  );
+  const { status, lines } = run(hook);
+  assert.equal(status, 1);
+  assert.ok(lines.includes("failed: ten (FOLDER/hook.ts:3)"), lines.join("\n"));
+  assert.ok(lines.some((line) => line.startsWith("2 tests of 1 files: 0 passed, 1 failed, 0 skipped")));
+});
+
 test("With --strict a skipped test fails unless its reason is allowed", () => {
   const skipping = testFile("skipping.ts", 'test("six", { skip: "tea is not installed" }, () => {});\n');
   const strict = run("--strict", skipping);
