@@ -5,7 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { availableParallelism, loadavg, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeTry, type SecondTry } from "../runner/report.ts";
 import { LANES, type Lane } from "./lanes.ts";
@@ -16,6 +16,8 @@ const LIMIT_SECONDS = 4800;
 const GRACE_SECONDS = 60;
 /** More tests that need a second try fail the whole: the suite is then too unreliable to judge a change. */
 const MOST_SECOND_TRIES = 3;
+/** Niceness of a lane that gives way. */
+const NICE = 10;
 /** A line is printed so often while lanes run. */
 const HEARTBEAT_SECONDS = 60;
 
@@ -111,7 +113,7 @@ async function again(lane: Lane, since: number): Promise<boolean> {
 }
 
 /** Runs a lane's command, prints its output, and reads its record. */
-async function tryLane({ name, command, env, cores: own }: Lane): Promise<boolean> {
+async function tryLane({ name, command, env, cores: own, givesWay = false }: Lane): Promise<boolean> {
   const [log, record] = [join(folder, `${names.size}-${Date.now()}.log`), join(folder, `${name}.jsonl`)];
   const output = own === 2 ? "inherit" : openSync(log, "a");
   const [program, ...args] = command;
@@ -119,6 +121,7 @@ async function tryLane({ name, command, env, cores: own }: Lane): Promise<boolea
     ...{ stdio: ["ignore", output, output], detached: true },
     env: { ...process.env, ...env, LONGRUN_TEST_RECORD: record },
   });
+  if (givesWay && child.pid !== undefined) setPriority(child.pid, NICE);
   const kill = (signal: NodeJS.Signals) => {
     try {
       process.kill(-child.pid!, signal);
