@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate } from "node:timers/promises";
 import { readNewest } from "./newest.ts";
 
 /** Emits numbers from 1 on, each as a message of `bytes` bytes, as fast as they are read. */
@@ -10,19 +10,27 @@ function numbers(bytes: number, last = Number.POSITIVE_INFINITY) {
   const stream = new Readable({
     objectMode: true,
     read() {
-      setImmediate(() => this.push(sent >= last ? null : Buffer.from(String(++sent).padStart(bytes, "0"))));
+      void setImmediate().then(() => this.push(sent >= last ? null : Buffer.from(String(++sent).padStart(bytes, "0"))));
     },
   });
   return { stream, sent: () => sent };
 }
 
-test("The first message is handled at once, then the newest of the messages in between", async () => {
+/** Waits, without the clock, until the stream is paused or has ended. */
+async function untilQuiet(stream: Readable): Promise<void> {
+  while (!stream.isPaused() && !stream.readableEnded) await setImmediate();
+}
+
+test("The first message is handled at once, then the newest of the messages in between", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
   const { stream, sent } = numbers(8, 50);
   const handled: number[] = [];
   readNewest(stream, 0.1, (message) => handled.push(Number(message)));
-  await sleep(60);
+  await untilQuiet(stream);
   assert.deepEqual([handled, sent()], [[1], 50]);
-  await sleep(150);
+  t.mock.timers.tick(99);
+  assert.deepEqual(handled, [1]);
+  t.mock.timers.tick(1);
   assert.deepEqual(handled, [1, 50]);
 });
 
@@ -30,13 +38,18 @@ for (const [what, bytes, most] of [
   ["short", 8, 100],
   ["long", 300_000, 4],
 ] as const)
-  test(`A flood of ${what} messages is slowed down`, async () => {
+  test(`A flood of ${what} messages is slowed down`, async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
     const { stream, sent } = numbers(bytes);
     const handled: number[] = [];
     const reader = readNewest(stream, 0.1, (message) => handled.push(Number(message)));
-    await sleep(1050);
+    for (let tenths = 0; tenths < 10; tenths++) {
+      await untilQuiet(stream);
+      t.mock.timers.tick(100);
+    }
+    await untilQuiet(stream);
     reader.end();
-    assert.ok(handled.length >= 5 && handled.length <= 12, `${handled.length} handled`);
+    assert.ok(handled.length >= 11 && handled.length <= 12, `${handled.length} handled`);
     // Messages that were read, and messages in the stream's buffers.
     assert.ok(sent() <= 12 * most + 2 * stream.readableHighWaterMark, `${sent()} read`);
     assert.deepEqual(
@@ -50,7 +63,7 @@ test("At the end the newest message is handled without waiting, also from a paus
   const { stream } = numbers(8, 130);
   const handled: number[] = [];
   const reader = readNewest(stream, 60, (message) => handled.push(Number(message)));
-  await sleep(100);
+  await untilQuiet(stream);
   reader.end();
   assert.equal(handled[0], 1);
   assert.ok(handled.length === 2 && handled[1]! > 100, `${handled}`);
