@@ -41,7 +41,7 @@ before(async () => {
 });
 after(async () => {
   for (const child of children) child.kill("SIGKILL");
-  for (const close of closing.reverse()) await close();
+  await Promise.all(closing.map((close) => close()));
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -200,7 +200,14 @@ export const written = (samples: Sample[]) =>
   });
 
 /** Returns the tokens of two versions as the learner's own engine writes them. */
-export async function alone(kind: "adapter" | "full") {
+export function alone(kind: "adapter" | "full"): Promise<ReturnType<typeof written>[]> {
+  aloneOf[kind] ??= writeAlone(kind);
+  return aloneOf[kind];
+}
+/** Each kind is written once for all tests of a file. */
+const aloneOf: { [kind in "adapter" | "full"]?: ReturnType<typeof writeAlone> } = {};
+
+async function writeAlone(kind: "adapter" | "full") {
   const engine = await startEngine({
     ...{ model: POLICY, threads: 1, slots: 4, positions: 512 },
     ...(kind === "adapter" && { adapter: LORA }),
