@@ -1,6 +1,6 @@
 /**
- * Generates two files from the CRD: `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default is always present),
- * and `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes.
+ * Generates three files from the CRD: `schema.generated.json`, its schema for programs; `trainingrun.generated.ts`, the types of a resolved
+ * TrainingRun (a field with a default is always present); and `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes.
  *
  *   node crds/generate.ts           writes the files
  *   node crds/generate.ts --check   exits 1 if a file is outdated
@@ -8,8 +8,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
+import { parse } from "yaml";
 import { type Rule, rulesOf } from "./rules.ts";
-import { readSchema, type Schema } from "./schema.ts";
+import { CRD_FILE, type Schema } from "./schema.ts";
 
 /** Interface names that differ from the field's own, by path; fields that share a name share an interface. */
 const NAMES: Record<string, string> = {
@@ -259,8 +260,10 @@ function allowed({ type, enum: values, minimum, maximum, maxItems, additionalPro
 }
 
 if (import.meta.main) {
-  const schema = readSchema();
+  const crd = parse(readFileSync(CRD_FILE, "utf8"));
+  const schema: Schema = crd.spec.versions[0].schema.openAPIV3Schema;
   const files = {
+    "schema.generated.json": JSON.stringify(schema),
     "trainingrun.generated.ts": generateTypes(schema),
     "README.md": `${readFileSync(new URL("reference.head.md", import.meta.url), "utf8")}\n${generateReference(schema)}`,
   };
