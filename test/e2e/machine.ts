@@ -1,6 +1,6 @@
 /** The state of a machine that a test's cluster could change, so that a test can check that it has not. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 export interface MachineState {
   links: string[];
@@ -22,7 +22,7 @@ export function machineState(): MachineState {
       .map((line) => line.split(" ")[1] ?? ""),
     networkNamespaces: list("/run/netns"),
     cgroups: list("/sys/fs/cgroup").flatMap((name) =>
-      list(`/sys/fs/cgroup/${name}`).filter((it) => /longrun|kube/.test(it) && !isInUse(it)),
+      list(`/sys/fs/cgroup/${name}`).filter((it) => /longrun|kube/.test(it) && !isOfMachine(it)),
     ),
     folders: [...list("/var/tmp"), ...list("/var/lib"), ...list("/run"), ...list("/opt")].filter((it) =>
       /longrun|cni|kubelet|containerd/.test(it),
@@ -30,10 +30,12 @@ export function machineState(): MachineState {
   };
 }
 
-/** Returns whether a control group is of an actor that runs on the machine itself, which has nothing to do with the cluster. */
-function isInUse(cgroup: string): boolean {
-  const [, pid] = /^longrun-(\d+)-/.exec(cgroup) ?? [];
-  return pid !== undefined && existsSync(`/proc/${pid}`);
+/**
+ * Returns whether a control group is of an actor that runs on the machine itself (actor/control-group.ts). Groups of a cluster's actors are
+ * below those of their pods. The next actor removes what a killed one left.
+ */
+function isOfMachine(cgroup: string): boolean {
+  return /^longrun-\d+-/.test(cgroup);
 }
 
 /** Returns what appeared between two states. Other programs may have removed something meanwhile. */
