@@ -42,7 +42,9 @@ function supervise(script: string, supervision: Partial<Supervision> = {}) {
     { restart, isEnd: ({ status }) => status === 0, ...supervision },
   );
   supervised.push(child);
-  const pids = (): number[] => (existsSync(starts) ? readFileSync(starts, "utf8").trim().split("\n").map(Number) : []);
+  // A file that is there and still empty has no start.
+  const pids = (): number[] =>
+    existsSync(starts) ? readFileSync(starts, "utf8").split("\n").filter(Boolean).map(Number) : [];
   return { child, pids, log: () => readFileSync(logFile, "utf8") };
 }
 
