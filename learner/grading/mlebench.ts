@@ -5,6 +5,7 @@
 import { type Column, isNumeric } from "./column.ts";
 import type { Frame } from "./frame.ts";
 import * as inputs from "./inputs.ts";
+import { placesAmong } from "./label-places.ts";
 import { type MetricName, scoreColumns } from "./metrics.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
 import { type Refusal, refuse } from "./reasons.ts";
@@ -43,7 +44,15 @@ export function mleBenchRules(task: MleBenchTask): Rules {
       }
       return undefined;
     },
-    reader: () => readers[metric]!,
+    reader: (answers) => {
+      const read = readers[metric]!;
+      if (metric !== "Accuracy" && metric !== "QuadraticWeightedKappa") return read;
+      const placesOf = placesAmong(answers[0]!);
+      return (column, truth) => {
+        const values = read(column, truth);
+        return "reason" in values || !isNumeric(column) ? values : placesOf(column);
+      };
+    },
     checkRows: () => undefined,
     score: (truth, predicted) => {
       const wordless = metric === "WordJaccard" ? firstWordless(truth[0] as string[], predicted[0] as string[]) : -1;
