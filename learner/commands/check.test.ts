@@ -51,6 +51,7 @@ const table = (columns: Record<string, (row: number) => unknown>): string => {
   return `${[Object.keys(columns), ...rows].map((row) => row.join()).join("\n")}\n`;
 };
 const noise = (row: number) => (row * 7919) % 101;
+const large = 1712345678901234567n; // beyond 2^53, so that doubles make neighbours equal
 const copies: [name: string, columns: Record<string, (row: number) => unknown>, expected: RegExp | undefined][] = [
   ["equal", { a: noise }, /^error a equals the label y in every row of train\.csv; leave a out/m],
   ["equal as numbers", { a: (row) => `${noise(row)}.0` }, /^error a equals the label y/m],
@@ -64,6 +65,21 @@ const copies: [name: string, columns: Record<string, (row: number) => unknown>, 
   ["two names of one class", { y: (row) => Math.min(row % 3, 1), a: (row) => "xyz"[row % 3] }, undefined],
   ["almost equal", { a: (row) => noise(row) + (row === 9 ? 50.5 : 0) }, undefined],
   ["ids", { a: (row) => `i${row}` }, undefined],
+  [
+    "large and almost equal",
+    { y: (row) => large + BigInt(noise(row)), a: (row) => large + BigInt(noise(row) ^ 1) },
+    undefined,
+  ],
+  [
+    "large and equal",
+    { y: (row) => large + BigInt(noise(row)), a: (row) => large + BigInt(noise(row)) },
+    /^error a equals the label y/m,
+  ],
+  [
+    "large and monotonic",
+    { y: (row) => large + BigInt(noise(row)), a: (row) => large + 3n * BigInt(noise(row)) },
+    /^warning a is one-to-one with the label y/m,
+  ],
 ];
 for (const [name, columns, expected] of copies)
   test(`task check finds a feature that gives the label away: ${name}`, () => {

@@ -1,7 +1,8 @@
 /** Finds features that reveal the label: a program that copies one needs no model. */
 import { readFileSync } from "node:fs";
-import { type Column, isNumeric } from "../grading/column.ts";
+import { type Column, exactValue, isNumeric, type NumericColumn } from "../grading/column.ts";
 import { readFrame } from "../grading/frame.ts";
+import { placesAmong } from "../grading/label-places.ts";
 import { spearman } from "../grading/regression.ts";
 
 export interface LabelCopy {
@@ -45,7 +46,7 @@ const rowsOf = (column: Column) => Array.from({ length: column.rows }, (_, row) 
 function isEqual(feature: Column, label: Column): boolean {
   const same =
     isNumeric(feature) && isNumeric(label)
-      ? (row: number) => feature.values[row] === label.values[row]
+      ? (row: number) => exactValue(feature, row) === exactValue(label, row)
       : (row: number) => feature.cell(row).trim() === label.cell(row).trim();
   return !isConstant(label) && rowsOf(label).every(same);
 }
@@ -65,5 +66,10 @@ function isOneToOne(feature: Column, label: Column): boolean {
   if (forward.size < 2) return false;
   if (forward.size * leastRowsAValue <= label.rows) return true;
   if (!isNumeric(feature) || !isNumeric(label)) return false;
-  return Math.abs(spearman(feature.values, label.values)) > 1 - 1e-12;
+  return Math.abs(spearman(ordered(feature), ordered(label))) > 1 - 1e-12;
+}
+
+/** Returns numbers that are equal and ordered as the column's, also beyond 2^53. */
+function ordered(column: NumericColumn): Float64Array {
+  return column.exact ? placesAmong(column)(column) : column.values;
 }

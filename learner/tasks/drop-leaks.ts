@@ -4,6 +4,12 @@ import { extname, join } from "node:path";
 import { TaskError } from "./errors.ts";
 import type { Task } from "./task.ts";
 
+/** Keeps a number as it is written, because a double would change ids beyond 2^53 and turn 1.0 into 1. */
+function asWritten(_: string, value: unknown, context?: { source?: string }): unknown {
+  const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown };
+  return typeof value === "number" && context?.source !== undefined ? rawJSON(context.source) : value;
+}
+
 /**
  * Removes the leaking fields from every .json file (a list of records) of the copy, training and test. Archives with the same records are
  * not copied.
@@ -26,7 +32,7 @@ export function dropLeaks({ name, directory, mleBench }: Task, out: string): str
   const folder = join(out, "prepared", "public");
   for (const file of mleBench!.files.filter((file) => file.endsWith(".json"))) {
     const path = join(folder, file);
-    const records = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>[];
+    const records = JSON.parse(readFileSync(path, "utf8"), asWritten) as Record<string, unknown>[];
     const kept = records.map((record) =>
       Object.fromEntries(Object.entries(record).filter(([field]) => !fields.has(field))),
     );
