@@ -25,6 +25,7 @@ const reasonMessages = {
     f.row ? `row ${f.row} has more than ${f.expected} fields` : `the header has more than ${f.expected} columns`,
   answersUnusable: (f) => `the answers do not fit the task: ${text(f.found)}`,
   missingColumn: (f) => `missing column ${text(f.column)}; the header is ${text(f.found)}`,
+  misspeltColumn: (f) => `missing column ${text(f.column)}; the header has ${text(f.found)}, with ${f.value}`,
   unexpectedColumn: (f) => `unexpected column ${text(f.column)}; the columns are exactly ${text(f.expected)}`,
   columnCount: (f) => `${f.found} columns, there should be exactly ${f.expected}`,
   noRows: () => "there is no row below the header",
