@@ -35,6 +35,6 @@ export function missingColumn(frame: Frame, names: readonly string[]): Refusal |
   const column = names.find((name) => !frame.names.includes(name));
   if (column === undefined) return undefined;
   const twin = twinOf(column, frame.names);
-  if (twin) return refuse("misspeltColumn", { column, found: twin.quoted, value: twin.difference });
+  if (twin) return refuse("missingColumn", { column, found: twin.quoted, value: twin.difference });
   return refuse("missingColumn", { column, found: frame.names.slice(0, 100).join(",") });
 }

@@ -1,19 +1,22 @@
 /** Makes a task folder from one table: split, description, sample submission and `task.yaml`. */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { Document, isMap } from "yaml";
 import { type Grader, parseTask } from "../../crds/trainingrun.ts";
 import { makeFolder } from "../../proto/folders.ts";
 import { permutation, uniforms } from "../engine/index.ts";
-import { isNumeric } from "../grading/column.ts";
-import { type Frame, readFrame } from "../grading/frame.ts";
+import { type Column, isNumeric } from "../grading/column.ts";
+import { repeatedId } from "../grading/ids.ts";
 import { metrics } from "../grading/metrics.ts";
 import { TaskError } from "./errors.ts";
+import { columnNamed, type InputTable, notNumbers, readTable } from "./read-table.ts";
 import { openTask } from "./task.ts";
 
 export interface InitOptions {
-  /** The table, CSV with a header. */
+  /** The table, text with a header; `readTable` says in which forms. */
   from: string;
+  /** The file's encoding, see `readTableFile`. Absent: UTF-8 or UTF-16. */
+  encoding?: string | undefined;
   /** The column that programs predict. */
   target: string;
   metric: Grader["metric"];
@@ -23,13 +26,12 @@ export interface InitOptions {
   name?: string | undefined;
   /** Share of the rows that become the test set: a number, or the text that a person typed for it. */
   testShare: number | string;
+  /** Keeps rows whose label is a text that pandas reads as missing, such as None or NA; only for metrics of labels. */
+  keepMissingLabels?: boolean | undefined;
   /** Seed of the split: the same seed gives the same rows. */
   seed: number;
 }
 
-/** The largest table that is read. */
-const maxTableBytes = 2 ** 31;
-const maxTableRows = 50_000_000;
 /** Most classes if the metric takes probabilities, because each class gets a column. */
 const maxClasses = 512;
 /** Most different numbers that count as labels even if they are more than half as many as the rows. */
@@ -59,15 +61,16 @@ export function initTask(directory: string, options: InitOptions): string[] {
   if (!(Number(testShare) > 0 && Number(testShare) < 1))
     throw refused(`--test-share ${testShare}: give a share between 0 and 1, for example 0.3`);
 
-  const table = readTable(options);
-  const { header, rows, idColumn, dropped } = table;
+  const input = readTable(options.from, target, options.encoding);
+  const table = tableOf(input, options);
+  const { header, rows, idColumn } = table;
   const testRows = Math.round(Number(testShare) * rows.length);
   if (testRows < 2 || rows.length - testRows < 2)
     throw refused(
       `${options.from}: ${rows.length} rows with a ${target} are too few to split; give more, or another --test-share`,
     );
   const [test, train] = [rows.slice(0, testRows), rows.slice(testRows)];
-  const answers = answersOf(table, options);
+  const answers = answersOf(table, input, options);
   const at = (column: string) => header.indexOf(column);
   const [id, label] = [at(idColumn), at(target)];
 
@@ -103,7 +106,12 @@ export function initTask(directory: string, options: InitOptions): string[] {
   }
   return [
     `${rows.length} rows: ${train.length} to train on, ${test.length} to test on (seed ${options.seed})`,
-    ...(dropped > 0 ? [`${dropped} rows without a ${target} were left out`] : []),
+    ...table.notes,
+    ...(table.lost === undefined
+      ? []
+      : [
+          `warning   ${table.lost}; they were left out. If it is a label, make the folder again with --keep-missing-labels`,
+        ]),
     ...(table.isNewId
       ? [`the column ${idColumn} was added, since the table has none: it numbers the rows after they were shuffled`]
       : []),
@@ -117,64 +125,97 @@ interface Table {
   rows: string[][];
   idColumn: string;
   isNewId: boolean;
-  dropped: number;
-  frame: Frame;
+  labels: Column;
+  /** The target column's texts that pandas reads as missing and the task keeps as labels. */
+  kept: string[];
+  /** How many rows were left out because of such texts. */
+  lost: string | undefined;
+  notes: string[];
 }
 
-function readTable({ from, target, id, seed }: InitOptions): Table {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(from);
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    const why =
-      code === "ENOENT"
-        ? "there is no such file; check the path"
-        : code === "EISDIR"
-          ? "is a folder; give a .csv file"
-          : message;
-    throw refused(`--from ${from}: ${why}`, cause);
-  }
-  const frame = readFrame(bytes, { bytes: maxTableBytes, rows: maxTableRows, wholeColumns: true });
-  if ("reason" in frame) throw refused(`--from ${from}: ${frame.reason.message}`);
-  const { names } = frame;
-  const known = names.slice(0, 50).join(", ");
-  const labels = frame.column(target);
-  if (!labels) throw refused(`--target ${target}: ${from} has no such column; it has ${known}`);
-  if (id !== undefined && !names.includes(id)) throw refused(`--id ${id}: ${from} has no such column; it has ${known}`);
+function tableOf(input: InputTable, options: InitOptions): Table {
+  const { from, columns } = input;
+  const { target, id, seed } = options;
+  const labels = columnNamed(input, target, "--target");
+  if (id !== undefined) columnNamed(input, id, "--id");
   const idColumn = id ?? "id";
   if (idColumn === target) throw refused(`--id ${idColumn}: this column is predicted; give another one`);
-  const isNewId = !names.includes(idColumn);
-  if (!isNewId) checkIds(frame, idColumn, from);
+  const ids = columns.find(({ name }) => name === idColumn);
+  const isNewId = ids === undefined;
+  if (ids) checkIds(ids, from);
 
-  const columns = names.map((name) => frame.column(name)!);
-  const isMissing = (row: number) => (isNumeric(labels) ? Number.isNaN(labels.values[row]!) : labels.isMissing(row));
-  const labelled = Array.from({ length: frame.rows }, (_, row) => row).filter((row) => !isMissing(row));
+  const { labelled, kept, lost, notes } = labelledRows(labels, input, options);
   const cells = (row: number) => columns.map((column) => column.cell(row));
   const shuffled = permutation(labelled.length, uniforms(seed, "task")).map((place) => labelled[place]!);
   const rows = shuffled.map((row, number) => [...(isNewId ? [String(number)] : []), ...cells(row)]);
-  const header = [...(isNewId ? [idColumn] : []), ...names];
-  return { header, rows, idColumn, isNewId, dropped: frame.rows - rows.length, frame };
+  const header = [...(isNewId ? [idColumn] : []), ...columns.map(({ name }) => name)];
+  return { header, rows, idColumn, isNewId, labels, kept, lost, notes: [...input.notes, ...notes] };
 }
 
-function checkIds(frame: Frame, idColumn: string, from: string): void {
-  const column = frame.column(idColumn)!;
-  const seen = new Set(Array.from({ length: column.rows }, (_, row) => column.cell(row)));
-  if (seen.size === column.rows && !seen.has("")) return;
+function checkIds(ids: Column, from: string): void {
+  const isMissing = (row: number) => (isNumeric(ids) ? Number.isNaN(ids.values[row]) : ids.cell(row) === "");
+  const missing = Array.from({ length: ids.rows }, (_, row) => row).find(isMissing);
+  const repeated = missing === undefined ? repeatedId(ids) : undefined;
+  if (missing === undefined && repeated === undefined) return;
+  const why = repeated ? `${repeated.value} is in rows ${repeated.rows.join(" and ")}` : `row ${missing! + 1} has none`;
   throw refused(
-    `${from}: column ${idColumn} does not tell rows apart, since values are missing or repeated; name another one with --id, or rename it`,
+    `${from}: column ${ids.name} does not tell rows apart, ${why}; name another one with --id, or rename it`,
   );
 }
 
+/** Returns the rows with a target, and a line about the rows without one. */
+function labelledRows(labels: Column, { from, rows }: InputTable, { target, metric, keepMissingLabels }: InitOptions) {
+  const areLabels = isOfLabels(metric);
+  if (keepMissingLabels && (!areLabels || isNumeric(labels)))
+    throw refused(
+      `--keep-missing-labels is for labels of text, but ${areLabels ? `column ${target} of ${from} has numbers` : `--metric ${metric} is none of labels`}; leave it out`,
+    );
+  const isMissing = (row: number) => (isNumeric(labels) ? Number.isNaN(labels.values[row]) : labels.isMissing(row));
+  const missing = Array.from({ length: rows }, (_, row) => row).filter(isMissing);
+  const texts = countsOf(missing.map((row) => labels.cell(row)).filter((text) => text !== ""));
+  const dropped = new Set(keepMissingLabels ? missing.filter((row) => labels.cell(row) === "") : missing);
+  const labelled = Array.from({ length: rows }, (_, row) => row).filter((row) => !dropped.has(row));
+  const shown = texts.map(([text, count]) => `${text} ${count} times`).join(", ");
+  const isLost = areLabels && !isNumeric(labels) && !keepMissingLabels && texts.length > 0;
+  return {
+    labelled,
+    kept: keepMissingLabels ? texts.map(([text]) => text) : [],
+    lost: isLost
+      ? `${dropped.size} of ${rows} rows have no label for pandas, which reads ${target} ${shown} as missing`
+      : undefined,
+    notes:
+      dropped.size === 0 || isLost
+        ? []
+        : [`${dropped.size} rows without a ${target} were left out${shown && !keepMissingLabels ? ` (${shown})` : ""}`],
+  };
+}
+
+const isOfLabels = (metric: Grader["metric"]) =>
+  metrics[metric].input === "labels" || metrics[metric].probabilities === true;
+
+/** Returns each text with its count, the most frequent first. */
+function countsOf(texts: readonly string[]): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a);
+}
+
 /** Returns a submission's columns, the sample submission's values and a row's answers. */
-function answersOf({ frame }: Table, { metric, target, from }: InitOptions) {
-  const { input, probabilities } = metrics[metric];
-  const labels = frame.column(target)!;
-  const values = Array.from({ length: labels.rows }, (_, row) => labels.cell(row)).filter((text) => text.trim() !== "");
-  const isBinary = values.every((text) => Number(text) === 0 || Number(text) === 1);
+function answersOf({ labels, header, rows, lost }: Table, input: InputTable, { metric, target, from }: InitOptions) {
+  const { input: kind, probabilities } = metrics[metric];
+  const place = header.indexOf(target);
+  const values = rows.map((row) => row[place]!);
+  const counts = countsOf(values);
+  if (counts.length === 1)
+    throw refused(
+      lost === undefined
+        ? `--target ${target}: every row of ${from} has ${counts[0]![0]}, so there is nothing to predict; choose another column`
+        : `--target ${target}: ${lost}, and every other row has ${counts[0]![0]}; if it is a label, give --keep-missing-labels`,
+    );
+  const isBinary = counts.every(([text]) => Number(text) === 0 || Number(text) === 1);
   const one = (sample: string) => ({ columns: [target], sample: [sample], of: (text: string) => [text] });
   if (probabilities && !(isBinary && metric !== "RocAucOneVsOne")) {
-    const classes = [...new Set(values)].sort();
+    const classes = counts.map(([text]) => text).sort();
     if (classes.length > maxClasses)
       throw refused(
         `--metric ${metric}: ${from} has ${classes.length} values of ${target}, and ${metric} wants a column for each; give a metric of numbers`,
@@ -186,23 +227,18 @@ function answersOf({ frame }: Table, { metric, target, from }: InitOptions) {
       of: (text: string) => classes.map((name) => (name === text ? "1" : "0")),
     };
   }
-  if (input !== "labels" && input !== "texts" && !isNumeric(labels))
+  if (kind !== "labels" && kind !== "texts" && !isNumeric(labels)) throw refused(notNumbers(labels, input, metric));
+  if (kind === "numbers" || kind === "aboveMinusOne") return one(probabilities || metric === "RocAuc" ? "0.5" : "0");
+  if (kind === "labels" && isNumeric(labels) && counts.length > Math.max(maxFewNumbers, values.length / 2))
     throw refused(
-      `--metric ${metric} takes numbers, but column ${target} of ${from} has ${JSON.stringify(labels.cell(labels.firstText))}; give a metric of labels, for example Accuracy`,
+      `--metric ${metric} compares labels, but column ${target} of ${from} has ${counts.length} different numbers; give a metric of numbers, for example RMSE`,
     );
-  if (input === "numbers" || input === "aboveMinusOne") return one(probabilities || metric === "RocAuc" ? "0.5" : "0");
-  const counts = new Map<string, number>();
-  for (const text of values) counts.set(text, (counts.get(text) ?? 0) + 1);
-  if (input === "labels" && isNumeric(labels) && counts.size > Math.max(maxFewNumbers, values.length / 2))
-    throw refused(
-      `--metric ${metric} compares labels, but column ${target} of ${from} has ${counts.size} different numbers; give a metric of numbers, for example RMSE`,
-    );
-  return one([...counts].sort(([, a], [, b]) => b - a)[0]![0]);
+  return one(counts[0]![0]);
 }
 
 function descriptionOf(
   name: string,
-  { header, idColumn }: Table,
+  { header, idColumn, kept }: Table,
   { target, metric }: InitOptions,
   columns: string[],
 ): string {
@@ -223,7 +259,7 @@ Submissions are graded by ${metric}; ${better} is better.
 ## Data
 
 \`train.csv\` has the column \`${target}\`, \`test.csv\` does not. \`${idColumn}\` tells rows apart.
-
+${kept.length === 0 ? "" : `\nThe label ${kept.join(", ")} is no missing value: read \`train.csv\` with \`keep_default_na=False\`.\n`}
 ${features.map((column) => `- \`${column}\``).join("\n")}
 `;
 }
