@@ -1,7 +1,7 @@
 /** Checks a prepared task folder as a run will use it, and reports problems with their remedies. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { Task as TaskSpec } from "../../crds/trainingrun.ts";
+import type { Grader, RewardRange, Task as TaskSpec } from "../../crds/trainingrun.ts";
 import { readFrame } from "../grading/frame.ts";
 import type { Graded } from "../grading/grade.ts";
 import { paperRewards, rewardOrderFault, scoreReward } from "../grading/reward.ts";
@@ -12,17 +12,8 @@ import { fileSha256 } from "../tasks/download.ts";
 import { TaskError } from "../tasks/errors.ts";
 import { isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
 import { openTask, type Task } from "../tasks/task.ts";
-import { labelCopies } from "./label-copies.ts";
-
-/** `error`: no run can use the folder, or its scores would be meaningless. `warning`: a run can use it, but its user should know. */
-export interface Finding {
-  severity: "error" | "warning";
-  problem: string;
-  remedy: string;
-}
-
-const error = (problem: string, remedy: string): Finding => ({ severity: "error", problem, remedy });
-const warning = (problem: string, remedy: string): Finding => ({ severity: "warning", problem, remedy });
+import { error, type Finding, warning } from "./finding.ts";
+import { constantAnswers, maxComparedBytes, shapeFindings, trainFindings } from "./table-findings.ts";
 
 export interface TaskCheck {
   task: string;
@@ -49,9 +40,6 @@ export interface TriedReward {
 /** `exact`: whether `limits.encode` uses the policy's tokenizer. */
 type CheckOptions = { spec?: TaskSpec | undefined; rows: number; limits: PromptLimits; exact: boolean };
 
-/** Ids of larger test sets are not compared. */
-const maxComparedBytes = 2 ** 28;
-
 /** Returns every problem as a finding. @throws Error if a disk fails */
 export function checkTask(directory: string, options: CheckOptions): TaskCheck {
   const check: TaskCheck = {
@@ -76,7 +64,13 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   check.task = task.name;
   check.grader = { metric, direction, idColumn, targetColumns, isMleBench: task.mleBench !== undefined };
   yield* fileFindings(task, check.files);
-  yield* openAnswersFindings(task);
+  const constant = constantAnswers(task);
+  yield* openAnswersFindings(task, constant !== undefined);
+  if (constant)
+    yield error(
+      `every row of the answers has the same ${targetColumns.join(", ")}: ${constant.join(", ")}, so any constant is a perfect prediction`,
+      "choose another target, or a test set with several values",
+    );
 
   const { rows, answersPath } = task;
   const file = relative(join(check.directory, "prepared"), answersPath);
@@ -96,7 +90,7 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
       "prepare the task again: programs predict the rows of the test table, but the answers have other rows",
     );
   yield* leakFindings(task);
-  yield* copyFindings(task, check.files);
+  yield* trainFindings(task, check.files);
   check.reward = rewardsOf(task, check);
   yield* rewardFindings(task, check.reward);
   const fault = rewardOrderFault(paperRewards, task.grader);
@@ -123,6 +117,7 @@ function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: reado
     if (folder?.files === 0) yield error(`${name} holds no file`, "copy the whole public folder");
     if (table && "problem" in table) yield error(`${name}: ${table.problem}`, "prepare the file again");
     if (!table || !("columns" in table)) continue;
+    yield* shapeFindings({ name, table });
     if (table.profiledRows === 0) yield error(`${name} has no row`, "prepare the file again");
     const columns = new Set(table.columns.map((column) => column.name));
     const target = name.startsWith("test") && grader.targetColumns.find((column) => columns.has(column));
@@ -131,7 +126,8 @@ function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: reado
   }
 }
 
-function* openAnswersFindings({ directory, publicDirectory }: Task): Generator<Finding> {
+/** @param areConstant then a constant sample submission may be the same file by right */
+function* openAnswersFindings({ directory, publicDirectory }: Task, areConstant: boolean): Generator<Finding> {
   const filesIn = (parent: string) =>
     readdirSync(parent, { withFileTypes: true })
       .filter((entry) => !entry.isDirectory())
@@ -139,7 +135,7 @@ function* openAnswersFindings({ directory, publicDirectory }: Task): Generator<F
   const open = filesIn(publicDirectory);
   for (const { name, path, size } of filesIn(join(directory, "prepared", "private"))) {
     const same = open.find((it) => size > 0 && it.size === size && fileSha256(it.path) === fileSha256(path));
-    if (same)
+    if (same && !(areConstant && isSampleSubmission(same.name)))
       yield error(
         `public/${same.name} is the same file as private/${name}: programs can read the answers`,
         `remove it from ${publicDirectory}`,
@@ -218,18 +214,6 @@ function* leakFindings({ publicDirectory, mleBench }: Task): Generator<Finding> 
   }
 }
 
-function* copyFindings({ publicDirectory }: Task, files: readonly PublicFile[]): Generator<Finding> {
-  const [train, test] = ["train.csv", "test.csv"].map((wanted) => files.find(({ name }) => name === wanted));
-  if (!train || !test?.table || !("columns" in test.table)) return;
-  const testColumns = test.table.columns.map(({ name }) => name);
-  for (const { feature, label, how } of labelCopies(join(publicDirectory, train.name), testColumns)) {
-    const remedy = `leave ${feature} out of train.csv and test.csv, unless it is known before the label is`;
-    if (how === "equal") yield error(`${feature} equals the label ${label} in every row of train.csv`, remedy);
-    else
-      yield warning(`${feature} is one-to-one with the label ${label} in train.csv: it gives the label away`, remedy);
-  }
-}
-
 function rewardsOf({ grader, rewardRangeFrom, suggestRange }: Task, { sample, answers }: TaskCheck) {
   const scores = {
     "sample submission": sample?.graded.score,
@@ -248,17 +232,36 @@ function rewardsOf({ grader, rewardRangeFrom, suggestRange }: Task, { sample, an
 
 /** Checks the range of rewards: if it does not fit the scores, all rewards are the floor, and nothing is learned. */
 function* rewardFindings(
-  { suggestRange }: Task,
+  { grader, suggestRange }: Task,
   { floor, tried }: NonNullable<TaskCheck["reward"]>,
 ): Generator<Finding> {
   const clamped = tried.filter((one) => one.clamped);
   if (clamped.length === 0) return;
   const said = clamped.map(({ submission, score }) => `${submission} (score ${score})`).join(", ");
-  const range = suggestRange()?.range;
+  const range = widerRange(grader, suggestRange()?.range, clamped);
   yield warning(
     `${clamped.length} of ${tried.length} rewards are raised to grader.rewardFloor ${floor}: ${said}`,
     `programs with such scores are not told apart; give grader.rewardRange${range ? `, for example { worst: ${range.worst}, best: ${range.best} }` : ""}`,
   );
+}
+
+/** Returns a range in which none of the rewards is below the floor: the suggested one, or one with a worse end of four digits. */
+function widerRange(
+  { direction, rewardRange, rewardFloor }: Grader,
+  suggested: RewardRange | undefined,
+  clamped: readonly TriedReward[],
+): RewardRange | undefined {
+  const range = suggested ?? rewardRange;
+  if (!range) return undefined;
+  const fits = (one: RewardRange) =>
+    clamped.every(({ score }) => scoreReward(score, { direction, rewardRange: one }) >= rewardFloor);
+  if (fits(range)) return range;
+  // The reward (score - worst) / (best - worst) is the floor for this worst score.
+  const ends = clamped.map(({ score }) => (score - rewardFloor * range.best) / (1 - rewardFloor));
+  const end = direction === "Lower" ? Math.max(...ends) : Math.min(...ends);
+  const unit = 10 ** (Math.floor(Math.log10(Math.abs(end) || 1)) - 3);
+  const worst = (direction === "Lower" ? Math.ceil(end / unit) : Math.floor(end / unit)) * unit;
+  return { worst: Number(worst.toPrecision(4)), best: range.best };
 }
 
 function* promptFindings(task: Task, check: TaskCheck, options: CheckOptions): Generator<Finding> {

@@ -1,7 +1,6 @@
 /** Finds features that reveal the label: a program that copies one needs no model. */
-import { readFileSync } from "node:fs";
 import { type Column, exactValue, isNumeric, type NumericColumn } from "../grading/column.ts";
-import { readFrame } from "../grading/frame.ts";
+import type { Frame } from "../grading/frame.ts";
 import { placesAmong } from "../grading/label-places.ts";
 import { spearman } from "../grading/regression.ts";
 
@@ -12,8 +11,6 @@ export interface LabelCopy {
   how: "equal" | "oneToOne";
 }
 
-/** Larger training tables are not compared. */
-const maxComparedBytes = 2 ** 28;
 /** Fewer rows can be equal by chance. */
 const leastRows = 10;
 /** Columns with fewer rows per value on average, such as ids, are one-to-one by chance. */
@@ -25,11 +22,10 @@ const leastRowsAValue = 2;
  *
  * @param testColumns names of the test table's columns
  */
-export function labelCopies(trainPath: string, testColumns: readonly string[]): LabelCopy[] {
-  const frame = readFrame(readFileSync(trainPath), { bytes: maxComparedBytes, rows: maxComparedBytes });
-  if ("reason" in frame || frame.rows < leastRows) return [];
+export function labelCopies(train: Frame, testColumns: readonly string[]): LabelCopy[] {
+  if (train.rows < leastRows) return [];
   const isFeature = (name: string) => testColumns.includes(name);
-  const columns = frame.names.map((name) => frame.column(name)!);
+  const columns = train.names.map((name) => train.column(name)!);
   const labels = columns.filter(({ name }) => !isFeature(name));
   return columns
     .filter(({ name }) => isFeature(name))

@@ -20,6 +20,8 @@ export interface ColumnFacts {
 
 export interface TableFacts {
   columns: ColumnFacts[];
+  /** Cells of a row beyond the header's names; absent if there are none. */
+  unnamed?: number;
   /** Number of records that the types and missing cells come from. */
   profiledRows: number;
   /** Rows of the whole file; absent for files beyond `maxCountedBytes`. */
@@ -51,7 +53,8 @@ function profileTable(path: string): TableFacts | Unreadable {
     return { name, type: column.kind, missing };
   });
   const rows = bytes.length === size ? frame.rows : size <= maxCountedBytes ? countRecords(path) - 1 : undefined;
-  return { columns, profiledRows: frame.rows, ...(rows !== undefined && { rows }) };
+  const { unnamed } = frame;
+  return { columns, profiledRows: frame.rows, ...(unnamed > 0 && { unnamed }), ...(rows !== undefined && { rows }) };
 }
 
 function profileJson(path: string): TableFacts | Unreadable | undefined {
