@@ -238,24 +238,29 @@ function* rewardFindings(
   const clamped = tried.filter((one) => one.clamped);
   if (clamped.length === 0) return;
   const said = clamped.map(({ submission, score }) => `${submission} (score ${score})`).join(", ");
-  const range = widerRange(grader, suggestRange()?.range, clamped);
   yield warning(
     `${clamped.length} of ${tried.length} rewards are raised to grader.rewardFloor ${floor}: ${said}`,
-    `programs with such scores are not told apart; give grader.rewardRange${range ? `, for example { worst: ${range.worst}, best: ${range.best} }` : ""}`,
+    `programs with such scores are not told apart${rangeRemedy(grader, suggestRange()?.range, clamped)}`,
   );
 }
 
-/** Returns a range in which none of the rewards is below the floor: the suggested one, or one with a worse end of four digits. */
+function rangeRemedy(grader: Grader, suggested: RewardRange | undefined, clamped: readonly TriedReward[]): string {
+  const range = suggested ?? grader.rewardRange;
+  if (!range) return "; give grader.rewardRange";
+  const shown = ({ worst, best }: RewardRange) => `for example { worst: ${worst}, best: ${best} }`;
+  const wider = widerRange(grader, range, clamped);
+  if (!wider) return `; give grader.rewardRange, ${shown(range)}`;
+  return `; if your programs are no better, widen grader.rewardRange, ${shown(wider)}, in which good programs differ less`;
+}
+
+/** Returns a range with a worse end, of four digits, in which no reward is below the floor. Undefined if `range` is wide enough. */
 function widerRange(
-  { direction, rewardRange, rewardFloor }: Grader,
-  suggested: RewardRange | undefined,
+  { direction, rewardFloor }: Grader,
+  range: RewardRange,
   clamped: readonly TriedReward[],
 ): RewardRange | undefined {
-  const range = suggested ?? rewardRange;
-  if (!range) return undefined;
-  const fits = (one: RewardRange) =>
-    clamped.every(({ score }) => scoreReward(score, { direction, rewardRange: one }) >= rewardFloor);
-  if (fits(range)) return range;
+  if (clamped.every(({ score }) => scoreReward(score, { direction, rewardRange: range }) >= rewardFloor))
+    return undefined;
   // The reward (score - worst) / (best - worst) is the floor for this worst score.
   const ends = clamped.map(({ score }) => (score - rewardFloor * range.best) / (1 - rewardFloor));
   const end = direction === "Lower" ? Math.max(...ends) : Math.min(...ends);
