@@ -114,6 +114,18 @@ test("task check finds tables that programs would read otherwise than they are m
   assert.doesNotMatch(shapes, /single/);
 });
 
+test("task check finds a column of the test set that looks like the target or the id", () => {
+  const found = said(check("twins", { "prepared/public/test.csv": "id ,Y\n0,1\n1,2\n" }));
+  assert.match(
+    found,
+    /^warning test\.csv has the column "Y", which differs from the target y only in other capitals; if it is/m,
+  );
+  assert.match(
+    found,
+    /^error test\.csv has no column id, which a submission needs: it has "id ", with a blank at the end; add it/m,
+  );
+});
+
 test("task check finds labels that mean a missing value to pandas", () => {
   const files = {
     "prepared/public/train.csv": `id,a,y\n${["None", "x", "NA", "", "None"].map((y, row) => `${row},${row},${y}`).join("\n")}\n`,

@@ -4,12 +4,14 @@ import { join, relative } from "node:path";
 import type { Grader, RewardRange, Task as TaskSpec } from "../../crds/trainingrun.ts";
 import { readFrame } from "../grading/frame.ts";
 import type { Graded } from "../grading/grade.ts";
+import { twinOf } from "../grading/name-twins.ts";
 import { paperRewards, rewardOrderFault, scoreReward } from "../grading/reward.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { type PromptLimits, scratchPrompt } from "../rollout/prompts.ts";
 import { readPromptTask } from "../rollout/snippet.ts";
 import { fileSha256 } from "../tasks/download.ts";
 import { TaskError } from "../tasks/errors.ts";
+import type { TableFacts } from "../tasks/profile.ts";
 import { isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
 import { openTask, type Task } from "../tasks/task.ts";
 import { error, type Finding, warning } from "./finding.ts";
@@ -119,10 +121,24 @@ function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: reado
     if (!table || !("columns" in table)) continue;
     yield* shapeFindings({ name, table });
     if (table.profiledRows === 0) yield error(`${name} has no row`, "prepare the file again");
-    const columns = new Set(table.columns.map((column) => column.name));
-    const target = name.startsWith("test") && grader.targetColumns.find((column) => columns.has(column));
-    if (target)
-      yield error(`${name} has the column ${target}, which is to be predicted`, "leave it out of the public test set");
+    if (name.startsWith("test")) yield* targetFindings(name, table, grader);
+  }
+}
+
+const namesOf = ({ columns }: Pick<TableFacts, "columns">) => columns.map(({ name }) => name);
+
+function* targetFindings(name: string, { columns }: TableFacts, { targetColumns }: Grader): Generator<Finding> {
+  const remedy = "leave it out of the public test set";
+  const names = namesOf({ columns });
+  const target = targetColumns.find((column) => names.includes(column));
+  if (target !== undefined) yield error(`${name} has the column ${target}, which is to be predicted`, remedy);
+  for (const column of targetColumns) {
+    const twin = names.includes(column) ? undefined : twinOf(column, names);
+    if (twin && !targetColumns.includes(twin.name))
+      yield warning(
+        `${name} has the column ${twin.quoted}, which differs from the target ${column} only in ${twin.difference}`,
+        `if it is the target, ${remedy}`,
+      );
   }
 }
 
@@ -191,9 +207,10 @@ function* idFindings(
   };
   const [ids, expected] = [idsOf(test.name), idsOf(sample)];
   const differs = ids?.findIndex((id, i) => id !== expected?.[i]) ?? -1;
+  const twin = test.table && "columns" in test.table && twinOf(grader.idColumn, namesOf(test.table));
   if (ids === undefined)
     yield error(
-      `${test.name} has no column ${grader.idColumn}, which a submission needs`,
+      `${test.name} has no column ${grader.idColumn}, which a submission needs${twin ? `: it has ${twin.quoted}, with ${twin.difference}` : ""}`,
       "add it, or give another grader.idColumn",
     );
   else if (expected && (differs !== -1 || ids.length !== expected.length))

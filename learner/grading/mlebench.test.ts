@@ -55,6 +55,14 @@ function gradeCase(one: Case): Graded {
   return gradeSubmission(bytes, answersOf(one));
 }
 
+test("an unexpected column that looks like an expected one is shown in quotes", () => {
+  const task = mleBenchTask("plant-pathology-2020-fgvc7")!;
+  const header = "image_id,healthy,multiple_diseases,rust,scab";
+  const answers = readAnswers(Buffer.from(`${header}\na,1,0,0,0\nb,0,1,0,0\n`), task);
+  const { reason } = gradeSubmission(Buffer.from(`${header} \na,1,0,0,0\nb,0,1,0,0\n`), answers);
+  assert.match(reason.message, /^unexpected column "scab "; the columns are exactly /);
+});
+
 test("whole-number labels beyond 2^53 are compared exactly, as scikit-learn compares int64", () => {
   const grade = (task: string, truth: string, predicted: string) =>
     gradeSubmission(Buffer.from(predicted), readAnswers(Buffer.from(truth), mleBenchTask(task)!));

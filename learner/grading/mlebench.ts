@@ -8,6 +8,7 @@ import * as inputs from "./inputs.ts";
 import { placesAmong } from "./label-places.ts";
 import { type MetricName, scoreColumns } from "./metrics.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
+import { shownName } from "./name-twins.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 import { missingColumn, type Rules, wrongRows } from "./rules.ts";
@@ -80,7 +81,8 @@ const checks: Record<string, (frame: Frame, task: MleBenchTask, rows: number) =>
   exactColumns: (frame, { idColumn, targetColumns }) => {
     const names = [idColumn, ...targetColumns];
     const column = frame.names.find((name) => !names.includes(name));
-    if (column !== undefined) return refuse("unexpectedColumn", { column, expected: names.join(",") });
+    if (column !== undefined)
+      return refuse("unexpectedColumn", { column: shownName(column), expected: names.join(",") });
     return missingColumn(frame, names);
   },
   shape: (frame, task, rows) => {

@@ -2,13 +2,8 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { TaskError } from "./errors.ts";
+import { asWritten } from "./exact-json.ts";
 import type { Task } from "./task.ts";
-
-/** Keeps a number as it is written, because a double would change ids beyond 2^53 and turn 1.0 into 1. */
-function asWritten(_: string, value: unknown, context?: { source?: string }): unknown {
-  const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown };
-  return typeof value === "number" && context?.source !== undefined ? rawJSON(context.source) : value;
-}
 
 /**
  * Removes the leaking fields from every .json file (a list of records) of the copy, training and test. Archives with the same records are

@@ -45,7 +45,9 @@ function readBytes(from: string): Buffer {
         ? "there is no such file; check the path"
         : code === "EISDIR"
           ? "is a folder; give a .csv file"
-          : message;
+          : code === "ERR_FS_FILE_TOO_LARGE"
+            ? "is larger than 2 GiB; give a part of it"
+            : message;
     throw refused(from, why, cause);
   }
 }
