@@ -9,33 +9,22 @@ import { type Column, isNumeric } from "../grading/column.ts";
 import { repeatedId } from "../grading/ids.ts";
 import { metrics } from "../grading/metrics.ts";
 import { TaskError } from "./errors.ts";
-import { columnNamed, type InputTable, notNumbers, readTable } from "./read-table.ts";
+import { answersOf, type LabelledRows, labelledRows, type TargetOptions } from "./init-target.ts";
+import { columnNamed, type InputTable, readTable } from "./read-table.ts";
 import { openTask } from "./task.ts";
 
-export interface InitOptions {
-  /** The table, text with a header; `readTable` says in which forms. */
-  from: string;
+export interface InitOptions extends TargetOptions {
   /** The file's encoding, see `readTableFile`. Absent: UTF-8 or UTF-16. */
   encoding?: string | undefined;
-  /** The column that programs predict. */
-  target: string;
-  metric: Grader["metric"];
   /** Column that identifies rows. Absent: `id`, which is added if the table has none. */
   id?: string | undefined;
   /** The task's name. Absent: the folder's. */
   name?: string | undefined;
   /** Share of the rows that become the test set: a number, or the text that a person typed for it. */
   testShare: number | string;
-  /** Keeps rows whose label is a text that pandas reads as missing, such as None or NA; only for metrics of labels. */
-  keepMissingLabels?: boolean | undefined;
   /** Seed of the split: the same seed gives the same rows. */
   seed: number;
 }
-
-/** Most classes if the metric takes probabilities, because each class gets a column. */
-const maxClasses = 512;
-/** Most different numbers that count as labels even if they are more than half as many as the rows. */
-const maxFewNumbers = 20;
 
 /** Seconds that a program may run; the owner can change it. Less than the default, because a first run is short. */
 const executionTimeoutSeconds = 60;
@@ -64,13 +53,14 @@ export function initTask(directory: string, options: InitOptions): string[] {
   const input = readTable(options.from, target, options.encoding);
   const table = tableOf(input, options);
   const { header, rows, idColumn } = table;
+  const { lost } = table.target;
   const testRows = Math.round(Number(testShare) * rows.length);
   if (testRows < 2 || rows.length - testRows < 2)
     throw refused(
-      `${options.from}: ${rows.length} rows with a ${target} are too few to split; give more, or another --test-share`,
+      `${options.from}: ${rows.length} rows with a ${target} are too few to split; ${lost ?? "give more, or another --test-share"}`,
     );
   const [test, train] = [rows.slice(0, testRows), rows.slice(testRows)];
-  const answers = answersOf(table, input, options);
+  const answers = answersOf(table.labels, table.target, input, options);
   const at = (column: string) => header.indexOf(column);
   const [id, label] = [at(idColumn), at(target)];
 
@@ -106,12 +96,9 @@ export function initTask(directory: string, options: InitOptions): string[] {
   }
   return [
     `${rows.length} rows: ${train.length} to train on, ${test.length} to test on (seed ${options.seed})`,
-    ...table.notes,
-    ...(table.lost === undefined
-      ? []
-      : [
-          `warning   ${table.lost}; they were left out. If it is a label, make the folder again with --keep-missing-labels`,
-        ]),
+    ...input.notes,
+    ...table.target.notes,
+    ...(lost === undefined ? [] : [`warning   ${lost}`]),
     ...(table.isNewId
       ? [`the column ${idColumn} was added, since the table has none: it numbers the rows after they were shuffled`]
       : []),
@@ -126,11 +113,7 @@ interface Table {
   idColumn: string;
   isNewId: boolean;
   labels: Column;
-  /** The target column's texts that pandas reads as missing and the task keeps as labels. */
-  kept: string[];
-  /** How many rows were left out because of such texts. */
-  lost: string | undefined;
-  notes: string[];
+  target: LabelledRows;
 }
 
 function tableOf(input: InputTable, options: InitOptions): Table {
@@ -144,12 +127,13 @@ function tableOf(input: InputTable, options: InitOptions): Table {
   const isNewId = ids === undefined;
   if (ids) checkIds(ids, from);
 
-  const { labelled, kept, lost, notes } = labelledRows(labels, input, options);
+  const targets = labelledRows(labels, input, options);
   const cells = (row: number) => columns.map((column) => column.cell(row));
+  const { labelled } = targets;
   const shuffled = permutation(labelled.length, uniforms(seed, "task")).map((place) => labelled[place]!);
   const rows = shuffled.map((row, number) => [...(isNewId ? [String(number)] : []), ...cells(row)]);
   const header = [...(isNewId ? [idColumn] : []), ...columns.map(({ name }) => name)];
-  return { header, rows, idColumn, isNewId, labels, kept, lost, notes: [...input.notes, ...notes] };
+  return { header, rows, idColumn, isNewId, labels, target: targets };
 }
 
 function checkIds(ids: Column, from: string): void {
@@ -163,82 +147,9 @@ function checkIds(ids: Column, from: string): void {
   );
 }
 
-/** Returns the rows with a target, and a line about the rows without one. */
-function labelledRows(labels: Column, { from, rows }: InputTable, { target, metric, keepMissingLabels }: InitOptions) {
-  const areLabels = isOfLabels(metric);
-  if (keepMissingLabels && (!areLabels || isNumeric(labels)))
-    throw refused(
-      `--keep-missing-labels is for labels of text, but ${areLabels ? `column ${target} of ${from} has numbers` : `--metric ${metric} is none of labels`}; leave it out`,
-    );
-  const isMissing = (row: number) => (isNumeric(labels) ? Number.isNaN(labels.values[row]) : labels.isMissing(row));
-  const missing = Array.from({ length: rows }, (_, row) => row).filter(isMissing);
-  const texts = countsOf(missing.map((row) => labels.cell(row)).filter((text) => text !== ""));
-  const dropped = new Set(keepMissingLabels ? missing.filter((row) => labels.cell(row) === "") : missing);
-  const labelled = Array.from({ length: rows }, (_, row) => row).filter((row) => !dropped.has(row));
-  const shown = texts.map(([text, count]) => `${text} ${count} times`).join(", ");
-  const isLost = areLabels && !isNumeric(labels) && !keepMissingLabels && texts.length > 0;
-  return {
-    labelled,
-    kept: keepMissingLabels ? texts.map(([text]) => text) : [],
-    lost: isLost
-      ? `${dropped.size} of ${rows} rows have no label for pandas, which reads ${target} ${shown} as missing`
-      : undefined,
-    notes:
-      dropped.size === 0 || isLost
-        ? []
-        : [`${dropped.size} rows without a ${target} were left out${shown && !keepMissingLabels ? ` (${shown})` : ""}`],
-  };
-}
-
-const isOfLabels = (metric: Grader["metric"]) =>
-  metrics[metric].input === "labels" || metrics[metric].probabilities === true;
-
-/** Returns each text with its count, the most frequent first. */
-function countsOf(texts: readonly string[]): [string, number][] {
-  const counts = new Map<string, number>();
-  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
-  return [...counts].sort(([, a], [, b]) => b - a);
-}
-
-/** Returns a submission's columns, the sample submission's values and a row's answers. */
-function answersOf({ labels, header, rows, lost }: Table, input: InputTable, { metric, target, from }: InitOptions) {
-  const { input: kind, probabilities } = metrics[metric];
-  const place = header.indexOf(target);
-  const values = rows.map((row) => row[place]!);
-  const counts = countsOf(values);
-  if (counts.length === 1)
-    throw refused(
-      lost === undefined
-        ? `--target ${target}: every row of ${from} has ${counts[0]![0]}, so there is nothing to predict; choose another column`
-        : `--target ${target}: ${lost}, and every other row has ${counts[0]![0]}; if it is a label, give --keep-missing-labels`,
-    );
-  const isBinary = counts.every(([text]) => Number(text) === 0 || Number(text) === 1);
-  const one = (sample: string) => ({ columns: [target], sample: [sample], of: (text: string) => [text] });
-  if (probabilities && !(isBinary && metric !== "RocAucOneVsOne")) {
-    const classes = counts.map(([text]) => text).sort();
-    if (classes.length > maxClasses)
-      throw refused(
-        `--metric ${metric}: ${from} has ${classes.length} values of ${target}, and ${metric} wants a column for each; give a metric of numbers`,
-      );
-    const share = String(1 / classes.length);
-    return {
-      columns: classes,
-      sample: classes.map(() => share),
-      of: (text: string) => classes.map((name) => (name === text ? "1" : "0")),
-    };
-  }
-  if (kind !== "labels" && kind !== "texts" && !isNumeric(labels)) throw refused(notNumbers(labels, input, metric));
-  if (kind === "numbers" || kind === "aboveMinusOne") return one(probabilities || metric === "RocAuc" ? "0.5" : "0");
-  if (kind === "labels" && isNumeric(labels) && counts.length > Math.max(maxFewNumbers, values.length / 2))
-    throw refused(
-      `--metric ${metric} compares labels, but column ${target} of ${from} has ${counts.length} different numbers; give a metric of numbers, for example RMSE`,
-    );
-  return one(counts[0]![0]);
-}
-
 function descriptionOf(
   name: string,
-  { header, idColumn, kept }: Table,
+  { header, idColumn, target: { kept } }: Table,
   { target, metric }: InitOptions,
   columns: string[],
 ): string {

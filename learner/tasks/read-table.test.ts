@@ -216,7 +216,7 @@ test("rows whose label means a missing value are counted, and a switch keeps the
   const lost = ofDisorders("Mild/Severe");
   assert.match(
     lost.said,
-    /^warning {3}49 of 61 rows have no label for pandas, which reads disorder None 36 times, NA 12 times as missing; .* make the folder again with --keep-missing-labels$/m,
+    /^warning {3}49 of 61 rows are left out, because pandas reads their disorder as missing \(None 36 times, NA 12 times\); if it is a label, give --keep-missing-labels$/m,
   );
   assert.equal(lost.rows.length, 12);
   for (const metric of ["Accuracy", "LogLoss"] as const) {
@@ -234,10 +234,18 @@ test("rows whose label means a missing value are counted, and a switch keeps the
   }
 });
 
+test("the switch that keeps labels is named if too few rows are left", () => {
+  const bytes = `id,y\n${rowsOf(20, (row) => `${row},${row < 2 ? "x" : "NA"}`)}`;
+  assert.throws(
+    () => init(bytes, { target: "y", metric: "Accuracy" }),
+    /: 2 rows with a y are too few to split; 18 of 20 rows are left out, .*, give --keep-missing-labels$/,
+  );
+});
+
 test("the switch that keeps labels is named if only one label is left, and refused where it means nothing", () => {
   assert.throws(
     () => ofDisorders("Mild/Mild"),
-    /as missing, and every other row has Mild; if it is a label, give --keep-missing-labels$/,
+    /: --target disorder: every other row has Mild, and 49 of 61 rows are left out, .*; if it is a label, give --keep-missing-labels$/,
   );
   const keepMissingLabels = true;
   assert.throws(
