@@ -13,17 +13,21 @@ export function placesAmong(answers: Column): (labels: Column) => Float64Array {
   const labelOf = isNumeric(answers)
     ? (column: Column, row: number): Label => exactValue(column as typeof answers, row)
     : (column: Column, row: number): Label => column.cell(row).trim();
-  const known = sortedLabels(labelsIn(answers, labelOf));
+  const known = sortedLabels(Array.from({ length: answers.rows }, (_, row) => labelOf(answers, row)));
   const places = new Map(known.map((label, place) => [label, place]));
   return (column) => {
-    const labels = labelsIn(column, labelOf);
-    const all = new Map([...places, ...placesBetween(known, sortedLabels(labels.filter((it) => !places.has(it))))]);
-    return Float64Array.from(labels, (label) => all.get(label)!);
+    const found = new Float64Array(column.rows);
+    const others = new Map<number, Label>();
+    for (let row = 0; row < found.length; row++) {
+      const label = labelOf(column, row);
+      const place = places.get(label);
+      if (place === undefined) others.set(row, label);
+      else found[row] = place;
+    }
+    const between = placesBetween(known, sortedLabels([...others.values()]));
+    for (const [row, label] of others) found[row] = between.get(label)!;
+    return found;
   };
-}
-
-function labelsIn(column: Column, labelOf: (column: Column, row: number) => Label): Label[] {
-  return Array.from({ length: column.rows }, (_, row) => labelOf(column, row));
 }
 
 function sortedLabels(labels: readonly Label[]): Label[] {
