@@ -1,6 +1,6 @@
 /** Tests `longrun task check` with a user's own task; test/tasks checks the twelve tasks of MLE-bench. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -112,6 +112,13 @@ test("task check finds tables that programs would read otherwise than they are m
     /^warning more\.csv has one column, id;a: it seems to be delimited by ";"; write it with commas/m,
   );
   assert.doesNotMatch(shapes, /single/);
+  const path = join(writeTaskFolder(join(folder, "latin")), "prepared/public/train.csv");
+  writeFileSync(path, Buffer.from("id,größe,y\n2,1,1\n", "latin1"));
+  const latin = checkTask(join(folder, "latin"), { rows: 3, limits, exact: false });
+  assert.match(
+    said(latin),
+    /^error train\.csv: the file is not UTF-8 text; convert it with: iconv -f ENCODING -t UTF-8/m,
+  );
 });
 
 test("task check finds a column of the test set that looks like the target or the id", () => {

@@ -117,7 +117,7 @@ function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: reado
     );
   for (const { name, table, folder } of files) {
     if (folder?.files === 0) yield error(`${name} holds no file`, "copy the whole public folder");
-    if (table && "problem" in table) yield error(`${name}: ${table.problem}`, "prepare the file again");
+    if (table && "problem" in table) yield error(`${name}: ${table.problem}`, table.remedy ?? "prepare the file again");
     if (!table || !("columns" in table)) continue;
     yield* shapeFindings({ name, table });
     if (table.profiledRows === 0) yield error(`${name} has no row`, "prepare the file again");
