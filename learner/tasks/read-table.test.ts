@@ -52,6 +52,7 @@ const readable: [name: string, bytes: string | Buffer, change?: Partial<InitOpti
   ["UTF-8 with a mark", `\ufeff${plain}`],
   ["latin-1", Buffer.from(plain, "latin1"), { encoding: "latin1" }],
   ["semicolons and decimal commas", plain.replaceAll(",", ";").replaceAll(".", ",")],
+  ["a first line that says what delimits", `sep=;\r\n${plain.replaceAll(",", ";")}`],
   ["tabs", plain.replaceAll(",", "\t")],
   ["vertical bars", plain.replaceAll(",", "|")],
   ["a comma at the end of each row", plain.replaceAll(/(\d)\n/g, "$1,\n")],
@@ -70,6 +71,12 @@ test("what was read otherwise than it stands there is said", () => {
   assert.match(said, /\.csv is delimited by semicolons; the task's files by commas/);
   assert.match(said, /^1 columns without a name and without a value were left out$/m);
   assert.match(said, /^price has decimal commas; the task's files have points$/m);
+});
+
+test("decimal commas are read with points between thousands, and holes", () => {
+  const prices = ["1.234,5", "1.000", "-0,25", "", "7"];
+  const { rows } = init(`id;price\n${rowsOf(20, (row) => `${row};${prices[row % 5]}`)}`);
+  assert.deepEqual(new Set(rows.map((row) => row.split(",")[1])), new Set(["1234.5", "1000", "-0.25", "7"]));
 });
 
 const priced = (price: (row: number) => string, delimiter = ",") =>
@@ -130,9 +137,18 @@ const refused: [name: string, bytes: string | Buffer, message: RegExp, change?: 
   [
     "dollars",
     priced((row) => `"$1,0${row + 10}"`),
-    /--metric RMSE takes numbers, but column price of \S+ has "\$1,010" in row 1 and no numbers in 19 other rows; write 1010 there: longrun reads no currency signs/,
+    /--metric RMSE takes numbers, but column price of \S+ has "\$1,010" in row 1 and no numbers in 19 other rows; write 1010 there, because currency signs, units .*, or give a metric of labels/,
   ],
   ["percent", priced((row) => `${row} %`), /has "0 %" in row 1 and no numbers in 19 other rows; write 0 there/],
+  ["units", priced((row) => `${row}.500 kg`), /has "0\.500 kg" in row 1 and .*; write 0\.500 there/],
+  ["accounting", priced((row) => `"(1,0${row + 10}.5)"`), /; write -1010\.5 there/],
+  ["decimal commas in quotes", priced((row) => `"${row},5 €"`), /; write 0\.5 there/],
+  ["codes", priced((row) => `A${row}`), /has "A0" in row 1; give a metric of labels/],
+  [
+    "decimal commas and a question mark",
+    priced((row) => (row === 5 ? "?" : `${row},5`), ";"),
+    /has "\?" in row 6; write a number there, or nothing/,
+  ],
   [
     "one question mark",
     priced((row) => (row === 5 ? "?" : `${row}`)),

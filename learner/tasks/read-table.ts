@@ -28,8 +28,11 @@ export interface InputTable {
  * @throws TaskError in one line that names the remedy
  */
 export function readTable(from: string, target: string, encoding?: string): InputTable {
-  const bytes = readTableFile(from, encoding);
-  const delimiter = delimiterOf(bytes, target);
+  const file = readTableFile(from, encoding);
+  // A spreadsheet may say in a first line of its own what delimits.
+  const [line = "", said] = /^\ufeff?sep=([,;\t|])\r?\n/.exec(file.toString("utf8", 0, 16)) ?? [];
+  const bytes = file.subarray(Buffer.byteLength(line));
+  const delimiter = said ?? delimiterOf(bytes, target);
   const limits = { bytes: maxTableBytes, rows: maxTableRows, wholeColumns: true, withoutIndex: true, delimiter };
   const frame = readFrame(bytes, limits);
   if ("reason" in frame) throw new TaskError("folder", `--from ${from}: ${frame.reason.message}`);
@@ -89,25 +92,28 @@ function namedColumns(frame: Frame, from: string, notes: string[]): Column[] {
   return named;
 }
 
-const decimalComma = /^\s*[+-]?\d*,\d+\s*$/;
-const wholeNumber = /^\s*[+-]?\d+\s*$/;
-/** A comma before three digits can also be a thousands separator. */
-const thousands = /^\s*[+-]?\d{1,3},\d{3}\s*$/;
+/** A whole number or a number with a decimal comma; points may separate thousands. */
+const withComma = /^[+-]?(?=.*\d)(\d{1,3}(\.\d{3})+|\d*)(,\d+)?$/;
+/** A comma before three digits can also separate thousands. */
+const ambiguous = /^[+-]?\d{1,3},\d{3}$/;
+
+/** Largest share of a column's cells, such as `?`, that are no numbers where the others have decimal commas. */
+const maxOtherShare = 0.1;
 
 /** Returns a column of numbers with decimal commas as numbers with points, another column as it is. */
 function withPoints(column: Column, notes: string[]): Column {
   if (isNumeric(column)) return column;
-  let [commas, certain] = [0, 0];
+  let [certain, others] = [0, 0];
   for (let row = 0; row < column.rows; row++) {
-    const text = column.cell(row);
-    if (decimalComma.test(text)) {
-      commas++;
-      if (!thousands.test(text)) certain++;
-    } else if (!wholeNumber.test(text) && !missingTokens.has(text.trim())) return column;
+    const text = column.cell(row).trim();
+    if (missingTokens.has(text)) continue;
+    if (!withComma.test(text)) others++;
+    else if (text.includes(",") && !ambiguous.test(text)) certain++;
   }
-  if (commas === 0 || certain === 0) return column;
+  if (certain === 0 || others > maxOtherShare * column.rows) return column;
   notes.push(`${shownName(column.name)} has decimal commas; the task's files have points`);
-  const cells = Array.from({ length: column.rows }, (_, row) => `${column.cell(row).trim().replace(",", ".")},`);
+  const point = (text: string) => (withComma.test(text) ? text.replaceAll(".", "").replace(",", ".") : text);
+  const cells = Array.from({ length: column.rows }, (_, row) => `${point(column.cell(row).trim())},`);
   const bytes = Buffer.from(`x,\n${cells.join("\n")}\n`);
   const frame = readFrame(bytes, { bytes: bytes.length, rows: column.rows, wholeColumns: true }) as Frame;
   return { ...frame.columnAt(0), name: column.name };
@@ -124,8 +130,11 @@ export function notNumbers(column: Column, { from, delimiter }: InputTable, metr
   const marked = others.filter((row) => plainNumber(column.cell(row)) !== undefined).length;
   const number = plainNumber(text);
   if (number !== undefined && marked > others.length / 2) {
-    const other = delimiter !== "," && thousands.test(text) ? ` or ${text.replace(",", ".")}` : "";
-    return `${what}${more(others.length)}; write ${number}${other} there: longrun reads no currency signs, percent signs and thousands separators`;
+    const other = delimiter !== "," && ambiguous.test(text.trim()) ? ` or ${text.trim().replace(",", ".")}` : "";
+    return (
+      `${what}${more(others.length)}; write ${number}${other} there, because currency signs, units and thousands ` +
+      "separators are not read, or give a metric of labels, for example Accuracy"
+    );
   }
   if (others.length < column.rows / 2)
     return `${what}${more(others.length)}; write a number there, or nothing: rows without a ${column.name} are left out`;
@@ -134,9 +143,16 @@ export function notNumbers(column: Column, { from, delimiter }: InputTable, metr
 
 const more = (count: number) => (count > 1 ? ` and no numbers in ${count - 1} other rows` : "");
 
-/** Returns the number in a text such as `$1,000`, `1 000 €` or `12 %`. Undefined if there is none. */
+/** Returns the number in a text such as `$1,000`, `(1 000 €)`, `1.000,5` or `12 kg`. Undefined if there is none. */
 function plainNumber(text: string): string | undefined {
-  const bare = text.replaceAll(/[\p{Sc}%\s]/gu, "").replace(/^[A-Z]{3}|[A-Z]{3}$/, "");
-  const plain = /^[+-]?\d{1,3}([,'’]\d{3})+(\.\d*)?$/.test(bare) ? bare.replaceAll(/[,'’]/g, "") : bare;
+  const bare = text
+    .replaceAll(/[\p{Sc}%\s]/gu, "")
+    .replace(/^\((.*)\)$/, "-$1")
+    .replace(/^[A-Z]{3}(?=[\d.+-])|(?<=\d)[\p{L}°²³/]+$/gu, "");
+  const plain = /^[+-]?\d{1,3}([,'’]\d{3})+(\.\d*)?$/.test(bare)
+    ? bare.replaceAll(/[,'’]/g, "")
+    : bare.includes(",") && withComma.test(bare)
+      ? bare.replaceAll(".", "").replace(",", ".")
+      : bare;
   return plain !== text.trim() && plain !== "" && Number.isFinite(Number(plain)) ? plain : undefined;
 }
