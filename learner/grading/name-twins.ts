@@ -14,13 +14,15 @@ export interface Twin {
   difference: string;
 }
 
-/** Returns the name in quotes; characters that cannot be seen, or that join with others, are written as \uXXXX. */
-export function quoted(name: string): string {
-  return JSON.stringify(name).replace(
+/** Returns the text with each character that cannot be seen, or that joins with the one before it, as \uXXXX. */
+export function escaped(text: string): string {
+  return text.replace(
     /(?! )[\p{M}\p{C}\p{Z}]/gu,
     (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`,
   );
 }
+
+const quoted = (name: string) => escaped(JSON.stringify(name));
 
 /** Returns the name as it stands, in quotes if it could be misread. */
 export function shownName(name: string): string {

@@ -69,7 +69,7 @@ for (const [name, bytes, change] of readable)
 test("what was read otherwise than it stands there is said", () => {
   const { said } = init(plain.replaceAll(",", ";").replaceAll(".", ",").replaceAll("\n", ";\n"));
   assert.match(said, /\.csv is delimited by semicolons; the task's files by commas/);
-  assert.match(said, /^1 columns without a name and without a value were left out$/m);
+  assert.match(said, /^1 column without a name and without a value: left out$/m);
   assert.match(said, /^price has decimal commas; the task's files have points$/m);
 });
 

@@ -1,11 +1,13 @@
 /** Reads a person's table for `task init`, as spreadsheets and other tools write tables. */
 import { type Column, isNumeric } from "../grading/column.ts";
 import { type Frame, readFrame, readHeader } from "../grading/frame.ts";
-import { shownName, twinOf } from "../grading/name-twins.ts";
+import { escaped, shownName, twinOf } from "../grading/name-twins.ts";
 import { missingTokens } from "../grading/python-text.ts";
 import { TaskError } from "./errors.ts";
+import { count } from "./public-files.ts";
 import { maxTableBytes, readTableFile, word } from "./table-file.ts";
 
+/** Most rows of a table that is read. */
 const maxTableRows = 50_000_000;
 /** Bytes of a file's head in which its header must end. */
 const maxHeaderBytes = 2 ** 20;
@@ -57,11 +59,8 @@ export function columnNamed({ from, columns }: InputTable, name: string, option:
 
 /** Returns a word for bash that has exactly these characters, also those that cannot be seen. */
 function exactWord(name: string): string {
-  const escaped = name.replace(
-    /(?! )[\p{M}\p{C}\p{Z}]/gu,
-    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`,
-  );
-  return escaped === name ? word(name) : `$'${escaped.replaceAll("'", "\\'")}'`;
+  if (escaped(name) === name) return word(name);
+  return `$'${escaped(name.replaceAll(/[\\']/g, "\\$&"))}'`;
 }
 
 function delimiterOf(bytes: Buffer, target: string): string {
@@ -88,7 +87,7 @@ function namedColumns(frame: Frame, from: string, notes: string[]): Column[] {
   const columns = names.map((_, place) => frame.columnAt(place));
   const named = columns.filter((column) => !(/^Unnamed: \d+$/.test(column.name) && isEmpty(column)));
   const empty = columns.length - named.length + unnamed;
-  if (empty > 0) notes.push(`${empty} columns without a name and without a value were left out`);
+  if (empty > 0) notes.push(`${count(empty, "column")} without a name and without a value: left out`);
   return named;
 }
 

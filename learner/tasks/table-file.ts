@@ -92,7 +92,7 @@ function unzipped(bytes: Buffer, from: string): Buffer {
 const formats: [start: RegExp, what: string, how: (from: string) => string][] = [
   [/^PAR1/, "a Parquet file", (from) => pandas("read_parquet", "pyarrow", from)],
   [/^ARROW1/, "a Feather file", (from) => pandas("read_feather", "pyarrow", from)],
-  [/^ÐÏ.à/, "an old Excel workbook", (from) => pandas("read_excel", "xlrd", from)],
+  [/^\u00d0\u00cf.\u00e0/, "an old Excel workbook", (from) => pandas("read_excel", "xlrd", from)],
   [/^BZh/, "packed with bzip2", (from) => `unpack it with: bunzip2 -k ${word(from)}`],
   [/^\xfd7zXZ/, "packed with xz", (from) => `unpack it with: xz -dk ${word(from)}`],
   [/^7z\xbc\xaf/, "a 7z archive", (from) => `unpack it with: 7z x ${word(from)}`],
