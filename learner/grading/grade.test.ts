@@ -231,6 +231,12 @@ test("the grader refuses answers that do not fit it", async (t) => {
     ["no such column", "id,x\n0,1\n", mae, /missing column y/],
     ["no rows", "id,y\n", mae, /there is no row/],
     ["repeated ids", "id,y\n1,1\n7,2\n01,2\n", mae, /repeated values: 01 in rows 1 and 3$/],
+    [
+      "a comma at the ends of rows",
+      "id,y\n0,1,\n1,2,\n",
+      mae,
+      /the header has 2 names, .*; remove the delimiter at their ends$/,
+    ],
     ["repeated text ids", "id,y\na,1\na,2\n", mae, /repeated values: a in rows 1 and 2$/],
     [
       "numbers that are equal as doubles",

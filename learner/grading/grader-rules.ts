@@ -1,6 +1,7 @@
 /** The rules of tasks that name a metric: bundled tasks and a user's own. */
 import type { Grader } from "../../crds/trainingrun.ts";
 import { type Column, isNumeric } from "./column.ts";
+import type { Frame } from "./frame.ts";
 import { repeatedId } from "./ids.ts";
 import { floatsAboveMinusOne, integerLabels, numbers, texts, within, wrongSum } from "./inputs.ts";
 import { placesAmong } from "./label-places.ts";
@@ -26,6 +27,7 @@ export function graderRules(grader: Grader): Rules {
     checkAnswers: (frame) => {
       if (targetColumns.length < least)
         throw new Error(`${metric} takes a target column for each class, at least ${least}`);
+      checkLineEnds(frame);
       checkIds(frame.column(idColumn)!);
       if (input === "numbers" || input === "aboveMinusOne")
         for (const name of targetColumns) checkDoubles(frame.column(name)!);
@@ -73,6 +75,14 @@ function withinBounds(values: Float64Array, column: string, { metric, bounds }: 
   const range =
     most === Infinity ? `at least ${least}` : least === -Infinity ? `at most ${most}` : `in ${least}..${most}`;
   return within(values, column, (value) => !(value < least || value > most), range);
+}
+
+/** A delimiter at the end of each row makes pandas read the first column as an index. @throws Error if the rows have one */
+function checkLineEnds({ names, unnamed, rows, columnAt }: Frame): void {
+  if (unnamed === 0) return;
+  const last = columnAt(names.length - 1);
+  for (let row = 0; row < rows; row++) if (last.cell(row) !== "") return;
+  throw new Error(`the header has ${names.length} names, but rows have more cells; remove the delimiter at their ends`);
 }
 
 /** @throws Error if an id is missing or occurs twice */
