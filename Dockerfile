@@ -49,14 +49,14 @@ RUN mkdir -p /usr/local/etc \
 FROM dependencies AS controller-dependencies
 RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
       onnxruntime-node koffi vega vega-lite @aws-sdk/client-s3 @huggingface/hub @huggingface/jinja @huggingface/tokenizers \
-      @lezer/python \
+      @lezer/python adm-zip \
  && rm -rf /root/.npm
 
 # --- And without what only the controller needs. At once: a second uninstallation would put back what the first removed.
 FROM dependencies AS actor-dependencies
 RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
       onnxruntime-node koffi vega vega-lite @aws-sdk/client-s3 @huggingface/hub @huggingface/jinja @huggingface/tokenizers \
-      @lezer/python \
+      @lezer/python adm-zip \
       @kubernetes/client-node ajv commander \
  && rm -rf /root/.npm
 

@@ -228,6 +228,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .argument("<PROGRAM>", "Python file")
     .requiredOption("--task <TASK>", "task folder, or the name of a bundled task")
     .option("--json", "print one object", false)
+    .addHelpText("after", "\nThe program finds the task's public files in ./input/ and writes ./submission.csv.")
     .addOption(pythonOption())
     .addOption(packagesOption())
     .action(async (file: string, options) => {

@@ -28,6 +28,7 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
     options: [
       ...["--task", "--model", "--max-tokens", "--rows", "--style", "--out", "--json"],
       ...["--from", "--target", "--metric", "--id", "--name", "--test-share", "--seed"],
+      ...["--encoding", "--keep-missing-labels"],
     ],
   },
   report: { part: "report", description: "write the report of a run folder", options: [] },

@@ -1,28 +1,21 @@
 /** Checks a prepared task folder as a run will use it, and reports problems with their remedies. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { Task as TaskSpec } from "../../crds/trainingrun.ts";
+import type { Grader, RewardRange, Task as TaskSpec } from "../../crds/trainingrun.ts";
 import { readFrame } from "../grading/frame.ts";
 import type { Graded } from "../grading/grade.ts";
+import { twinOf } from "../grading/name-twins.ts";
 import { paperRewards, rewardOrderFault, scoreReward } from "../grading/reward.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { type PromptLimits, scratchPrompt } from "../rollout/prompts.ts";
 import { readPromptTask } from "../rollout/snippet.ts";
 import { fileSha256 } from "../tasks/download.ts";
 import { TaskError } from "../tasks/errors.ts";
+import type { TableFacts } from "../tasks/profile.ts";
 import { isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
 import { openTask, type Task } from "../tasks/task.ts";
-import { labelCopies } from "./label-copies.ts";
-
-/** `error`: no run can use the folder, or its scores would be meaningless. `warning`: a run can use it, but its user should know. */
-export interface Finding {
-  severity: "error" | "warning";
-  problem: string;
-  remedy: string;
-}
-
-const error = (problem: string, remedy: string): Finding => ({ severity: "error", problem, remedy });
-const warning = (problem: string, remedy: string): Finding => ({ severity: "warning", problem, remedy });
+import { error, type Finding, warning } from "./finding.ts";
+import { constantAnswers, maxComparedBytes, shapeFindings, trainFindings } from "./table-findings.ts";
 
 export interface TaskCheck {
   task: string;
@@ -49,9 +42,6 @@ export interface TriedReward {
 /** `exact`: whether `limits.encode` uses the policy's tokenizer. */
 type CheckOptions = { spec?: TaskSpec | undefined; rows: number; limits: PromptLimits; exact: boolean };
 
-/** Ids of larger test sets are not compared. */
-const maxComparedBytes = 2 ** 28;
-
 /** Returns every problem as a finding. @throws Error if a disk fails */
 export function checkTask(directory: string, options: CheckOptions): TaskCheck {
   const check: TaskCheck = {
@@ -76,7 +66,13 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   check.task = task.name;
   check.grader = { metric, direction, idColumn, targetColumns, isMleBench: task.mleBench !== undefined };
   yield* fileFindings(task, check.files);
-  yield* openAnswersFindings(task);
+  const constant = constantAnswers(task);
+  yield* openAnswersFindings(task, constant !== undefined);
+  if (constant)
+    yield error(
+      `every row of the answers has the same ${targetColumns.join(", ")}: ${constant.join(", ")}, so any constant is a perfect prediction`,
+      "choose another target, or a test set with several values",
+    );
 
   const { rows, answersPath } = task;
   const file = relative(join(check.directory, "prepared"), answersPath);
@@ -96,7 +92,7 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
       "prepare the task again: programs predict the rows of the test table, but the answers have other rows",
     );
   yield* leakFindings(task);
-  yield* copyFindings(task, check.files);
+  yield* trainFindings(task, check.files);
   check.reward = rewardsOf(task, check);
   yield* rewardFindings(task, check.reward);
   const fault = rewardOrderFault(paperRewards, task.grader);
@@ -121,17 +117,33 @@ function* fileFindings({ publicDirectory, mleBench, grader }: Task, files: reado
     );
   for (const { name, table, folder } of files) {
     if (folder?.files === 0) yield error(`${name} holds no file`, "copy the whole public folder");
-    if (table && "problem" in table) yield error(`${name}: ${table.problem}`, "prepare the file again");
+    if (table && "problem" in table) yield error(`${name}: ${table.problem}`, table.remedy ?? "prepare the file again");
     if (!table || !("columns" in table)) continue;
+    yield* shapeFindings({ name, table });
     if (table.profiledRows === 0) yield error(`${name} has no row`, "prepare the file again");
-    const columns = new Set(table.columns.map((column) => column.name));
-    const target = name.startsWith("test") && grader.targetColumns.find((column) => columns.has(column));
-    if (target)
-      yield error(`${name} has the column ${target}, which is to be predicted`, "leave it out of the public test set");
+    if (name.startsWith("test")) yield* targetFindings(name, table, grader);
   }
 }
 
-function* openAnswersFindings({ directory, publicDirectory }: Task): Generator<Finding> {
+const namesOf = ({ columns }: Pick<TableFacts, "columns">) => columns.map(({ name }) => name);
+
+function* targetFindings(name: string, { columns }: TableFacts, { targetColumns }: Grader): Generator<Finding> {
+  const remedy = "leave it out of the public test set";
+  const names = namesOf({ columns });
+  const target = targetColumns.find((column) => names.includes(column));
+  if (target !== undefined) yield error(`${name} has the column ${target}, which is to be predicted`, remedy);
+  for (const column of targetColumns) {
+    const twin = names.includes(column) ? undefined : twinOf(column, names);
+    if (twin && !targetColumns.includes(twin.name))
+      yield warning(
+        `${name} has the column ${twin.quoted}, which differs from the target ${column} only in ${twin.difference}`,
+        `if it is the target, ${remedy}`,
+      );
+  }
+}
+
+/** @param areConstant then a constant sample submission may be the same file by right */
+function* openAnswersFindings({ directory, publicDirectory }: Task, areConstant: boolean): Generator<Finding> {
   const filesIn = (parent: string) =>
     readdirSync(parent, { withFileTypes: true })
       .filter((entry) => !entry.isDirectory())
@@ -139,7 +151,7 @@ function* openAnswersFindings({ directory, publicDirectory }: Task): Generator<F
   const open = filesIn(publicDirectory);
   for (const { name, path, size } of filesIn(join(directory, "prepared", "private"))) {
     const same = open.find((it) => size > 0 && it.size === size && fileSha256(it.path) === fileSha256(path));
-    if (same)
+    if (same && !(areConstant && isSampleSubmission(same.name)))
       yield error(
         `public/${same.name} is the same file as private/${name}: programs can read the answers`,
         `remove it from ${publicDirectory}`,
@@ -195,9 +207,10 @@ function* idFindings(
   };
   const [ids, expected] = [idsOf(test.name), idsOf(sample)];
   const differs = ids?.findIndex((id, i) => id !== expected?.[i]) ?? -1;
+  const twin = test.table && "columns" in test.table && twinOf(grader.idColumn, namesOf(test.table));
   if (ids === undefined)
     yield error(
-      `${test.name} has no column ${grader.idColumn}, which a submission needs`,
+      `${test.name} has no column ${grader.idColumn}, which a submission needs${twin ? `: it has ${twin.quoted}, with ${twin.difference}` : ""}`,
       "add it, or give another grader.idColumn",
     );
   else if (expected && (differs !== -1 || ids.length !== expected.length))
@@ -215,18 +228,6 @@ function* leakFindings({ publicDirectory, mleBench }: Task): Generator<Finding> 
       "longrun task drop DIR --out DIR leaves the field out; keep it to compare with published numbers, " +
       "which were measured with the data as mlebench prepares it";
     yield warning(`${file} leaks the label through ${field}: ${why}`, remedy);
-  }
-}
-
-function* copyFindings({ publicDirectory }: Task, files: readonly PublicFile[]): Generator<Finding> {
-  const [train, test] = ["train.csv", "test.csv"].map((wanted) => files.find(({ name }) => name === wanted));
-  if (!train || !test?.table || !("columns" in test.table)) return;
-  const testColumns = test.table.columns.map(({ name }) => name);
-  for (const { feature, label, how } of labelCopies(join(publicDirectory, train.name), testColumns)) {
-    const remedy = `leave ${feature} out of train.csv and test.csv, unless it is known before the label is`;
-    if (how === "equal") yield error(`${feature} equals the label ${label} in every row of train.csv`, remedy);
-    else
-      yield warning(`${feature} is one-to-one with the label ${label} in train.csv: it gives the label away`, remedy);
   }
 }
 
@@ -248,17 +249,41 @@ function rewardsOf({ grader, rewardRangeFrom, suggestRange }: Task, { sample, an
 
 /** Checks the range of rewards: if it does not fit the scores, all rewards are the floor, and nothing is learned. */
 function* rewardFindings(
-  { suggestRange }: Task,
+  { grader, suggestRange }: Task,
   { floor, tried }: NonNullable<TaskCheck["reward"]>,
 ): Generator<Finding> {
   const clamped = tried.filter((one) => one.clamped);
   if (clamped.length === 0) return;
   const said = clamped.map(({ submission, score }) => `${submission} (score ${score})`).join(", ");
-  const range = suggestRange()?.range;
   yield warning(
     `${clamped.length} of ${tried.length} rewards are raised to grader.rewardFloor ${floor}: ${said}`,
-    `programs with such scores are not told apart; give grader.rewardRange${range ? `, for example { worst: ${range.worst}, best: ${range.best} }` : ""}`,
+    `programs with such scores are not told apart${rangeRemedy(grader, suggestRange()?.range, clamped)}`,
   );
+}
+
+function rangeRemedy(grader: Grader, suggested: RewardRange | undefined, clamped: readonly TriedReward[]): string {
+  const range = suggested ?? grader.rewardRange;
+  if (!range) return "; give grader.rewardRange";
+  const shown = ({ worst, best }: RewardRange) => `for example { worst: ${worst}, best: ${best} }`;
+  const wider = widerRange(grader, range, clamped);
+  if (!wider) return `; give grader.rewardRange, ${shown(range)}`;
+  return `; if your programs are no better, widen grader.rewardRange, ${shown(wider)}, in which good programs differ less`;
+}
+
+/** Returns a range with a worse end, of four digits, in which no reward is below the floor. Undefined if `range` is wide enough. */
+function widerRange(
+  { direction, rewardFloor }: Grader,
+  range: RewardRange,
+  clamped: readonly TriedReward[],
+): RewardRange | undefined {
+  if (clamped.every(({ score }) => scoreReward(score, { direction, rewardRange: range }) >= rewardFloor))
+    return undefined;
+  // The reward (score - worst) / (best - worst) is the floor for this worst score.
+  const ends = clamped.map(({ score }) => (score - rewardFloor * range.best) / (1 - rewardFloor));
+  const end = direction === "Lower" ? Math.max(...ends) : Math.min(...ends);
+  const unit = 10 ** (Math.floor(Math.log10(Math.abs(end) || 1)) - 3);
+  const worst = (direction === "Lower" ? Math.ceil(end / unit) : Math.floor(end / unit)) * unit;
+  return { worst: Number(worst.toPrecision(4)), best: range.best };
 }
 
 function* promptFindings(task: Task, check: TaskCheck, options: CheckOptions): Generator<Finding> {

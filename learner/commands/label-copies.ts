@@ -1,7 +1,7 @@
 /** Finds features that reveal the label: a program that copies one needs no model. */
-import { readFileSync } from "node:fs";
-import { type Column, isNumeric } from "../grading/column.ts";
-import { readFrame } from "../grading/frame.ts";
+import { type Column, exactValue, isNumeric, type NumericColumn } from "../grading/column.ts";
+import type { Frame } from "../grading/frame.ts";
+import { placesAmong } from "../grading/label-places.ts";
 import { spearman } from "../grading/regression.ts";
 
 export interface LabelCopy {
@@ -11,8 +11,6 @@ export interface LabelCopy {
   how: "equal" | "oneToOne";
 }
 
-/** Larger training tables are not compared. */
-const maxComparedBytes = 2 ** 28;
 /** Fewer rows can be equal by chance. */
 const leastRows = 10;
 /** Columns with fewer rows per value on average, such as ids, are one-to-one by chance. */
@@ -24,11 +22,10 @@ const leastRowsAValue = 2;
  *
  * @param testColumns names of the test table's columns
  */
-export function labelCopies(trainPath: string, testColumns: readonly string[]): LabelCopy[] {
-  const frame = readFrame(readFileSync(trainPath), { bytes: maxComparedBytes, rows: maxComparedBytes });
-  if ("reason" in frame || frame.rows < leastRows) return [];
+export function labelCopies(train: Frame, testColumns: readonly string[]): LabelCopy[] {
+  if (train.rows < leastRows) return [];
   const isFeature = (name: string) => testColumns.includes(name);
-  const columns = frame.names.map((name) => frame.column(name)!);
+  const columns = train.names.map((name) => train.column(name)!);
   const labels = columns.filter(({ name }) => !isFeature(name));
   return columns
     .filter(({ name }) => isFeature(name))
@@ -45,7 +42,7 @@ const rowsOf = (column: Column) => Array.from({ length: column.rows }, (_, row) 
 function isEqual(feature: Column, label: Column): boolean {
   const same =
     isNumeric(feature) && isNumeric(label)
-      ? (row: number) => feature.values[row] === label.values[row]
+      ? (row: number) => exactValue(feature, row) === exactValue(label, row)
       : (row: number) => feature.cell(row).trim() === label.cell(row).trim();
   return !isConstant(label) && rowsOf(label).every(same);
 }
@@ -65,5 +62,10 @@ function isOneToOne(feature: Column, label: Column): boolean {
   if (forward.size < 2) return false;
   if (forward.size * leastRowsAValue <= label.rows) return true;
   if (!isNumeric(feature) || !isNumeric(label)) return false;
-  return Math.abs(spearman(feature.values, label.values)) > 1 - 1e-12;
+  return Math.abs(spearman(ordered(feature), ordered(label))) > 1 - 1e-12;
+}
+
+/** Returns numbers that are equal and ordered as the column's, also beyond 2^53. */
+function ordered(column: NumericColumn): Float64Array {
+  return column.exact ? placesAmong(column)(column) : column.values;
 }

@@ -25,10 +25,13 @@ import {
   wholeNumber,
 } from "./command.ts";
 
-const USAGE = `Usage: longrun task init DIR --from FILE.csv --target COLUMN --metric METRIC [--id COLUMN] [--name NAME] [--test-share 0.3]
-    [--seed 0]
+const USAGE = `Usage: longrun task init DIR --from FILE --target COLUMN --metric METRIC [--id COLUMN] [--name NAME] [--test-share 0.3]
+    [--seed 0] [--encoding NAME] [--keep-missing-labels]
     Makes a task folder from one table: splits its rows, writes a skeleton of the description, a sample submission,
     the answers and task.yaml. METRIC is one of learner/grading/README.md, for example RMSE, Accuracy or LogLoss.
+    FILE is text with a header; commas, semicolons, tabs or vertical bars delimit. It may be packed (gz, zst, zip).
+    --encoding is needed unless the file is UTF-8 or UTF-16, for example windows-1252. --keep-missing-labels keeps rows
+    whose label is None, NA or another text that pandas reads as missing.
 longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
     Checks a prepared task folder, MLE-bench's or your own, as a run will use it. DIR may also be the folder above it;
     --task then names the task. Reports every problem with its remedy; with an error the exit status is 2.
@@ -54,6 +57,8 @@ const options = {
   name: { type: "string" },
   "test-share": { type: "string", default: "0.3" },
   seed: { type: "string", default: "0" },
+  encoding: { type: "string" },
+  "keep-missing-labels": { type: "boolean", default: false },
   json: { type: "boolean", default: false },
 } as const;
 
@@ -76,11 +81,17 @@ function init(directory: string, values: Values): number {
   const metric = required(values.metric, "--metric", `one of ${Object.keys(metrics).join(", ")}`);
   if (!Object.hasOwn(metrics, metric))
     throw new InputError(`--metric ${metric}: give one of ${Object.keys(metrics).join(", ")}`);
-  const { id, name, seed, "test-share": testShare } = values;
+  const { id, name, seed, encoding, "test-share": testShare, "keep-missing-labels": keepMissingLabels } = values;
   const made = initTask(directory, {
     from: required(values.from, "--from", "a .csv file"),
     target: required(values.target, "--target", "the column that programs predict"),
-    ...{ metric: metric as MetricName, id, name, testShare, seed: wholeNumber(seed, "--seed", 0) },
+    metric: metric as MetricName,
+    seed: wholeNumber(seed, "--seed", 0),
+    id,
+    name,
+    testShare,
+    encoding,
+    keepMissingLabels,
   });
   for (const line of made) process.stdout.write(`${line}\n`);
   const status = check({ folder: directory, spec: undefined }, values);

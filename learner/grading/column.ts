@@ -49,6 +49,16 @@ export function isNumeric(column: Column): column is NumericColumn {
   return column.kind !== "text" && column.kind !== "mixed";
 }
 
+/**
+ * Returns a cell's number: a double up to 2^53, a bigint beyond it, where doubles would make neighbours equal. Equal numbers are the same
+ * value, so that maps and comparisons hold.
+ */
+export function exactValue({ values, exact }: NumericColumn, row: number): number | bigint {
+  const value = values[row]!;
+  if (Math.abs(value) <= Number.MAX_SAFE_INTEGER || !Number.isInteger(value)) return value;
+  return exact ? exact[row]! : BigInt(value);
+}
+
 type Kind = Column["kind"] | "textWithoutMissing";
 
 /** @param at index of the column @param blockRows number of rows over which one type is inferred */

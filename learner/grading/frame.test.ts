@@ -46,6 +46,41 @@ test("a frame has the rows and the column names that pandas reads", async (t) =>
     });
 });
 
+test("a frame reads other delimiters, and rows that are longer than the header", async (t) => {
+  const table: [string, string, Partial<FrameLimits>, string[], string[][], number][] = [
+    [
+      "semicolons",
+      'a;b\n1,5;"x;y"\n\n;2\n',
+      { delimiter: ";" },
+      ["a", "b"],
+      [
+        ["1,5", ""],
+        ["x;y", "2"],
+      ],
+      0,
+    ],
+    [
+      "tabs",
+      "a\tb\n\t2\n \n3\t\n",
+      { delimiter: "\t" },
+      ["a", "b"],
+      [
+        ["", "3"],
+        ["2", ""],
+      ],
+      0,
+    ],
+    ["bars", "a|b\r\n1|2\r\n", { delimiter: "|" }, ["a", "b"], [["1"], ["2"]], 0],
+    ["an index", "a,b\n7,1,2\n", {}, ["a", "b"], [["1"], ["2"]], 1],
+    ["no index", "a,b\n7,1,2\n", { withoutIndex: true }, ["a", "b"], [["7"], ["1"]], 1],
+  ];
+  for (const [name, text, more, names, columns, unnamed] of table)
+    await t.test(name, () => {
+      const frame = frameOf(text, more);
+      assert.deepEqual([frame.names, cells(frame), frame.unnamed], [names, columns, unnamed]);
+    });
+});
+
 test("a frame refuses the texts that pandas refuses", async (t) => {
   const table: [string, string | Buffer, string][] = [
     ["nothing", "", "emptyFile"],

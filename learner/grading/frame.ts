@@ -12,6 +12,10 @@ export interface FrameLimits {
   rows: number;
   /** Infer one type for each whole column. Otherwise blocks of rows are typed separately, as pandas does to save memory. */
   wholeColumns?: boolean;
+  /** The character between cells; default a comma. One byte in UTF-8, and no quote or line end. */
+  delimiter?: string;
+  /** If rows are longer than the header, the header names their first cells, and pandas' index is not assumed (`index_col=False`). */
+  withoutIndex?: boolean;
 }
 
 const maxColumns = 10_000;
@@ -20,30 +24,32 @@ const maxColumns = 10_000;
  * Returns a table of text whose columns are typed on demand.
  *
  * @param names names of all columns, made distinct as in pandas (`x`, `x.1`; `Unnamed: 0` without a name)
- * @param leading columns without a name in front, if the first row is longer than the header: pandas' index
+ * @param unnamed columns without a name, if the first row is longer than the header: pandas' index, which comes first
  */
-function tableOf(names: readonly string[], leading: number, cells: Cells, wholeColumns = false) {
+function tableOf(names: readonly string[], unnamed: number, cells: Cells, limits: FrameLimits) {
+  const { wholeColumns = false, withoutIndex = false } = limits;
   // pandas infers a type over a number of rows that is a power of two below 2^20 divided by the number of columns.
-  const power = 2 ** (Math.ceil(Math.log2(Math.floor(2 ** 20 / (leading + names.length)))) - 1);
+  const power = 2 ** (Math.ceil(Math.log2(Math.floor(2 ** 20 / (unnamed + names.length)))) - 1);
   const blockRows = wholeColumns ? Infinity : Math.max(1, power);
+  const leading = withoutIndex ? 0 : unnamed;
   const columns: Column[] = [];
   const columnAt = (place: number): Column => {
-    columns[place] ??= inferColumn(names[place]!, cells, leading + place, blockRows);
+    columns[place] ??= inferColumn(names[place] ?? "", cells, leading + place, blockRows);
     return columns[place];
   };
   const column = (name: string) => (names.includes(name) ? columnAt(names.indexOf(name)) : undefined);
-  return { names, rows: cells.rowStarts.length - 1, column, columnAt };
+  return { names, unnamed, rows: cells.rowStarts.length - 1, column, columnAt };
 }
 
 export type Frame = ReturnType<typeof tableOf>;
 
-const [lf, cr, comma, quote, space, tab] = [10, 13, 44, 34, 32, 9];
+const [lf, cr, quote, space, tab] = [10, 13, 34, 32, 9];
 
-/** Reads CSV text. Never throws, whatever the bytes are; `limits` bound time and memory. */
+/** Reads delimited text. Never throws, whatever the bytes are; `limits` bound time and memory. */
 export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
   if (bytes.length > limits.bytes) return refuse("fileTooLarge", { found: bytes.length, expected: limits.bytes });
   if (!isUtf8(bytes)) return refuse("notUtf8");
-  const rows = new RowReader(bytes);
+  const rows = new RowReader(bytes, limits.delimiter);
   if (!rows.next()) return rows.refusal ?? refuse("emptyFile");
   const header = headerNames(rows);
   rows.forget();
@@ -61,7 +67,13 @@ export function readFrame(bytes: Buffer, limits: FrameLimits): Frame | Refusal {
   }
   if (rows.refusal) return rows.refusal;
   const cells = { ...rows.read(), rowStarts: starts.subarray(0, count + 1) };
-  return tableOf(header, width - header.length, cells, limits.wholeColumns);
+  return tableOf(header, width - header.length, cells, limits);
+}
+
+/** Returns the names of the columns. Undefined if the bytes have no header. */
+export function readHeader(bytes: Buffer, delimiter: string): string[] | undefined {
+  const rows = new RowReader(bytes, delimiter);
+  return rows.next() ? headerNames(rows) : undefined;
 }
 
 function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
@@ -82,8 +94,10 @@ class RowReader {
   #row = 0;
   /** The byte at which pandas' current read began: pandas reads the header and the first row, then the rest. */
   #callStart = 0;
+  readonly #delimiter: number;
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, delimiter = ",") {
+    this.#delimiter = delimiter.charCodeAt(0);
     this.#bytes = bytes;
     this.#stream = Buffer.allocUnsafe(bytes.length);
     this.#ends = new Uint32Array(Math.max(16, bytes.length >> 2));
@@ -106,7 +120,8 @@ class RowReader {
 
   /** Reads a row. @returns false at the end, or after a `refusal` */
   next(): boolean {
-    const [bytes, stream, size] = [this.#bytes, this.#stream, this.#bytes.length];
+    const [bytes, stream, size, delimiter] = [this.#bytes, this.#stream, this.#bytes.length, this.#delimiter];
+    const most = Math.max(delimiter, cr);
     let at = this.#at;
     // Most rows start with a character that is not blank.
     if (at >= size || bytes[at]! <= space) at = this.#skipBlankLines();
@@ -134,8 +149,8 @@ class RowReader {
       let c = 0;
       for (; at < size; at++) {
         c = bytes[at]!;
-        // Quotes after the first character are text. All three delimiters are at most the comma, unlike most characters.
-        if (c <= comma && (c === comma || c === lf || c === cr)) break;
+        // Quotes after the first character are text. Most characters are above a comma and the line ends.
+        if (c <= most && (c === delimiter || c === lf || c === cr)) break;
         stream[length++] = c;
       }
       if (cells - before === maxColumns) {
@@ -144,7 +159,7 @@ class RowReader {
       }
       if (cells === ends.length) ends = this.#ends = grown(ends);
       ends[cells++] = length;
-      if (at < size && c === comma) {
+      if (at < size && c === delimiter) {
         at++;
         continue;
       }
@@ -161,15 +176,15 @@ class RowReader {
 
   /** Skips lines that are empty or contain only blanks. @returns the start of the next row */
   #skipBlankLines(): number {
-    const bytes = this.#bytes;
+    const [bytes, delimiter] = [this.#bytes, this.#delimiter];
     let at = this.#at;
     for (;;) {
       let end = at;
-      while (bytes[end] === space || bytes[end] === tab) end++;
+      while (bytes[end] === space || (bytes[end] === tab && delimiter !== tab)) end++;
       if (end >= bytes.length) return end;
       if (bytes[end] === lf) at = end + 1;
-      // pandas drops a comma after the carriage return of an empty line.
-      else if (bytes[end] === cr) at = end + (bytes[end + 1] === lf || bytes[end + 1] === comma ? 2 : 1);
+      // pandas drops a delimiter after the carriage return of an empty line.
+      else if (bytes[end] === cr) at = end + (bytes[end + 1] === lf || bytes[end + 1] === delimiter ? 2 : 1);
       else {
         // pandas goes back from the blanks to the last line feed, across any number of rows, and then loops for ever.
         if (end > at && bytes[at - 1] !== lf && at !== this.#callStart)

@@ -41,7 +41,8 @@ const invalid: [string, string | Buffer, RegExp, Answers?][] = [
   ["no header", "0,10\n1,20\n2,30\n", /^missing column id; the header is 0,10$/],
   ["target column missing", "id,x\n0,1\n1,1\n2,1\n", /^missing column y; the header is id,x$/],
   ["id column missing", "y\n1\n1\n1\n", /^missing column id/],
-  ["header in capitals", "ID,Y\n0,1\n1,1\n2,1\n", /^missing column id/],
+  ["header in capitals", "ID,Y\n0,1\n1,1\n2,1\n", /^missing column id; the header has "ID", with other capitals$/],
+  ["header with a blank", "id,y \n0,1\n1,1\n2,1\n", /^missing column y; the header has "y ", with a blank at the end$/],
   ["row missing", "id,y\n0,1\n1,1\n", /^2 rows, the test set has 3$/],
   ["row too many", "id,y\n0,1\n1,1\n2,1\n3,1\n", /^more than 3 rows, the test set has 3$/],
   ["id twice", "id,y\n0,1\n1,1\n1,1\n", /^id 1 in row 3 occurs more often than in the test set$/],
@@ -121,6 +122,49 @@ test("labels may be text or numbers in any notation", () => {
   assert.equal(gradeSubmission(bytes("id,y\n0,one\n1,2\n"), numbers).valid, false);
 });
 
+// Neighbours beyond 2^53, which are equal as doubles.
+const [large, next] = ["1712345678901234567", "1712345678901234568"];
+
+test("ids and labels beyond 2^53 are compared exactly", async (t) => {
+  const columns = grader("Accuracy", ["y", "z"]);
+  const table: [string, Grader, string, string, number | RegExp][] = [
+    ["ids", mae, `id,y\n${large},1\n${next},2\n`, `id,y\n${next},2\n${large},1\n`, 0],
+    ["ids as floats", mae, `id,y\n${large},1\n${next},2\n`, `id,y\n${large}.0,1\n${next}.0,2\n`, /not in the test set/],
+    ["even ids as floats", mae, "id,y\n9007199254740992,1\n8,2\n", "id,y\n9007199254740992.0,1\n8.0,2\n", 0],
+    ["labels", grader("Accuracy"), `id,y\n0,${large}\n1,${next}\n`, `id,y\n0,${large}\n1,${large}\n`, 0.5],
+    ["negative labels", grader("Accuracy"), `id,y\n0,-${large}\n1,-${next}\n`, `id,y\n0,-${large}\n1,-${large}\n`, 0.5],
+    // Both wrong labels have F1 0, so the mean is over four labels.
+    [
+      "labels that the answers lack",
+      grader("F1Macro"),
+      "id,y\n0,1\n1,2\n2,2\n3,2\n",
+      `id,y\n0,1\n1,2\n2,${large}\n3,${next}\n`,
+      (1 + 1 / 2) / 4,
+    ],
+    [
+      "labels in order",
+      grader("QuadraticWeightedKappa"),
+      `id,y\n0,1\n1,${large}\n2,${next}\n3,1\n`,
+      `id,y\n0,1\n1,${next}\n2,${large}\n3,${large}\n`,
+      0.4,
+    ],
+    [
+      "kappa's labels between others",
+      grader("QuadraticWeightedKappa"),
+      "id,y\n0,1\n1,4\n2,9\n3,4\n",
+      "id,y\n0,1\n1,5\n2,9\n3,0\n",
+      2 / 3,
+    ],
+    ["one column of names, one of numbers", columns, "id,y,z\n0,a,1\n1,b,2\n", "id,y,z\n0,a,1.0\n1,b,2.0\n", 1],
+  ];
+  for (const [name, one, truth, predicted, expected] of table)
+    await t.test(name, () => {
+      const { score, reason } = gradeSubmission(bytes(predicted), readAnswers(bytes(truth), one));
+      if (expected instanceof RegExp) assert.match(reason.message, expected);
+      else assert.ok(Math.abs(score! - expected) < 1e-12, `${score} ${reason.message}`);
+    });
+});
+
 test("the other metrics read their own kinds of columns", async (t) => {
   const of = (metric: Grader["metric"], more: Partial<Grader> = {}, targets = ["y"]): Grader => ({
     ...grader(metric, targets),
@@ -186,7 +230,20 @@ test("the grader refuses answers that do not fit it", async (t) => {
   const table: [string, string, Grader, RegExp][] = [
     ["no such column", "id,x\n0,1\n", mae, /missing column y/],
     ["no rows", "id,y\n", mae, /there is no row/],
-    ["repeated ids", "id,y\n1,1\n1,2\n", mae, /repeated values/],
+    ["repeated ids", "id,y\n1,1\n7,2\n01,2\n", mae, /repeated values: 01 in rows 1 and 3$/],
+    [
+      "a comma at the ends of rows",
+      "id,y\n0,1,\n1,2,\n",
+      mae,
+      /the header has 2 names, .*; remove the delimiter at their ends$/,
+    ],
+    ["repeated text ids", "id,y\na,1\na,2\n", mae, /repeated values: a in rows 1 and 2$/],
+    [
+      "numbers that are equal as doubles",
+      `id,y\n1,${large}\n2,${next}\n`,
+      mae,
+      /column y has 1712345678901234567 and 1712345678901234568, which are equal in double precision; subtract a constant/,
+    ],
     ["an id missing", "id,y\n1,1\n,2\n", mae, /id is missing \(NaN\) in row 2/],
     ["text where numbers are needed", "id,y\n1,a\n", mae, /y in row 1 is not a number: a/],
   ];

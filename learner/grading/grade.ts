@@ -30,7 +30,7 @@ export interface Answers {
   rows: number;
   /** Absent if rows are matched by position. */
   match: ReturnType<typeof matcherOf> | undefined;
-  /** [target][row]; text labels are replaced by numbers. */
+  /** [target][row]; labels are replaced by their places, see label-places.ts. */
   truth: Values[];
   read: ReturnType<Rules["reader"]>;
   /** Like `truth`; absent if the task has no readable sample submission. */

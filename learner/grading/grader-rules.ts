@@ -1,7 +1,10 @@
 /** The rules of tasks that name a metric: bundled tasks and a user's own. */
 import type { Grader } from "../../crds/trainingrun.ts";
 import { type Column, isNumeric } from "./column.ts";
+import type { Frame } from "./frame.ts";
+import { repeatedId } from "./ids.ts";
 import { floatsAboveMinusOne, integerLabels, numbers, texts, within, wrongSum } from "./inputs.ts";
+import { placesAmong } from "./label-places.ts";
 import { type Metric, metrics, scoreColumns, type Values } from "./metrics.ts";
 import { type Refusal, reasonOf } from "./reasons.ts";
 import { missingColumn, type Rules, wrongRows } from "./rules.ts";
@@ -24,15 +27,15 @@ export function graderRules(grader: Grader): Rules {
     checkAnswers: (frame) => {
       if (targetColumns.length < least)
         throw new Error(`${metric} takes a target column for each class, at least ${least}`);
+      checkLineEnds(frame);
       checkIds(frame.column(idColumn)!);
+      if (input === "numbers" || input === "aboveMinusOne")
+        for (const name of targetColumns) checkDoubles(frame.column(name)!);
     },
     check: (frame, rows) => missingColumn(frame, [idColumn, ...targetColumns]) ?? wrongRows(frame, rows),
     reader: (answers) => {
-      const labels = input === "labels" && !answers.every(isNumeric) ? numberLabels(answers) : undefined;
-      return (column, truth) => {
-        const values = labels ? numberedLabels(column, labels) : readers[input](column);
-        return truth && values instanceof Float64Array ? withinBounds(values, column.name, grader) : values;
-      };
+      const read = new Map(answers.map((column) => [column.name, columnReader(column, grader)]));
+      return (column, truth) => read.get(column.name)!(column, truth);
     },
     checkRows: (predicted) =>
       metrics[metric].probabilities && predicted.length > 1
@@ -40,6 +43,21 @@ export function graderRules(grader: Grader): Rules {
         : undefined,
     score: (truth, predicted) => scoreColumns(metric, truth, predicted, grader),
     round: (score) => score,
+  };
+}
+
+function columnReader(answers: Column, grader: Grader): ReturnType<Rules["reader"]> {
+  const { input } = metrics[grader.metric];
+  const read = (column: Column, truth?: Values) => {
+    const values = readers[input](column);
+    return truth && values instanceof Float64Array ? withinBounds(values, column.name, grader) : values;
+  };
+  if (input !== "labels" && input !== "integers") return read;
+  const placesOf = placesAmong(answers);
+  if (input === "labels" && !isNumeric(answers)) return placesOf;
+  return (column, truth) => {
+    const values = read(column, truth);
+    return "reason" in values ? values : placesOf(column);
   };
 }
 
@@ -59,29 +77,33 @@ function withinBounds(values: Float64Array, column: string, { metric, bounds }: 
   return within(values, column, (value) => !(value < least || value > most), range);
 }
 
+/** A delimiter at the end of each row makes pandas read the first column as an index. @throws Error if the rows have one */
+function checkLineEnds({ names, unnamed, rows, columnAt }: Frame): void {
+  if (unnamed === 0) return;
+  const last = columnAt(names.length - 1);
+  for (let row = 0; row < rows; row++) if (last.cell(row) !== "") return;
+  throw new Error(`the header has ${names.length} names, but rows have more cells; remove the delimiter at their ends`);
+}
+
 /** @throws Error if an id is missing or occurs twice */
 function checkIds(ids: Column): void {
-  const all = Array.from({ length: ids.rows }, (_, row) => (isNumeric(ids) ? ids.values[row]! : ids.cell(row)));
-  const missing = all.findIndex(Number.isNaN);
+  const missing = isNumeric(ids) ? ids.values.findIndex(Number.isNaN) : -1;
   if (missing >= 0) throw new Error(reasonOf("idMissing", { column: ids.name, row: missing + 1 }).message);
-  if (new Set(all).size !== all.length) throw new Error(`column ${ids.name} has repeated values`);
+  const repeated = repeatedId(ids);
+  if (repeated)
+    throw new Error(`column ${ids.name} has repeated values: ${repeated.value} in rows ${repeated.rows.join(" and ")}`);
 }
 
-/** Returns numbers from 0 for the answers' labels. */
-function numberLabels(columns: readonly Column[]): ReadonlyMap<string, number> {
-  const labels = new Set<string>();
-  for (const column of columns) for (let row = 0; row < column.rows; row++) labels.add(column.cell(row).trim());
-  return new Map([...labels].map((label, number) => [label, number]));
-}
-
-/** Returns labels as numbers. A label that the answers lack gets its own number below 0, which is never right. */
-function numberedLabels(column: Column, known: ReadonlyMap<string, number>): Float64Array {
-  const others = new Map<string, number>();
-  return Float64Array.from({ length: column.rows }, (_, row) => {
-    const label = column.cell(row).trim();
-    const number = known.get(label) ?? others.get(label);
-    if (number !== undefined) return number;
-    others.set(label, -1 - others.size);
-    return -others.size;
-  });
+/** A double cannot tell whole numbers beyond 2^53 from their neighbours. @throws Error if two values of an answers' column become equal */
+function checkDoubles(column: Column): void {
+  if (!isNumeric(column) || !column.exact) return;
+  const known = new Map<number, bigint>();
+  for (const [row, value] of column.exact.entries()) {
+    const other = known.get(column.values[row]!) ?? value;
+    if (other !== value)
+      throw new Error(
+        `column ${column.name} has ${other} and ${value}, which are equal in double precision; subtract a constant from the column`,
+      );
+    known.set(column.values[row]!, value);
+  }
 }

@@ -1,5 +1,5 @@
 /** Matches a submission's rows with the test set's rows. */
-import { type Column, isNumeric, type NumericColumn } from "./column.ts";
+import { type Column, exactValue, isNumeric, type NumericColumn } from "./column.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 /** For each row of the answers, the row of the submission. Undefined if row i matches row i everywhere. */
@@ -8,28 +8,39 @@ export type Alignment = Uint32Array | undefined;
 /**
  * Matches submissions with the answers' ids. MLE-bench sorts both sides and compares them, so the ids must be the same with the same
  * multiplicities; equal ids are matched in order. Numbers are compared as numbers (`5`, `5.0`, `005`, `5 `, and True is 1), texts as texts,
- * and a number never equals a text.
+ * and a number never equals a text. Two columns of whole numbers are compared exactly, beyond 2^53 too.
  *
- * @param missingIsEqual NaN equals nothing, except in lists of texts, where it is the same object
+ * @param areLists the ids are compared as Python's lists, not as numpy's arrays: a whole number is compared with a float exactly, not as a
+ * double, and a missing text is the same object everywhere, whereas NaN equals nothing
  */
-export function matcherOf(answers: Column, missingIsEqual: boolean): (ids: Column) => Alignment | Refusal {
+export function matcherOf(answers: Column, areLists: boolean): (ids: Column) => Alignment | Refusal {
   const { name, rows } = answers;
   let groups: Groups | undefined;
   return (ids) => {
     if (ids.rows !== rows) return refuse("rowCount", { found: ids.rows, expected: rows });
     for (const [column, code] of [[ids, "idMissing"] as const, [answers, "answerIdMissing"] as const]) {
       if (column.kind === "mixed") return refuse("mixedTypes", { column: name });
-      const row = missingRow(column, missingIsEqual);
+      const row = missingRow(column, areLists);
       if (row >= 0) return refuse(code, { column: name, row: row + 1 });
     }
     if (isNumeric(ids) !== isNumeric(answers)) return refuse("idUnknown", { column: name, row: 1, value: ids.cell(0) });
     if (sameInOrder(ids, answers)) return undefined;
-    // Two whole numbers are compared exactly, others as doubles.
-    if (ids.kind === "int" && answers.kind === "int" && (ids.exact || answers.exact))
-      return align(ids, groupRows(answers, exactKey), exactKey);
+    if (needsExactKeys(ids, answers, areLists)) return align(ids, groupRows(answers, exactKey), exactKey);
     groups ??= groupRows(answers, plainKey);
     return align(ids, groups, plainKey);
   };
+}
+
+/** Returns the first value that occurs twice, with its rows. Undefined if each id occurs once. */
+export function repeatedId(ids: Column): { value: string; rows: [number, number] } | undefined {
+  const seen = new Map<Key, number>();
+  for (let row = 0; row < ids.rows; row++) {
+    const key = isNumeric(ids) ? exactKey(ids, row) : ids.cell(row);
+    const first = seen.get(key);
+    if (first !== undefined) return { value: ids.cell(row), rows: [first + 1, row + 1] };
+    seen.set(key, row);
+  }
+  return undefined;
 }
 
 type Key = number | bigint | string;
@@ -75,9 +86,9 @@ function refusal(code: "idUnknown" | "idRepeated", ids: Column, row: number): Re
   return refuse(code, { column: ids.name, row: row + 1, value: ids.cell(row) });
 }
 
-function missingRow(column: Column, missingIsEqual: boolean): number {
+function missingRow(column: Column, areLists: boolean): number {
   if (isNumeric(column)) return column.kind === "float" ? column.values.findIndex(Number.isNaN) : -1;
-  if (missingIsEqual) return -1;
+  if (areLists) return -1;
   for (let row = 0; row < column.rows; row++) if (column.isMissing(row)) return row;
   return -1;
 }
@@ -97,7 +108,12 @@ function plainKey(column: Column, row: number): Key {
   return column.isMissing(row) ? missingKey : column.cell(row);
 }
 
+function needsExactKeys(ids: Column, answers: Column, areLists: boolean): boolean {
+  if (!isNumeric(ids) || !isNumeric(answers) || !(ids.exact || answers.exact)) return false;
+  return areLists || (ids.kind === "int" && answers.kind === "int");
+}
+
+/** The key of a number; equal numbers have equal keys, whether they are written as whole numbers or as floats. */
 function exactKey(column: Column, row: number): Key {
-  const { exact, values } = column as NumericColumn;
-  return exact ? exact[row]! : BigInt(values[row]!);
+  return exactValue(column as NumericColumn, row);
 }

@@ -55,6 +55,25 @@ function gradeCase(one: Case): Graded {
   return gradeSubmission(bytes, answersOf(one));
 }
 
+test("an unexpected column that looks like an expected one is shown in quotes", () => {
+  const task = mleBenchTask("plant-pathology-2020-fgvc7")!;
+  const header = "image_id,healthy,multiple_diseases,rust,scab";
+  const answers = readAnswers(Buffer.from(`${header}\na,1,0,0,0\nb,0,1,0,0\n`), task);
+  const { reason } = gradeSubmission(Buffer.from(`${header} \na,1,0,0,0\nb,0,1,0,0\n`), answers);
+  assert.match(reason.message, /^unexpected column "scab "; the columns are exactly /);
+});
+
+test("whole-number labels beyond 2^53 are compared exactly, as scikit-learn compares int64", () => {
+  const grade = (task: string, truth: string, predicted: string) =>
+    gradeSubmission(Buffer.from(predicted), readAnswers(Buffer.from(truth), mleBenchTask(task)!));
+  const [a, b] = ["1712345678901234567", "1712345678901234568"];
+  const essays = "learning-agency-lab-automated-essay-scoring-2";
+  const truth = `essay_id,score\n1,1\n2,${a}\n3,${b}\n4,1\n`;
+  assert.equal(grade(essays, truth, `essay_id,score\n1,1\n2,${b}\n3,${a}\n4,${a}\n`).score, 0.4);
+  const covers = "tabular-playground-series-dec-2021";
+  assert.equal(grade(covers, `Id,Cover_Type\n1,${a}\n2,${b}\n`, `Id,Cover_Type\n1,${a}\n2,${a}\n`).score, 0.5);
+});
+
 /** Skips cases in which an unstable sort pairs equal ids, or versions of the libraries disagree. */
 const skipped = ({ agrees, tags }: Case) =>
   !agrees || tags.includes("unstable_sort") || tags.includes("ill_conditioned");

@@ -5,8 +5,10 @@
 import { type Column, isNumeric } from "./column.ts";
 import type { Frame } from "./frame.ts";
 import * as inputs from "./inputs.ts";
+import { placesAmong } from "./label-places.ts";
 import { type MetricName, scoreColumns } from "./metrics.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
+import { shownName } from "./name-twins.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 import { missingColumn, type Rules, wrongRows } from "./rules.ts";
@@ -43,7 +45,15 @@ export function mleBenchRules(task: MleBenchTask): Rules {
       }
       return undefined;
     },
-    reader: () => readers[metric]!,
+    reader: (answers) => {
+      const read = readers[metric]!;
+      if (metric !== "Accuracy" && metric !== "QuadraticWeightedKappa") return read;
+      const placesOf = placesAmong(answers[0]!);
+      return (column, truth) => {
+        const values = read(column, truth);
+        return "reason" in values || !isNumeric(column) ? values : placesOf(column);
+      };
+    },
     checkRows: () => undefined,
     score: (truth, predicted) => {
       const wordless = metric === "WordJaccard" ? firstWordless(truth[0] as string[], predicted[0] as string[]) : -1;
@@ -71,7 +81,8 @@ const checks: Record<string, (frame: Frame, task: MleBenchTask, rows: number) =>
   exactColumns: (frame, { idColumn, targetColumns }) => {
     const names = [idColumn, ...targetColumns];
     const column = frame.names.find((name) => !names.includes(name));
-    if (column !== undefined) return refuse("unexpectedColumn", { column, expected: names.join(",") });
+    if (column !== undefined)
+      return refuse("unexpectedColumn", { column: shownName(column), expected: names.join(",") });
     return missingColumn(frame, names);
   },
   shape: (frame, task, rows) => {

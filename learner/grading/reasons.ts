@@ -24,7 +24,8 @@ const reasonMessages = {
   tooManyColumns: (f) =>
     f.row ? `row ${f.row} has more than ${f.expected} fields` : `the header has more than ${f.expected} columns`,
   answersUnusable: (f) => `the answers do not fit the task: ${text(f.found)}`,
-  missingColumn: (f) => `missing column ${text(f.column)}; the header is ${text(f.found)}`,
+  missingColumn: (f) =>
+    `missing column ${text(f.column)}; the header ${f.value ? `has ${text(f.found)}, with ${f.value}` : `is ${text(f.found)}`}`,
   unexpectedColumn: (f) => `unexpected column ${text(f.column)}; the columns are exactly ${text(f.expected)}`,
   columnCount: (f) => `${f.found} columns, there should be exactly ${f.expected}`,
   noRows: () => "there is no row below the header",

@@ -85,8 +85,10 @@ function mostFrequent(column: Values): (number | string)[] {
   return ordered.slice(0, triedValues).map(([value]) => value);
 }
 
-function withinBounds(column: Values, { bounds }: Grader): Values {
-  if (!(column instanceof Float64Array) || !bounds) return column;
+function withinBounds(column: Values, { metric, bounds }: Grader): Values {
+  const { input } = metrics[metric];
+  // Bounds are for numbers; labels are places here.
+  if (!(column instanceof Float64Array) || !bounds || input === "labels" || input === "integers") return column;
   const { least = -Infinity, most = Infinity } = bounds;
   return column.map((value) => Math.min(most, Math.max(least, value)));
 }

@@ -2,6 +2,7 @@ import type { Column } from "./column.ts";
 import type { Frame } from "./frame.ts";
 import type { Values } from "./metrics.ts";
 import type { MleBenchTask } from "./mlebench-tasks.ts";
+import { twinOf } from "./name-twins.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 /** The rules that differ among graders: of MLE-bench's tasks, and of a TrainingRun's `grader`. */
@@ -33,5 +34,7 @@ export function wrongRows({ rows: found }: Frame, expected: number): Refusal | u
 export function missingColumn(frame: Frame, names: readonly string[]): Refusal | undefined {
   const column = names.find((name) => !frame.names.includes(name));
   if (column === undefined) return undefined;
+  const twin = twinOf(column, frame.names);
+  if (twin) return refuse("missingColumn", { column, found: twin.quoted, value: twin.difference });
   return refuse("missingColumn", { column, found: frame.names.slice(0, 100).join(",") });
 }

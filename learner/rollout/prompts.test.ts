@@ -182,6 +182,7 @@ const clipped: [string, string, number, number, string][] = [
   ["a surrogate pair", "ab\u{1F355}cd", 3, 100, "ab..."],
   ["the record", "1,2,3,4,5", 3, 4, "1,2,..."],
   ["JSON", '{"a": "abcdef", "b": [1, 2, 3], "c": 5}', 3, 100, '{"a":"abc...","b":[1,"..."],"c":5}'],
+  ["digits beyond 2^53", '{"a": 1712345678901234567, "b": 1.0}', 9, 99, '{"a":1712345678901234567,"b":1}'],
   ["JSON without its end", '{"a": "abc', 3, 8, '{"a": "a...'],
 ];
 test("long fields and records are cut", async (t) => {

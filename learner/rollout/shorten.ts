@@ -1,3 +1,4 @@
+import { largeAsWritten } from "../tasks/exact-json.ts";
 import { type Block, blocksOf, markdownOf, type Part, withoutAddresses } from "./description.ts";
 import type { PromptTask } from "./prompt-task.ts";
 
@@ -87,7 +88,7 @@ export function clipRecord(text: string, field: number, record: number): string 
 
 function clipJson(text: string, field: number): string {
   try {
-    return JSON.stringify(JSON.parse(text), (_, value: unknown) => {
+    return JSON.stringify(JSON.parse(text, largeAsWritten), (_, value: unknown) => {
       if (typeof value === "string") return clip(value, field);
       // A list may take as much room as a text.
       const shown = Math.max(1, Math.floor(field / 20));

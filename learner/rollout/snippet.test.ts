@@ -33,6 +33,13 @@ const cases: [string, string, string, number, ReturnType<typeof fileSnippet>][] 
     5,
     [{ file: "a.json", records: ['{"a":1}'] }],
   ],
+  [
+    "digits beyond 2^53",
+    "a.json",
+    '[{\n"a": -1712345678901234567}]',
+    5,
+    [{ file: "a.json", records: ['{"a":-1712345678901234567}'] }],
+  ],
   ["long record", "a.txt", `${"x".repeat(2000)}\n`, 1, [{ file: "a.txt", records: [`${"x".repeat(1000)}...`] }]],
   ["image", "a.png", "x", 1, []],
   ["no extension", "README", "x", 1, []],

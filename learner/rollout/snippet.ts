@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
 import { PACKAGES } from "../../proto/packages.ts";
+import { largeAsWritten } from "../tasks/exact-json.ts";
 import { readHead, type TableFacts } from "../tasks/profile.ts";
 import { describeFile, isSampleSubmission, listPublicFiles, type PublicFile } from "../tasks/public-files.ts";
 import type { Task } from "../tasks/task.ts";
@@ -148,7 +149,7 @@ function jsonRecords(head: string): string[] {
 function oneLine(record: string): string {
   if (!record.includes("\n")) return clip(record, recordCharacters);
   try {
-    return clip(JSON.stringify(JSON.parse(record)), jsonCharacters);
+    return clip(JSON.stringify(JSON.parse(record, largeAsWritten)), jsonCharacters);
   } catch {
     return clip(record, recordCharacters); // its end is beyond the head
   }

@@ -2,6 +2,7 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { TaskError } from "./errors.ts";
+import { asWritten } from "./exact-json.ts";
 import type { Task } from "./task.ts";
 
 /**
@@ -26,7 +27,7 @@ export function dropLeaks({ name, directory, mleBench }: Task, out: string): str
   const folder = join(out, "prepared", "public");
   for (const file of mleBench!.files.filter((file) => file.endsWith(".json"))) {
     const path = join(folder, file);
-    const records = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>[];
+    const records = JSON.parse(readFileSync(path, "utf8"), asWritten) as Record<string, unknown>[];
     const kept = records.map((record) =>
       Object.fromEntries(Object.entries(record).filter(([field]) => !fields.has(field))),
     );

@@ -87,7 +87,7 @@ const refusals: [name: string, change: Partial<InitOptions>, message: RegExp][] 
   [
     "numbers of a text",
     { target: "colour" },
-    /^--metric RMSE takes numbers, but column colour .* has "red"; give a metric of labels/,
+    /^--metric RMSE takes numbers, but column colour .* has "red" in row 1; give a metric of labels/,
   ],
   [
     "labels of numbers",

@@ -1,22 +1,21 @@
 /** Makes a task folder from one table: split, description, sample submission and `task.yaml`. */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { Document, isMap } from "yaml";
 import { type Grader, parseTask } from "../../crds/trainingrun.ts";
 import { makeFolder } from "../../proto/folders.ts";
 import { permutation, uniforms } from "../engine/index.ts";
-import { isNumeric } from "../grading/column.ts";
-import { type Frame, readFrame } from "../grading/frame.ts";
+import { type Column, isNumeric } from "../grading/column.ts";
+import { repeatedId } from "../grading/ids.ts";
 import { metrics } from "../grading/metrics.ts";
 import { TaskError } from "./errors.ts";
+import { answersOf, type LabelledRows, labelledRows, type TargetOptions } from "./init-target.ts";
+import { columnNamed, type InputTable, readTable } from "./read-table.ts";
 import { openTask } from "./task.ts";
 
-export interface InitOptions {
-  /** The table, CSV with a header. */
-  from: string;
-  /** The column that programs predict. */
-  target: string;
-  metric: Grader["metric"];
+export interface InitOptions extends TargetOptions {
+  /** The file's encoding, see `readTableFile`. Absent: UTF-8 or UTF-16. */
+  encoding?: string | undefined;
   /** Column that identifies rows. Absent: `id`, which is added if the table has none. */
   id?: string | undefined;
   /** The task's name. Absent: the folder's. */
@@ -26,14 +25,6 @@ export interface InitOptions {
   /** Seed of the split: the same seed gives the same rows. */
   seed: number;
 }
-
-/** The largest table that is read. */
-const maxTableBytes = 2 ** 31;
-const maxTableRows = 50_000_000;
-/** Most classes if the metric takes probabilities, because each class gets a column. */
-const maxClasses = 512;
-/** Most different numbers that count as labels even if they are more than half as many as the rows. */
-const maxFewNumbers = 20;
 
 /** Seconds that a program may run; the owner can change it. Less than the default, because a first run is short. */
 const executionTimeoutSeconds = 60;
@@ -59,15 +50,17 @@ export function initTask(directory: string, options: InitOptions): string[] {
   if (!(Number(testShare) > 0 && Number(testShare) < 1))
     throw refused(`--test-share ${testShare}: give a share between 0 and 1, for example 0.3`);
 
-  const table = readTable(options);
-  const { header, rows, idColumn, dropped } = table;
+  const input = readTable(options.from, target, options.encoding);
+  const table = tableOf(input, options);
+  const { header, rows, idColumn } = table;
+  const { lost } = table.target;
   const testRows = Math.round(Number(testShare) * rows.length);
   if (testRows < 2 || rows.length - testRows < 2)
     throw refused(
-      `${options.from}: ${rows.length} rows with a ${target} are too few to split; give more, or another --test-share`,
+      `${options.from}: ${rows.length} rows with a ${target} are too few to split; ${lost ?? "give more, or another --test-share"}`,
     );
   const [test, train] = [rows.slice(0, testRows), rows.slice(testRows)];
-  const answers = answersOf(table, options);
+  const answers = answersOf(table.labels, table.target, input, options);
   const at = (column: string) => header.indexOf(column);
   const [id, label] = [at(idColumn), at(target)];
 
@@ -103,7 +96,9 @@ export function initTask(directory: string, options: InitOptions): string[] {
   }
   return [
     `${rows.length} rows: ${train.length} to train on, ${test.length} to test on (seed ${options.seed})`,
-    ...(dropped > 0 ? [`${dropped} rows without a ${target} were left out`] : []),
+    ...input.notes,
+    ...table.target.notes,
+    ...(lost === undefined ? [] : [`warning   ${lost}`]),
     ...(table.isNewId
       ? [`the column ${idColumn} was added, since the table has none: it numbers the rows after they were shuffled`]
       : []),
@@ -117,92 +112,44 @@ interface Table {
   rows: string[][];
   idColumn: string;
   isNewId: boolean;
-  dropped: number;
-  frame: Frame;
+  labels: Column;
+  target: LabelledRows;
 }
 
-function readTable({ from, target, id, seed }: InitOptions): Table {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(from);
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    const why =
-      code === "ENOENT"
-        ? "there is no such file; check the path"
-        : code === "EISDIR"
-          ? "is a folder; give a .csv file"
-          : message;
-    throw refused(`--from ${from}: ${why}`, cause);
-  }
-  const frame = readFrame(bytes, { bytes: maxTableBytes, rows: maxTableRows, wholeColumns: true });
-  if ("reason" in frame) throw refused(`--from ${from}: ${frame.reason.message}`);
-  const { names } = frame;
-  const known = names.slice(0, 50).join(", ");
-  const labels = frame.column(target);
-  if (!labels) throw refused(`--target ${target}: ${from} has no such column; it has ${known}`);
-  if (id !== undefined && !names.includes(id)) throw refused(`--id ${id}: ${from} has no such column; it has ${known}`);
+function tableOf(input: InputTable, options: InitOptions): Table {
+  const { from, columns } = input;
+  const { target, id, seed } = options;
+  const labels = columnNamed(input, target, "--target");
+  if (id !== undefined) columnNamed(input, id, "--id");
   const idColumn = id ?? "id";
   if (idColumn === target) throw refused(`--id ${idColumn}: this column is predicted; give another one`);
-  const isNewId = !names.includes(idColumn);
-  if (!isNewId) checkIds(frame, idColumn, from);
+  const ids = columns.find(({ name }) => name === idColumn);
+  const isNewId = ids === undefined;
+  if (ids) checkIds(ids, from);
 
-  const columns = names.map((name) => frame.column(name)!);
-  const isMissing = (row: number) => (isNumeric(labels) ? Number.isNaN(labels.values[row]!) : labels.isMissing(row));
-  const labelled = Array.from({ length: frame.rows }, (_, row) => row).filter((row) => !isMissing(row));
+  const targets = labelledRows(labels, input, options);
   const cells = (row: number) => columns.map((column) => column.cell(row));
+  const { labelled } = targets;
   const shuffled = permutation(labelled.length, uniforms(seed, "task")).map((place) => labelled[place]!);
   const rows = shuffled.map((row, number) => [...(isNewId ? [String(number)] : []), ...cells(row)]);
-  const header = [...(isNewId ? [idColumn] : []), ...names];
-  return { header, rows, idColumn, isNewId, dropped: frame.rows - rows.length, frame };
+  const header = [...(isNewId ? [idColumn] : []), ...columns.map(({ name }) => name)];
+  return { header, rows, idColumn, isNewId, labels, target: targets };
 }
 
-function checkIds(frame: Frame, idColumn: string, from: string): void {
-  const column = frame.column(idColumn)!;
-  const seen = new Set(Array.from({ length: column.rows }, (_, row) => column.cell(row)));
-  if (seen.size === column.rows && !seen.has("")) return;
+function checkIds(ids: Column, from: string): void {
+  const isMissing = (row: number) => (isNumeric(ids) ? Number.isNaN(ids.values[row]) : ids.cell(row) === "");
+  const missing = Array.from({ length: ids.rows }, (_, row) => row).find(isMissing);
+  const repeated = missing === undefined ? repeatedId(ids) : undefined;
+  if (missing === undefined && repeated === undefined) return;
+  const why = repeated ? `${repeated.value} is in rows ${repeated.rows.join(" and ")}` : `row ${missing! + 1} has none`;
   throw refused(
-    `${from}: column ${idColumn} does not tell rows apart, since values are missing or repeated; name another one with --id, or rename it`,
+    `${from}: column ${ids.name} does not tell rows apart, ${why}; name another one with --id, or rename it`,
   );
-}
-
-/** Returns a submission's columns, the sample submission's values and a row's answers. */
-function answersOf({ frame }: Table, { metric, target, from }: InitOptions) {
-  const { input, probabilities } = metrics[metric];
-  const labels = frame.column(target)!;
-  const values = Array.from({ length: labels.rows }, (_, row) => labels.cell(row)).filter((text) => text.trim() !== "");
-  const isBinary = values.every((text) => Number(text) === 0 || Number(text) === 1);
-  const one = (sample: string) => ({ columns: [target], sample: [sample], of: (text: string) => [text] });
-  if (probabilities && !(isBinary && metric !== "RocAucOneVsOne")) {
-    const classes = [...new Set(values)].sort();
-    if (classes.length > maxClasses)
-      throw refused(
-        `--metric ${metric}: ${from} has ${classes.length} values of ${target}, and ${metric} wants a column for each; give a metric of numbers`,
-      );
-    const share = String(1 / classes.length);
-    return {
-      columns: classes,
-      sample: classes.map(() => share),
-      of: (text: string) => classes.map((name) => (name === text ? "1" : "0")),
-    };
-  }
-  if (input !== "labels" && input !== "texts" && !isNumeric(labels))
-    throw refused(
-      `--metric ${metric} takes numbers, but column ${target} of ${from} has ${JSON.stringify(labels.cell(labels.firstText))}; give a metric of labels, for example Accuracy`,
-    );
-  if (input === "numbers" || input === "aboveMinusOne") return one(probabilities || metric === "RocAuc" ? "0.5" : "0");
-  const counts = new Map<string, number>();
-  for (const text of values) counts.set(text, (counts.get(text) ?? 0) + 1);
-  if (input === "labels" && isNumeric(labels) && counts.size > Math.max(maxFewNumbers, values.length / 2))
-    throw refused(
-      `--metric ${metric} compares labels, but column ${target} of ${from} has ${counts.size} different numbers; give a metric of numbers, for example RMSE`,
-    );
-  return one([...counts].sort(([, a], [, b]) => b - a)[0]![0]);
 }
 
 function descriptionOf(
   name: string,
-  { header, idColumn }: Table,
+  { header, idColumn, target: { kept } }: Table,
   { target, metric }: InitOptions,
   columns: string[],
 ): string {
@@ -223,7 +170,7 @@ Submissions are graded by ${metric}; ${better} is better.
 ## Data
 
 \`train.csv\` has the column \`${target}\`, \`test.csv\` does not. \`${idColumn}\` tells rows apart.
-
+${kept.length === 0 ? "" : `\nThe label ${kept.join(", ")} is no missing value: read \`train.csv\` with \`keep_default_na=False\`.\n`}
 ${features.map((column) => `- \`${column}\``).join("\n")}
 `;
 }

@@ -20,6 +20,8 @@ export interface ColumnFacts {
 
 export interface TableFacts {
   columns: ColumnFacts[];
+  /** Cells of a row beyond the header's names; absent if there are none. */
+  unnamed?: number;
   /** Number of records that the types and missing cells come from. */
   profiledRows: number;
   /** Rows of the whole file; absent for files beyond `maxCountedBytes`. */
@@ -28,6 +30,7 @@ export interface TableFacts {
 
 export interface Unreadable {
   problem: string;
+  remedy?: string;
 }
 
 /** @param path a .csv file, or a .json file with a list of objects @returns undefined for another kind of file */
@@ -42,7 +45,11 @@ function profileTable(path: string): TableFacts | Unreadable {
   const head = readHead(path, profileBytes);
   const bytes = head.length < size ? head.subarray(0, lastRecordEnd(head)) : head;
   const frame = readFrame(bytes, { bytes: profileBytes, rows: profileBytes });
-  if ("reason" in frame) return { problem: frame.reason.message };
+  if ("reason" in frame) {
+    const { code, message } = frame.reason;
+    const remedy = "convert it with: iconv -f ENCODING -t UTF-8 FILE > NEW.csv, for example from windows-1252";
+    return { problem: message, ...(code === "notUtf8" && { remedy }) };
+  }
   const columns = frame.names.map((name, place): ColumnFacts => {
     const column = frame.columnAt(place);
     const isMissing = isNumeric(column) ? (row: number) => Number.isNaN(column.values[row]) : column.isMissing;
@@ -51,7 +58,8 @@ function profileTable(path: string): TableFacts | Unreadable {
     return { name, type: column.kind, missing };
   });
   const rows = bytes.length === size ? frame.rows : size <= maxCountedBytes ? countRecords(path) - 1 : undefined;
-  return { columns, profiledRows: frame.rows, ...(rows !== undefined && { rows }) };
+  const { unnamed } = frame;
+  return { columns, profiledRows: frame.rows, ...(unnamed > 0 && { unnamed }), ...(rows !== undefined && { rows }) };
 }
 
 function profileJson(path: string): TableFacts | Unreadable | undefined {

@@ -43,6 +43,9 @@ describe("longrun help", { concurrency: 2 }, () => {
       }
     });
 
+  test("The help of exec says where a program finds its data", async () =>
+    assert.match((await longrun("help", "exec")).stdout, /public files in \.\/input\/ and writes \.\/submission\.csv/));
+
   test("The help of an unknown command refuses it, and suggests a similar one", async () => {
     const refused = { code: 2, stdout: "", stderr: "error: unknown command 'modle'\n(Did you mean model?)\n" };
     await assert.rejects(longrun("help", "modle"), refused);
