@@ -136,6 +136,8 @@ test("samples of the trained version are on policy; older ones, and ones from be
     (await trainOn(grades, { lineages, versions: [4, 3, 4, 4], ...options })).updated;
   assert.equal((await left()).importanceMaxDeviation, null, "the second start had trained other weights");
   const earlier = { lineages: [1, 1, 2, 2] };
+  const ahead = { lineages: [1, 1, 1, 1], versions: [6, 3, 5, 2] };
+  assert.equal((await left(ahead)).importanceMaxDeviation, null, "the first start's later weights are lost");
   assert.equal(
     typeof (await left(earlier)).importanceMaxDeviation,
     "number",
