@@ -118,6 +118,15 @@ test("the baseline Critic alone has a critic", async () => {
   }
 });
 
+test("the policy's steps have the algorithm's clips", async () => {
+  const clips = async (change: Partial<Algorithm>) => {
+    const { clipRatio, clipRatioHigh } = (await updated(change)).policy[0]!.step;
+    return [clipRatio, clipRatioHigh];
+  };
+  assert.deepEqual(await clips({}), [0.2, undefined]);
+  assert.deepEqual(await clips({ clipRatioHigh: 0.28 }), [0.2, 0.28]);
+});
+
 test("GRPO takes the group's deviations without whitening and has KL in the loss", async () => {
   // Group b has one reward, and responses of different KL, which must not count.
   const batch = BATCH.map((sample, i) => (i === 2 ? { ...sample, response: Int32Array.of(2), reward: -9 } : sample));

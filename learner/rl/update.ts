@@ -155,6 +155,7 @@ export async function update(
       ...shared,
       temperature: context.temperature,
       clipRatio: o.clipRatio,
+      clipRatioHigh: o.clipRatioHigh,
       dualClip: o.dualClip,
       entropyCoefficient: o.entropyCoefficient,
       klCoefficient: klInLoss ? o.klCoefficient : 0,
