@@ -113,7 +113,7 @@ for (const [direction, better, worse] of [
   test(`the better of two scores with equal rewards has the larger advantage if ${direction.toLowerCase()} is better`, async () => {
     const { advantages, reason } = await trainOn([valid(30), valid(10), valid(20), INVALID], { direction });
     assert.ok(advantages[better]! > advantages[2]! && advantages[2]! > advantages[worse]!, `${advantages}`);
-    assert.equal(reason, "all 5 iterations are done");
+    assert.equal(reason, "all 5 iterations are done (stopping.iterations)");
   });
 
 test("valid solutions of a batch become previous solutions of the iteration; a replay adds none", async () => {
