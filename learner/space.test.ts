@@ -40,14 +40,14 @@ test("a disk without room for two checkpoints is refused with the missing size, 
 test("a disk that is full of kept checkpoints is refused with a number of them that leaves room for the next", () => {
   const full = { totalBytes: 31.4e6, freeBytes: 4.3e6, checkpointBytes: 2 * 12.6e6 };
   for (const [inPod, remedy] of [
-    [false, "or free space"],
-    [true, "or set learner.storage.size to 1Gi or more"],
+    [false, " (--set learner.checkpoint.keepLast=1), or free space"],
+    [true, ", or set learner.storage.size to 1Gi or more"],
   ] as const)
     assert.throws(() => checkSpace(12.6e6, spec(2), { directory: "runs/a", inPod }, full), {
       code: "diskFull",
       message:
         "a checkpoint of this run takes 12.6 MB, and runs/a has room for 29.5 MB: learner.checkpoint.keepLast 2 and " +
-        `the next one need 37.8 MB; lower it to 1, ${remedy}`,
+        `the next one need 37.8 MB; lower it to 1${remedy}`,
     });
   const pruned = { ...full, freeBytes: full.freeBytes + 12.6e6, checkpointBytes: 12.6e6 };
   assert.equal(checkSpace(12.6e6, spec(1), { directory: "runs/a", inPod: false }, pruned), undefined);
@@ -70,7 +70,7 @@ test("the files of two versions of full weights for generators count, and existi
   assert.equal(checkSpace(25 * GB, spec(2), { ...local, sentBytes }, space()), undefined);
   assert.match(
     checkSpace(25 * GB, spec(2), { ...local, sentBytes: 13 * GB }, space())!,
-    /has room for 74\.0 GB beside two versions of weights for generators, 26\.0 GB: .* need 75\.0 GB; lower it to 1, or free/,
+    /has room for 74\.0 GB beside two versions of weights for generators, 26\.0 GB: .* need 75\.0 GB; lower it to 1 \(--set learner\.checkpoint\.keepLast=1\), or free/,
   );
   assert.throws(() => checkSpace(CHECKPOINT, spec(1), { ...local, sentBytes }, space({ freeBytes: 20 * GB })), {
     message:

@@ -57,7 +57,10 @@ export function checkSpace(
   const enough = volumeRemedy(SURPLUS * (totalBytes - room + wanted));
   if (room >= LEAST_CHECKPOINTS * checkpointBytes) {
     const most = Math.floor(room / checkpointBytes) - 1;
-    const warning = `${each}: ${needed}; lower it to ${most}${inPod ? `, or ${enough}` : ", or free space"}`;
+    const remedy = inPod
+      ? `${most}, or ${enough}`
+      : `${most} (--set learner.checkpoint.keepLast=${most}), or free space`;
+    const warning = `${each}: ${needed}; lower it to ${remedy}`;
     if (nextFits) return warning;
     throw new StoreError("diskFull", warning);
   }
