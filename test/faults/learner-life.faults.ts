@@ -262,9 +262,12 @@ test(
     );
     assert.equal(kept().length, 3);
     const { iterations } = world.summary();
+    const left = join(world.run, "generators/3");
+    mkdirSync(left, { recursive: true });
     learner = start(1);
     await learner.listening;
     assert.equal(kept().length, 1, "older checkpoints are removed before the next one is written");
+    assert.equal(existsSync(left), false, "weights that a killed learner was sending are removed");
     world.actor(port, "test-actor-1", 2, differ);
     await until(() => (links.observed(KEY)?.status?.checkpoint?.iteration ?? 0) > iterations, "the next checkpoint");
   },
