@@ -228,6 +228,18 @@ describe("planActors", () => {
   });
 });
 
+test("An actor that drains is removed when actors.drainSeconds are over, and the plan is made again at that time", () => {
+  const look = (seconds: number, spec = {}) => {
+    const made = plan(actors(draining(-seconds)), { spec });
+    return { remove: summary(made).remove, againSeconds: made.againSeconds };
+  };
+  const byDefault = drainSeconds(RUN);
+  assert.deepEqual(look(byDefault - 4), { remove: [], againSeconds: 4 });
+  assert.deepEqual(look(byDefault), { remove: [0], againSeconds: undefined });
+  assert.deepEqual(look(25, { drainSeconds: 30 }), { remove: [], againSeconds: 5 });
+  assert.deepEqual(look(30, { drainSeconds: 30 }), { remove: [0], againSeconds: undefined });
+});
+
 test("The number falls only after the window, from the earlier desired number", () => {
   const stabiliser = new Stabiliser(60);
   const run = runOf({ actors: { min: 0, max: 10, scaleDownSeconds: 60 } });

@@ -115,6 +115,11 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
       'run.yaml:11: spec.algorithm.clipRatio is "high"; give a number from 0 to 1',
     ],
     [
+      "a number below the least",
+      algorithm("clipRatioHigh: -0.1"),
+      "run.yaml:11: spec.algorithm.clipRatioHigh is -0.1; give a number from 0 to 100",
+    ],
+    [
       "quotes around a number",
       algorithm('batchSize: "128"'),
       'run.yaml:11: spec.algorithm.batchSize is "128"; give a whole number from 1 to 65536',

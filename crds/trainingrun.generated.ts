@@ -322,6 +322,8 @@ export interface Algorithm {
   learningRateSchedule: LearningRateSchedule;
   /** Probability ratios are clipped to 1 ± clipRatio (default 0.2; paper, Table 3). */
   clipRatio: number;
+  /** Upper bound of the clip, 1 + clipRatioHigh, where it is not clipRatio: DAPO's clip-higher, which uses 0.28 with a clipRatio of 0.2. Absent: clipRatio. */
+  clipRatioHigh?: number;
   /** Bound of the loss for negative advantages, usually 3; 0: no bound (default 0; verl v0.2 has none). */
   dualClip: number;
   /** Values are clipped to the old value ± valueClip; 0: no clipping (default 0.5; paper, Table 3). */

@@ -1,6 +1,7 @@
 /** Starts the engine with a run's weights, or with the weights that an evaluation measures. */
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { checkBase, loadCheckpoint } from "./checkpoints.ts";
+import { checkBase, loadCheckpoint, pruneCheckpoints } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
 import {
   checkLengths,
@@ -18,9 +19,12 @@ import { tell } from "./log.ts";
 import type { Process } from "./process.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { checkSpace } from "./space.ts";
-import { sentWeights } from "./start-generators.ts";
+import { GENERATORS, sentWeights } from "./start-generators.ts";
 
-/** Starts the engine with the weights of the newest checkpoint, or with the run's initial policy. @param restarted it has begun before */
+/**
+ * Starts the engine with the weights of the newest checkpoint, or with the run's initial policy, and removes files that the run needs no
+ * more: the disk may be full of them. @param restarted it has begun before
+ */
 export async function loadPolicy(
   { options, directory, spec, tasks, store, log }: Process,
   policy: string,
@@ -32,7 +36,12 @@ export async function loadPolicy(
   new MappedWeights(policy); // refuses a folder whose weights are missing or torn
   const plan = await place(policy, spec, options, log, restarted);
   const sentBytes = options.generators.length > 0 ? sentWeights(spec, policy, plan.device).bytes : 0;
-  const warning = checkSpace(plan.checkpointBytes, spec, { directory, inPod: options.stay, sentBytes });
+  await rm(join(directory, GENERATORS), { recursive: true, force: true }); // weights of a killed learner
+  const { keepLast } = spec.learner.checkpoint;
+  const kept = store.checkpoints().slice(0, keepLast);
+  const warning = checkSpace(plan.checkpointBytes, spec, {
+    ...{ directory, kept: kept.map(({ path }) => path), inPod: options.stay, sentBytes },
+  });
   if (warning !== undefined) tell(log, warning);
   const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
   const adapter = adapterOf(spec);
@@ -54,6 +63,8 @@ export async function loadPolicy(
     state = { ...state, ...loaded };
     return loaded !== undefined;
   });
+  // If no checkpoint could be used, they stay until a new one is whole.
+  if (checkpoint) await pruneCheckpoints(directory, store.keepCheckpoints(keepLast));
   const discarded = store.discardOtherTasks(tasks.names);
   if (discarded > 0) log.info({ samples: discarded }, "samples of tasks that the run has no more are discarded");
   if (checkpoint === undefined && spec.initFrom?.path !== undefined) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -31,10 +31,26 @@ test("a disk without room for two checkpoints is refused with the missing size, 
     },
   );
   assert.throws(() => checkSpace(CHECKPOINT, spec(1), { directory: "runs/a", inPod: false }, space()), {
-    name: "ManifestError",
+    code: "diskFull",
     message:
       /two do not fit; free 48\.0 GB, choose a folder on another disk with --out, or train with model\.adaptation\.type: LoRA$/,
   });
+});
+
+test("a disk that is full of kept checkpoints is refused with a number of them that leaves room for the next", () => {
+  const full = { totalBytes: 31.4e6, freeBytes: 4.3e6, checkpointBytes: 2 * 12.6e6 };
+  for (const [inPod, remedy] of [
+    [false, " (--set learner.checkpoint.keepLast=1), or free space"],
+    [true, ", or set learner.storage.size to 1Gi or more"],
+  ] as const)
+    assert.throws(() => checkSpace(12.6e6, spec(2), { directory: "runs/a", inPod }, full), {
+      code: "diskFull",
+      message:
+        "a checkpoint of this run takes 12.6 MB, and runs/a has room for 29.5 MB: learner.checkpoint.keepLast 2 and " +
+        `the next one need 37.8 MB; lower it to 1${remedy}`,
+    });
+  const pruned = { ...full, freeBytes: full.freeBytes + 12.6e6, checkpointBytes: 12.6e6 };
+  assert.equal(checkSpace(12.6e6, spec(1), { directory: "runs/a", inPod: false }, pruned), undefined);
 });
 
 test("a disk without room for all kept checkpoints is a warning, and existing checkpoints count as room", () => {
@@ -54,7 +70,7 @@ test("the files of two versions of full weights for generators count, and existi
   assert.equal(checkSpace(25 * GB, spec(2), { ...local, sentBytes }, space()), undefined);
   assert.match(
     checkSpace(25 * GB, spec(2), { ...local, sentBytes: 13 * GB }, space())!,
-    /has room for 74\.0 GB beside two versions of weights for generators, 26\.0 GB: .* need 75\.0 GB; lower it to 1, or free/,
+    /has room for 74\.0 GB beside two versions of weights for generators, 26\.0 GB: .* need 75\.0 GB; lower it to 1 \(--set learner\.checkpoint\.keepLast=1\), or free/,
   );
   assert.throws(() => checkSpace(CHECKPOINT, spec(1), { ...local, sentBytes }, space({ freeBytes: 20 * GB })), {
     message:
@@ -68,7 +84,6 @@ test("the files of two versions of full weights for generators count, and existi
 
 test("the space of a folder is its disk's free space", () => {
   mkdirSync(join(directory, "checkpoints/1-000001/policy"), { recursive: true });
-  writeFileSync(join(directory, "checkpoints/1-000001/policy/model.safetensors"), "0".repeat(1000));
   assert.equal(checkSpace(1, spec(3), { directory, inPod: false }), undefined);
   assert.throws(() => checkSpace(1e18, spec(3), { directory, inPod: false }), /two do not fit; free \S+ GB, choose/);
 });

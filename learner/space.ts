@@ -2,17 +2,24 @@
 import { existsSync, readdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
-import { ManifestError } from "../crds/trainingrun.ts";
 import { volumeRemedy } from "../proto/volume.ts";
 import { size } from "./engine/index.ts";
 import { StoreError } from "./store/errors.ts";
 
 export interface Space {
   totalBytes: number;
-  /** bytes that a process without privileges may still write */
+  /** bytes that a process without privileges may write once the start has removed the checkpoints that are not kept */
   freeBytes: number;
-  /** bytes of existing checkpoints, and of weights for generators, which newer ones replace */
+  /** bytes of the kept checkpoints: each is removed only after a newer one is written */
   checkpointBytes: number;
+}
+
+export interface SpaceOptions {
+  /** the run folder */
+  directory: string;
+  kept?: readonly string[];
+  inPod: boolean;
+  sentBytes?: number;
 }
 
 /** A new checkpoint is whole before an older one is removed. */
@@ -26,39 +33,48 @@ const SURPLUS = 1.05;
  * Returns a warning where the disk has room for fewer checkpoints than `learner.checkpoint.keepLast` and the one that is being written.
  *
  * @param checkpointBytes of one checkpoint, from the memory plan
+ * @param kept paths of the checkpoints that the start keeps, relative to the run folder
  * @param inPod whether the disk is the run's volume, which the controller can enlarge
  * @param sentBytes bytes of one version of full weights for generators; 0 for adapters
- * @throws StoreError `diskFull` in a pod, else ManifestError, unless two checkpoints have room; one line with the number and the remedy
+ * @throws StoreError `diskFull` unless two checkpoints have room, and the next one beside the kept ones; one line with the number and the
+ *   remedy
  */
 export function checkSpace(
   checkpointBytes: number,
   { learner }: Pick<TrainingRunSpec, "learner">,
-  { directory, inPod, sentBytes = 0 }: { directory: string; inPod: boolean; sentBytes?: number },
-  { totalBytes, freeBytes, checkpointBytes: held }: Space = spaceOf(directory),
+  { directory, kept = [], inPod, sentBytes = 0 }: SpaceOptions,
+  { totalBytes, freeBytes, checkpointBytes: held }: Space = spaceOf(directory, kept),
 ): string | undefined {
   const sent = SENT_VERSIONS * sentBytes;
   const room = freeBytes + held - sent;
   const { keepLast } = learner.checkpoint;
   const wanted = (keepLast + 1) * checkpointBytes;
-  if (room >= wanted) return undefined;
+  const nextFits = room - held >= checkpointBytes;
+  if (room >= wanted && nextFits) return undefined;
   const beside = sent > 0 ? ` beside two versions of weights for generators, ${size(sent)}` : "";
   const each = `a checkpoint of this run takes ${size(checkpointBytes)}, and ${directory} has room for ${size(Math.max(0, room))}${beside}`;
-  const kept = `learner.checkpoint.keepLast ${keepLast} and the next one need ${size(wanted)}`;
+  const needed = `learner.checkpoint.keepLast ${keepLast} and the next one need ${size(wanted)}`;
   const enough = volumeRemedy(SURPLUS * (totalBytes - room + wanted));
   if (room >= LEAST_CHECKPOINTS * checkpointBytes) {
     const most = Math.floor(room / checkpointBytes) - 1;
-    return `${each}: ${kept}; lower it to ${most}${inPod ? `, or ${enough}` : ", or free space"}`;
+    const remedy = inPod
+      ? `${most}, or ${enough}`
+      : `${most} (--set learner.checkpoint.keepLast=${most}), or free space`;
+    const warning = `${each}: ${needed}; lower it to ${remedy}`;
+    if (nextFits) return warning;
+    throw new StoreError("diskFull", warning);
   }
-  if (inPod) throw new StoreError("diskFull", `${each}: two do not fit; ${enough} (${kept})`);
+  if (inPod) throw new StoreError("diskFull", `${each}: two do not fit; ${enough} (${needed})`);
   const free = `free ${size(LEAST_CHECKPOINTS * checkpointBytes - room)}, choose a folder on another disk with --out`;
   const smaller = `model.adaptation.type: LoRA${sent > 0 ? " and generation.weightSync: Adapter" : ""}`;
-  throw new ManifestError([`${each}: two do not fit; ${free}, or train with ${smaller}`]);
+  throw new StoreError("diskFull", `${each}: two do not fit; ${free}, or train with ${smaller}`);
 }
 
-function spaceOf(directory: string): Space {
+function spaceOf(directory: string, kept: readonly string[]): Space {
   const { blocks, bavail, bsize } = statfsSync(directory);
-  const checkpointBytes = bytesBelow(join(directory, "checkpoints")) + bytesBelow(join(directory, "generators"));
-  return { totalBytes: blocks * bsize, freeBytes: bavail * bsize, checkpointBytes };
+  const checkpointBytes = kept.reduce((total, path) => total + bytesBelow(join(directory, path)), 0);
+  const removedBytes = bytesBelow(join(directory, "checkpoints")) - checkpointBytes;
+  return { totalBytes: blocks * bsize, freeBytes: bavail * bsize + removedBytes, checkpointBytes };
 }
 
 function bytesBelow(folder: string): number {

@@ -8,6 +8,8 @@ import { tell } from "./log.ts";
 import type { Process } from "./process.ts";
 import type { Run } from "./run.ts";
 
+/** Folder, in the run folder, of weights until every generator has them. */
+export const GENERATORS = "generators";
 /** A run on one machine ends when rows wait and no generator could be used for so long; in a pod the learner waits. */
 const NO_GENERATOR_SECONDS = 900;
 
@@ -42,7 +44,7 @@ export function startGenerators(
   const generators = new Generators({
     ...{ urls: options.generators, tlsDirectory: options.generatorsTls, engine, device: device.kind, log },
     ...{ eosIds: readEosIds(policy), vocabSize: readConfig(policy).vocabSize },
-    directory: join(directory, "generators"),
+    directory: join(directory, GENERATORS),
     merge: sentWeights(spec, policy, device).merge,
     isCurrent: (version) => phases.isBetweenUpdates && progress.state.iteration === version,
     noGeneratorSeconds: options.stay ? Number.POSITIVE_INFINITY : NO_GENERATOR_SECONDS,

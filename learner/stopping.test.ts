@@ -9,7 +9,7 @@ const cases: [string, Parameters<typeof reasonToStop>, RegExp | undefined][] = [
   ["nothing done yet", [[], { iterations: 1 }], undefined],
   ["iterations left", [rows(1, 2), { iterations: 3 }], undefined],
   ["all iterations", [rows(1, 2, 3), { iterations: 3 }], /all 3 iterations/],
-  ["its only iteration", [rows(1), { iterations: 1 }], /^the only iteration is done$/],
+  ["its only iteration", [rows(1), { iterations: 1 }], /^the only iteration is done \(stopping\.iterations\)$/],
   ["deadline", [rows(1, 2), { iterations: 9, deadlineSeconds: 20 }], /deadline of 20 s/],
   ["before the deadline", [rows(1, 2), { iterations: 9, deadlineSeconds: 21 }], undefined],
   ["flat", [rows(1, 2, 2, 2), { iterations: 9, convergence: { window: 2, tolerance: 0.1 } }], /has not risen/],

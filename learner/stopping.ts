@@ -12,7 +12,7 @@ export function reasonToStop(rows: readonly Progress[], stopping: Stopping): str
   const newest = rows.at(-1);
   if (newest === undefined) return undefined;
   if (newest.iteration >= stopping.iterations)
-    return stopping.iterations === 1 ? "the only iteration is done" : `all ${stopping.iterations} iterations are done`;
+    return `${stopping.iterations === 1 ? "the only iteration is" : `all ${stopping.iterations} iterations are`} done (stopping.iterations)`;
   if (stopping.deadlineSeconds !== undefined && newest.elapsedSeconds >= stopping.deadlineSeconds) {
     return `the deadline of ${stopping.deadlineSeconds} s has passed (stopping.deadlineSeconds)`;
   }

@@ -113,7 +113,7 @@ for (const [direction, better, worse] of [
   test(`the better of two scores with equal rewards has the larger advantage if ${direction.toLowerCase()} is better`, async () => {
     const { advantages, reason } = await trainOn([valid(30), valid(10), valid(20), INVALID], { direction });
     assert.ok(advantages[better]! > advantages[2]! && advantages[2]! > advantages[worse]!, `${advantages}`);
-    assert.equal(reason, "all 5 iterations are done");
+    assert.equal(reason, "all 5 iterations are done (stopping.iterations)");
   });
 
 test("valid solutions of a batch become previous solutions of the iteration; a replay adds none", async () => {
@@ -136,6 +136,8 @@ test("samples of the trained version are on policy; older ones, and ones from be
     (await trainOn(grades, { lineages, versions: [4, 3, 4, 4], ...options })).updated;
   assert.equal((await left()).importanceMaxDeviation, null, "the second start had trained other weights");
   const earlier = { lineages: [1, 1, 2, 2] };
+  const ahead = { lineages: [1, 1, 1, 1], versions: [6, 3, 5, 2] };
+  assert.equal((await left(ahead)).importanceMaxDeviation, null, "the first start's later weights are lost");
   assert.equal(
     typeof (await left(earlier)).importanceMaxDeviation,
     "number",

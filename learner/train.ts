@@ -35,10 +35,9 @@ export async function train(run: Run): Promise<string> {
 
     // The duration-weighted policy gradient, and theta <- theta - gamma grad J(theta)
     const origin = recorded ? undefined : store.originOf({ lineage: store.lineage, iteration: iteration - 1 });
-    const samples = batch.map((sample) => ({
-      ...trainingSample(tasks.named(sample.task), sample, iteration),
-      hasOtherOrigin: origin !== undefined && store.originOf(sample) !== origin,
-    }));
+    const wroteIt = (sample: Sample) =>
+      sample.iteration === iteration - 1 && (origin === undefined || store.originOf(sample) === origin);
+    const samples = batch.map((sample) => trainingSample(tasks.named(sample.task), sample, wroteIt(sample)));
     const updated = await update(engine, samples, spec.algorithm, {
       ...{ seed: spec.seed, iteration, iterations: spec.stopping.iterations },
       ...{ temperature: spec.model.temperature, maxResponseTokens: spec.model.maxResponseTokens },
@@ -61,7 +60,7 @@ export async function train(run: Run): Promise<string> {
   return reason;
 }
 
-function trainingSample({ grader }: Task, sample: Sample, iteration: number): TrainingSample {
+function trainingSample({ grader }: Task, sample: Sample, onPolicy: boolean): TrainingSample {
   const { result, grade } = sample;
   if (grade === undefined) throw new Error(`sample ${sample.id} is in a batch without a grade`);
   const higherIsBetter = grader.direction === "Higher";
@@ -74,8 +73,7 @@ function trainingSample({ grader }: Task, sample: Sample, iteration: number): Tr
     behaviourLogProbs: sample.behaviourLogProbs,
     reward: grade.reward,
     goodness: grade.valid && grade.score !== undefined ? (higherIsBetter ? grade.score : -grade.score) : undefined,
-    // After a restart a sample's version can be ahead of the weights: it is as far from them as one behind.
-    lag: Math.abs(iteration - 1 - sample.iteration),
+    onPolicy,
     outcome: result?.outcome,
     durationSeconds: result?.durationSeconds,
     cpuSeconds: result?.cpuSeconds,

@@ -84,7 +84,7 @@ export const PROCESS: readonly Row[] = [
         title: "KL to the reference",
         unit: "suffix:nats/token",
         description:
-          "KL divergence from the starting policy, nats per token. Slow growth is normal; a jump means that the policy diverges.",
+          "Estimate of the KL divergence from the starting policy, nats per token; near 0 it can be negative. Slow growth is normal; a jump means that the policy diverges.",
         queries: [["longrun_policy_kl{@}", "KL"]],
       },
       {

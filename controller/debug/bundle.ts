@@ -39,9 +39,16 @@ async function fromCluster(run: string, options: DebugOptions): Promise<BundleFi
     );
   const { loadConfig } = await import("../kube/kubeconfig.ts");
   const { clusterFiles } = await import("./cluster.ts");
-  const { config, namespace } = loadConfig(options);
-  const [own, name] = parts.length === 2 ? parts : [options.namespace ?? namespace, run];
-  return clusterFiles(config, own!, name!);
+  try {
+    const { config, namespace } = loadConfig(options);
+    const [own, name] = parts.length === 2 ? parts : [options.namespace ?? namespace, run];
+    return await clusterFiles(config, own!, name!);
+  } catch (cause) {
+    // The user may have meant a folder.
+    if (!(cause instanceof ControllerError)) throw cause;
+    const message = `${run}: there is no such run folder, and no such TrainingRun was found: ${cause.message}`;
+    throw new ControllerError(cause.code, message, { cause });
+  }
 }
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;

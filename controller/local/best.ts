@@ -10,7 +10,10 @@ import type { Screen } from "./terminal.ts";
 /** @throws ControllerError as `printBest`, or if this is no run folder */
 export async function printBestHere(run: string, options: BestOptions, screen: Screen): Promise<void> {
   const manifest = join(run, MANIFEST);
-  if (!existsSync(manifest)) throw new ControllerError("input", `${run}: this is no run folder: it has no ${MANIFEST}`);
+  if (!existsSync(manifest)) {
+    const problem = existsSync(run) ? `this is no run folder: it has no ${MANIFEST}` : "there is no such run folder";
+    throw new ControllerError("input", `${run}: ${problem}`);
+  }
   const { spec } = parseResolved(readFileSync(manifest, "utf8"), manifest);
   const read = async (path: string) => {
     const file = join(run, path);

@@ -91,8 +91,10 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     const prepared = await prepare(local, run);
     if (!options.resume) createRunFolder(directory, run);
     else if (options.set.length > 0) writeManifest(directory, run);
+    const { iterations } = run.spec.stopping;
+    const length = `${iterations} ${iterations === 1 ? "iteration" : "iterations"} (stopping.iterations)`;
     terminal.line(
-      `${options.resume ? "Resuming" : "Training"} ${run.metadata.name} on ${tasksText(run)} (${source}) in ${directory}`,
+      `${options.resume ? "Resuming" : "Training"} ${run.metadata.name} on ${tasksText(run)} (${source}), ${length}, in ${directory}`,
     );
     const command = around.env.npm_lifecycle_event ? "npm run longrun -- run" : "longrun run";
     const since = Date.now();

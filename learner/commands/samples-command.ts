@@ -21,7 +21,10 @@ function samples(): void {
   const { values } = parseArgs({ options });
   const run = required(values.run, "--run", "a run folder");
   const path = join(run, "store.sqlite");
-  if (!existsSync(path)) throw new InputError(`${run}: this is no run folder: it has no store.sqlite`);
+  if (!existsSync(path)) {
+    const problem = existsSync(run) ? "this is no run folder: it has no store.sqlite" : "there is no such run folder";
+    throw new InputError(`${run}: ${problem}`);
+  }
   const store = openStore(path, { readOnly: true });
   try {
     if (values.show === undefined) printLine(store.allSamples(values).map(listed));

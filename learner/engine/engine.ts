@@ -149,6 +149,8 @@ export interface Step {
 export interface PolicyStep extends Step {
   temperature: number;
   clipRatio: number;
+  /** ratios are clipped to 1 - clipRatio and 1 + clipRatioHigh; default clipRatio */
+  clipRatioHigh?: number | undefined;
   /** c of dual clip for negative advantages; 0: off */
   dualClip: number;
   entropyCoefficient: number;

@@ -15,7 +15,7 @@ const inputs = <T extends string, S extends string>(g: Graph, tokens: readonly T
 
 /**
  * Inputs of the policy's loss. Scales include 1 / normaliser: `policyScale` is sample weight * importance, `entropyScale` the entropy
- * coefficient, `klScale` the KL coefficient, or 0 if KL is part of the reward. `ratioLow`, `ratioHigh`: 1 - eps and 1 + eps. `dualClip`: c
+ * coefficient, `klScale` the KL coefficient, or 0 if KL is part of the reward. `ratioLow`, `ratioHigh`: 1 - eps_low and 1 + eps_high. `dualClip`: c
  * of dual clip; very large: off.
  */
 export const policyLossInputs = (g: Graph) =>

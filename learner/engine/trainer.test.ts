@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { model, POLICY, PRETRAIN, samples, VALUE, withTrainer } from "./engine.fixture.ts";
+import type { PolicyStep } from "./engine.ts";
 import { Trainer } from "./trainer.ts";
 
 const AGGREGATIONS = ["SeqMeanTokenMean", "TokenMean", "SeqMeanTokenSumNorm"] as const;
@@ -166,6 +167,31 @@ test("policy steps raise tokens of positive advantage and lower the others; metr
     assert.ok(dual.clipFraction > single.clipFraction, "ratios above 1.1, which were raised before");
     assert.ok(dual.loss < single.loss);
   });
+});
+
+test("clipRatioHigh bounds ratios of positive advantages alone, and is clipRatio if it is not set", async () => {
+  const after = (advantage: number, clip: Partial<PolicyStep>) =>
+    withTrainer(async (trainer) => {
+      const batch = samples(6);
+      const start = await trainer.evaluate(batch, { temperature: 0.8, values: false });
+      for (const [i, sample] of batch.entries()) {
+        // Ratios from 0.65 to 1.45, which lie on both sides of each bound.
+        sample.proximalLogProbs = start[i].logProbs.map((logProb, t) => logProb - Math.log(0.65 + 0.1 * ((i + t) % 9)));
+        sample.advantages.fill(advantage);
+      }
+      const { loss, clipFraction } = await trainer.updatePolicy(batch, { ...POLICY, ...clip });
+      return { loss, clipFraction, gradient: trainer.policy.gradient!.data.slice() };
+    });
+  const low = await after(1, { clipRatio: 0.2 });
+  const high = await after(1, { clipRatio: 0.3 });
+  assert.ok(high.clipFraction < low.clipFraction);
+  assert.notDeepEqual(high.gradient, low.gradient);
+  assert.deepEqual(await after(1, { clipRatio: 0.2, clipRatioHigh: 0.3 }), high);
+  assert.deepEqual(await after(1, { clipRatio: 0.2, clipRatioHigh: 0.2 }), low);
+  const negative = await after(-1, { clipRatio: 0.2 });
+  assert.ok(negative.clipFraction > 0);
+  assert.deepEqual(await after(-1, { clipRatio: 0.2, clipRatioHigh: 0.3 }), negative);
+  assert.notDeepEqual((await after(-1, { clipRatio: 0.3 })).gradient, negative.gradient);
 });
 
 test("the critic starts at a given value, learns returns and is kept when it is initialised again", async () => {

@@ -129,7 +129,7 @@ export class Trainer implements Engine {
     const scale = tokenScale(batch, o);
     const scalars = {
       ratioLow: scalar(1 - o.clipRatio),
-      ratioHigh: scalar(1 + o.clipRatio),
+      ratioHigh: scalar(1 + (o.clipRatioHigh ?? o.clipRatio)),
       dualClip: scalar(o.dualClip || OFF),
     };
     const totals = { loss: 0, kl: 0, ratio: 0, ratioMax: 0, clipped: 0, entropy: 0, tokens: 0 };
@@ -318,7 +318,7 @@ function addStatistics(
   { proximalLogProbs, advantages }: PolicySample,
   logProbs: Float32Array,
   entropies: Float32Array,
-  { clipRatio, dualClip }: PolicyStep,
+  { clipRatio, clipRatioHigh = clipRatio, dualClip }: PolicyStep,
 ): void {
   for (let t = 0; t < logProbs.length; t++) {
     const ratio = Math.exp(logProbs[t] - proximalLogProbs[t]);
@@ -327,7 +327,7 @@ function addStatistics(
     totals.ratioMax = Math.max(totals.ratioMax, ratio);
     const a = advantages[t];
     const dual = dualClip > 0 && ratio > dualClip;
-    if ((a > 0 && ratio > 1 + clipRatio) || (a < 0 && (ratio < 1 - clipRatio || dual))) totals.clipped++;
+    if ((a > 0 && ratio > 1 + clipRatioHigh) || (a < 0 && (ratio < 1 - clipRatio || dual))) totals.clipped++;
     totals.entropy += entropies[t];
     totals.tokens++;
   }

@@ -112,7 +112,7 @@ export class Generators {
     const before = this.#current;
     if (before?.policyVersion === policyVersion) return;
     const { log } = this.#o;
-    this.#current = await writeWeights(this.#o, policyVersion, before);
+    this.#current = await writeWeights(this.#o, policyVersion);
     const { digest, kind, files } = this.#current;
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     log.info({ policyVersion, digest, kind, bytes }, "generators get new weights");

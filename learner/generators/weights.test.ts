@@ -46,8 +46,8 @@ for (const [base, model, dtype, token, row] of [
     const directory = mkdtempSync(join(scratch, "sent-"));
     const merge: Merge = { model, dtype };
     const { signal } = new AbortController();
-    const before = await writeWeights({ engine, directory, signal }, 6, undefined);
-    const sent = await writeWeights({ engine, directory, merge, signal }, 7, before);
+    const before = await writeWeights({ engine, directory, signal }, 6);
+    const sent = await writeWeights({ engine, directory, merge, signal }, 7);
     await engine.close();
     assert.deepEqual([before.kind, sent.kind, sent.policyVersion], ["adapter", "full", 7]);
     assert.deepEqual(
@@ -71,7 +71,7 @@ test("a merge runs beside the event loop, and a learner that stops does not wait
   const directory = mkdtempSync(join(scratch, "stopped-"));
   setImmediate(() => stopping.abort(new Error("asked to stop")));
   const { signal } = stopping;
-  const written = writeWeights({ engine, directory, merge: { model: POLICY, dtype: "F32" }, signal }, 0, undefined);
+  const written = writeWeights({ engine, directory, merge: { model: POLICY, dtype: "F32" }, signal }, 0);
   await assert.rejects(written, { message: "asked to stop" });
 });
 
@@ -79,6 +79,6 @@ test("the error of an adapter that cannot be merged says why", async () => {
   const engine = { savePolicy: async () => {} };
   const { signal } = new AbortController();
   const merge = { model: POLICY, dtype: "F32" } as const;
-  const written = writeWeights({ engine, directory: mkdtempSync(join(scratch, "none-")), merge, signal }, 0, undefined);
+  const written = writeWeights({ engine, directory: mkdtempSync(join(scratch, "none-")), merge, signal }, 0);
   await assert.rejects(written, { name: "ModelError", code: "config", message: /adapter_config\.json/ });
 });

@@ -36,17 +36,14 @@ export interface WriteOptions {
 /**
  * Writes the learner's weights into the directory's folder for this policy version, and returns them.
  *
- * @param before the previous version; undefined: there is none, and the directory has only files of a killed learner
  * @throws ModelError for weights that do not fit the dtype; the reason of `signal`
  */
 export async function writeWeights(
   { engine, directory, merge, signal }: WriteOptions,
   policyVersion: number,
-  before: PublishedWeights | undefined,
 ): Promise<PublishedWeights> {
   const folder = join(directory, String(policyVersion));
-  // files of a killed learner would stay on the volume until the run ends
-  await rm(before ? folder : directory, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   if (!merge) await engine.savePolicy(folder);
   else {

@@ -10,7 +10,7 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
   outcome?: string | undefined;
   markers?: readonly { name: string }[] | undefined;
   valid: boolean;
-  /** The iterations between dispatch and training. */
+  /** Iterations between the version that wrote it and the trained one. After a restart it can be ahead, which is as far as behind. */
   lag?: number | undefined;
   /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
   verbatim?: boolean | undefined;

@@ -61,7 +61,7 @@ ${bestPrograms(run)}
 ${run.best.length === 0 && summary?.commonErrors && errorsSection(summary.commonErrors)}
 ${corpus(summary, lines)}
 <h2>Every iteration</h2>
-<p class="soft">Launched and trained: mean duration of the programs that ended, and of those in the batch. ESS: effective sample size. KL: distance to the starting policy. Lag: iterations between the writing of a sample and its training.</p>
+<p class="soft">Launched and trained: mean duration of the programs that ended, and of those in the batch. ESS: effective sample size. KL: estimate, from the batch, of how far the policy has moved from the starting policy; if it has hardly moved, the estimate can be negative. Lag: iterations between the writing of a sample and its training.</p>
 ${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}`;
 }
 

@@ -95,7 +95,7 @@ async function rollout(trainer: Trainer, iteration: number): Promise<TrainingSam
     response,
     behaviourLogProbs: logProbs,
     reward: -10 + response.filter((token) => token > 0 && token < 4).length,
-    lag: 0,
+    onPolicy: true,
     outcome: "completed",
     durationSeconds: response.length / 10,
   }));

@@ -66,7 +66,7 @@ const BATCH: TrainingSample[] = (
   response: Int32Array.from({ length: 2 }, () => i),
   behaviourLogProbs: Float32Array.of(-1, -1),
   reward,
-  lag: 0,
+  onPolicy: true,
   outcome: "completed",
   durationSeconds,
 }));
@@ -116,6 +116,15 @@ test("the baseline Critic alone has a critic", async () => {
     assert.deepEqual(without.calls, ["evaluate"], baseline);
     assert.deepEqual([without.critic.length, without.policy.length], [0, 1]);
   }
+});
+
+test("the policy's steps have the algorithm's clips", async () => {
+  const clips = async (change: Partial<Algorithm>) => {
+    const { clipRatio, clipRatioHigh } = (await updated(change)).policy[0]!.step;
+    return [clipRatio, clipRatioHigh];
+  };
+  assert.deepEqual(await clips({}), [0.2, undefined]);
+  assert.deepEqual(await clips({ clipRatioHigh: 0.28 }), [0.2, 0.28]);
 });
 
 test("GRPO takes the group's deviations without whitening and has KL in the loss", async () => {
@@ -178,14 +187,14 @@ test("valid scores are compared within the group if the baseline is the group's"
 test("decoupled PPO compares with the proximal policy and weighs by capped importance", async () => {
   const batch = BATCH.map((sample, i) => {
     const behaviourLogProbs = i === 1 ? Float32Array.of(-1.5, -3) : sample.behaviourLogProbs;
-    return { ...sample, behaviourLogProbs, lag: i === 1 ? 2 : 0 };
+    return { ...sample, behaviourLogProbs, onPolicy: i !== 1 };
   });
   const { policy, result } = await updated({}, batch);
   const [fresh, stale] = policy[0]!.samples;
   assert.deepEqual([...fresh!.importance], [1, 1]);
   assert.deepEqual([...stale!.importance], [Math.fround(Math.exp(0.5)), 2]);
   assert.deepEqual([...stale!.proximalLogProbs], [-1, -1], "not the behaviour's");
-  assert.equal(result.importanceMaxDeviation, 0, "of lag 0 alone");
+  assert.equal(result.importanceMaxDeviation, 0, "of the current policy alone");
   assert.equal(result.importanceCappedShare, 1 / 8);
   assert.ok(Math.abs(result.importanceMean - (7 + Math.exp(0.5) + 1) / 8) < 1e-6);
   const deviating = BATCH.map((sample) => ({ ...sample, behaviourLogProbs: Float32Array.of(-1, -1.1) }));
@@ -330,8 +339,11 @@ test("on-policy log-probs that deviate give a warning, or an error before any st
       /^importanceMaxDeviation is 0\.649, above 0\.5: the rollout engine samples from other weights, or at another temp.* report it with the bundle of `longrun debug`/,
   });
   assert.equal(steps, 0);
-  assert.equal(await deviates(5, { lag: 1 }), false, "older samples may be as far off as they like");
-  assert.equal(await deviates(5, { hasOtherOrigin: true }), false, "a restart has left the weights of this one");
+  assert.equal(
+    await deviates(5, { onPolicy: false }),
+    false,
+    "samples of other weights may be as far off as they like",
+  );
   assert.equal((await updated({}, apart(5))).result.importanceDeviates, false, "a replay");
 });
 

@@ -27,10 +27,8 @@ export interface TrainingSample extends Sequence, TimedSample {
   reward: number;
   /** The score with its sign such that higher is better; undefined where there is no valid score. */
   goodness?: number;
-  /** Iterations between the policy version that wrote it and this one. */
-  lag: number;
-  /** Whether weights of an earlier start of the learner wrote it: even at lag 0 they differ from the present ones. Default false. */
-  hasOtherOrigin?: boolean;
+  /** Whether the present weights wrote it: its version is the trained one, and no other start of the learner made that version. */
+  onPolicy: boolean;
   /** The response was cut at `maxResponseTokens`; undefined if that is not known, which counts as not cut. */
   truncated?: boolean | undefined;
 }
@@ -98,7 +96,7 @@ export async function update(
   if (useCritic) await engine.initializeCritic(rewards.reduce((sum, reward) => sum + reward, 0) / batch.length);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
 
-  const onPolicy = [...batch.keys()].filter((i) => batch[i].lag === 0 && !batch[i].hasOtherOrigin);
+  const onPolicy = [...batch.keys()].filter((i) => batch[i].onPolicy);
   const deviations = onPolicy.map((i) => largestDeviation(evaluated[i].logProbs, batch[i].behaviourLogProbs));
   const importanceMaxDeviation = deviations.length > 0 ? Math.max(...deviations) : null;
   const { deviationLimits } = context;
@@ -157,6 +155,7 @@ export async function update(
       ...shared,
       temperature: context.temperature,
       clipRatio: o.clipRatio,
+      clipRatioHigh: o.clipRatioHigh,
       dualClip: o.dualClip,
       entropyCoefficient: o.entropyCoefficient,
       klCoefficient: klInLoss ? o.klCoefficient : 0,

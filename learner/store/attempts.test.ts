@@ -205,6 +205,16 @@ test("attempts have the grace period after a learner's absence that was longer t
   assert.equal(again.leases.expire(), 1, "leaseGraceSeconds are over");
 });
 
+test("an actor cannot report more seconds than have passed since its lease", async () => {
+  const { store, clock } = await newStore();
+  store.addSamples([newSample("a")]);
+  const a = taken(store);
+  clock.seconds += 5;
+  store.leases.extend("actor-0", [{ ...a, elapsedSeconds: 1e6 }]);
+  store.discardUnfinished("batch complete");
+  assert.deepEqual(store.abandonedSeconds(0), [5]);
+});
+
 test("discardUnfinished revokes running attempts and keeps finished samples", async () => {
   const { store, clock } = await newStore();
   const revoked: unknown[] = [];

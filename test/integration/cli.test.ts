@@ -69,6 +69,7 @@ describe("Bad input ends with status 2, one line, and no file", { concurrency: 2
     ["no command", [], /^Usage: longrun/],
     ["an unknown command", ["ran"], /^error: unknown command 'ran'\n\(Did you mean run\?\)\n$/],
     ["an unknown option", ["run", "run.yaml", "--ouput", "x"], /^error: unknown option '--ouput'/],
+    ["a run folder that does not exist", ["best", "runs/nope"], /^runs\/nope: there is no such run folder\n$/],
     ["no argument", ["best"], /^error: missing required argument 'RUN'\nlongrun help best says more\n$/],
     ["a missing manifest", ["run", "no.yaml"], /^no\.yaml: there is no such file; check the path\n$/],
     [
@@ -157,7 +158,10 @@ test("A bundled task is trained without a manifest, with changes of its settings
   const args = ["run", "--task", "diamonds", "--out", "alone", "--set", "tasks[0].grader.rewardFloor=-5"];
   const { status, stdout, stderr } = await new Longrun(args, { learner: { iterations: 1 } }).finished;
   assert.equal(stderr, "");
-  assert.match(stdout, /^Training diamonds on task diamonds \(--task diamonds\) in /m);
+  assert.match(
+    stdout,
+    /^Training diamonds on task diamonds \(--task diamonds\), \d+ iterations? \(stopping\.iterations\), in /m,
+  );
   assert.equal(stdout.match(/^Preparing the Python environment$/gm)?.length, 1);
   assert.match(readFileSync(join(home, "alone/trainingrun.yaml"), "utf8"), /rewardFloor: -5/);
   assert.equal(status, 0);

@@ -65,6 +65,18 @@ describe("longrun debug of a run folder", () => {
       });
   });
 
+  test("A name that is neither a folder nor in a cluster is reported as both", async () => {
+    for (const missing of ["runs-of-nobody/nope", "nope"]) {
+      const kubeconfig = join(folder, "no-kubeconfig");
+      await assert.rejects(writeBundle(missing, { kubeconfig }, NOW), {
+        code: "input",
+        message: new RegExp(
+          `^${missing}: there is no such run folder, and no such TrainingRun was found: the kubeconfig .* cannot be read`,
+        ),
+      });
+    }
+  });
+
   test("An existing file is not overwritten", async () => {
     await bundle("c.tar.gz");
     await assert.rejects(bundle("c.tar.gz"), { code: "input", message: /c\.tar\.gz: is there already/ });

@@ -62,7 +62,10 @@ describe("a run", { concurrency: 2 }, () => {
     assert.equal(status, 0);
     const lines = stdout.split("\n");
     assert.deepEqual(lines.splice(0, 2), ["Preparing the Python environment", "Preparing task diamonds"]);
-    assert.equal(lines.shift(), `Training test on task diamonds (run.yaml) in ${join(home, "done")}`);
+    assert.equal(
+      lines.shift(),
+      `Training test on task diamonds (run.yaml), 100 iterations (stopping.iterations), in ${join(home, "done")}`,
+    );
     assert.deepEqual(lines.splice(0, 2), ["memory plan: 1.00 GB of 2.00 GB", "  weights  1.00 GB"]);
     assert.match(lines[0]!, /^iteration {3}valid {2}mean score/);
     assert.deepEqual(

@@ -74,4 +74,6 @@ test("An unknown sample or run folder is refused", () => {
   );
   const folder = longrun(".");
   assert.deepEqual([folder.status, folder.stderr], [2, ".: this is no run folder: it has no store.sqlite\n"]);
+  const missing = longrun("runs/nope");
+  assert.deepEqual([missing.status, missing.stderr], [2, "runs/nope: there is no such run folder\n"]);
 });

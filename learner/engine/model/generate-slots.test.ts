@@ -135,6 +135,21 @@ for (const name of NAMES) {
       assert.deepEqual(await generate([prompts[1], prompts[2]], {}, few), expected, "slots are free again");
     });
 
+    it("reads a prompt again if its slot was computed while it was empty", async () => {
+      const positions = OPTIONS.maxNewTokens + Math.max(...prompts.map(({ length }) => length));
+      const few = withSlots(3, positions);
+      const [expected] = await generate([prompts[3]]);
+      // The short row's slot lies between those of two long rows, whose steps overwrite its first position.
+      const first = generate([prompts[0]], {}, few);
+      const short = generate([prompts[3]], { maxNewTokens: 1 }, few);
+      const last = generate([prompts[1]], {}, few);
+      await short;
+      for (let turn = 0; turn < 5; turn++) await setImmediate();
+      const again = await generate([prompts[3]], {}, few);
+      await Promise.all([first, last]);
+      assert.deepEqual(again, [expected]);
+    });
+
     it("uses the weights of a call that follows an aborted call", async () => {
       const few = withSlots(3);
       const other = new Map([...weights].map(([key, data]) => [key, data.map((value) => 1.25 * value)]));
