@@ -33,6 +33,9 @@ export const LIMITS = {
 };
 const DEADLINES: Deadlines = { programStartSeconds: 0.1, killSeconds: 0.1, submissionSeconds: 0.1 };
 export const REQUEST = { task: "t", program: Buffer.from("pass"), nonce: "", limits: LIMITS, seed: 0 };
+/** For a program that ends: on a busy machine, 0.1 s can pass between two of its frames. */
+export const PATIENT_REQUEST = { ...REQUEST, limits: { ...LIMITS, timeoutSeconds: 60 } };
+export const PATIENT: Deadlines = { programStartSeconds: 60, killSeconds: 60, submissionSeconds: 60 };
 
 /** The action of a faulty zygote when a program arrives. */
 export type Lie = (connection: Socket) => unknown;

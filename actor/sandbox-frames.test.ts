@@ -24,6 +24,8 @@ import {
   MEBIBYTE,
   NONE,
   nested,
+  PATIENT,
+  PATIENT_REQUEST,
   REQUEST,
   S,
   startFor,
@@ -120,7 +122,7 @@ describe("frames of a zygote that was taken over", () => {
   });
 
   test("frames after the last one make the actor give up the sandbox, and the result counts", async () => {
-    const { result, alive } = await lied([S, X, E, F, S]);
+    const { result, alive } = await lied([S, X, E, F, S], PATIENT_REQUEST, PATIENT);
     assert.deepEqual([result.outcome, alive], ["completed", false]);
   });
 
@@ -130,8 +132,8 @@ describe("frames of a zygote that was taken over", () => {
       setTimeout(() => connection.write(S), 20);
     });
     t.after(() => liar.close());
-    const sandbox = await liar.start();
-    assert.equal((await execute(sandbox, REQUEST)).outcome, "completed");
+    const sandbox = await liar.start({ deadlines: PATIENT });
+    assert.equal((await execute(sandbox, PATIENT_REQUEST)).outcome, "completed");
     await sandbox.ended;
     assert.match(sandbox.fault!.message, /while nothing runs/);
     const hasty = new Liar(Buffer.concat([frame("H", HELLO), S, X, E, F]), () => {});
@@ -147,8 +149,8 @@ describe("frames of a zygote that was taken over", () => {
           await nextTurn();
         }
       },
-      REQUEST,
-      { submissionSeconds: 5 },
+      PATIENT_REQUEST,
+      PATIENT,
     );
     const { outcome, terminalOutput, submission } = result;
     assert.deepEqual([outcome, String(terminalOutput), String(submission), alive], ["completed", "out", "abc", true]);
@@ -223,7 +225,7 @@ test("any bytes give one bounded result in time and leave the neighbour, the tim
   process.on("unhandledRejection", note).on("uncaughtExceptionMonitor", note);
   const honest = new Liar(frame("H", HELLO), (connection) => connection.write(Buffer.concat([S, X, E, F])));
   const neighbour = await startFor(t, honest, { deadlines: {} });
-  await execute(neighbour, REQUEST);
+  await execute(neighbour, PATIENT_REQUEST);
   const timersBefore = count("Timeout");
   const request = { ...REQUEST, limits: { ...LIMITS, timeoutSeconds: 0.03 } };
   const deadlines = { programStartSeconds: 0.03, killSeconds: 0.03, submissionSeconds: 0.03 };
@@ -240,7 +242,7 @@ test("any bytes give one bounded result in time and leave the neighbour, the tim
       };
       const { seconds } = await lied(send, request, deadlines);
       assert.ok(seconds < 2, `${seconds} s`);
-      assert.equal((await execute(neighbour, REQUEST)).outcome, "completed");
+      assert.equal((await execute(neighbour, PATIENT_REQUEST)).outcome, "completed");
     }),
     { numRuns: 1e9, interruptAfterTimeLimit: FUZZ_SECONDS * 1000, markInterruptAsFailure: false },
   );
