@@ -97,8 +97,7 @@ export async function execute(
   let end: RunEnd | undefined;
   let broken = "";
   try {
-    const { nonce: _, ...run } = request;
-    end = await sandbox.run(run, { onStart, onOutput, onProgress });
+    end = await sandbox.run(request, { onStart, onOutput, onProgress });
   } catch (error) {
     broken = (error as Error).message;
   } finally {

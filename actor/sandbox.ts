@@ -63,6 +63,8 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
 export interface RunRequest {
   task: string;
   program: Uint8Array;
+  /** The sandbox takes out the program's lines that print a marker with this nonce, and prints the markers itself. Absent or empty: none. */
+  nonce?: string;
   limits: Limits;
   seed: number;
 }
@@ -183,13 +185,13 @@ export class Sandbox {
         killed: false,
         receivedBytes: 0,
       };
-      const { program, ...rest } = request;
+      const { program, nonce = "", ...rest } = request;
       const { memoryBytes, scratchBytes, processes } = request.limits;
       // At `namespaces` scratch is memory too.
       this.#zygote.group?.limit({ memoryBytes, filesBytes: scratchBytes, processes });
       this.#oomKills = this.#zygote.group?.oomKills() ?? 0;
-      const header = { ...rest, programBytes: program.length };
-      this.#control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), program]));
+      const header = { ...rest, nonceBytes: nonce.length, programBytes: program.length };
+      this.#control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), Buffer.from(nonce), program]));
       this.#expect("the start", this.#deadlines.programStartSeconds);
     });
   }
