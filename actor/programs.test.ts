@@ -59,7 +59,7 @@ const PROGRAMS: Record<string, string> = {
   "an exception with an open file": `${OPEN_FILE}raise ValueError("no")\n`,
   "sys.exit with an open file": `${OPEN_FILE}import sys\nsys.exit(3)\n`,
   "an error in atexit": `${OPEN_FILE}import atexit\natexit.register(lambda: 1 / 0)\n`,
-  "a daemon thread that uses globals": `${OPEN_FILE}import threading, time\ncount = 0\ndef work():\n    global count\n    while True:\n        count = count + 1\nthreading.Thread(target=work, daemon=True).start()\ntime.sleep(0.1)\n`,
+  "a daemon thread that uses globals": `import threading, time\ncount = 0\ndef work():\n    global count\n    while True:\n        count = count + 1\nthreading.Thread(target=work, daemon=True).start()\ntime.sleep(0.1)\n`,
   "an open line of output": `import sys\nsys.stdout.write("no line feed")\n`,
 
   // Its output.
@@ -174,7 +174,7 @@ raise ValueError(1)
       );
       assert.equal(detail, "ValueError in line 9");
       const expected =
-        'imported packages\n50%imported packages\n\nloaded data\nrows 2\nTraceback (most recent call last):\n  File "program.py", line 9, in <module>\n    raise ValueError(1)\nValueError: 1\n';
+        '50%imported packages\n\nloaded data\nrows 2\nTraceback (most recent call last):\n  File "program.py", line 9, in <module>\n    raise ValueError(1)\nValueError: 1\n';
       assert.equal(terminalOutput.toString(), expected);
     });
 

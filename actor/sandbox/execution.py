@@ -25,7 +25,7 @@ class Execution:
         self.peak_bytes = 0
         self.killed_for = None
         watched_pid, self.scratch = child.start(request)
-        self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes)
+        self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes, zygote.level == "namespaces")
         self.directories, self.counted = [self.scratch], None
         if zygote.level != "namespaces":  # at `namespaces` each directory is a tmpfs, whose size the kernel enforces
             self.directories.append(os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY))

@@ -107,7 +107,10 @@ class Program:
         """Runs the program and ends the process."""
         before = dict(sys.modules)
         main = types.ModuleType("__main__")
-        main.__dict__.update(__file__=self.path, __builtins__=builtins)
+        loader = importlib.machinery.SourceFileLoader("__main__", self.path)
+        main.__dict__.update(__file__=self.path, __builtins__=builtins, __loader__=loader, __cached__=None)
+        if sys.version_info < (3, 14):
+            main.__annotations__ = {}
         sys.modules["__main__"] = main
         sys.argv[:] = [NAME]
         sys.path[0:0] = [os.path.dirname(self.path)]
