@@ -15,8 +15,9 @@ class Channel:
         found = os.fstat(self.descriptor)
         return found.st_dev, found.st_ino
 
-    def write(self, data):
-        """Writes all of `data`. Does nothing if the other end or the descriptor is closed."""
+    def write(self, data, wait=True):
+        """Writes all of `data`. Does nothing if the other end or the descriptor is closed. `wait`: waits for a reader if the descriptor does not
+        block but is full; otherwise the rest of `data` is dropped."""
         try:
             if self._look() != self._identity:
                 return
@@ -24,6 +25,8 @@ class Channel:
                 try:
                     data = data[os.write(self.descriptor, data):]
                 except BlockingIOError:  # the program made its output non-blocking, which both descriptors share
+                    if not wait:
+                        return
                     poll = select.poll()
                     poll.register(self.descriptor, select.POLLOUT)
                     poll.poll()

@@ -116,6 +116,7 @@ class Program:
         sys.path[0:0] = [os.path.dirname(self.path)]
         gc.enable()
         status = self._ended_by(lambda: exec(self._compile(), main.__dict__))
+        del main  # otherwise the module would outlive the finalizers of its objects, and they would not see its names
         self._ended_by(lambda: (threading._shutdown(), atexit._run_exitfuncs()))
         _finalize(status, before)
 
@@ -155,7 +156,7 @@ class Program:
             lines.append(error.lineno)
         kinds = [kind.__name__ for kind in type(error).__mro__]
         report = {"exception": kinds[0][:100], "line": lines[-1] if lines else None, "memory": "MemoryError" in kinds}
-        self.report.write(json.dumps(report).encode())
+        self.report.write(json.dumps(report).encode(), wait=False)
         text = self.source.decode("utf-8", "replace")
         linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
         hook = sys.excepthook if sys.excepthook is not sys.__excepthook__ else traceback.print_exception
