@@ -178,6 +178,19 @@ raise ValueError(1)
       assert.equal(terminalOutput.toString(), expected);
     });
 
+    test("a program without a submission learns which files it left, those like a submission first", async (context) => {
+      if (typeof sandbox === "string") return context.skip(sandbox);
+      const found = (text: string) => run(text).then(({ detail, outcome }) => [outcome, detail]);
+      const none = "no submission.csv in the program's directory; found";
+      const text = `import os\nos.makedirs("output/deep/er/est/of")\nopen("model.pkl", "w")\nopen("output/submission.CSV", "w")\nopen("output/deep/er/est/of/all", "w")\nos.symlink("/etc", "link")\n`;
+      assert.deepEqual(await found(text), ["completed", `${none} "output/submission.CSV", "model.pkl"`]);
+      assert.deepEqual(await found("pass\n"), ["completed", `${none} no file`]);
+      const many = `for number in range(300):\n    open("x\\n%03d" % number + "y" * 200, "w")\n`;
+      const [, said] = await found(many);
+      assert.ok(said!.length < 1500 && !said!.includes("\n") && said!.includes("x 007y"), said);
+      assert.deepEqual(await found(`open("submission.csv", "w")\n`), ["completed", ""]);
+    });
+
     test("the program's file is read-only and holds the lines that the policy wrote", async (context) => {
       if (typeof sandbox === "string") return context.skip(sandbox);
       const text = `import os, sys\nprint(sys.argv, os.path.basename(__file__), oct(os.stat(__file__).st_mode), sorted(os.listdir(".")))\n`;

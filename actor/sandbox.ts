@@ -13,6 +13,7 @@ import {
   oneLine,
   parseCpuSeconds,
   parseEnd,
+  parseFilesLeft,
   parseHello,
   parseJson,
   parseMemoryBytes,
@@ -278,10 +279,11 @@ export class Sandbox {
         running.end.killedFor ??= "memory";
       this.#expect("the submission", this.#deadlines.submissionSeconds);
     } else if (kind === "E" && end && !submission) {
-      const { bytes, refused, present } = parseJson(payload);
+      const { bytes, refused, present, left } = parseJson(payload);
       const expectedBytes = present === true ? amount(bytes) : 0;
       if (expectedBytes > running.request.limits.submissionBytes) throw new Error("submission above its limit");
       if (typeof refused === "string") end.submissionRefused = refused.slice(0, 200);
+      else if (present !== true) end.filesLeft = parseFilesLeft(left);
       // One allocation, because one buffer for each frame would cost more than its content. Memory is used only as it is written.
       running.submission = Buffer.allocUnsafe(expectedBytes);
       if (present === true) end.submission = running.submission;
