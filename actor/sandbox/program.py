@@ -184,7 +184,9 @@ def _finalize(status, last):
     sys.setswitchinterval(1000)  # daemon threads must not see that modules are absent
     gc.disable()
     whole = {name: sys.modules[name] for name in dict.fromkeys(own)}
-    _swap(whole, sys.modules)  # the interpreter's only dict of modules now has these, and `whole` keeps all until the end
+    _swap(whole, sys.modules)  # the interpreter's only dict of modules now has these, and `whole` keeps the zygote's until the end
+    for name in own:
+        whole.pop(name, None)
     gc.enable()
     setattr(sys, END, End(status))
     ctypes.pythonapi.Py_Exit(ctypes.c_int(status))

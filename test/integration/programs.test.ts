@@ -14,17 +14,17 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { instrument, withNonce } from "../learner/rollout/instrument.ts";
-import { type ExecutionResult, execute } from "./execution.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
-import { ensurePythonEnvironment } from "./python-env.ts";
-import { Sandbox } from "./sandbox.ts";
+import { type ExecutionResult, execute } from "../../actor/execution.ts";
+import { DEFAULT_LIMITS } from "../../actor/limits.ts";
+import { ensurePythonEnvironment } from "../../actor/python-env.ts";
+import { Sandbox } from "../../actor/sandbox.ts";
+import { instrument, withNonce } from "../../learner/rollout/instrument.ts";
 
 const NONCE = "0123456789abcdef0123456789abcdef";
 const folder = mkdtempSync(join(tmpdir(), "lr-programs-"));
 chmodSync(folder, 0o755);
 after(() => rmSync(folder, { recursive: true, force: true }));
-const python = process.env.PP_PYTHON ?? (await ensurePythonEnvironment()).python;
+const { python } = await ensurePythonEnvironment();
 const inputs = { task: join(folder, "task") };
 mkdirSync(inputs.task);
 writeFileSync(join(inputs.task, "train.csv"), "id,a,y\n1,1,2\n2,2,3\n");
@@ -47,6 +47,7 @@ const PROGRAMS: Record<string, string> = {
   "a file of a module that the zygote imported": `import json\njson.kept = open("submission.csv", "w")\njson.kept.write("id,y\\n")\n`,
   "a file of the program's own module": `open("other.py", "w").write("out = open('submission.csv', 'w')")\nimport other\nother.out.write("id,y\\n")\n`,
   "a finalizer that writes": `class Book:\n    def __del__(self):\n        with open("submission.csv", "w") as file:\n            file.write("id,y\\n")\nbook = Book()\n`,
+  "a finalizer that uses the program's names": `name = "id,y"\nclass Book:\n    def __del__(self):\n        with open("submission.csv", "w") as file:\n            file.write(name)\nbook = Book()\n`,
   "a compressed file that is never closed":
     `import gzip\nout = gzip.open("submission.csv", "wt")\nout.write("id,y\\n")\n`
       .replace("wt", "wb")
