@@ -119,7 +119,7 @@ test("the zygote goes on watching its program while the supervisor is busy and r
     control.pause();
     const limits = { ...DEFAULT_LIMITS, memoryBytes: 1024 * MEBIBYTE, timeoutSeconds: 60 };
     const program = Buffer.from(GROWS_WHILE_IT_PRINTS);
-    const header = { task: "first", limits, seed: 0, programBytes: program.length };
+    const header = { task: "first", limits, seed: 0, nonceBytes: 0, programBytes: program.length };
     control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), program]));
     const processes = () => descendants(pid).length;
     const until = async (seconds: number, holds: () => boolean) => {

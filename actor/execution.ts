@@ -97,8 +97,7 @@ export async function execute(
   let end: RunEnd | undefined;
   let broken = "";
   try {
-    const { nonce: _, ...run } = request;
-    end = await sandbox.run(run, { onStart, onOutput, onProgress });
+    end = await sandbox.run(request, { onStart, onOutput, onProgress });
   } catch (error) {
     broken = (error as Error).message;
   } finally {
@@ -172,10 +171,17 @@ export function judge(
   if (end.killedFor === "locks") return { outcome: "failed", detail: "more locks on files than allowed" };
   if (end.killedFor === "scratch") return { outcome: "failed", detail: "more files or bytes in scratch than allowed" };
   if (end.signal > 0) return { outcome: "failed", detail: `ended by signal ${end.signal}` };
-  if (end.status === 0) return { outcome: "completed", detail: "" };
+  if (end.status === 0) return { outcome: "completed", detail: describeMissing(end) };
   if (end.diskFull) return { outcome: "lost", detail: "the disk below the sandbox's scratch directory is full" };
   if (end.exception?.memory) return { outcome: "outOfMemory", detail: describe(end.exception) };
   return { outcome: "failed", detail: end.exception ? describe(end.exception) : `exit status ${end.status}` };
+}
+
+/** Returns "", or which files there are instead of the submission. */
+function describeMissing({ submission, submissionRefused, filesLeft }: RunEnd): string {
+  if (submission || submissionRefused !== undefined || filesLeft === undefined) return "";
+  const found = filesLeft.length === 0 ? "no file" : filesLeft.map((path) => JSON.stringify(path)).join(", ");
+  return `no submission.csv in the program's directory; found ${found}`;
 }
 
 function describe({ type, line }: { type: string; line?: number }): string {

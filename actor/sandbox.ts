@@ -13,6 +13,7 @@ import {
   oneLine,
   parseCpuSeconds,
   parseEnd,
+  parseFilesLeft,
   parseHello,
   parseJson,
   parseMemoryBytes,
@@ -63,6 +64,8 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
 export interface RunRequest {
   task: string;
   program: Uint8Array;
+  /** The sandbox takes out the program's lines that print a marker with this nonce, and prints the markers itself. Absent or empty: none. */
+  nonce?: string;
   limits: Limits;
   seed: number;
 }
@@ -183,13 +186,13 @@ export class Sandbox {
         killed: false,
         receivedBytes: 0,
       };
-      const { program, ...rest } = request;
+      const { program, nonce = "", ...rest } = request;
       const { memoryBytes, scratchBytes, processes } = request.limits;
       // At `namespaces` scratch is memory too.
       this.#zygote.group?.limit({ memoryBytes, filesBytes: scratchBytes, processes });
       this.#oomKills = this.#zygote.group?.oomKills() ?? 0;
-      const header = { ...rest, programBytes: program.length };
-      this.#control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), program]));
+      const header = { ...rest, nonceBytes: nonce.length, programBytes: program.length };
+      this.#control.write(Buffer.concat([encodeFrame("R", JSON.stringify(header)), Buffer.from(nonce), program]));
       this.#expect("the start", this.#deadlines.programStartSeconds);
     });
   }
@@ -276,10 +279,11 @@ export class Sandbox {
         running.end.killedFor ??= "memory";
       this.#expect("the submission", this.#deadlines.submissionSeconds);
     } else if (kind === "E" && end && !submission) {
-      const { bytes, refused, present } = parseJson(payload);
+      const { bytes, refused, present, left } = parseJson(payload);
       const expectedBytes = present === true ? amount(bytes) : 0;
       if (expectedBytes > running.request.limits.submissionBytes) throw new Error("submission above its limit");
       if (typeof refused === "string") end.submissionRefused = refused.slice(0, 200);
+      else if (present !== true) end.filesLeft = parseFilesLeft(left);
       // One allocation, because one buffer for each frame would cost more than its content. Memory is used only as it is written.
       running.submission = Buffer.allocUnsafe(expectedBytes);
       if (present === true) end.submission = running.submission;

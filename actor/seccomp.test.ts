@@ -135,6 +135,27 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
     });
 
     test("a lone program gets pairs of streams, which pass no descriptors, urgent bytes or peer identities", () => {
+      for (const name of ["socket", "connect", "accept", "accept4", "bind", "listen", "setsockopt"])
+        assert.equal(ask("alone", name, 1, 1), EPERM, name);
+      assert.equal(ask("everywhere", "socket", 1, 1), ALLOW);
+      assert.equal(ask("everywhere", "socket", 1, 0o2000001), ALLOW, "SOCK_CLOEXEC");
+      for (const [family, kind] of [
+        [1, 2],
+        [1, 5],
+        [2, 1],
+        [10, 1],
+        [16, 3],
+      ] as const)
+        assert.equal(ask("everywhere", "socket", family, kind), EPERM, `family ${family}, kind ${kind}`);
+      for (const name of ["connect", "accept", "accept4", "bind", "listen"])
+        assert.equal(ask("everywhere", name, 3), ALLOW, name);
+      assert.equal(ask("everywhere", "setsockopt", 3, 1, 2), ALLOW, "SO_REUSEADDR");
+      for (const [family, option] of [
+        [1, 7],
+        [1, 16],
+        [6, 2],
+      ] as const)
+        assert.equal(ask("everywhere", "setsockopt", 3, family, option), EPERM, `option ${option}`);
       assert.equal(ask("alone", "socketpair", 1, 1), ALLOW);
       assert.equal(ask("alone", "socketpair", 1, 0o2000001), ALLOW, "SOCK_CLOEXEC");
       assert.equal(ask("alone", "socketpair", 1, 2), EPERM);

@@ -11,6 +11,7 @@ const LARGEST_STATUS = 255;
 const LARGEST_SIGNAL = 64;
 const MOST_MODULES = 64;
 const MOST_GPUS = 64;
+const MOST_FILES_LEFT = 8;
 /** Largest JSON in a frame, except the first frame, which lists packages. The largest such frame is X, whose report has at most 4 KiB. */
 const LARGEST_JSON_BYTES = 64 * 1024;
 const LONGEST_REASON = 600;
@@ -63,6 +64,8 @@ export interface RunEnd {
   exception?: { type: string; line?: number; memory: boolean };
   submission?: Buffer;
   submissionRefused?: string;
+  /** Paths of files that a program without a submission left. */
+  filesLeft?: string[];
 }
 
 export function parseHello({ kind, payload }: Frame, level: IsolationLevel): SandboxInfo {
@@ -84,6 +87,11 @@ export function parseHello({ kind, payload }: Frame, level: IsolationLevel): San
     ...(hello.memoryBytes != null && { memoryBytes: amount(hello.memoryBytes) }),
     ...(typeof hello.directory === "string" && { directory: hello.directory.slice(0, 1000) }),
   };
+}
+
+/** Returns the names of files that a program left, which the program chose. */
+export function parseFilesLeft(names: unknown): string[] {
+  return Object.values(parseTexts(names, MOST_FILES_LEFT)).map(oneLine);
 }
 
 /** Returns the texts of an object or a list; a value that is no text becomes empty. */

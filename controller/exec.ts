@@ -29,6 +29,9 @@ export interface ExecOptions {
 /** Output of `longrun exec --json`. */
 export interface ExecResult {
   outcome: string;
+  exitStatus: number;
+  /** Why the program failed, or which files a program without a submission left. */
+  detail: string;
   durationSeconds: number;
   cpuSeconds: number;
   peakMemoryBytes: number;
@@ -43,6 +46,8 @@ export interface ExecResult {
   reason: string;
   /** Guards that flagged a valid submission (learner/grading/README.md). */
   guards: string[];
+  /** The last lines of the output of a program that did not complete: usually the error. */
+  lastLines: string[];
 }
 
 interface Instrumented {
@@ -70,6 +75,9 @@ interface Executed {
   isolation: string;
 }
 
+const LAST_LINES = 3;
+const LONGEST_LINE = 300;
+
 /** Placeholder for the nonce in an instrumented program. */
 const NONCE = "@@NONCE@@";
 
@@ -95,20 +103,29 @@ export async function executeProgram(
     const executed = await runInSandbox(instrumented.program, task, spec, python.directory, temporary, parts, signal);
     if (!options.json) process.stderr.write(`${harmless(executed.isolation)}\n`);
     const graded = await gradeIfPossible(task, instrumented, executed, parts, signal);
-    const { outcome, durationSeconds, cpuSeconds, peakMemoryBytes, output, markers } = executed;
+    const { outcome, exitStatus, detail, durationSeconds, cpuSeconds, peakMemoryBytes, output, markers } = executed;
     const measured = {
       outcome,
+      exitStatus,
+      detail,
       durationSeconds,
       cpuSeconds,
       peakMemoryBytes,
       markers,
     };
-    showResult({ ...measured, output, ...graded }, options.json, process.stdout);
+    const lastLines = outcome === "completed" ? [] : lastLinesOf(output);
+    showResult({ ...measured, output, ...graded, lastLines }, options.json, process.stdout);
     return EXIT.done;
   } finally {
     process.off("exit", cleanUp);
     cleanUp();
   }
+}
+
+/** Returns up to LAST_LINES lines that are not blank, each cut. */
+export function lastLinesOf(output: string): string[] {
+  const lines = output.split(/\r\n|\n|\r/).filter((line) => line.trim() !== "");
+  return lines.slice(-LAST_LINES).map((line) => line.slice(0, LONGEST_LINE));
 }
 
 function runInSandbox(
@@ -156,7 +173,7 @@ async function gradeIfPossible(
 /** Prints the program's output (made harmless on a terminal, unchanged into a pipe) and its result, or everything as JSON. */
 export function showResult(result: ExecResult, json: boolean, screen: Screen): void {
   if (json) return void screen.write(`${JSON.stringify(result)}\n`);
-  const { output, ...facts } = result;
+  const { output, lastLines, ...facts } = result;
   const shown = screen.isTTY ? harmless(output) : output;
   screen.write(shown.endsWith("\n") || shown === "" ? shown : `${shown}\n`);
   for (const [name, value] of Object.entries(facts)) {
@@ -164,6 +181,8 @@ export function showResult(result: ExecResult, json: boolean, screen: Screen): v
       typeof value === "number" ? Number(value.toPrecision(6)) : Array.isArray(value) ? value.join(", ") : value;
     screen.write(`${name.padEnd(16)}${harmless(String(text ?? "-")).replaceAll("\n", " ")}\n`);
   }
+  for (const [index, line] of lastLines.entries())
+    screen.write(`${(index === 0 ? "last lines" : "").padEnd(16)}${harmless(line)}\n`);
 }
 
 /** Returns the task with the limits of its task.yaml, or the defaults for a folder that `mlebench prepare` made. */

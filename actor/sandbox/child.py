@@ -38,7 +38,7 @@ class Child:
         self.pid = namespaces.fork(zygote.own_pid_namespace) if zygote.level == "namespaces" else os.fork()
         if self.pid == 0:
             try:
-                source = _become(zygote, place, self.address_space_bytes, output, report, orders.detach())
+                runs = _become(zygote, place, self.address_space_bytes, output, report, orders.detach())
             except BaseException as error:
                 os.write(ORDERS, f"!{type(error).__name__}: {error}".encode()[:500])
                 os._exit(126)
@@ -46,7 +46,7 @@ class Child:
                 os._exit(0)  # the zygote ended
             os.close(ORDERS)
             try:
-                os._exit(program.run(source))
+                runs.run()
             finally:  # after an error of the runner itself (no memory is left) this process must not continue as a zygote
                 os._exit(1)
         os.close(output)
@@ -93,7 +93,7 @@ def place_of(request):
 
 
 def _become(zygote, place, address_space_bytes, output, report, orders):
-    """Restricts the child and returns the program. The order matters: each step takes away what earlier steps needed."""
+    """Restricts the child and returns the Program. The order matters: each step takes away what earlier steps needed."""
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)
     control = os.dup(CONTROL)
@@ -116,12 +116,13 @@ def _become(zygote, place, address_space_bytes, output, report, orders):
     if zygote.level != "namespaces":
         _move_in(zygote, watched_pid, *place)  # the scratch directory may still be another program's until now
     request = json.loads(message)
-    source = receive(request["programBytes"], ORDERS + 1)
+    nonce, text = receive(request["nonceBytes"], ORDERS + 1), receive(request["programBytes"], ORDERS + 1)
     os.close(ORDERS + 1)
+    runs = program.Program(text, nonce)
     limits.set_rlimits(request["limits"], None if zygote.devices else address_space_bytes, zygote.count_processes)
     program.reseed(request["seed"])
     os.write(ORDERS, READY)
-    return source
+    return runs
 
 
 def _move_in(zygote, watched_pid, task, scratch_bytes, scratch_files):

@@ -11,7 +11,7 @@ from limits import HASTY_SHARE, HASTY_WATCH_SECONDS, OPEN_FILES_OF_ALL, RECORD_L
 from output import Output
 from protocol import CONTROL, LARGEST_FRAME, announce, receive_frame, send, send_json
 from scratch import Scratch
-from submission import open_submission
+from submission import files_left, open_submission
 
 PROGRESS_SECONDS = 0.5
 LARGEST_REPORT = 4096
@@ -25,7 +25,7 @@ class Execution:
         self.peak_bytes = 0
         self.killed_for = None
         watched_pid, self.scratch = child.start(request)
-        self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes)
+        self.usage = watch.Usage(zygote.proc, watched_pid, zygote.inherited_bytes, zygote.level == "namespaces")
         self.directories, self.counted = [self.scratch], None
         if zygote.level != "namespaces":  # at `namespaces` each directory is a tmpfs, whose size the kernel enforces
             self.directories.append(os.open(f"{zygote.space}/tmp", os.O_RDONLY | os.O_DIRECTORY))
@@ -108,7 +108,8 @@ class Execution:
     def hand_in(self):
         """Sends the submission unchanged; the learner reads and grades it."""
         descriptor, bytes_, refused = open_submission(self.scratch, self.limits["submissionBytes"])
-        send_json(b"E", {"bytes": bytes_, "refused": refused, "present": descriptor is not None})
+        left = files_left(self.scratch) if descriptor is None and refused is None else []
+        send_json(b"E", {"bytes": bytes_, "refused": refused, "present": descriptor is not None, "left": left})
         if descriptor is not None:
             offset = 0
             while offset < bytes_:

@@ -1,11 +1,14 @@
-"""Runs a program as `__main__` in a restricted process and reports how it ended."""
+"""Runs a program as `__main__` in a restricted process, ends it as the interpreter would, and reports how it ended."""
 
 import atexit
 import builtins
+import ctypes
 import gc
 import importlib.machinery
+import io
 import json
 import linecache
+import multiprocessing.context
 import os
 import random
 import selectors
@@ -14,10 +17,18 @@ import threading
 import traceback
 import types
 
+import markers
+from channel import Channel
+
 NAME = "program.py"
 REPORT_DESCRIPTOR = 3
+USER = "program"
+END = "_end"  # in `sys`, see `_finalize`
 
 selectors.DefaultSelector = selectors.PollSelector  # for asyncio: programs have no epoll (seccomp.py)
+# A fork server receives descriptors over a socket, which programs cannot send (seccomp.py). `spawn` gives a process the same start: a new
+# interpreter that imports the program again.
+multiprocessing.context.ForkServerProcess._Popen = staticmethod(multiprocessing.context.SpawnProcess._Popen)
 
 
 def environment(scratch, temporary, cpus, one_process):
@@ -29,7 +40,7 @@ def environment(scratch, temporary, cpus, one_process):
         threads["JOBLIB_MULTIPROCESSING"] = "0"
     return {
         "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin",
-        "HOME": scratch, "TMPDIR": temporary, "LANG": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONHASHSEED": "0",
+        "HOME": scratch, "USER": USER, "LOGNAME": USER, "TMPDIR": temporary, "LANG": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": temporary, "JOBLIB_TEMP_FOLDER": temporary, **threads,
     }
 
@@ -76,60 +87,150 @@ def open_streams():
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, **options)
 
 
-def run(source):
-    """Runs `source` (bytes) and returns its exit status. Does the interpreter's work at exit here, but does not unload modules, which would
-    take longer than most programs."""
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=NAME, __builtins__=builtins)
-    sys.modules["__main__"] = main
-    sys.argv[:] = [NAME]
-    sys.path[0:0] = [""]
-    gc.enable()
-    status = _ended_by(lambda: exec(compile(source, NAME, "exec", dont_inherit=True), main.__dict__), source)
-    finish = _ended_by(lambda: (threading._shutdown(), atexit._run_exitfuncs()), source)
-    for stream in (sys.stdout, sys.stderr):
+class Program:
+    """A program that is ready to run. `text`: the source (bytes) with the inserted lines; `nonce`: see markers.py. Call this in the program's
+    directory, after the last change of descriptors: it writes the source as a file there."""
+
+    def __init__(self, text, nonce):
+        self.source, self.marks = markers.take_out(text, nonce)
+        self.report = Channel(REPORT_DESCRIPTOR)
+        self.print_marker = markers.printer([mark.text for mark in self.marks]) if self.marks else None
+        self.path = os.path.abspath(NAME)
         try:
-            stream.flush()
-        except Exception:
-            status = status or 120  # the status that CPython uses
-    return status or finish
+            # Created read-only: at `landlock`, chmod has no effect.
+            with open(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444), "wb") as file:
+                file.write(self.source)
+        except OSError:
+            pass  # larger than scratch: it runs all the same
 
+    def run(self):
+        """Runs the program and ends the process."""
+        last = next(reversed(sys.modules))
+        main = types.ModuleType("__main__")
+        loader = importlib.machinery.SourceFileLoader("__main__", self.path)
+        main.__dict__.update(__file__=self.path, __builtins__=builtins, __loader__=loader, __cached__=None)
+        if sys.version_info < (3, 14):
+            main.__annotations__ = {}
+        sys.modules["__main__"] = main
+        sys.argv[:] = [NAME]
+        sys.path[0:0] = [os.path.dirname(self.path)]
+        gc.enable()
+        status = self._ended_by(lambda: exec(self._compile(), main.__dict__))
+        del main  # otherwise the module would outlive the finalizers of its objects, and they would not see its names
+        self._ended_by(lambda: (threading._shutdown(), atexit._run_exitfuncs()))
+        _finalize(status, last)
 
-def _ended_by(action, source):
-    try:
-        action()
-        return 0
-    except SystemExit as end:
-        if end.code is None:
+    def _compile(self):
+        if self.print_marker:
+            builtins.__dict__[markers.PRINTER] = self.print_marker
+            try:
+                return compile(markers.insert(self.source, self.marks, NAME), NAME, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError):
+                pass  # let the program's own text raise the error
+        return compile(self.source, NAME, "exec", dont_inherit=True)
+
+    def _ended_by(self, action):
+        """Returns the exit status."""
+        try:
+            action()
             return 0
-        if isinstance(end.code, int):
-            return end.code & 0xFF
-        print(end.code, file=sys.stderr)
-        return 1
+        except SystemExit as end:
+            if end.code is None:
+                return 0
+            if isinstance(end.code, int):
+                return end.code & 0xFF
+            print(end.code, file=sys.stderr)
+            return 1
+        except BaseException as error:
+            self._show(error)
+            return 1
+
+    def _show(self, error):
+        """Prints the traceback as the interpreter would, without the sandbox's frames, and reports the type and line."""
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+            frames = frames.tb_next
+        error = error.with_traceback(frames)
+        lines = [step.lineno for step in traceback.extract_tb(frames, limit=64) if step.filename == NAME]
+        if isinstance(error, SyntaxError) and error.filename == NAME:
+            lines.append(error.lineno)
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        report = {"exception": kinds[0][:100], "line": lines[-1] if lines else None, "memory": "MemoryError" in kinds}
+        self.report.write(json.dumps(report).encode(), wait=False)
+        text = self.source.decode("utf-8", "replace")
+        linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
+        hook = sys.excepthook if sys.excepthook is not sys.__excepthook__ else traceback.print_exception
+        try:
+            hook(type(error), error, frames)
+        except BaseException:
+            traceback.print_exception(type(error), error, frames)
+
+
+def _finalize(status, last):
+    """Ends the process with `status`, after the interpreter's own finalization: it stops daemon threads, clears the program's modules, and
+    so runs finalizers and flushes files that are still open.
+
+    The modules up to `last`, which the zygote imported, stay whole: to remove them, and even to count a reference to each, would copy
+    the pages that they are on, which takes 4 ms and more. The interpreter clears `sys` after all other modules; that ends the process (`End`).
+    """
+    if not _flush(sys.stdout) or not _flush(sys.stderr):
+        status = 120  # the status that CPython uses
+    own = []
+    for name in reversed(sys.modules):
+        if name == last:
+            break
+        own.append(name)
+    own = [name for name in ("sys", "builtins", "__main__", *reversed(own)) if name in sys.modules]
+    sys.setswitchinterval(1000)  # daemon threads must not see that modules are absent
+    gc.disable()
+    whole = {name: sys.modules[name] for name in dict.fromkeys(own)}
+    _swap(whole, sys.modules)  # the interpreter's only dict of modules now has these, and `whole` keeps the zygote's until the end
+    for name in own:
+        whole.pop(name, None)
+    gc.enable()
+    setattr(sys, END, End(status))
+    ctypes.pythonapi.Py_Exit(ctypes.c_int(status))
+
+
+def _swap(one, other):
+    """Exchanges the content of two dicts, without a look at it."""
+    head = object.__basicsize__
+    fields = ctypes.c_char * (dict.__basicsize__ - head)
+    first, second = (fields.from_address(id(each) + head) for each in (one, other))
+    first[:], second[:] = second.raw, first.raw
+
+
+class End:
+    """Ends the process when it is deleted. Files that outlived their modules, for example in attributes of the zygote's modules, are closed."""
+
+    def __init__(self, status):
+        # As attributes, because by then names of modules may be gone.
+        self.status, self.exit, self.collect, self.objects, self.kind = status, os._exit, gc.collect, gc.get_objects, io.IOBase.__base__
+
+    def __del__(self):
+        try:
+            self.collect()
+            for file in self.objects():
+                try:
+                    if isinstance(file, self.kind):
+                        file.flush() if file in (sys.stdout, sys.stderr) else file.close()
+                except BaseException:
+                    pass
+        finally:
+            self.exit(self.status)
+
+
+def _flush(stream):
+    """Returns whether the stream could be flushed, as far as CPython requires it at the end."""
+    try:
+        if stream is None or getattr(stream, "closed", False):
+            return True
+        stream.flush()
+        return True
     except BaseException as error:
-        _show(error, source)
-        return 1
-
-
-def _show(error, source):
-    """Prints the traceback as the interpreter would, without the sandbox's frames, and reports the type and line."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
-        frames = frames.tb_next
-    error = error.with_traceback(frames)
-    lines = [step.lineno for step in traceback.extract_tb(frames, limit=64) if step.filename == NAME]
-    if isinstance(error, SyntaxError) and error.filename == NAME:
-        lines.append(error.lineno)
-    kinds = [kind.__name__ for kind in type(error).__mro__]
-    report = {"exception": kinds[0][:100], "line": lines[-1] if lines else None, "memory": "MemoryError" in kinds}
-    try:
-        os.write(REPORT_DESCRIPTOR, json.dumps(report).encode())
-    except OSError:
-        pass
-    text = source.decode("utf-8", "replace")
-    linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
-    hook = sys.excepthook if sys.excepthook is not sys.__excepthook__ else traceback.print_exception
-    try:
-        hook(type(error), error, frames)
-    except BaseException:
-        traceback.print_exception(type(error), error, frames)
+        try:
+            sys.unraisablehook(types.SimpleNamespace(
+                exc_type=type(error), exc_value=error, exc_traceback=None, err_msg=None, object=stream))
+        except BaseException:
+            pass
+        return False

@@ -1,7 +1,7 @@
 """The protocol between the zygote and its supervisor: frames of one byte kind, four bytes length (big endian), payload.
 
   to the zygote     C {config}                         once, first
-                    R {request}, then the program      run; only while none runs
+                    R {request}, then nonce and program  run; only while none runs
                     K                                  kill the running program; without effect if none runs
   to the supervisor H {level, …} or {error}            once, ready or given up
                     S                                  the program starts now

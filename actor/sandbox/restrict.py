@@ -1,7 +1,7 @@
 """Removes everything from a forked child that a hostile program must not have. Threat model of the sandbox.
 
 Covered, at both levels: reading or changing files other than the runtime, the public data and the scratch directory; any network, unix
-sockets included; signals, ptrace, memory of processes outside; capabilities, setuid programs, new namespaces; kernel interfaces that
+sockets to other programs included; signals, ptrace, memory of processes outside; capabilities, setuid programs, new namespaces; kernel interfaces that
 programs do not need (bpf, io_uring, keyctl, mounts, SysV IPC, …); outliving the execution. limits.py limits the resources of a program.
 Covered only by `namespaces`: names, sizes and modification times of files (Landlock does not check `stat`), and several processes of one
 program, which `landlock` does not allow.

@@ -47,11 +47,11 @@ ALLOWED = """
     getpid getppid gettid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp getpgid setpgid getsid setsid
     capget getrlimit setrlimit prlimit64 getrusage times uname sysinfo
     gettimeofday time clock_gettime clock_getres getrandom
-    socketpair sendto recvfrom recvmsg getsockname getpeername getsockopt shutdown
+    socket socketpair connect accept accept4 bind listen setsockopt sendto recvfrom recvmsg getsockname getpeername getsockopt shutdown
 """.split()
 
 REFUSED = """
-    socket connect accept accept4 bind listen sendmsg sendmmsg setsockopt
+    sendmsg sendmmsg
     ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd pidfd_open pidfd_send_signal process_madvise process_mrelease
     perf_event_open epoll_create epoll_create1
     mount umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr
@@ -74,6 +74,7 @@ SILENTLY_REFUSED = ("flock", "sync", "syncfs")
 NAMESPACES = (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID
               | CLONE_NEWNET)
 AF_UNIX, SOCK_STREAM, MSG_OOB = 1, 1, 1
+SOL_SOCKET, SO_REUSEADDR = 1, 2
 MAP_HUGETLB = 0x40000
 CLOSE_RANGE_UNSHARE = 2
 O_ACCMODE, O_TRUNC = 3, 0o1000
@@ -105,14 +106,16 @@ def everywhere(with_devices=False):
     decisions.update({name: EPERM for name in REFUSED})
     decisions.update({name: SILENT for name in SILENTLY_REFUSED})
     no_urgent_bytes = lambda argument: ([(EPERM, argument, MSG_OOB, "ne", 0)], ALLOW)  # noqa: E731
+    unix_streams = ([(EPERM, 0, ANY, "ne", AF_UNIX), (EPERM, 1, 0xF, "ne", SOCK_STREAM)], ALLOW)
     decisions.update({
         "clone": ([(EPERM, 0, NAMESPACES, "ne", 0), (EPERM, 0, CLONE_THREAD | CLONE_FILES, "eq", CLONE_THREAD)], ALLOW),
         # The machine's reserved huge pages count as no process's resident memory.
         "mmap": ([(ENOMEM, 3, MAP_HUGETLB, "ne", 0)], ALLOW),
         "close_range": ([(EPERM, 2, CLOSE_RANGE_UNSHARE, "ne", 0)], ALLOW),
-        # A pair of connected stream sockets reaches nobody, and asyncio and multiprocessing need it. Datagram pairs could
-        # still send to any address.
-        "socketpair": ([(EPERM, 0, ANY, "ne", AF_UNIX), (EPERM, 1, 0xF, "ne", SOCK_STREAM)], ALLOW),
+        # Unix stream sockets, which multiprocessing's managers need. They reach the program's own processes only: names are in its scratch
+        # directory or in its network namespace. `sendmsg` is refused, so no descriptor leaves a process. Datagram pairs could send to any address.
+        "socket": unix_streams, "socketpair": unix_streams,
+        "setsockopt": ([(EPERM, 1, ANY, "ne", SOL_SOCKET), (ALLOW, 2, ANY, "eq", SO_REUSEADDR)], EPERM),
         "sendto": no_urgent_bytes(3), "recvfrom": no_urgent_bytes(3), "recvmsg": no_urgent_bytes(2),
         "getsockopt": (_any_of(GETSOCKOPT, 2), ENOPROTOOPT),
         "fcntl": (_any_of(FCNTL, 1), EPERM),
@@ -128,6 +131,8 @@ def alone(with_devices=False):
     which Landlock does not check and which the user's own files would allow."""
     decisions = everywhere(with_devices)
     decisions.update({name: EPERM for name in ("fork", "vfork", "execve", "execveat", "setpgid", "setsid", "tkill", "truncate",
+                                               # A name of a unix socket would be one of the machine. A pair of sockets reaches nobody.
+                                               "socket", "connect", "accept", "accept4", "bind", "listen", "setsockopt",
                                                "chown", "fchown", "lchown", "fchownat")})
     # These calls have no effect but report success, because shutil.copy fails if they fail.
     decisions.update({name: SILENT for name in ("chmod", "fchmod", "fchmodat", "fchmodat2", "utime", "utimes", "futimesat", "utimensat")})

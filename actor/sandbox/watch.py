@@ -10,6 +10,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 DEEPEST = 64  # levels of directories
 ASK_AFTER_FILES = 256
 MOST_OF_LOCKS = 256 << 10  # bytes, about 4,000 locks
+MOST_OF_SOCKETS = 1 << 20  # bytes, about 16,000 sockets
 
 
 def own_bytes(proc):
@@ -51,8 +52,8 @@ class Usage:
     adopts orphans, so no process is missed.
     """
 
-    def __init__(self, proc, pid, inherited_bytes):
-        self.proc, self.pid, self.inherited_bytes = proc, pid, inherited_bytes
+    def __init__(self, proc, pid, inherited_bytes, own_network=False):
+        self.proc, self.pid, self.inherited_bytes, self.own_network = proc, pid, inherited_bytes, own_network
         self.memory_bytes = self.tasks = self.open_files = 0
         self._pids = []
         self._kernel_bytes = 0
@@ -91,10 +92,8 @@ class Usage:
                 continue  # the process ended meanwhile
         if shared_bytes and memory + shared_bytes > limit_bytes:
             memory += self._shared_by_descendants(limit_bytes - memory)
-        if open_files <= FEW_OPEN_FILES:
-            self._kernel_bytes = 0
-        elif thorough or open_files != self.open_files:
-            self._renew_kernel_bytes()
+        if thorough or open_files > FEW_OPEN_FILES and open_files != self.open_files:
+            self._renew_kernel_bytes(open_files)
         self.memory_bytes, self.tasks, self.open_files = memory + self._kernel_bytes, tasks, open_files
 
     def _shared_by_descendants(self, free_bytes):
@@ -116,15 +115,25 @@ class Usage:
         except OSError:
             return 0
 
-    def _renew_kernel_bytes(self):
+    def _renew_kernel_bytes(self, open_files):
         """Computes the most memory that the kernel may hold for the pipes and sockets. Each counts once, however many processes share it."""
         found = {}
-        for pid in self._pids:
+        for pid in self._pids if open_files > FEW_OPEN_FILES else ():
             for _, target in self._descriptors(pid, os.readlink):
                 size = PIPE_BYTES if target.startswith("pipe:") else SOCKET_BYTES if target.startswith("socket:") else 0
                 if size:
                     found[target] = size
-        self._kernel_bytes = sum(found.values())
+        queued = self._queued_sockets() if self.own_network else 0
+        self._kernel_bytes = sum(found.values()) + (queued * SOCKET_BYTES if queued > FEW_OPEN_FILES else 0)
+
+    def _queued_sockets(self):
+        """Returns the number of the program's unix sockets that have no descriptor yet: connections that nobody has accepted."""
+        try:
+            with open(f"{self.proc}/{self.pid}/net/unix", "rb") as table:
+                # Flags, Type, St (2: connecting), Inode (0: no descriptor); a queued connection has inode 0.
+                return sum(1 for line in table.read(MOST_OF_SOCKETS).splitlines()[1:] if len(fields := line.split()) > 6 and fields[6] == b"0")
+        except OSError:
+            return 0
 
     def _descriptors(self, pid, look):
         """Yields (number, look(its entry)) of a process's open descriptors."""

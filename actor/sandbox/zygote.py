@@ -39,7 +39,7 @@ from execution import Execution  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "memory", "namespaces", "output", "program", "protocol",
+for _name in ("cgroup", "channel", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "markers", "memory", "namespaces", "output", "program", "protocol",
               "restrict", "scratch", "seccomp", "submission", "system_calls", "warm", "watch"):
     del sys.modules[_name]
 

@@ -23,6 +23,8 @@ export interface Instrumented {
  * Inserts progress markers into a program (paper section 3.2) and verifies that nothing else changed. A program that cannot be parsed, or
  * that contains the placeholder itself, is executed unchanged.
  *
+ * The sandbox takes the lines out again and prints the markers itself (actor/sandbox/markers.py).
+ *
  * A marker is a line of its own, `print("@@NONCE@@:loaded data", flush=True)`, for a loss with the name that holds it. If the program uses
  * the name `print` for anything but calls, the marker calls the builtin.
  */

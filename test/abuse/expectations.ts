@@ -35,6 +35,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   sleep_forever: timedOut,
   ignore_signals: timedOut,
   endless_exit: timedOut,
+  endless_finalizer: timedOut,
   close_everything: timedOut,
   vfork_hang: timedOut,
   regex_bomb: timedOut,
@@ -69,6 +70,8 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
     namespaces: { outcome: ["failed", "outOfMemory"], detail: /open files|memory/ },
     landlock: { outcome: ["completed", "outOfMemory"] },
   },
+  // Connections that nobody has accepted have no descriptor.
+  eat_memory_queue: { namespaces: { outcome: "outOfMemory" }, landlock: held },
   eat_memory_pages: held,
   own_rules: held,
   // Python itself needs a new mapping from time to time.
@@ -132,6 +135,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   break_runner: { outcome: "failed" },
   fill_report: { outcome: "failed", detail: /exit status 1/ },
   // The program chooses status 0, which earns nothing without a submission.
+  finalizer_tricks: { check: ({ terminalOutput }) => terminalOutput.includes("held\n") },
   patch_runner: { outcome: ["completed", "failed"] },
 
   // The submission.
@@ -207,6 +211,8 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   tcp: held,
   udp: held,
   unix_sockets: held,
+  unix_names: held,
+  unix_descriptors: held,
   control_socket: held,
   new_namespaces: held,
   mount: held,
@@ -234,6 +240,10 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   },
   print_nonce_apart: {
     check: ({ markers, terminalOutput }) => markers.length === 0 && !terminalOutput.toString().includes(NONCE),
+  },
+  marker_channel: {
+    held: true,
+    check: ({ markers, submission }) => markers.length === 0 && submission?.length === 0,
   },
   replay_nonce: { check: ({ markers, forgedMarkers }) => markers.length === 0 && forgedMarkers === 64 },
 

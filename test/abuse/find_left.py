@@ -6,7 +6,7 @@ for place in (".", "/tmp", "/dev/shm", os.environ["TMPDIR"], os.environ["HOME"],
         print("BREACH", place)
 if hasattr(builtins, "left_behind") or "left_behind" in sys.modules or hasattr(pandas, "left_behind") or "LEFT_BEHIND" in os.environ:
     print("BREACH state")
-if sorted(os.listdir(".")) != ["input"]:
+if sorted(os.listdir(".")) != ["input", "program.py"] or not open("program.py").read().startswith("# Looks for what"):
     print("BREACH", os.listdir("."))
 pattern = re.compile(rb"find_left` must f[i]nd none")  # the pattern does not match its own text
 try:
