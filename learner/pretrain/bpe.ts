@@ -4,6 +4,21 @@ import type { TokenizerFiles } from "../engine/index.ts";
 /** They have the first ids. The first one pads, the last one ends a response. */
 const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"] as const;
 
+/**
+ * Python file of a policy folder. AutoTokenizer of transformers 5 takes Qwen2's own pre-tokenizer for every qwen2 model, whatever
+ * tokenizer.json says, unless `auto_map` of tokenizer_config.json names a class. Without `trust_remote_code` it then reads tokenizer.json
+ * as it is; with it, it loads this class, which does the same.
+ */
+export const TOKENIZER_CODE = {
+  name: "tokenization_policy.py",
+  text: `from transformers import PreTrainedTokenizerFast
+
+
+class PolicyTokenizer(PreTrainedTokenizerFast):
+    """Reads tokenizer.json as it is."""
+`,
+};
+
 const CHAT_TEMPLATE =
   "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
@@ -11,6 +26,7 @@ const CHAT_TEMPLATE =
 /**
  * Learns a byte-level BPE vocabulary (Sennrich et al. 2016, over bytes as in GPT-2): the most frequent pair of neighbours becomes a token
  * (of equally frequent pairs, the one with the lower ids), until there are `vocabSize` tokens or no pair occurs twice.
+ * The configuration needs the file TOKENIZER_CODE beside it.
  * @param vocabSize all tokens: special tokens, the 256 bytes, and merges
  * @param pattern units that merges never cross: a word with the white space before it, so that common code is one token
  */
@@ -28,6 +44,7 @@ export function trainBpe(
     tokenizer: tokenizerJson(pattern, tokens, merges),
     tokenizerConfig: {
       tokenizer_class: "PreTrainedTokenizerFast",
+      auto_map: { AutoTokenizer: [null, "tokenization_policy.PolicyTokenizer"] }, // [slow, fast], see TOKENIZER_CODE
       eos_token: SPECIAL_TOKENS[2],
       pad_token: SPECIAL_TOKENS[0],
       clean_up_tokenization_spaces: false,

@@ -8,6 +8,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readModelFolder } from "../engine/model/folder.fixture.ts";
 import { readTokenizer } from "../engine/model/folder.ts";
+import { TOKENIZER_CODE, trainBpe } from "./bpe.ts";
 import { defaultCorpus, inCorpus, makeCorpus } from "./corpus.ts";
 import { defaultPretrain, type PretrainProgress, pretrain } from "./pretrain.ts";
 import { readme } from "./readme.ts";
@@ -51,6 +52,7 @@ test("the same seed gives the same bytes of a policy folder, and another seed gi
     "corpus.json",
     "generation_config.json",
     "model.safetensors",
+    "tokenization_policy.py",
     "tokenizer.json",
     "tokenizer_config.json",
   ]);
@@ -97,8 +99,17 @@ test("bad options are refused in one line", async (t) => {
   }
 });
 
-test("the bundled policy's page is the one that pretrain writes", () => {
+test("the bundled policy's page and its settings for AutoTokenizer are those that pretrain writes", () => {
   const read = (name: string) =>
     readFileSync(new URL(`../../manifests/quickstart/policy/${name}`, import.meta.url), "utf8");
   assert.equal(readme(JSON.parse(read("corpus.json"))), read("README.md"));
+  // check_model_folder.py compares AutoTokenizer's ids for folders with these files
+  const { tokenizerConfig } = trainBpe(["a b"], { vocabSize: 259 });
+  assert.deepEqual(JSON.parse(read("tokenizer_config.json")), tokenizerConfig);
+  assert.equal(read(TOKENIZER_CODE.name), TOKENIZER_CODE.text);
+  const [slow, fast] = (tokenizerConfig.auto_map as { AutoTokenizer: [null, string] }).AutoTokenizer;
+  const [module, name] = fast.split(".");
+  assert.equal(slow, null);
+  assert.equal(`${module}.py`, TOKENIZER_CODE.name);
+  assert.match(TOKENIZER_CODE.text, new RegExp(`^class ${name}\\(PreTrainedTokenizerFast\\):$`, "m"));
 });

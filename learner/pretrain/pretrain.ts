@@ -13,7 +13,7 @@ import {
   uniforms,
 } from "../engine/index.ts";
 import { mean } from "../metrics/statistics.ts";
-import { trainBpe } from "./bpe.ts";
+import { TOKENIZER_CODE, trainBpe } from "./bpe.ts";
 import { type CorpusText, defaultCorpus, makeCorpus, programHashes } from "./corpus.ts";
 import { corpusFacts, readme } from "./readme.ts";
 
@@ -91,6 +91,7 @@ export async function pretrain(options: PretrainOptions): Promise<{ loss: number
   writeFileSync(join(folder, "corpus.json"), `${JSON.stringify(facts, null, 2)}\n`);
   writeFileSync(join(folder, "corpus.hashes"), programHashes(corpus.map(({ program }) => program)));
   writeFileSync(join(folder, "README.md"), readme(facts));
+  writeFileSync(join(folder, TOKENIZER_CODE.name), TOKENIZER_CODE.text);
   if (existsSync(options.out)) renameSync(options.out, join(scratch, "replaced"));
   renameSync(folder, options.out);
   return { ...trained, seconds };

@@ -52,5 +52,8 @@ A generator (\`learner/pretrain\`) drew the corpus: ${facts.texts} solutions wit
 the programs have a mistake, such as a wrong column or a missing parenthesis. Strong families of models are rare in the corpus, but the best
 occur. \`corpus.json\` has the settings and numbers of corpus and training, \`corpus.hashes\` the first 8 bytes of the SHA-256 of each distinct
 program, sorted.
+
+AutoTokenizer of transformers gives the ids of \`tokenizer.json\`, with and without \`trust_remote_code\`: \`tokenization_policy.py\` keeps it
+from replacing the pre-tokenizer by Qwen2's own. Keep the file when you copy the folder.
 `;
 }

@@ -1,0 +1,5 @@
+from transformers import PreTrainedTokenizerFast
+
+
+class PolicyTokenizer(PreTrainedTokenizerFast):
+    """Reads tokenizer.json as it is."""
