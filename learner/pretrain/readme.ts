@@ -53,7 +53,7 @@ the programs have a mistake, such as a wrong column or a missing parenthesis. St
 occur. \`corpus.json\` has the settings and numbers of corpus and training, \`corpus.hashes\` the first 8 bytes of the SHA-256 of each distinct
 program, sorted.
 
-AutoTokenizer of transformers gives the ids of \`tokenizer.json\`, with and without \`trust_remote_code\`: \`tokenization_policy.py\` keeps it
-from replacing the pre-tokenizer by Qwen2's own. Keep the file when you copy the folder.
+AutoTokenizer of transformers 5 gives the ids of \`tokenizer.json\`, because \`auto_map\` in \`tokenizer_config.json\` keeps it from taking Qwen2's
+own pre-tokenizer. With \`trust_remote_code\` it also needs \`tokenization_policy.py\`, which \`longrun model fetch\` leaves out, as all code.
 `;
 }
