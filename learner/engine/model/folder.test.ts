@@ -219,6 +219,13 @@ describe("a model folder", () => {
     });
   });
 
+  it("is refused if its tokenizer is a pointer of Git LFS", () => {
+    const folder = created();
+    put(folder, "tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7031645\n");
+    const message = /tokenizer.json is a pointer of Git LFS .* `git lfs pull`/;
+    assert.throws(() => readTokenizer(folder), { code: "tokenizer", message });
+  });
+
   it("is refused with a clear message if it has no tokenizer", () => {
     const folder = created();
     fs.rmSync(path.join(folder, "tokenizer.json"));

@@ -7,7 +7,7 @@ import fs from "node:fs";
 import { sameShape } from "../graph/shapes.ts";
 import { ModelError } from "./errors.ts";
 import { fromStored, type SafetensorsDType, storedBytes, TRANSFORMERS_DTYPES, toStored } from "./halves.ts";
-import { type Json, parseObject, writeAll, writeWhole } from "./json.ts";
+import { type Json, LFS_POINTER_BYTES, parseObject, refuseLfsPointer, writeAll, writeWhole } from "./json.ts";
 import { elementCount, type Tensor } from "./weights.ts";
 
 const MAX_HEADER_BYTES = 100_000_000; // the limit of the reference implementation
@@ -73,6 +73,9 @@ function parseHeader(descriptor: number, file: string) {
   readBytes(descriptor, prefix, 0, file);
   const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
   if (headerBytes > MAX_HEADER_BYTES || headerBytes > fileBytes - 8) {
+    const beginning = Buffer.alloc(Math.min(LFS_POINTER_BYTES, fileBytes));
+    readBytes(descriptor, beginning, 0, file);
+    refuseLfsPointer(file, beginning.toString(), "weights");
     bad(`its header claims ${headerBytes} bytes, the file has ${fileBytes}`);
   }
   const bytes = new Uint8Array(headerBytes);
