@@ -23,7 +23,7 @@ import { policyFolder } from "../crds/policy.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
-import { readTokenizer } from "./engine/index.ts";
+import { readTokenizer, turnEndWarning } from "./engine/index.ts";
 import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
@@ -141,6 +141,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const { options, directory, spec, tasks, store, status, suspension, metrics, health, log, signal } = it;
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
+  const cut = turnEndWarning(policy, tokenizer);
+  if (cut !== undefined) tell(log, cut);
   const policies = readPolicies(directory);
   const { engine, device, checkpoint, state, load } = policies
     ? await loadEvaluated(it, policy, policies)

@@ -59,7 +59,8 @@ export async function validate(
       for (const object of runs)
         await collectProblems(async () => {
           const run = parseTrainingRun(object, file, set, { cluster, before });
-          if (!cluster && !before) await validateHere(run, file, object.label, set, parts);
+          const warnings = !cluster && !before ? await validateHere(run, file, object.label, set, parts) : [];
+          for (const warning of warnings) say(`${file}: warning: ${warning}`);
           say(`${file}: TrainingRun ${run.metadata.name} is valid`);
         });
       const skipped = skippedText(manifest, file);
@@ -68,14 +69,14 @@ export async function validate(
   if (problems.length > 0) throw new ManifestError(problems);
 }
 
-/** Makes the checks of `longrun run` before training. @throws ManifestError | ControllerError `input` */
+/** Makes the checks of `longrun run` before training. @returns warnings, a line each @throws ManifestError | ControllerError `input` */
 async function validateHere(
   run: TrainingRun,
   file: string,
   label: string,
   overrides: readonly string[],
   parts: Parts,
-): Promise<void> {
+): Promise<string[]> {
   const source = label === "" ? file : `${file}: ${label}`;
   const here = resolvedHere(run, source, resolve(dirname(file)));
   refuseTwoTasks(here, source, overrides);
@@ -87,7 +88,9 @@ async function validateHere(
     const folders = here.spec.tasks
       .filter(({ publicData }) => publicData)
       .flatMap((task) => ["--task", `${task.name}=${layOutCustomTask(task, join(temporary, "task"))}`]);
-    await askPart(parts.validate, ["--manifest", manifest, ...folders]);
+    const args = ["--manifest", manifest, ...folders];
+    const { warnings } = await askPart<{ warnings: string[] }>(parts.validate, args);
+    return warnings;
   } catch (error) {
     if (!(error instanceof ControllerError)) throw error;
     throw new ControllerError(error.code, `${source}: ${error.message}`, { cause: error });

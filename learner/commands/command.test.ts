@@ -211,6 +211,20 @@ describe("longrun model", () => {
     );
   });
 
+  it("names the tokens that end a text, and warns if the chat template's is none of them", () => {
+    const folder = path.join(root, "other-end");
+    fs.cpSync(POLICY, folder, { recursive: true });
+    fs.writeFileSync(path.join(folder, "generation_config.json"), '{"eos_token_id":0}');
+    const shown = (of: string) => longrun("model", "info", of).lines;
+    assert.ok(shown(POLICY).includes("end of text   2 <|im_end|>"));
+    assert.ok(!shown(POLICY).some((line) => line.startsWith("warning")));
+    assert.ok(shown(folder).includes("end of text   0 <|endoftext|>"));
+    assert.ok(shown(folder).some((line) => /^warning +.* ends an answer with <\|im_end\|> \(2\), but only/.test(line)));
+    assert.ok(shown(LLAMA).includes("end of text   none"), "a folder without a tokenizer");
+    const { eosIds, eosTokens, warning } = JSON.parse(longrun("model", "info", folder, "--json").lines[0]!);
+    assert.deepEqual([eosIds, eosTokens, typeof warning], [[0], ["<|endoftext|>"], "string"]);
+  });
+
   it("plans the memory of training it", () => {
     const { status, lines, stderr } = longrun("model", "info", POLICY, "--plan", "lora", "--tokens", "64:64");
     assert.equal(status, 0, stderr);

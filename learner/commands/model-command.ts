@@ -15,15 +15,19 @@ import {
   hasWeights,
   hostMemory,
   MappedWeights,
+  ModelError,
   mergeFolder,
   type PlanRequest,
   PROJECTIONS,
   parseDevices,
   planTable,
   readEosIds,
+  readTokenizer,
   SHARD_BYTES,
   size,
   TRANSFORMERS_DTYPES,
+  tokenName,
+  turnEndWarning,
 } from "../engine/index.ts";
 import { InputError, modelFolder, printLine, required, runCommand, unknownWord, wholeNumber } from "./command.ts";
 
@@ -105,7 +109,7 @@ function modelInfo({ config, tensors, folder }: MappedWeights) {
   const { modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabSize, maxPositions, rope, tied } = config;
   return {
     ...{ folder, architecture: modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabulary: vocabSize },
-    ...{ positions: maxPositions, rope: rope?.type ?? "default", tied, eosIds: readEosIds(folder), parameters },
+    ...{ positions: maxPositions, rope: rope?.type ?? "default", tied, ...endsOfText(folder), parameters },
     /** Bytes of the weights in their files. logprobs and generate map the files, once for all processes. */
     bytes,
     files: hasWeights(folder) ? new Set(tensors.map(({ file }) => file)).size : 0,
@@ -121,15 +125,29 @@ function modelInfo({ config, tensors, folder }: MappedWeights) {
   };
 }
 
+/** The tokens that end a response. Names and the warning are missing without a usable tokenizer. */
+function endsOfText(folder: string): { eosIds: number[]; eosTokens?: (string | undefined)[]; warning?: string } {
+  const eosIds = readEosIds(folder);
+  try {
+    const tokenizer = readTokenizer(folder);
+    const warning = turnEndWarning(folder, tokenizer);
+    return { eosIds, eosTokens: eosIds.map((id) => tokenName(tokenizer, id)), ...(warning && { warning }) };
+  } catch (cause) {
+    if (cause instanceof ModelError) return { eosIds };
+    throw cause;
+  }
+}
+
 function printInfo(info: ReturnType<typeof modelInfo>): void {
   const { memory } = info;
   const dtypes = Object.entries(info.dtypes).map(([dtype, count]) => `${dtype} (${count})`);
+  const ends = info.eosIds.map((id, i) => `${id} ${info.eosTokens?.[i] ?? ""}`.trim());
   const rows: [string, string][] = [
     ["architecture", `${info.architecture}, ${info.layers} layers of ${info.hiddenSize}`],
     ["attention", `${info.heads} heads of ${info.headSize}, ${info.keyValueHeads} of keys and values`],
     ["vocabulary", `${info.vocabulary}, ${info.tied ? "tied" : "untied"}`],
     ["positions", `${info.positions}, rope ${info.rope}`],
-    ["end of text", info.eosIds.length > 0 ? info.eosIds.join(", ") : "none"],
+    ["end of text", ends.join(", ") || "none"],
     ["parameters", String(info.parameters)],
     [
       "weights",
@@ -141,6 +159,7 @@ function printInfo(info: ReturnType<typeof modelInfo>): void {
     ["memory", `${size(info.bytes)} mapped to read them, ${size(memory.float32Bytes)} in float32`],
     ["", `${size(memory.trainingBytes)} to train all of them, activations not counted`],
     ["", `${size(memory.cacheBytesPerToken)} of keys and values per token`],
+    ...(info.warning ? [["warning", info.warning] as [string, string]] : []),
   ];
   for (const [name, value] of rows) process.stdout.write(`${name.padEnd(14)}${value}\n`);
 }

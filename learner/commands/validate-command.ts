@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { policyFolder } from "../../crds/policy.ts";
 import { parseResolved, type TrainingRunSpec } from "../../crds/trainingrun.ts";
-import { checkLengths, readConfig, readTokenizer } from "../engine/index.ts";
+import { checkLengths, readConfig, readTokenizer, turnEndWarning } from "../engine/index.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
 import { checkInstrumenter } from "../rollout/instrument-policy.ts";
 import { scratchPrompt } from "../rollout/prompts.ts";
@@ -12,7 +12,8 @@ import { printLine, readText, required, runCommand } from "./command.ts";
 
 const USAGE = `node learner/commands/validate-command.ts --manifest FILE [--task TASK=DIR ...]
     Checks a resolved TrainingRun with absolute paths as a learner does before it loads weights. --task names the
-    folder of one of its tasks; the others are not looked at. Prints {} if the learner would start.`;
+    folder of one of its tasks; the others are not looked at. Prints {"warnings": [...]} if the
+    learner would start.`;
 
 const options = { manifest: { type: "string" }, task: { type: "string", multiple: true } } as const;
 
@@ -22,7 +23,10 @@ function validate(): void {
   const { spec } = parseResolved(readText(path), path);
   // A model that is fetched when the run starts (`model.source`) is not here yet: its tokens are estimated.
   const policy = spec.model.policy === undefined ? undefined : policyFolder(spec.model.policy, path, process.cwd());
+  const warnings: string[] = [];
   if (policy !== undefined) {
+    const cut = turnEndWarning(policy);
+    if (cut !== undefined) warnings.push(cut);
     const { maxPositions } = readConfig(policy);
     checkLengths(spec.model, maxPositions);
     checkInstrumenter(spec.model, maxPositions);
@@ -40,7 +44,7 @@ function validate(): void {
       encode: tokenizer ? (messages) => tokenizer.encodeChat(messages) : estimateChat,
     });
   }
-  printLine({});
+  printLine({ warnings });
 }
 
 await runCommand(USAGE, validate);

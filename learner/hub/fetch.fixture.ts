@@ -32,7 +32,7 @@ export async function fetchFrom(
   cache = path.join(root, `cache ${caches++}`),
 ) {
   const lines: string[] = [];
-  const { repo = "acme/model", revision = "main", out, limits, env } = wish;
+  const { repo = "acme/model", revision = repo.includes("://") ? undefined : "main", out, limits, env } = wish;
   const fetched = await fetchModel({
     ...{ repo, revision, out, limits: { ...FAST, ...limits } },
     env: { LONGRUN_CACHE: cache, ...(server && { HF_ENDPOINT: server.endpoint }), ...env },

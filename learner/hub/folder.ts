@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeFolder } from "../../proto/folders.ts";
 import { FETCH_RECORD, size } from "../engine/index.ts";
 import { TransferError } from "./errors.ts";
-import type { RepoFile } from "./server.ts";
+import { isByteCount, isPlainName, type RepoFile } from "./server.ts";
 
 /** `fetched.json`: stays beside the model, so that a run can name its origin. */
 export interface FetchRecord {
@@ -27,7 +27,7 @@ export function readRecord(folder: string): FetchRecord | undefined {
   const path = join(folder, FETCH_RECORD);
   if (existsSync(path))
     try {
-      return JSON.parse(readFileSync(path, "utf8")) as FetchRecord;
+      return parseRecord(readFileSync(path, "utf8"));
     } catch (cause) {
       throw new TransferError("input", `${path} is damaged; remove the folder, or give another one with --out`, {
         cause,
@@ -38,6 +38,14 @@ export function readRecord(folder: string): FetchRecord | undefined {
   if (existsSync(folder) && readdirSync(folder).some((name) => name !== `${FETCH_RECORD}.new`))
     throw new TransferError("input", `--out ${folder} has files that no fetch has brought; give a new or empty folder`);
   return undefined;
+}
+
+function parseRecord(text: string): FetchRecord {
+  const record = JSON.parse(text) as FetchRecord;
+  const { commit, files } = Object(record) as Partial<FetchRecord>;
+  const isFile = (file: unknown) => isPlainName(Object(file).name) && isByteCount(Object(file).bytes);
+  if (typeof commit === "string" && Array.isArray(files) && files.every(isFile)) return record;
+  throw new Error("it has no commit and files");
 }
 
 /** Writes the record, completely or not at all. @throws FolderError */

@@ -5,7 +5,7 @@
 import { Readable } from "node:stream";
 import type { TransferError } from "./errors.ts";
 import { type Asked, failureOf, refusalOf } from "./refusals.ts";
-import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
+import { type OpenAnswer, openAnswer, persist, readText, type Transfer } from "./transfer.ts";
 
 export interface HubOptions extends Transfer {
   endpoint: string;
@@ -29,7 +29,9 @@ export class Hub {
   readonly fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const url = String(input instanceof Request ? input.url : input);
     const deadline = AbortSignal.timeout(this.options.limits.answerSeconds * 1000);
-    return this.#send(url, { ...init, signal: AbortSignal.any([this.options.signal, deadline]) });
+    const response = await this.#send(url, { ...init, signal: AbortSignal.any([this.options.signal, deadline]) });
+    const { status, headers } = response;
+    return new Response(await readText(response.body, url, this.options.limits), { status, headers });
   };
 
   /** Requests a file's bytes from `start` on. One try. @throws TransferError */

@@ -11,6 +11,10 @@ export interface TransferLimits {
   longestRetryAfterSeconds: number;
   /** Time between a request and its answer; with the hub's API, the end of the answer. */
   answerSeconds: number;
+  /** Length of a server's answer about files, such as a page of a list or a manifest. */
+  answerBytes: number;
+  /** Pages of a list of files. The hub and S3 put up to 1,000 files on a page. */
+  listPages: number;
   /** Time without a byte of a file in transfer. */
   silenceSeconds: number;
   /** Length of the parts that a file is uploaded in; longer where there would be more than 10,000. */
@@ -28,6 +32,8 @@ export const TRANSFER_LIMITS: TransferLimits = {
   longestWaitSeconds: 30,
   longestRetryAfterSeconds: 600,
   answerSeconds: 60,
+  answerBytes: 64 * 2 ** 20,
+  listPages: 1000,
   silenceSeconds: 60,
   partBytes: 16 * 2 ** 20,
   slowestBytesPerSecond: 50_000,

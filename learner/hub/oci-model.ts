@@ -10,18 +10,12 @@ import { Readable } from "node:stream";
 import { TransferError } from "./errors.ts";
 import { type OciPlace, parseOciUrl } from "./oci-url.ts";
 import { failureOf, retryAfterSeconds } from "./refusals.ts";
-import type { ModelServer, RepoFile } from "./server.ts";
-import { openAnswer, persist, type Transfer } from "./transfer.ts";
+import { isByteCount, isPlainName, type ModelServer, type RepoFile } from "./server.ts";
+import { openAnswer, persist, readText, type Transfer } from "./transfer.ts";
 
 const MANIFEST = "application/vnd.oci.image.manifest.v1+json";
 /** The annotation in which `oras` writes the name of a layer's file. */
 const TITLE = "org.opencontainers.image.title";
-
-interface Layer {
-  digest: string;
-  size: number;
-  annotations?: Record<string, string>;
-}
 
 /** @throws TransferError */
 export async function openOciModel(url: string, env: NodeJS.ProcessEnv, transfer: Transfer): Promise<ModelServer> {
@@ -44,16 +38,17 @@ export async function openOciModel(url: string, env: NodeJS.ProcessEnv, transfer
 
 /** Returns the layers that are files at the root. @throws TransferError for an image, or an index of several */
 function filesOf(text: string, url: string): RepoFile[] {
-  let layers: Layer[] | undefined;
+  let layers: unknown;
   try {
-    ({ layers } = JSON.parse(text) as { layers?: Layer[] });
+    ({ layers } = Object(JSON.parse(text)) as { layers?: unknown });
   } catch (cause) {
     throw new TransferError("input", `${url} has a manifest that is no JSON; give another one`, { cause });
   }
-  const files = (Array.isArray(layers) ? layers : []).flatMap(({ digest, size, annotations }): RepoFile[] => {
-    const name = annotations?.[TITLE];
-    const [, hash] = /^sha256:([0-9a-f]{64})$/.exec(digest) ?? [];
-    if (!name || !hash || /[\\/\0]/.test(name) || name.startsWith(".") || !Number.isSafeInteger(size)) return [];
+  const files = (Array.isArray(layers) ? layers : []).flatMap((layer: unknown): RepoFile[] => {
+    const { digest, size, annotations } = Object(layer) as Record<string, unknown>;
+    const name = (Object(annotations) as Record<string, unknown>)[TITLE];
+    const [, hash] = /^sha256:([0-9a-f]{64})$/.exec(String(digest)) ?? [];
+    if (!hash || !isPlainName(name) || !isByteCount(size)) return [];
     return [{ name, bytes: size, algorithm: "sha256", hash }];
   });
   if (files.length > 0) return files;
@@ -83,7 +78,7 @@ class Registry {
     const { version } = this.place;
     return this.#persist(async (signal) => {
       const response = await this.send(`manifests/${version}`, { headers: { accept: MANIFEST }, signal });
-      const text = await response.text();
+      const text = await readText(response.body, this.place.origin, this.#transfer.limits);
       const digest = createHash("sha256").update(text).digest("hex");
       if (version.startsWith("sha256:") && version !== `sha256:${digest}`)
         throw new TransferError("hash", `${this.#url} came with another digest, ${digest}; try again`, { again: {} });
@@ -135,8 +130,13 @@ class Registry {
     realm.searchParams.set("scope", fields.scope ?? `repository:${repository}:pull`);
     const response = await fetch(realm, { signal, headers: basic ? { authorization: basic } : {} });
     if (!response.ok) throw this.#refusalOf(response);
-    const { token, access_token } = (await response.json()) as { token?: string; access_token?: string };
-    return `Bearer ${token ?? access_token}`;
+    const given = parseToken(await readText(response.body, realm.origin, this.#transfer.limits));
+    if (given === undefined)
+      throw new TransferError(
+        "input",
+        `${realm.origin} gives no token for ${this.#url}, as registries do; check the host`,
+      );
+    return `Bearer ${given}`;
   }
 
   #refusalOf({ status, headers }: Response): TransferError {
@@ -154,13 +154,25 @@ class Registry {
   }
 }
 
+/** Returns the token in an answer of a registry's server of tokens, undefined if there is none. */
+function parseToken(text: string): string | undefined {
+  try {
+    const { token, access_token } = Object(JSON.parse(text)) as Record<string, unknown>;
+    const given = token ?? access_token;
+    return typeof given === "string" && /^[\x21-\x7e]+$/.test(given) ? given : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns name and password of a host, as the clients of registries keep them: base64 of NAME:PASSWORD. */
 function dockerAuth(host: string, { DOCKER_CONFIG, HOME }: NodeJS.ProcessEnv): string | undefined {
   const path = join(DOCKER_CONFIG || join(HOME || homedir(), ".docker"), "config.json");
   if (!existsSync(path)) return undefined;
   try {
-    const { auths } = JSON.parse(readFileSync(path, "utf8")) as { auths?: Record<string, { auth?: string }> };
-    return auths?.[host]?.auth;
+    const { auths } = Object(JSON.parse(readFileSync(path, "utf8"))) as { auths?: Record<string, { auth?: unknown }> };
+    const auth = auths?.[host]?.auth;
+    return typeof auth === "string" ? auth : undefined;
   } catch (cause) {
     throw new TransferError("input", `${path} cannot be read as JSON; correct it`, { cause });
   }

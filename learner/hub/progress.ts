@@ -16,7 +16,7 @@ export class Progress {
   #total = 0;
   #done = 0;
   #come = 0;
-  #shownMs = 0;
+  #shownMs = this.#startMs;
 
   constructor(output: ProgressOutput, what: string) {
     this.#output = output;
@@ -45,10 +45,11 @@ export class Progress {
   }
 
   line(seconds: number): string {
-    const rate = this.#come / Math.max(seconds, 0.001);
-    const left = (this.#total - this.#done) / Math.max(rate, 1);
     const share = Math.floor((100 * this.#done) / Math.max(this.#total, 1));
-    return `${this.#what}: ${size(this.#done)} of ${size(this.#total)} (${share} %), ${size(Math.round(rate))}/s, ${duration(left)} left`;
+    const done = `${this.#what}: ${size(this.#done)} of ${size(this.#total)} (${share} %)`;
+    const rate = this.#come / Math.max(seconds, 0.001);
+    if (rate < 1) return done; // nothing has come yet: there is no pace to tell the time from
+    return `${done}, ${size(Math.round(rate))}/s, ${duration((this.#total - this.#done) / rate)} left`;
   }
 
   /** Prints a permanent line above the changing one. */

@@ -1,8 +1,9 @@
 /** Selects the files of a repository that longrun needs, with the sizes and hashes that the hub's API lists. */
-import { type ListFileEntry, listFiles, modelInfo } from "@huggingface/hub";
+import { listFiles, modelInfo } from "@huggingface/hub";
 import { TransferError } from "./errors.ts";
 import type { Hub } from "./hub.ts";
-import type { ModelServer, RepoFile } from "./server.ts";
+import { isByteCount, isPlainName, type ModelServer, type RepoFile } from "./server.ts";
+import { tooMuch } from "./transfer.ts";
 
 export const COMMIT = /^[0-9a-f]{40}$/;
 
@@ -31,28 +32,38 @@ export function atCommit(hub: Hub, commit: string): ModelServer {
 }
 
 async function listRoot(hub: Hub, commit: string): Promise<RepoFile[]> {
-  const { endpoint, repo } = hub.options;
+  const { endpoint, repo, limits } = hub.options;
   const entries = await hub.persist(endpoint, () =>
     asJson(endpoint, async () => {
-      const pages: ListFileEntry[] = [];
-      for await (const entry of listFiles({ repo, revision: commit, hubUrl: endpoint, fetch: hub.fetch }))
-        pages.push(entry);
-      return pages;
+      let pages = 0;
+      const fetchPage: typeof hub.fetch = (input, init) => {
+        if (++pages > limits.listPages) throw tooMuch(endpoint, `more than ${limits.listPages} pages of files`);
+        return hub.fetch(input, init);
+      };
+      const all: unknown[] = [];
+      for await (const entry of listFiles({ repo, revision: commit, hubUrl: endpoint, fetch: fetchPage }))
+        all.push(entry);
+      return all;
     }),
   );
-  return entries
-    .filter(({ type, path }) => type === "file" && !path.includes("/"))
-    .map(({ path, size, oid, lfs }) => {
-      const file: RepoFile = {
-        name: path,
-        bytes: lfs?.size ?? size,
-        ...(lfs ? { algorithm: "sha256", hash: lfs.oid } : { algorithm: "git", hash: oid ?? "" }),
-      };
-      const isWhole = (lfs ? /^[0-9a-f]{64}$/ : COMMIT).test(file.hash) && Number.isSafeInteger(file.bytes);
-      if (!isWhole || file.bytes < 0) throw noHub(endpoint);
-      return file;
-    });
+  return entries.flatMap((entry) => parseEntry(entry) ?? raise(noHub(endpoint)));
 }
+
+/** Returns the file that an entry of the hub's list stands for; none for a folder; undefined for what is no such entry. */
+function parseEntry(entry: unknown): RepoFile[] | undefined {
+  const { type, path, size, oid, lfs } = Object(entry) as Record<string, unknown>;
+  if (typeof type !== "string" || typeof path !== "string") return undefined;
+  if (type !== "file" || !isPlainName(path)) return [];
+  const { size: large, oid: sha256 } = Object(lfs) as Record<string, unknown>;
+  const bytes = large ?? size;
+  const hash = lfs ? sha256 : oid;
+  const isHash = typeof hash === "string" && (lfs ? /^[0-9a-f]{64}$/ : COMMIT).test(hash);
+  return isHash && isByteCount(bytes) ? [{ name: path, bytes, algorithm: lfs ? "sha256" : "git", hash }] : undefined;
+}
+
+const raise = (error: Error): never => {
+  throw error;
+};
 
 /** The library's own errors concern answers that it cannot read. Errors of requests are TransferErrors already. */
 async function asJson<Result>(endpoint: string, ask: () => Promise<Result>): Promise<Result> {

@@ -5,7 +5,7 @@ import { TransferError } from "./errors.ts";
 import { mayBeNeeded } from "./repo.ts";
 import { S3Bucket } from "./s3.ts";
 import { parseS3Url, type S3Place } from "./s3-url.ts";
-import type { ModelServer, RepoFile } from "./server.ts";
+import { isByteCount, isPlainName, type ModelServer, type RepoFile } from "./server.ts";
 import type { Transfer } from "./transfer.ts";
 
 /** A file of `sha256sum` beside the model; its hashes replace S3's own. */
@@ -46,8 +46,8 @@ async function listFolder(bucket: S3Bucket, { prefix }: S3Place): Promise<S3Obje
   const Prefix = prefix === "" ? "" : `${prefix}/`;
   const listed = await bucket.list(Prefix, "/");
   const found = listed
-    .map(({ Key, Size, ETag }) => ({ name: Key!.slice(Prefix.length), bytes: Size ?? 0, etag: ETag ?? "" }))
-    .filter(({ name }) => name !== "" && !name.includes("/"));
+    .map(({ Key, Size, ETag }) => ({ name: Key.slice(Prefix.length), bytes: Size ?? 0, etag: ETag ?? "" }))
+    .filter(({ name, bytes }) => isPlainName(name) && isByteCount(bytes));
   if (found.length > 0) return found;
   const folder = `${bucket.name}/${Prefix}`;
   throw new TransferError("input", `there is nothing in ${folder}; give the folder with config.json in it`);

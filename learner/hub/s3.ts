@@ -15,7 +15,7 @@ import { proxyOf } from "./proxy.ts";
 import { failureOf } from "./refusals.ts";
 import { ANONYMOUS, CREDENTIALS, credentialsOf, identityFailure } from "./s3-credentials.ts";
 import type { S3Place } from "./s3-url.ts";
-import { type OpenAnswer, openAnswer, persist, type Transfer } from "./transfer.ts";
+import { type OpenAnswer, openAnswer, persist, readText, type Transfer, tooMuch } from "./transfer.ts";
 
 const ENDPOINT = "https://s3.amazonaws.com";
 /** Region in signatures for S3-compatible servers without regions. */
@@ -38,6 +38,9 @@ const RIGHTS: Readonly<Record<string, string>> = {
   AbortMultipartUploadCommand: "s3:AbortMultipartUpload",
   DeleteObjectCommand: "s3:DeleteObject",
 };
+
+/** An object of a list: a server's entries without a key are left out. */
+export type ListedObject = _Object & { Key: string };
 
 export class S3Bucket {
   /** s3://BUCKET, for messages. */
@@ -98,13 +101,17 @@ export class S3Bucket {
   }
 
   /** Returns the objects whose keys begin with `prefix`; with a delimiter, only keys without one behind the prefix. */
-  list(prefix: string, delimiter?: string): Promise<_Object[]> {
+  list(prefix: string, delimiter?: string): Promise<ListedObject[]> {
+    const { listPages } = this.transfer.limits;
     const request = { Bucket: this.bucket, Prefix: prefix, ...(delimiter && { Delimiter: delimiter }) };
     return this.persist(async (abortSignal) => {
       const objects: _Object[] = [];
-      for await (const page of paginateListObjectsV2({ client: this.client }, request, { abortSignal }))
+      let pages = 0;
+      for await (const page of paginateListObjectsV2({ client: this.client }, request, { abortSignal })) {
+        if (++pages > listPages) throw tooMuch(this.name, `more than ${listPages} pages of files`);
         objects.push(...(page.Contents ?? []));
-      return objects;
+      }
+      return objects.filter((object): object is ListedObject => object.Key !== undefined);
     });
   }
 
@@ -114,7 +121,8 @@ export class S3Bucket {
       try {
         const request = new GetObjectCommand({ Bucket: this.bucket, Key: key });
         const { Body, ETag } = await this.client.send(request, { abortSignal });
-        return { text: await Body!.transformToString(), etag: ETag };
+        const body = Body as unknown as AsyncIterable<Uint8Array> | undefined;
+        return { text: await readText(body, `${this.name}/${key}`, this.transfer.limits), etag: ETag };
       } catch (cause) {
         if (cause instanceof NoSuchKey) return undefined;
         throw cause;

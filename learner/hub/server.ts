@@ -36,3 +36,17 @@ export interface ModelServer extends FileServer {
   /** Returns the files at the root. @throws TransferError */
   list(): Promise<RepoFile[]>;
 }
+
+/**
+ * Whether a server's text can name a file of a model folder: it stays in the folder, is not hidden, and leaves room for the end of a
+ * partial file's name.
+ */
+export const isPlainName = (name: unknown): name is string =>
+  typeof name === "string" &&
+  /^[^.\\/\p{Cc}][^\\/\p{Cc}]*$/u.test(name) &&
+  Buffer.byteLength(name) <= LONGEST_NAME_BYTES;
+
+/** File systems take 255 bytes. */
+const LONGEST_NAME_BYTES = 200;
+
+export const isByteCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;

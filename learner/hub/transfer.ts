@@ -1,5 +1,6 @@
 /** Retries with growing waits, and the deadline of an answer under way, for all servers. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { size } from "../engine/index.ts";
 import { TransferError } from "./errors.ts";
 import type { TransferLimits } from "./limits.ts";
 
@@ -69,6 +70,26 @@ const isOfFile = (cause: unknown): boolean => {
   const { syscall, path, code } = cause as NodeJS.ErrnoException;
   return syscall !== undefined && (path !== undefined || /^(ENOSPC|EDQUOT|EIO|EROFS|EFBIG)$/.test(code ?? ""));
 };
+
+/** Returns the text of an answer about files. @throws TransferError if it is longer than `answerBytes` */
+export async function readText(
+  body: AsyncIterable<Uint8Array> | null | undefined,
+  url: string,
+  { answerBytes }: TransferLimits,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > answerBytes) throw tooMuch(url, `an answer of more than ${size(answerBytes)}`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** The error for a server that sends more than a limit. */
+export const tooMuch = (url: string, what: string): TransferError =>
+  new TransferError("input", `${url} sends ${what}, which no list of a model's files needs; check the address`);
 
 /** Sends a request for bytes of a file. One try. @throws whatever `send` throws */
 export async function openAnswer(

@@ -5,6 +5,7 @@
 import { PutObjectCommand } from "@aws-sdk/client-s3";
 import { TransferError } from "../hub/errors.ts";
 import type { S3Bucket } from "../hub/s3.ts";
+import { isByteCount } from "../hub/server.ts";
 
 export interface ResultFile {
   /** Below its folder, with slashes. */
@@ -94,23 +95,37 @@ export async function writeManifest(
 
 /** @throws TransferError naming `where` the text is from */
 export function parseManifest(text: string, where: string): ResultsManifest {
-  let manifest: ResultsManifest;
+  let manifest: unknown;
   try {
-    manifest = JSON.parse(text) as ResultsManifest;
+    manifest = JSON.parse(text);
   } catch (cause) {
     throw new TransferError("input", `${where} is no JSON; give a place that longrun has written results to`, {
       cause,
     });
   }
-  const folders = [...(manifest?.checkpoints ?? []), ...(manifest?.folders ?? [])];
-  const isKnown = manifest?.format === 1 && Array.isArray(manifest.checkpoints) && Array.isArray(manifest.folders);
-  if (isKnown && folders.every(isInside)) return manifest;
+  if (isManifest(manifest)) return manifest;
   throw new TransferError("input", `${where} is no manifest that this version of longrun reads; pull with a newer one`);
 }
 
-/** Returns whether all files stay inside the target folder, because a manifest is foreign text. */
-const isInside = ({ at, path, files }: ResultFolder): boolean =>
-  [at, ...(path === "." ? [] : [path]), ...files.map(({ name }) => name)].every(
-    (text) =>
-      typeof text === "string" && !/[\\\0]/.test(text) && text.split("/").every((part) => !/^\.{0,2}$/.test(part)),
+function isManifest(value: unknown): value is ResultsManifest {
+  const { format, run, pushedAt, checkpoints, folders } = Object(value) as Record<string, unknown>;
+  const isCheckpoint = (each: unknown) => isFolder(each) && isByteCount((each as ResultCheckpoint).iteration);
+  const hasFolders = Array.isArray(checkpoints) && checkpoints.every(isCheckpoint) && Array.isArray(folders);
+  return (
+    format === 1 && typeof run === "string" && typeof pushedAt === "string" && hasFolders && folders.every(isFolder)
   );
+}
+
+/** Whether a folder's files stay inside the target folder, because a manifest is foreign text. */
+function isFolder(value: unknown): value is ResultFolder {
+  const { at, path, files } = Object(value) as Record<string, unknown>;
+  return isInside(at) && (path === "." || isInside(path)) && Array.isArray(files) && files.every(isFile);
+}
+
+function isFile(value: unknown): value is ResultFile {
+  const { name, bytes, sha256 } = Object(value) as Record<string, unknown>;
+  return isInside(name) && isByteCount(bytes) && typeof sha256 === "string" && /^[0-9a-f]{64}$/.test(sha256);
+}
+
+const isInside = (path: unknown): path is string =>
+  typeof path === "string" && !/[\\\p{Cc}]/u.test(path) && path.split("/").every((part) => !/^\.{0,2}$/.test(part));

@@ -158,7 +158,7 @@ async function removeOthers(
     const below = keyAt(prefix, `${root}/`);
     await abortUploads(bucket, below);
     for (const { Key, LastModified } of await bucket.list(below)) {
-      if (kept.has(Key!) || !(earlier.has(Key!) || isLeftOver(bucket, LastModified))) continue;
+      if (kept.has(Key) || !(earlier.has(Key) || isLeftOver(bucket, LastModified))) continue;
       const request = new DeleteObjectCommand({ Bucket: bucket.bucket, Key });
       await bucket.persist((abortSignal) => bucket.client.send(request, { abortSignal }));
     }

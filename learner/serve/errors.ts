@@ -34,7 +34,8 @@ export function refusedField(param: string, value: unknown, remedy: string, code
   return new RequestError(400, `${param} is ${brief(value)}; ${remedy}`, { param, code });
 }
 
-function brief(value: unknown): string {
+/** Returns a value as JSON, cut after 60 characters. */
+export function brief(value: unknown): string {
   const text = JSON.stringify(value) ?? "missing";
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }

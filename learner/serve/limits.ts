@@ -2,6 +2,8 @@
 export const LIMITS = {
   /** Bytes of a request's body. */
   bodyBytes: 4 * 1024 * 1024,
+  /** Nested lists and objects of a request's body. */
+  depth: 64,
   /** Choices of one request: its prompts times `n`. */
   choices: 256,
   /** Number of `stop` words. */

@@ -1,6 +1,8 @@
 /** Converts texts, token ids and messages to prompts that fit the model's context. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Message, ModelError } from "../engine/index.ts";
 import { type Fields, RequestError, refusedField } from "./errors.ts";
+import { LIMITS } from "./limits.ts";
 import type { ServedModel } from "./model.ts";
 
 const ROLES: Record<string, Message["role"]> = {
@@ -8,42 +10,91 @@ const ROLES: Record<string, Message["role"]> = {
   developer: "system", // OpenAI's newer name
 };
 
+/** A prompt before it is tokenized. */
+export type Prompt = Int32Array | string | readonly Message[];
+
 /** @throws RequestError unless the value is a text, a list of token ids, or a list of these */
-export function completionPrompts(value: unknown, model: ServedModel): Int32Array[] {
+export function completionPrompts(value: unknown, model: ServedModel): Prompt[] {
   const several = Array.isArray(value) && typeof value[0] !== "number";
   const prompts: unknown[] = several ? value : [value];
   if (prompts.length === 0) throw refusedField("prompt", value, "give at least one prompt");
+  if (prompts.length > LIMITS.choices) {
+    const problem = `prompt has ${prompts.length} prompts; give at most ${LIMITS.choices}`;
+    throw new RequestError(400, problem, { param: "prompt" });
+  }
   return prompts.map((prompt, index) => {
     const name = several ? `prompt[${index}]` : "prompt";
-    const tokens = typeof prompt === "string" ? textTokens(prompt, name, model) : tokenIds(prompt, name, model);
-    if (tokens.length === 0) throw refusedField(name, prompt, "begin it with some token");
-    return tokens;
+    if (typeof prompt !== "string") return tokenIds(prompt, name, model);
+    refuseFarTooLong(prompt, name, model);
+    return prompt;
   });
 }
 
-function textTokens(text: string, name: string, model: ServedModel): Int32Array {
-  refuseFarTooLong(text, name, model);
-  return model.tokenizer.encode(text, { addSpecialTokens: true });
+/** How long prompts are tokenized before other requests have a turn, milliseconds. A prompt that takes longer is not interrupted. */
+const TURN_MILLISECONDS = 20;
+
+/**
+ * Returns the token ids of prompts, int32 [prompt] each, and lets the server's other work run between them.
+ *
+ * @param check refuses a prompt's number of tokens
+ * @throws RequestError for a prompt without tokens, and for messages that the chat template refuses
+ */
+export async function tokenized(
+  prompts: readonly Prompt[],
+  model: ServedModel,
+  { addSpecialTokens, signal, check }: TokenizeOptions,
+): Promise<Int32Array[]> {
+  const all: Int32Array[] = [];
+  let turn = performance.now();
+  for (const [index, prompt] of prompts.entries()) {
+    const tokens =
+      typeof prompt === "string" ? model.tokenizer.encode(prompt, { addSpecialTokens }) : idsOf(prompt, model);
+    if (tokens.length === 0) {
+      const name = typeof prompt !== "string" ? "messages" : prompts.length > 1 ? `prompt[${index}]` : "prompt";
+      throw refusedField(name, prompt, "begin it with some token");
+    }
+    check(tokens.length);
+    all.push(tokens);
+    if (performance.now() - turn < TURN_MILLISECONDS) continue;
+    await nextTurn();
+    signal?.throwIfAborted();
+    turn = performance.now();
+  }
+  return all;
+}
+
+export interface TokenizeOptions {
+  /** Whether texts get the tokens that tokenizer.json puts around a text. Messages have those of the template. */
+  readonly addSpecialTokens: boolean;
+  /** Ends the work, with the signal's reason. */
+  readonly signal: AbortSignal | undefined;
+  readonly check: (tokens: number) => void;
+}
+
+function idsOf(prompt: Exclude<Prompt, string>, { tokenizer }: ServedModel): Int32Array {
+  if (prompt instanceof Int32Array) return prompt;
+  try {
+    return tokenizer.encodeChat(prompt);
+  } catch (cause) {
+    if (!(cause instanceof ModelError)) throw cause;
+    throw new RequestError(400, `${cause.message}; or give /v1/completions a prompt`, { param: "messages", cause });
+  }
 }
 
 function tokenIds(prompt: unknown, name: string, { vocabSize }: ServedModel): Int32Array {
   if (!Array.isArray(prompt)) throw refusedField(name, prompt, "give a text, a list of token ids, or a list of these");
+  if (prompt.length === 0) throw refusedField(name, prompt, "begin it with some token");
   const wrong = prompt.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
   if (wrong < 0) return Int32Array.from(prompt as number[]);
   throw refusedField(`${name}[${wrong}]`, prompt[wrong], `token ids are whole numbers from 0 to ${vocabSize - 1}`);
 }
 
-/** @throws RequestError unless the value is a list of messages that the model's chat template accepts */
-export function chatPrompt(value: unknown, model: ServedModel): Int32Array {
+/** @throws RequestError unless the value is a list of messages */
+export function chatMessages(value: unknown, model: ServedModel): Message[] {
   if (!Array.isArray(value) || value.length === 0) throw refusedField("messages", value, "give a list of messages");
   const messages = value.map(messageOf);
   refuseFarTooLong(messages.map(({ content }) => content).join(""), "messages", model);
-  try {
-    return model.tokenizer.encodeChat(messages);
-  } catch (cause) {
-    if (!(cause instanceof ModelError)) throw cause;
-    throw new RequestError(400, `${cause.message}; or give /v1/completions a prompt`, { param: "messages", cause });
-  }
+  return messages;
 }
 
 function messageOf(value: unknown, index: number): Message {
@@ -75,20 +126,18 @@ function refuseFarTooLong(text: string, name: string, { tokenizer, maxPositions 
   if (least > maxPositions) throw tooLong(maxPositions, `${name} has at least ${least} tokens; shorten it`);
 }
 
-/** @param lengthField the field of `maxTokens` @throws RequestError `context_length_exceeded` */
+/** @param length tokens of a prompt @param lengthField the field of `maxTokens` @throws RequestError `context_length_exceeded` */
 export function checkContext(
-  prompts: readonly Int32Array[],
+  length: number,
   maxTokens: number | undefined,
   lengthField: string,
   { maxPositions }: ServedModel,
 ): void {
-  for (const { length } of prompts) {
-    if (length + (maxTokens ?? 1) <= maxPositions) continue;
-    const room = maxPositions - length;
-    if (room < 1) throw tooLong(maxPositions, `the prompt has ${length}; shorten it`);
-    const asked = `the prompt has ${length} and ${lengthField} is ${maxTokens}`;
-    throw tooLong(maxPositions, `${asked}; shorten the prompt, or lower ${lengthField} to ${room}`, lengthField);
-  }
+  if (length + (maxTokens ?? 1) <= maxPositions) return;
+  const room = maxPositions - length;
+  if (room < 1) throw tooLong(maxPositions, `the prompt has ${length}; shorten it`);
+  const asked = `the prompt has ${length} and ${lengthField} is ${maxTokens}`;
+  throw tooLong(maxPositions, `${asked}; shorten the prompt, or lower ${lengthField} to ${room}`, lengthField);
 }
 
 /** Clients search the message for "maximum context length". */

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { readTokenizer } from "../engine/index.ts";
+import fc from "fast-check";
+import { readTokenizer, Tokenizer } from "../engine/index.ts";
 import { RequestError } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 import type { ServedModel } from "./model.ts";
-import { type Endpoint, parseRequest } from "./request.ts";
+import { ENDPOINTS, type Endpoint, parseRequest } from "./request.ts";
 
 const folder = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 const tokenizer = readTokenizer(folder);
@@ -16,8 +17,8 @@ const chat = (fields: object) =>
   parseRequest("chat/completions", { messages: [{ role: "user", content: "hi" }], ...fields }, model);
 const completion = (fields: object) => parseRequest("completions", { prompt: "hi", ...fields }, model);
 
-test("a completion without further fields has the defaults of OpenAI's API", () => {
-  const { prompts, ...rest } = completion({});
+test("a completion without further fields has the defaults of OpenAI's API", async () => {
+  const { prompts, ...rest } = await completion({});
   assert.deepEqual(prompts, [tokenizer.encode("hi")]);
   assert.deepEqual(rest, {
     ...{ endpoint: "completions", n: 1, maxTokens: 16, temperature: 1, topP: 1, stop: [] },
@@ -25,15 +26,15 @@ test("a completion without further fields has the defaults of OpenAI's API", () 
   });
 });
 
-test("a chat becomes the template's text and may fill the context", () => {
+test("a chat becomes the template's text and may fill the context", async () => {
   const messages = [{ role: "user", content: "hi" }] as const;
-  const { prompts, maxTokens } = chat({});
+  const { prompts, maxTokens } = await chat({});
   assert.deepEqual(prompts, [tokenizer.encodeChat(messages)]);
   assert.equal(maxTokens, undefined);
 });
 
-test("every field of a request is read", () => {
-  const { prompts, ...rest } = chat({
+test("every field of a request is read", async () => {
+  const { prompts, ...rest } = await chat({
     ...{
       model: "tiny",
       n: 3,
@@ -51,19 +52,19 @@ test("every field of a request is read", () => {
     ...{ endpoint: "chat/completions", n: 3, maxTokens: 7, temperature: 0.5, topP: 0.9, seed: -3, stop: ["x"] },
     ...{ stream: true, includeUsage: true, logProbs: true },
   });
-  assert.equal(completion({ logprobs: 0 }).logProbs, true);
-  assert.equal(completion({ temperature: 0 }).temperature, 0);
+  assert.equal((await completion({ logprobs: 0 })).logProbs, true);
+  assert.equal((await completion({ temperature: 0 })).temperature, 0);
 });
 
-test("a request has one or several prompts, as texts or token ids", () => {
-  const ids = (prompt: unknown) => completion({ prompt }).prompts.map((tokens) => [...tokens]);
-  assert.deepEqual(ids([5, 6]), [[5, 6]]);
-  assert.deepEqual(ids([[5], [6, 7]]), [[5], [6, 7]]);
-  assert.deepEqual(ids(["hi", "ho"]), [[...tokenizer.encode("hi")], [...tokenizer.encode("ho")]]);
-  assert.deepEqual(ids(["hi", [5]]), [[...tokenizer.encode("hi")], [5]]);
+test("a request has one or several prompts, as texts or token ids", async () => {
+  const ids = async (prompt: unknown) => (await completion({ prompt })).prompts.map((tokens) => [...tokens]);
+  assert.deepEqual(await ids([5, 6]), [[5, 6]]);
+  assert.deepEqual(await ids([[5], [6, 7]]), [[5], [6, 7]]);
+  assert.deepEqual(await ids(["hi", "ho"]), [[...tokenizer.encode("hi")], [...tokenizer.encode("ho")]]);
+  assert.deepEqual(await ids(["hi", [5]]), [[...tokenizer.encode("hi")], [5]]);
 });
 
-test("a message's parts are lines, developer means system, and an answer can be sent back unchanged", () => {
+test("a message's parts are lines, developer means system, and an answer can be sent back unchanged", async () => {
   const parts = [
     { type: "text", text: "a" },
     { type: "text", text: "b" },
@@ -80,11 +81,12 @@ test("a message's parts are lines, developer means system, and an answer can be 
     { role: "assistant", content: "x" },
     { role: "user", content: "y" },
   ]);
-  assert.deepEqual(chat({ messages }).prompts, [expected]);
+  assert.deepEqual((await chat({ messages })).prompts, [expected]);
 });
 
 const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, message: RegExp][] = [
   ["completions", { prompt: undefined }, "prompt", /^prompt is missing; give a text, a list of token ids/],
+  ["completions", { prompt: new Array(330).fill("x") }, "prompt", /^prompt has 330 prompts; give at most 256$/],
   ["completions", { prompt: "" }, "prompt", /begin it with some token/],
   ["completions", { prompt: [] }, "prompt", /at least one prompt/],
   ["completions", { prompt: ["hi", ""] }, "prompt[1]", /begin it/],
@@ -95,6 +97,7 @@ const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, messag
     /^prompt\[1\] is 2048; token ids are whole numbers from 0 to 2047/,
   ],
   ["completions", { prompt: [[1], [-1]] }, "prompt[1][0]", /is -1/],
+  ["completions", { prompt: [[]] }, "prompt[0]", /^prompt\[0\] is \[\]; begin it/],
   ["completions", { prompt: [1, 1.5] }, "prompt[1]", /is 1\.5/],
   ["completions", { prompt: { a: 1 } }, "prompt", /give a text/],
   ["completions", { temperature: 2.5 }, "temperature", /^temperature is 2\.5; give 0 .* or a number from 0\.01 to 2$/],
@@ -132,6 +135,8 @@ const REFUSED: [endpoint: Endpoint, fields: object, param: string | null, messag
   ["completions", { frequency_penalty: 0.5 }, "frequency_penalty", /leave it out/],
   ["completions", { messages: [] }, "messages", /completions has no such field here; known are model/],
   ["completions", { top_k: 5 }, "top_k", /no such field/],
+  ["completions", { add_special_tokens: 1 }, "add_special_tokens", /true or false/],
+  ["chat/completions", { add_special_tokens: true }, "add_special_tokens", /leave it out/],
   ["completions", { model: "other" }, "model", /^model is "other", which does not exist here; this server has tiny$/],
   [
     "completions",
@@ -183,21 +188,95 @@ describe("a request is refused with name, value and remedy", () => {
     const name = JSON.stringify(fields).slice(0, 60);
     test(`${endpoint} ${name}`, () => {
       const parse = endpoint === "completions" ? completion : chat;
-      assert.throws(
-        () => parse(fields),
-        (error: RequestError) => {
-          assert.ok(error instanceof RequestError, String(error));
-          assert.match(error.message, message);
-          assert.deepEqual([error.status, error.param], [param === "model" ? 404 : 400, param]);
-          return true;
-        },
-      );
+      return assert.rejects(parse(fields), (error: RequestError) => {
+        assert.ok(error instanceof RequestError, String(error));
+        assert.match(error.message, message);
+        assert.deepEqual([error.status, error.param], [param === "model" ? 404 : 400, param]);
+        return true;
+      });
     });
   }
 
   for (const body of [null, [], "text", 5])
     test(`a body that is ${JSON.stringify(body)}`, () =>
-      assert.throws(() => parseRequest("completions", body, model), /no JSON object/));
+      assert.rejects(parseRequest("completions", body, model), /no JSON object/));
+});
+
+/** The model with a tokenizer whose calls are counted and take this long, milliseconds. */
+function counted(milliseconds = 0): { slow: ServedModel; calls: () => number } {
+  let calls = 0;
+  const encode = (text: string) => {
+    calls++;
+    const end = performance.now() + milliseconds;
+    while (performance.now() < end);
+    return tokenizer.encode(text);
+  };
+  const slow = { ...model, tokenizer: Object.create(tokenizer, { encode: { value: encode } }) };
+  return { slow, calls: () => calls };
+}
+
+for (const fields of [{ prompt: new Array(330).fill("hi") }, { n: 0 }, { stop: "" }, { seed: 0.5 }, { top_p: 2 }])
+  test(`nothing is tokenized before a request is refused: ${JSON.stringify(fields).slice(0, 30)}`, async () => {
+    const { slow, calls } = counted();
+    await assert.rejects(parseRequest("completions", { prompt: "hi", ...fields }, slow), RequestError);
+    assert.equal(calls(), 0);
+  });
+
+test("other work runs while many prompts are tokenized, and an aborted signal ends it", async () => {
+  const { slow, calls } = counted(10);
+  const prompt = new Array(20).fill("hi");
+  let turns = 0;
+  const count = () => {
+    turns++;
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  await parseRequest("completions", { prompt }, slow);
+  clearImmediate(next);
+  assert.ok(turns >= 5, `${turns} turns in 200 ms`);
+  assert.equal(calls(), 20);
+  const reason = new Error("hung up");
+  await assert.rejects(parseRequest("completions", { prompt }, slow, AbortSignal.abort(reason)), reason);
+  assert.ok(calls() < 30, `${calls()} calls`);
+});
+
+test("the first prompt that is too long ends the work", async () => {
+  const { slow, calls } = counted();
+  await assert.rejects(parseRequest("completions", { prompt: ["a b ".repeat(60), "hi"] }, slow), RequestError);
+  assert.equal(calls(), 1);
+});
+
+test("a completion's text gets the tokenizer's special tokens, unless add_special_tokens is false", async () => {
+  const first = "<|im_start|>";
+  const id = tokenizer.tokenId(first)!;
+  const begins = {
+    ...{ type: "TemplateProcessing", special_tokens: { [first]: { id: first, ids: [id], tokens: [first] } } },
+    ...{ single: [{ SpecialToken: { id: first, type_id: 0 } }, { Sequence: { id: "A", type_id: 0 } }], pair: [] },
+  };
+  const { tokenizerConfig } = tokenizer.files;
+  const files = { tokenizer: { ...tokenizer.files.tokenizer, post_processor: begins }, tokenizerConfig };
+  const beginning = { ...model, tokenizer: new Tokenizer(files) };
+  const ids = async (fields: object) =>
+    (await parseRequest("completions", { prompt: `${first}hi`, ...fields }, beginning)).prompts.map((tokens) => [
+      ...tokens,
+    ]);
+  const plain = [...tokenizer.encode(`${first}hi`)];
+  assert.deepEqual(await ids({}), [[id, ...plain]]);
+  assert.deepEqual(await ids({ add_special_tokens: true }), [[id, ...plain]]);
+  assert.deepEqual(await ids({ add_special_tokens: false }), [plain]);
+  assert.deepEqual(await ids({ prompt: [5], add_special_tokens: true }), [[5]]);
+  assert.equal((await chat({ add_special_tokens: false })).prompts.length, 1);
+});
+
+test("any JSON is served or refused as the client's fault", async () => {
+  const fields = ["prompt", "messages", "model", "n", "stop", "stream", "stream_options", "tools", "logit_bias"];
+  const body = fc.dictionary(fc.constantFrom(...fields, "__proto__", "other"), fc.jsonValue({ maxDepth: 4 }));
+  const endpoint = fc.constantFrom(...ENDPOINTS);
+  await fc.assert(
+    fc.asyncProperty(endpoint, body, async (endpoint, body) => {
+      await parseRequest(endpoint, body, model).catch((error) => assert.ok(error instanceof RequestError, error));
+    }),
+  );
 });
 
 test("a model without a chat template refuses chats, and says what to do", () => {
@@ -206,9 +285,8 @@ test("a model without a chat template refuses chats, and says what to do", () =>
     ...tokenizer.files,
     tokenizerConfig,
   });
-  assert.throws(
-    () =>
-      parseRequest("chat/completions", { messages: [{ role: "user", content: "x" }] }, { ...model, tokenizer: bare }),
+  return assert.rejects(
+    parseRequest("chat/completions", { messages: [{ role: "user", content: "x" }] }, { ...model, tokenizer: bare }),
     { message: /no chat template; add chat_template to .* or give \/v1\/completions a prompt/, param: "messages" },
   );
 });

@@ -1,8 +1,8 @@
 /** Parses the JSON of `/v1/completions` and `/v1/chat/completions` into a request that the engine can serve, or refuses it. */
-import { type Fields, RequestError, refusedField } from "./errors.ts";
+import { brief, type Fields, RequestError, refusedField } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 import type { ServedModel } from "./model.ts";
-import { chatPrompt, checkContext, completionPrompts } from "./prompts.ts";
+import { chatMessages, checkContext, completionPrompts, tokenized } from "./prompts.ts";
 
 export const ENDPOINTS = ["completions", "chat/completions"] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
@@ -45,7 +45,7 @@ const FIELDS = [
   "logprobs",
 ];
 const FIELDS_OF: Record<Endpoint, readonly string[]> = {
-  completions: [...FIELDS, "prompt"],
+  completions: [...FIELDS, "prompt", "add_special_tokens"],
   "chat/completions": [...FIELDS, "messages", "max_completion_tokens"],
 };
 /** Fields that the engine does not support, with the values that have no effect. */
@@ -54,13 +54,24 @@ const NEUTRAL: Record<string, readonly unknown[]> = {
   ...{ logit_bias: [{}], presence_penalty: [0], frequency_penalty: [0] },
   ...{ tools: [[]], tool_choice: ["none", "auto"], parallel_tool_calls: [true, false] },
   ...{ functions: [[]], function_call: ["none", "auto"] },
+  add_special_tokens: [false], // of a chat: the template has them
   ...{ response_format: [{ type: "text" }], modalities: [["text"]] },
 };
 /** Fields without effect on the answer. */
 const IDLE = ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"];
 
-/** @throws RequestError naming the field, its value and the remedy */
-export function parseRequest(endpoint: Endpoint, body: unknown, model: ServedModel): GenerationRequest {
+/**
+ * Checks all fields, then tokenizes the prompts.
+ *
+ * @param signal ends the work, with its reason
+ * @throws RequestError naming the field, its value and the remedy
+ */
+export async function parseRequest(
+  endpoint: Endpoint,
+  body: unknown,
+  model: ServedModel,
+  signal?: AbortSignal,
+): Promise<GenerationRequest> {
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw new RequestError(400, "the request's body is no JSON object; send one");
   // clients write null for absent fields
@@ -76,35 +87,37 @@ export function parseRequest(endpoint: Endpoint, body: unknown, model: ServedMod
       `give ${expected}`,
       (value): value is number => typeof value === "number" && fits(value),
     );
-  const flag = (name: string) =>
-    checked(fields, name, false, "give true or false", (value): value is boolean => typeof value === "boolean");
+  const flag = (name: string, fallback = false) =>
+    checked(fields, name, fallback, "give true or false", (value): value is boolean => typeof value === "boolean");
 
-  const prompts = chat ? [chatPrompt(fields.messages, model)] : completionPrompts(fields.prompt, model);
+  const given = chat ? [chatMessages(fields.messages, model)] : completionPrompts(fields.prompt, model);
   const n = number("n", 1, `a whole number from 1 to ${MOST_N}`, wholeFrom(1, MOST_N));
-  if (prompts.length * n > LIMITS.choices)
-    throw refusedField("n", n, `with ${prompts.length} prompts ask for at most ${LIMITS.choices} choices in all`);
+  if (given.length * n > LIMITS.choices)
+    throw refusedField("n", n, `with ${given.length} prompts ask for at most ${LIMITS.choices} choices in all`);
   const length = fields.max_completion_tokens === undefined ? "max_tokens" : "max_completion_tokens";
   const unsaid = chat ? undefined : DEFAULT_COMPLETION_TOKENS;
   const maxTokens = number(length, unsaid, "a whole number of at least 1", wholeFrom(1, Number.MAX_SAFE_INTEGER));
-  checkContext(prompts, maxTokens, length, model);
+  const addSpecialTokens = !chat && flag("add_special_tokens", true);
   const stream = flag("stream");
   const temperatures = `0 for the most probable tokens, or a number from ${LEAST_TEMPERATURE} to ${MOST_TEMPERATURE}`;
   const isTemperature = (value: number) => value === 0 || (value >= LEAST_TEMPERATURE && value <= MOST_TEMPERATURE);
   // OpenAI's 1 also requests the most probable token
   const drawn = "0 or 1: the engine tells the log-prob of the drawn token alone";
-  return {
-    ...{ endpoint, prompts, n, maxTokens, stream, stop: stopWords(fields.stop) },
+  const rest = {
+    ...{ endpoint, n, maxTokens, stream, stop: stopWords(fields.stop) },
     temperature: number("temperature", 1, temperatures, isTemperature),
     topP: number("top_p", 1, "a number above 0, at most 1", (value) => value > 0 && value <= 1),
     seed: number("seed", undefined, "a whole number", Number.isSafeInteger),
     logProbs: chat ? flag("logprobs") : number("logprobs", undefined, drawn, wholeFrom(0, 1)) !== undefined,
     includeUsage: includesUsage(fields.stream_options, stream),
   };
+  const check = (tokens: number) => checkContext(tokens, maxTokens, length, model);
+  return { ...rest, prompts: await tokenized(given, model, { addSpecialTokens, signal, check }) };
 }
 
 function checkModel(name: unknown, model: ServedModel): void {
   if (name === undefined || name === model.name) return;
-  const message = `model is ${JSON.stringify(name)}, which does not exist here; this server has ${model.name}`;
+  const message = `model is ${brief(name)}, which does not exist here; this server has ${model.name}`;
   throw new RequestError(404, message, { param: "model", code: "model_not_found" });
 }
 

@@ -121,6 +121,30 @@ test("a request gets 429 with Retry-After if too many choices wait", async () =>
   assert.equal((await post({ max_tokens: 1 })).status, 200);
 });
 
+test("deeply nested JSON is the client's fault, in every place", async () => {
+  const { url, faults } = await started();
+  const deep = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+  const headers = { "content-type": "application/json" };
+  const send = async (body: string, path = "completions") =>
+    errorOf(await fetch(`${url}/v1/${path}`, { method: "POST", headers, body }));
+  const tooDeep = /^the request has more than 64 lists and objects in each other; send fewer$/;
+  for (const field of ["unknown", "prompt", "model", "logit_bias", "stop", "stream_options", "user"]) {
+    const { status, message } = await send(`{"prompt":"x","${field}":${deep(5000)}}`);
+    assert.equal(status, 400, field);
+    assert.match(message, tooDeep);
+  }
+  for (const content of [`${deep(5000)}`, `"x","other":${deep(5000)}`]) {
+    const { status, message } = await send(`{"messages":[{"role":"user","content":${content}}]}`, "chat/completions");
+    assert.equal(status, 400);
+    assert.match(message, tooDeep);
+  }
+  assert.match((await send(deep(2e6))).message, tooDeep);
+  assert.match((await send(deep(64))).message, /no JSON object/);
+  assert.match((await send(`{"prompt":"x","user":${'{"a":'.repeat(64)}1${"}".repeat(65)}`)).message, tooDeep);
+  assert.match((await send(`{"a":${"[".repeat(1e6)}`)).message, /the request is no JSON/);
+  assert.deepEqual(faults, []);
+});
+
 describe("keys", async () => {
   const { url, post } = await started({ key: "secret", loopback: false });
   const CASES: [name: string, authorization: string | undefined, status: number][] = [

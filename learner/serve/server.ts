@@ -157,7 +157,10 @@ export class ApiServer {
     const engine = this.#engine;
     if (this.#ending || !engine)
       throw new RequestError(503, this.#ending ? "the server is ending" : "the model is being loaded; try again");
-    const asked = parseRequest(endpoint, await readJson(request, this.#limits.bodyBytes), this.#options.model);
+    const hungUp = new AbortController();
+    response.once("close", () => hungUp.abort());
+    const body = await readJson(request, this.#limits);
+    const asked = await parseRequest(endpoint, body, this.#options.model, hungUp.signal);
     const waiting = this.#load.open - this.#options.slots;
     if (waiting >= this.#options.maxWaiting) {
       const message = `${Math.max(0, waiting)} choices wait for a slot, the most that may (--max-waiting); try again later`;
@@ -171,8 +174,8 @@ const isGet = ({ method }: IncomingMessage): boolean => method === "GET" || meth
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** @throws RequestError for a body that is too large or no JSON */
-async function readJson(request: IncomingMessage, mostBytes: number): Promise<unknown> {
+/** @throws RequestError for a body that is too large, too deep or no JSON */
+async function readJson(request: IncomingMessage, { bodyBytes, depth }: typeof LIMITS): Promise<unknown> {
   // browsers let no foreign web page send this type without a preflight request
   if (!/^application\/json\b/i.test(request.headers["content-type"] ?? ""))
     throw new RequestError(415, "the content-type is not application/json; send JSON, and say so");
@@ -180,14 +183,24 @@ async function readJson(request: IncomingMessage, mostBytes: number): Promise<un
   const chunks: Buffer[] = [];
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes <= mostBytes)
+    if (bytes <= bodyBytes)
       chunks.push(chunk); // the rest is read and discarded, so that the client gets the reason
     else chunks.length = 0;
   }
-  if (bytes > mostBytes) throw new RequestError(413, `the request has ${bytes} bytes; at most ${mostBytes} are read`);
+  if (bytes > bodyBytes) throw new RequestError(413, `the request has ${bytes} bytes; at most ${bodyBytes} are read`);
+  let body: unknown;
   try {
-    return JSON.parse(Buffer.concat(chunks).toString());
+    body = JSON.parse(Buffer.concat(chunks).toString());
   } catch (cause) {
     throw new RequestError(400, `the request is no JSON: ${(cause as Error).message}`, { cause });
   }
+  if (isDeeper(body, depth))
+    throw new RequestError(400, `the request has more than ${depth} lists and objects in each other; send fewer`);
+  return body;
+}
+
+/** Whether lists and objects are nested deeper than this. Functions such as JSON.stringify exceed the stack on deep values. */
+function isDeeper(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return depth === 0 || Object.values(value).some((each) => isDeeper(each, depth - 1));
 }

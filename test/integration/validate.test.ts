@@ -81,6 +81,19 @@ for (const [name, args, status, said] of cases)
     assert.deepEqual(readdirSync(join(home, "tmp")), [], "nothing is left");
   });
 
+test("validate warns of a chat template whose turns end with a token that ends no response", () => {
+  cpSync(join(ROOT, "manifests/quickstart/policy"), join(home, "chat-policy"), { recursive: true });
+  writeFileSync(join(home, "chat-policy/generation_config.json"), '{"eos_token_id":0}');
+  const { stdout, stderr, status } = longrun(["validate", "own.yaml", "--set", "model.policy=./chat-policy"]);
+  assert.equal(stderr, "");
+  const [warning, valid] = stdout.split("\n");
+  assert.match(
+    warning!,
+    /^own\.yaml: warning: .*policy: .* <\|im_end\|> \(2\), but only <\|endoftext\|> \(0\) ends a response/,
+  );
+  assert.deepEqual([valid, status], ["own.yaml: TrainingRun own is valid", 0]);
+});
+
 for (const command of ["validate", "run"])
   test(`${command} refuses a manifest that differs from the task.yaml beside its data`, () => {
     cpSync(join(home, "custom"), join(home, "made/prepared"), { recursive: true });

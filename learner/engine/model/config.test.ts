@@ -39,6 +39,11 @@ describe("parseConfig", () => {
   for (const [field, change, read] of [
     ["rope_theta", { rope_theta: 5e5 }, { ropeTheta: 5e5 }],
     ["rope_parameters", { rope_parameters: { rope_type: "default", rope_theta: 1e6 } }, { ropeTheta: 1e6 }],
+    [
+      "rope_scaling empty beside rope_parameters",
+      { rope_scaling: {}, rope_parameters: { rope_type: "linear", factor: 2, rope_theta: 2 } },
+      { ropeTheta: 2, rope: { type: "linear", factor: 2, originalPositions: 32768 }, maxPositions: 65536 },
+    ],
     ["rope_scaling null", { rope_scaling: null, rope_theta: 2 }, { ropeTheta: 2 }],
     ["head_dim", { head_dim: 32 }, { headSize: 32 }],
     ["no num_key_value_heads", { num_key_value_heads: undefined }, { keyValueHeads: 4 }],

@@ -23,7 +23,7 @@ import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";
 import { rotaryTable } from "./rotary.ts";
-import { parameters } from "./weights.ts";
+import { EMBEDDING, OUTPUT_LAYER, parameters } from "./weights.ts";
 
 const BATCH = "batch";
 const BLOCK = "block";
@@ -152,7 +152,7 @@ export function decoder(
     const gated = swiglu(project(inner, "mlp.gate_proj"), project(inner, "mlp.up_proj"));
     return add(x, project(gated, "mlp.down_proj", true));
   };
-  let x = cast(embedding(weight("model.embed_tokens.weight"), inputs.ids, inputs.plan), "float32");
+  let x = cast(embedding(weight(EMBEDDING), inputs.ids, inputs.plan), "float32");
   for (let layer = 0; layer < config.layers; layer++) {
     const output = ([input]: Value[]) => [layerOutput(input, layer)];
     [x] = checkpointing && layer < config.layers - 1 ? checkpoint([x], output) : output([x]);
@@ -162,7 +162,7 @@ export function decoder(
 
 /** Returns the matrix that computes logits from hidden states, [vocabSize, hiddenSize]. */
 export function outputLayer(config: ModelConfig, weights: ReadonlyMap<string, Value>): Value {
-  return weights.get(config.tied ? "model.embed_tokens.weight" : "lm_head.weight")!;
+  return weights.get(config.tied ? EMBEDDING : OUTPUT_LAYER)!;
 }
 
 export interface DecoderRow {

@@ -5,8 +5,8 @@ import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { SAFETENSORS_DTYPES, type SafetensorsDType, storedBytes } from "./halves.ts";
 import { type Json, readJson, writeJson } from "./json.ts";
-import { readHeader, type StoredTensor, type TensorSource, writeTensors } from "./safetensors.ts";
-import { checkShapes, elementCount, parameters } from "./weights.ts";
+import { readHeader, type StoredTensor, sameNumbers, type TensorSource, writeTensors } from "./safetensors.ts";
+import { checkShapes, EMBEDDING, elementCount, OUTPUT_LAYER, parameters } from "./weights.ts";
 
 const WEIGHTS = "model.safetensors";
 const INDEX = "model.safetensors.index.json";
@@ -15,10 +15,12 @@ const INDEX = "model.safetensors.index.json";
  * The weights that `config` asks for, in canonical order, from `model.safetensors` or from the shards that
  * `model.safetensors.index.json` lists.
  *
- * @throws ModelError `weights` naming the file, and the tensor that is missing, has another shape or is unknown
+ * @throws ModelError `weights` naming the file, and the tensor that is missing, has another shape, is unknown, or is an output layer that
+ * differs from the embedding it is tied to
  */
 export function locateWeights(folder: string, config: ModelConfig): StoredTensor[] {
   const tensors = locateTensors(folder);
+  if (config.tied) tie(tensors, folder);
   checkShapes(config, tensors, folder);
   return parameters(config).map(({ name }) => tensors.get(name)!);
 }
@@ -41,6 +43,23 @@ export function expectedWeights(folder: string, config: ModelConfig): StoredTens
     offset += tensor.length;
     return tensor;
   });
+}
+
+/**
+ * Makes the embedding the one matrix of a tied model. If the files have the output layer alone, it is the embedding, as in transformers 5.
+ * If they have both, the two must be equal: transformers 5 would use both, transformers 4 and vLLM the embedding alone.
+ */
+function tie(tensors: Map<string, StoredTensor>, folder: string): void {
+  const output = tensors.get(OUTPUT_LAYER);
+  if (output === undefined) return;
+  const embedding = tensors.get(EMBEDDING);
+  tensors.delete(OUTPUT_LAYER);
+  if (embedding === undefined) tensors.set(EMBEDDING, { ...output, name: EMBEDDING });
+  else if (!sameNumbers(embedding, output)) {
+    const remedy = `set it to false to use both, or remove ${OUTPUT_LAYER} from the files to use the embedding alone`;
+    const problem = `${OUTPUT_LAYER} differs from ${EMBEDDING}, but tie_word_embeddings in config.json is true`;
+    throw new ModelError("weights", `${folder}: ${problem}; ${remedy}`);
+  }
 }
 
 /** Returns all tensors of a folder by name. */

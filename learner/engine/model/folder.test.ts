@@ -6,10 +6,12 @@ import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { trainBpe } from "../../pretrain/bpe.ts";
 import { parseConfig } from "./config.ts";
+import { convertFolder } from "./convert.ts";
 import { readModelFolder } from "./folder.fixture.ts";
 import { createModelFolder, readEosIds, readTokenizer, writeModelFolder } from "./folder.ts";
-import { readSafetensors, writeSafetensors } from "./safetensors.ts";
-import { initialWeights } from "./weights.ts";
+import { MappedWeights } from "./mapped.ts";
+import { readSafetensors, writeSafetensors, writeTensors } from "./safetensors.ts";
+import { initialWeights, type Tensor } from "./weights.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "model-folder-"));
 after(() => fs.rmSync(root, { recursive: true }));
@@ -94,6 +96,79 @@ describe("a model folder", () => {
     assert.equal(data.get("lm_head.weight")!.length, 160 * 32);
   });
 
+  describe("with tied embeddings and an output layer in its files", () => {
+    const EMBEDDING = "model.embed_tokens.weight";
+    const OUTPUT = "lm_head.weight";
+    const [embedding] = weights.values();
+    const edited = (change: (tensors: Map<string, Tensor>) => void): string => {
+      const folder = created();
+      const file = path.join(folder, "model.safetensors");
+      const tensors = readSafetensors(file);
+      change(tensors);
+      writeSafetensors(file, tensors);
+      return folder;
+    };
+    const shape = [264, 16];
+
+    it("is read if the two are equal, and written with one", () => {
+      const folder = edited((tensors) => tensors.set(OUTPUT, { shape, data: embedding! }));
+      assert.deepEqual(readModelFolder(folder).weights, weights);
+      const out = newFolder();
+      convertFolder(folder, out, {});
+      assert.deepEqual([...readSafetensors(path.join(out, "model.safetensors")).keys()], [...weights.keys()]);
+    });
+
+    it("is read if the two are equal in different dtypes", () => {
+      const halved = newFolder();
+      convertFolder(created(), halved, { dtype: "BF16" });
+      const rounded = readSafetensors(path.join(halved, "model.safetensors")).get(EMBEDDING)!.data;
+      const folder = edited((tensors) => tensors.set(EMBEDDING, { shape, data: rounded }));
+      fs.renameSync(path.join(folder, "model.safetensors"), path.join(folder, "a.safetensors"));
+      const output = path.join(folder, "b.safetensors");
+      const map = Object.fromEntries([...weights.keys()].map((name) => [name, "a.safetensors"]));
+      put(folder, "model.safetensors.index.json", { weight_map: { ...map, [OUTPUT]: "b.safetensors" } });
+      writeTensors(output, [{ name: OUTPUT, shape, read: () => rounded }], "BF16");
+      assert.deepEqual(readModelFolder(folder).weights.get(EMBEDDING), rounded);
+      writeTensors(output, [{ name: OUTPUT, shape, read: () => rounded.map((value) => value + 1) }], "BF16");
+      assert.throws(() => readModelFolder(folder), { code: "weights", message: /differs from/ });
+    });
+
+    it("is read with the output layer as the embedding if it has no embedding", () => {
+      const folder = edited((tensors) => {
+        tensors.set(OUTPUT, tensors.get(EMBEDDING)!);
+        tensors.delete(EMBEDDING);
+      });
+      assert.deepEqual(readModelFolder(folder).weights, weights);
+      assert.equal(new MappedWeights(folder).tensors[0]!.name, EMBEDDING);
+    });
+
+    for (const [what, change] of [
+      ["the last number", (data: Float32Array) => (data[data.length - 1]! += 1)],
+      ["the first number", (data: Float32Array) => (data[0]! += 1)],
+      ["another shape", () => undefined],
+    ] as const) {
+      it(`is refused if the two differ: ${what}`, () => {
+        const data = structuredClone(embedding!);
+        change(data);
+        const other = what === "another shape" ? { shape: [132, 32], data } : { shape, data };
+        const folder = edited((tensors) => tensors.set(OUTPUT, other));
+        const message =
+          /lm_head.weight differs from model.embed_tokens.weight, but tie_word_embeddings .*; set it to false/;
+        const expected = { code: "weights", message };
+        assert.throws(() => readModelFolder(folder), expected);
+        assert.throws(() => convertFolder(folder, newFolder(), {}), expected);
+      });
+    }
+
+    it("keeps both if config.json says so", () => {
+      const data = structuredClone(embedding!).fill(0.5);
+      const folder = edited((tensors) => tensors.set(OUTPUT, { shape, data }));
+      put(folder, "config.json", { ...json(folder, "config.json"), tie_word_embeddings: false });
+      const read = readModelFolder(folder).weights;
+      assert.deepEqual([read.get(OUTPUT), read.get(EMBEDDING)], [data, embedding]);
+    });
+  });
+
   for (const [what, generation, configured, expected] of [
     ["generation_config.json first", { eos_token_id: [5, 6] }, 7, [5, 6]],
     ["config.json next", { eos_token_id: null }, 7, [7]],
@@ -142,6 +217,13 @@ describe("a model folder", () => {
       code: "tokenizer",
       message: /has 26\d tokens, but vocab_size .* is 100/,
     });
+  });
+
+  it("is refused if its tokenizer is a pointer of Git LFS", () => {
+    const folder = created();
+    put(folder, "tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7031645\n");
+    const message = /tokenizer.json is a pointer of Git LFS .* `git lfs pull`/;
+    assert.throws(() => readTokenizer(folder), { code: "tokenizer", message });
   });
 
   it("is refused with a clear message if it has no tokenizer", () => {

@@ -13,6 +13,7 @@ import { type Project, withBias } from "./decoder.ts";
 import { adapted, adapterProduct, type GraphAdapter } from "./lora.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { type OutputLayer, vocabularyChunk, WHOLE_VOCABULARY } from "./token-log-probs.ts";
+import { EMBEDDING, OUTPUT_LAYER } from "./weights.ts";
 
 export interface FrozenTrunk {
   /** float32 by transformers' name, but the embedding in the dtype of the file */
@@ -42,7 +43,7 @@ export function frozenTrunk(
       ? [...stored].flatMap(([name, value]) => (name.endsWith("_proj.weight") ? [[name, cast(value, "float32")]] : []))
       : [],
   );
-  const outputName = mapped.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
+  const outputName = mapped.config.tied ? EMBEDDING : OUTPUT_LAYER;
   const large = mapped.config.vocabSize > WHOLE_VOCABULARY;
   const outputLayer = !wants.logits
     ? undefined

@@ -10,7 +10,7 @@ import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
 import { castFirst, type MappedWeights } from "./mapped.ts";
 import { readTensor } from "./safetensors.ts";
-import { elementCount, parameters } from "./weights.ts";
+import { EMBEDDING, elementCount, OUTPUT_LAYER, parameters } from "./weights.ts";
 
 /** Weights by name, in this process's memory or on the device of the generator's sessions. They may change between calls. */
 export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
@@ -67,7 +67,6 @@ export function weightsIn(
   const stored = new Map(base?.tensors.map((each) => [each.name, each]));
   const numbers = [...stored.values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const castNumbers = Math.max(castAtOnce, Math.ceil(numbers / MOST_PARTS));
-  const embedding = "model.embed_tokens.weight";
   const shapes = new Map(changing(config, weights).shapes.map(({ name, shape }) => [name, shape]));
   const inputs = new Map<string, Value>();
   /** Made at its first use: an input that nothing reads would be copied to the host with every run. */
@@ -109,7 +108,7 @@ export function weightsIn(
   return {
     /** Rows of the embedding, float32 [rows, hiddenSize]. */
     embed(tokens: Value): Value {
-      const [table] = base ? base.stored(graph, ({ name }) => name === embedding).values() : [input(embedding)];
+      const [table] = base ? base.stored(graph, ({ name }) => name === EMBEDDING).values() : [input(EMBEDDING)];
       return cast(gather(table!, tokens), "float32");
     },
     /** A norm's scales, float32. */
@@ -125,7 +124,7 @@ export function weightsIn(
         return bias ? add(y, cast(bias, y.dtype)) : y;
       }),
     /** Logits, float32 [rows, vocabSize]. */
-    head: (x: Value): Value => multiply(x, config.tied ? embedding : "lm_head.weight", "float32"),
+    head: (x: Value): Value => multiply(x, config.tied ? EMBEDDING : OUTPUT_LAYER, "float32"),
   };
 }
 

@@ -76,10 +76,22 @@ function claim(folder: string, bytes: bigint): void {
   fs.closeSync(descriptor);
 }
 
+const LFS = `version https://git-lfs.github.com/spec/v1\noid sha256:${"a".repeat(64)}\nsize 988097824\n`;
 const CASES: readonly [what: string, damage: (folder: string) => void, message: RegExp][] = [
   ["no weights", (f) => fs.rmSync(path.join(f, WEIGHTS)), /cannot open .*model.safetensors, and there is no .*index/],
   ["weights that are a folder", (f) => swap(f, () => fs.mkdirSync(path.join(f, WEIGHTS))), /not a regular file/],
   ["empty weights", (f) => put(f, WEIGHTS, ""), /has 0 bytes/],
+  [
+    "a pointer of Git LFS as weights",
+    (f) => put(f, WEIGHTS, LFS),
+    /model.safetensors is a pointer of Git LFS .*git lfs pull/,
+  ],
+  ["a pointer of Git LFS as config.json", (f) => put(f, "config.json", LFS), /config.json is a pointer of Git LFS/],
+  [
+    "a pointer of Git LFS as the index",
+    (f) => index(f, () => LFS),
+    /index.json is a pointer of Git LFS and not the file itself; run `git lfs install`/,
+  ],
   ["weights cut by a byte", (f) => cut(f, -1), /tensors end at byte \d+, the file at \d+; it may be cut off/],
   [
     "weights cut in the header",

@@ -8,6 +8,18 @@ const MAX_WRITE_BYTES = 1 << 30; // one write() takes at most 2 GiB
 
 export type Json = Record<string, unknown>;
 
+/** How Git LFS begins the small file that a clone without LFS has in place of a large one. */
+const LFS_POINTER = "version https://git-lfs.github.com/spec/";
+export const LFS_POINTER_BYTES = LFS_POINTER.length;
+
+/** @param start the first LFS_POINTER_BYTES of a file, or more @throws ModelError of `code` for a pointer of Git LFS */
+export function refuseLfsPointer(file: string, start: string, code: ModelErrorCode): void {
+  if (!start.startsWith(LFS_POINTER)) return;
+  const remedy =
+    "run `git lfs install` and `git lfs pull` in its repository, or fetch the model with longrun model fetch";
+  throw new ModelError(code, `${file} is a pointer of Git LFS and not the file itself; ${remedy}`);
+}
+
 /** @throws ModelError of `code` naming the file, unless it is missing and there is a `fallback` */
 export function readJson(folder: string, name: string, code: ModelErrorCode, fallback?: Json): Json {
   const file = path.join(folder, name);
@@ -28,6 +40,7 @@ export function readJson(folder: string, name: string, code: ModelErrorCode, fal
       : message;
     throw new ModelError(code, `cannot read ${file}: ${why}`, { cause });
   }
+  refuseLfsPointer(file, text, code);
   try {
     return parseObject(text, "expected an object");
   } catch (cause) {

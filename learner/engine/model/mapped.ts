@@ -16,7 +16,7 @@ import { readConfig } from "./folder.ts";
 import { areFinite, storedBytes, TRANSFORMERS_DTYPES } from "./halves.ts";
 import { readPart, readTensor, type StoredTensor } from "./safetensors.ts";
 import type { VocabularyChunk } from "./token-log-probs.ts";
-import { checkFinite, elementCount } from "./weights.ts";
+import { checkFinite, EMBEDDING, elementCount, OUTPUT_LAYER } from "./weights.ts";
 
 /** Groups of linear layers of the decoder with the same input. */
 export const JOINED_PROJECTIONS = [
@@ -27,7 +27,7 @@ export const JOINED_PROJECTIONS = [
 ] as const;
 
 /** Matrices that are used row by row or in chunks, and cast then. */
-const LARGE = new Set(["model.embed_tokens.weight", "lm_head.weight"]);
+const LARGE = new Set([EMBEDDING, OUTPUT_LAYER]);
 const CHECKED_NUMBERS = 2 ** 22;
 /** Bytes of each tensor that its identity reads, at the beginning and at the end. Further training changes all matrices of a model. */
 const SAMPLE_BYTES = 4096;
@@ -115,7 +115,7 @@ export class MappedWeights {
 
   /** Returns the output layer's name: the embedding's if they are tied. */
   get outputName(): string {
-    return this.config.tied ? "model.embed_tokens.weight" : "lm_head.weight";
+    return this.config.tied ? EMBEDDING : OUTPUT_LAYER;
   }
 
   #initializer(graph: Graph, { file, dtype, shape, offset, length }: StoredTensor, name: string): Value {

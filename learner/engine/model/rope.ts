@@ -33,10 +33,10 @@ const SUPPORTED = ["default", "linear", "llama3", "yarn"];
 
 /**
  * Reads `rope_scaling` (transformers 4, beside `rope_theta`) or `rope_parameters` (transformers 5). Like transformers it prefers
- * `rope_scaling` when both are given, and `rope_theta` inside to the one outside. @throws ModelError `config` naming the field
+ * `rope_scaling` when both are given and it is not empty, and `rope_theta` inside to the one outside. @throws ModelError `config` naming the field
  */
 export function parseRope(file: ConfigFile, positions: number): RopeConfig {
-  const name = file.present("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  const name = JSON.stringify(file.value("rope_scaling") ?? {}) === "{}" ? "rope_parameters" : "rope_scaling";
   const rope = file.object(name);
   const ropeTheta = (rope.present("rope_theta") ? rope : file).positive("rope_theta", 10000);
   const typeField = rope.present("rope_type") ? "rope_type" : "type";

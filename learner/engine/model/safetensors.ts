@@ -4,13 +4,15 @@
  * the file's size, so no header makes the reader take more memory than the file has.
  */
 import fs from "node:fs";
+import { sameShape } from "../graph/shapes.ts";
 import { ModelError } from "./errors.ts";
 import { fromStored, type SafetensorsDType, storedBytes, TRANSFORMERS_DTYPES, toStored } from "./halves.ts";
-import { type Json, parseObject, writeAll, writeWhole } from "./json.ts";
+import { type Json, LFS_POINTER_BYTES, parseObject, refuseLfsPointer, writeAll, writeWhole } from "./json.ts";
 import { elementCount, type Tensor } from "./weights.ts";
 
 const MAX_HEADER_BYTES = 100_000_000; // the limit of the reference implementation
 const MAX_READ_BYTES = 1 << 30; // one read() returns at most 2 GiB
+const COMPARED_NUMBERS = 2 ** 22;
 
 /** Position of a tensor in its file. */
 export interface StoredTensor {
@@ -71,6 +73,9 @@ function parseHeader(descriptor: number, file: string) {
   readBytes(descriptor, prefix, 0, file);
   const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
   if (headerBytes > MAX_HEADER_BYTES || headerBytes > fileBytes - 8) {
+    const beginning = Buffer.alloc(Math.min(LFS_POINTER_BYTES, fileBytes));
+    readBytes(descriptor, beginning, 0, file);
+    refuseLfsPointer(file, beginning.toString(), "weights");
     bad(`its header claims ${headerBytes} bytes, the file has ${fileBytes}`);
   }
   const bytes = new Uint8Array(headerBytes);
@@ -153,10 +158,28 @@ export function readSafetensors(file: string): Map<string, Tensor> {
   return new Map(tensors.map((tensor) => [tensor.name, { shape: tensor.shape, data: readTensor(tensor) }]));
 }
 
-export function readTensor({ file, dtype, shape, offset }: StoredTensor): Float32Array {
+export const readTensor = (tensor: StoredTensor): Float32Array => fromStored(tensor.dtype, readStored(tensor).buffer);
+
+function readStored({ file, dtype, shape, offset }: StoredTensor): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(storedBytes(dtype, shape));
   readPart(file, bytes, offset);
-  return fromStored(dtype, bytes.buffer);
+  return bytes;
+}
+
+/** Returns whether two tensors have one shape and equal numbers. Reads both, COMPARED_NUMBERS at a time. @throws as `readHeader` */
+export function sameNumbers(a: StoredTensor, b: StoredTensor): boolean {
+  if (!sameShape(a.shape, b.shape)) return false;
+  const count = elementCount(a.shape);
+  for (let begin = 0; begin < count; begin += COMPARED_NUMBERS) {
+    const shape = [Math.min(COMPARED_NUMBERS, count - begin)];
+    const part = (of: StoredTensor) => ({ ...of, shape, offset: of.offset + storedBytes(of.dtype, [begin]) });
+    const same =
+      a.dtype === b.dtype
+        ? Buffer.compare(readStored(part(a)), readStored(part(b))) === 0 // a conversion takes ten times as long
+        : Buffer.from(readTensor(part(a)).buffer).equals(Buffer.from(readTensor(part(b)).buffer));
+    if (!same) return false;
+  }
+  return true;
 }
 
 /** A tensor to write. `read` is called when its turn comes, and returns all numbers or yields them in parts, to hold few in memory. */

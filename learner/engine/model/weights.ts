@@ -15,13 +15,17 @@ export interface Tensor {
   readonly data: Float32Array;
 }
 
+/** Names of the two matrices that are one if `tied`. */
+export const EMBEDDING = "model.embed_tokens.weight";
+export const OUTPUT_LAYER = "lm_head.weight";
+
 /** All parameters of a decoder, in the order in which they are used; a tied output layer is not listed. */
 export function parameters(config: ModelConfig): Parameter[] {
   const { hiddenSize, intermediateSize, headSize } = config;
   const querySize = config.heads * headSize;
   const keyValueSize = config.keyValueHeads * headSize;
   const logits = [config.vocabSize, hiddenSize];
-  const list: Parameter[] = [{ name: "model.embed_tokens.weight", shape: logits, kind: "embedding" }];
+  const list: Parameter[] = [{ name: EMBEDDING, shape: logits, kind: "embedding" }];
   for (let layer = 0; layer < config.layers; layer++) {
     const add = (name: string, shape: number[], kind: Parameter["kind"]) =>
       list.push({ name: `model.layers.${layer}.${name}`, shape, kind });
@@ -46,7 +50,7 @@ export function parameters(config: ModelConfig): Parameter[] {
     add("mlp.down_proj.weight", [hiddenSize, intermediateSize], "matrix");
   }
   list.push({ name: "model.norm.weight", shape: [hiddenSize], kind: "norm" });
-  if (!config.tied) list.push({ name: "lm_head.weight", shape: logits, kind: "matrix" });
+  if (!config.tied) list.push({ name: OUTPUT_LAYER, shape: logits, kind: "matrix" });
   return list;
 }
 
@@ -80,8 +84,9 @@ function fillNormal(data: Float32Array, standardDeviation: number, next: () => n
 }
 
 /**
- * Throws ModelError `weights` naming the first parameter that is missing, unknown, or of another shape than `config` asks for. A copy of a
- * tied output layer and the old rotary buffers may be there too; they are not used, as in transformers.
+ * Throws ModelError `weights` naming the first parameter that is missing, unknown, or of another shape than `config` asks for. A tied
+ * output layer and the old rotary buffers may be there too; they are not used. Whether such an output layer equals the embedding is
+ * for the caller to check.
  */
 export function checkShapes(
   config: ModelConfig,
@@ -98,7 +103,7 @@ export function checkShapes(
     known.add(name);
   }
   for (const name of tensors.keys()) {
-    const unused = (config.tied && name === "lm_head.weight") || name.endsWith("rotary_emb.inv_freq");
+    const unused = (config.tied && name === OUTPUT_LAYER) || name.endsWith("rotary_emb.inv_freq");
     if (!known.has(name) && !unused)
       throw new ModelError("weights", `${source}: unknown parameter ${name}; it does not fit config.json`);
   }
