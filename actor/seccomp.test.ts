@@ -125,6 +125,20 @@ for (const [machine, { numbers, filters }] of Object.entries(told.machines)) {
       }
     });
 
+    test("a program changes its own priority and nobody else's", () => {
+      const [PROCESS, GROUP, USER] = [0, 1, 2];
+      for (const level of Object.keys(filters)) {
+        assert.equal(ask(level, "setpriority", PROCESS, 0, 5), ALLOW);
+        for (const [which, who] of [
+          [PROCESS, 1],
+          [PROCESS, OWN_PID],
+          [GROUP, 0],
+          [USER, 0],
+        ] as const)
+          assert.equal(ask(level, "setpriority", which, who, 5), EPERM, `${which} ${who}`);
+      }
+    });
+
     test("a program that must stay alone sends signals to itself only", () => {
       for (const name of ["kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"]) {
         assert.equal(ask("alone", name, OWN_PID, 9), ALLOW, name);

@@ -40,7 +40,7 @@ ALLOWED = """
     pkey_mprotect pkey_alloc pkey_free membarrier
     clone fork vfork execve execveat exit exit_group wait4 waitid set_tid_address set_robust_list futex rseq arch_prctl prctl
     restart_syscall sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max
-    sched_get_priority_min sched_rr_get_interval getpriority ioprio_get getcpu
+    sched_get_priority_min sched_rr_get_interval getpriority setpriority ioprio_get getcpu
     rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend rt_sigqueueinfo rt_tgsigqueueinfo
     sigaltstack pause kill tkill tgkill alarm getitimer setitimer nanosleep clock_nanosleep
     timer_create timer_settime timer_gettime timer_getoverrun timer_delete
@@ -63,7 +63,7 @@ REFUSED = """
     fanotify_init fanotify_mark inotify_init inotify_init1 move_pages migrate_pages
     kexec_load kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct quotactl quotactl_fd
     settimeofday clock_settime adjtimex clock_adjtime sethostname setdomainname iopl ioperm modify_ldt syslog vhangup
-    personality uselib sched_setaffinity sched_setscheduler sched_setparam sched_setattr setpriority ioprio_set
+    personality uselib sched_setaffinity sched_setscheduler sched_setparam sched_setattr ioprio_set
     setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset
     setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr setxattrat removexattrat file_setattr
 """.split()
@@ -76,6 +76,7 @@ NAMESPACES = (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLON
 AF_UNIX, SOCK_STREAM, MSG_OOB = 1, 1, 1
 SOL_SOCKET, SO_REUSEADDR = 1, 2
 MAP_HUGETLB = 0x40000
+PRIO_PROCESS = 0
 CLOSE_RANGE_UNSHARE = 2
 O_ACCMODE, O_TRUNC = 3, 0o1000
 ANY = 0xFFFFFFFF
@@ -121,6 +122,8 @@ def everywhere(with_devices=False):
         "fcntl": (_any_of(FCNTL, 1), EPERM),
         "ioctl": (_any_of(IOCTL_NEVER, 1, EPERM), ALLOW) if with_devices else (_any_of(IOCTL, 1), ENOTTY),
         "prctl": (_any_of(PRCTL, 0), EPERM),
+        # `os.nice`: of the caller alone. A program has no right to go above its present priority.
+        "setpriority": ([(EPERM, 0, ANY, "ne", PRIO_PROCESS), (EPERM, 1, ANY, "ne", 0)], ALLOW),
         "prlimit64": ([(EPERM, 0, ANY, "ne", 0)], ALLOW),
     })
     return decisions

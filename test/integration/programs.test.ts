@@ -85,7 +85,7 @@ const PROGRAMS: Record<string, string> = {
   "line numbers": `import sys\nimport pandas as pd\ntrain = pd.read_csv("./input/train.csv")\nopen("submission.csv", "w").write(str(sys._getframe().f_lineno))\n`,
   "its names": `import pandas as pd\nopen("submission.csv", "w").write(str(sorted(globals())))\n`,
   "modules beside it": `import os\nos.chdir("/tmp")\nopen(os.path.join(os.path.dirname(__file__), "beside.py"), "w").write("value = 1")\nimport beside\nprint(beside.value)\n`,
-  "its user": `import getpass, os\nassert getpass.getuser()\nassert os.path.expanduser("~") == os.environ["HOME"]\n`,
+  "its user": `import getpass, os\nassert getpass.getuser()\nassert os.path.expanduser("~") == os.environ["HOME"]\nbefore = os.nice(0)\nassert os.nice(1) == before + 1\n`,
 };
 
 /** Programs with several processes, for `namespaces`. */
