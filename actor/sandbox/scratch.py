@@ -18,6 +18,15 @@ import watch
 from limits import COUNTING_SHARE, DISK_WATCH_SECONDS, HASTY_DISK_WATCH_SECONDS, HASTY_SECONDS, HASTY_SHARE, SLOW_WATCH_SECONDS, STOP_SECONDS
 
 FULL_DISK_BYTES = 1 << 20  # with less than this free, a disk is full
+PROGRAM = "program.py"
+
+
+def _size_of(name, directory):
+    """Returns (bytes on the disk, 1) of a file in a directory (a descriptor), or (0, 0) without the file."""
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_blocks * 512, 1
+    except OSError:
+        return 0, 0
 
 
 class Scratch:
@@ -25,7 +34,9 @@ class Scratch:
 
     def __init__(self, directories, limits, usage, pidfd):
         self._directories, self._usage, self._pidfd = directories, usage, pidfd
-        self._most = limits["scratchBytes"], limits["scratchFiles"]
+        # The program's own text is there already.
+        text_bytes, text_files = _size_of(PROGRAM, directories[0])
+        self._most = limits["scratchBytes"] + text_bytes, limits["scratchFiles"] + text_files
         self._used = self._others = self._used_of_disk()
         self._hasty_until = self._next_count = self.next_look = 0
 
