@@ -221,6 +221,10 @@ describe("longrun model", () => {
     assert.ok(shown(folder).includes("end of text   0 <|endoftext|>"));
     assert.ok(shown(folder).some((line) => /^warning +.* ends an answer with <\|im_end\|> \(2\), but only/.test(line)));
     assert.ok(shown(LLAMA).includes("end of text   none"), "a folder without a tokenizer");
+    const damaged = path.join(root, "damaged-tokenizer");
+    fs.cpSync(POLICY, damaged, { recursive: true });
+    fs.writeFileSync(path.join(damaged, "tokenizer.json"), "{");
+    assert.ok(shown(damaged).some((line) => /^warning +.*tokenizer.json is not usable JSON/.test(line)));
     const { eosIds, eosTokens, warning } = JSON.parse(longrun("model", "info", folder, "--json").lines[0]!);
     assert.deepEqual([eosIds, eosTokens, typeof warning], [[0], ["<|endoftext|>"], "string"]);
   });

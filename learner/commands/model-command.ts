@@ -1,5 +1,6 @@
 /** `longrun model`: fetches a model; shows a folder's contents and the memory of training; converts; merges an adapter. */
 import fs from "node:fs";
+import path from "node:path";
 import { parseArgs } from "node:util";
 import { makeFolder } from "../../proto/folders.ts";
 import {
@@ -125,7 +126,7 @@ function modelInfo({ config, tensors, folder }: MappedWeights) {
   };
 }
 
-/** The tokens that end a response. Names and the warning are missing without a usable tokenizer. */
+/** The tokens that end a response. Names are missing without a usable tokenizer. */
 function endsOfText(folder: string): { eosIds: number[]; eosTokens?: (string | undefined)[]; warning?: string } {
   const eosIds = readEosIds(folder);
   try {
@@ -133,8 +134,8 @@ function endsOfText(folder: string): { eosIds: number[]; eosTokens?: (string | u
     const warning = turnEndWarning(folder, tokenizer);
     return { eosIds, eosTokens: eosIds.map((id) => tokenName(tokenizer, id)), ...(warning && { warning }) };
   } catch (cause) {
-    if (cause instanceof ModelError) return { eosIds };
-    throw cause;
+    if (!(cause instanceof ModelError)) throw cause;
+    return { eosIds, ...(fs.existsSync(path.join(folder, "tokenizer.json")) && { warning: cause.message }) };
   }
 }
 
