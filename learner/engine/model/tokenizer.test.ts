@@ -99,6 +99,11 @@ describe("a tokenizer", () => {
       changedFiles({ added: { single_word: true } }),
       /single_word .*<\|endoftext\|>/,
     ],
+    [
+      "an added token whose id is another in the vocabulary",
+      changedFiles({ added: { id: 300 } }),
+      /the id of the added token "<\|endoftext\|>" is 300 but 0 in the vocabulary/,
+    ],
   ] as const) {
     it(`is refused with ${what}`, () => assert.throws(() => new Tokenizer(changed), { code: "tokenizer", message }));
   }
@@ -247,15 +252,22 @@ describe("a name of a token in a chat", () => {
   const files = trainBpe(["a b"], { vocabSize: 259 });
   const { model, added_tokens, ...rest } = files.tokenizer as { model: { vocab: object }; added_tokens: object[] };
   const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: false };
-  const withTokens = (contents: string[], change: object = {}, changed: object = {}) =>
-    new Tokenizer({
+  const withTokens = (
+    contents: string[],
+    change: { vocab?: object; [name: string]: unknown } = {},
+    changed: object = {},
+  ) => {
+    const vocab = (change.vocab ?? model.vocab) as Record<string, number>;
+    const tokens = contents.map((content, i) => ({ ...flags, id: vocab[content] ?? 259 + i, content }));
+    return new Tokenizer({
       ...files,
       tokenizer: {
         ...{ ...rest, ...changed },
         model: { ...model, ...change },
-        added_tokens: [...added_tokens, ...contents.map((content, i) => ({ ...flags, id: 259 + i, content }))],
+        added_tokens: [...added_tokens, ...tokens],
       },
     });
+  };
   const added = (tokenizer: Tokenizer, content: string) =>
     [...tokenizer.encodeChat([{ role: "user", content }])].filter((id) => id >= 259);
 
@@ -269,6 +281,36 @@ describe("a name of a token in a chat", () => {
         content,
       );
     }
+  });
+
+  for (const [what, contents, content] of [
+    ["of one character", ["ü"], "über ü, üü."],
+    ["of one character beyond the first plane", ["😀"], "a😀😀b"],
+    ["of one character that begins another", ["q", "quick", "<q>"], "quick <q> q qquick"],
+  ] as const)
+    it(`is text also if it is ${what}`, { timeout: 10_000 }, () => {
+      const tokenizer = withTokens([...contents]);
+      const ids = tokenizer.encodeChat([{ role: "user", content }]);
+      assert.ok(tokenizer.decode(ids).includes(content));
+      const plain = withTokens([]);
+      assert.deepEqual(ids, plain.encode(plain.applyChatTemplate([{ role: "user", content }])));
+    });
+
+  it("of one byte's character is no token of that byte", () => {
+    const tokenizer = withTokens(["Ã"]); // in a byte-level vocabulary the name of byte 0xc3
+    assert.deepEqual(tokenizer.encode("é"), withTokens([]).encode("é"));
+    const content = "é Ã";
+    const plain = withTokens([]);
+    const chat: Message[] = [{ role: "user", content }];
+    assert.deepEqual(tokenizer.encodeChat(chat), plain.encode(plain.applyChatTemplate(chat)));
+  });
+
+  it("is not a token of a vocabulary that has bytes and the name's characters alone", () => {
+    const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
+    const vocab = Object.fromEntries([...bytes, "a"].map((token, id) => [token, id]));
+    const tokenizer = withTokens(["ü"], { vocab, merges: [], byte_fallback: true }, { pre_tokenizer: null });
+    assert.deepEqual([...tokenizer.encode("aüa")], [256, 259, 256]);
+    assert.deepEqual(added(tokenizer, "aüa"), []);
   });
 
   it("is text in a tokenizer that takes whole words of the vocabulary", () => {

@@ -33,8 +33,8 @@ export class Tokenizer {
   readonly #variables: Json;
   /** The added tokens, special or not, that text of a message must not become. */
   readonly #addedTokens: readonly string[];
-  /** The character that breaks these tokens' names in messages while a chat is encoded; empty otherwise. */
-  #mark = "";
+  /** What hides these tokens' names in messages while a chat is encoded. */
+  #hidden: HiddenNames | undefined;
 
   /** @throws ModelError `tokenizer` naming the file that cannot be used */
   constructor(files: TokenizerFiles, source = "the model folder") {
@@ -48,7 +48,8 @@ export class Tokenizer {
     } catch (cause) {
       throw refusal(`cannot use tokenizer.json of ${source}`, cause);
     }
-    this.#addedTokens = this.#hideMark();
+    this.#separateAddedTokens();
+    this.#addedTokens = this.#revealHiddenNames();
     const template = files.chatTemplate ?? defaultTemplate(files.tokenizerConfig.chat_template);
     try {
       this.#template = template === undefined ? undefined : new Template(template);
@@ -119,7 +120,7 @@ export class Tokenizer {
    * Returns a chat as token ids [time], up to the assistant's answer. Only the template's own `<|im_start|>`, `<think>` and so on
    * and the ones in the assistant's messages become tokens of that name; in other messages they are text.
    *
-   * Each such name in a message is broken with a character that no message has, which the library removes before it makes words. Not
+   * Each such name in a message is hidden by characters that no message has, which the library turns back before it makes words. Not
    * covered, because no tokenizer of Qwen or Llama has it: a name that arises from a message and the template together, or from the
    * normalizer (`normalized: true`).
    *
@@ -130,57 +131,92 @@ export class Tokenizer {
     const foreign = messages.filter(({ role }) => role !== "assistant");
     const found = this.#addedTokens.filter((token) => foreign.some(({ content }) => content.includes(token)));
     if (found.length === 0) return this.encode(this.applyChatTemplate(messages));
-    const mark = unusedCharacter(text);
-    const broken = messages.map((message) =>
-      foreign.includes(message) ? { ...message, content: breakTokens(message.content, found, mark) } : message,
+    const hidden = new HiddenNames(found, text);
+    const written = this.applyChatTemplate(
+      messages.map((message) =>
+        foreign.includes(message) ? { ...message, content: hidden.hide(message.content) } : message,
+      ),
     );
-    const written = this.applyChatTemplate(broken);
-    this.#mark = mark;
+    this.#hidden = hidden;
     try {
       return this.encode(written);
     } finally {
-      this.#mark = "";
+      this.#hidden = undefined;
     }
   }
 
+  /** Words become tokens of the model's own vocabulary alone, as in Python; the library would let them become added tokens too. */
+  #separateAddedTokens(): void {
+    const { vocab } = this.files.tokenizer.model as { vocab?: unknown };
+    if (typeof vocab !== "object" || vocab === null || Array.isArray(vocab)) return; // Unigram's list
+    for (const { content } of this.#tokenizer.get_added_tokens_decoder().values())
+      if (!Object.hasOwn(vocab, content)) this.#tokenizer.model!.tokens_to_ids.delete(content);
+  }
+
   /**
-   * Makes the library remove `#mark` from text after its search for added tokens and before it makes words.
+   * Makes the library turn hidden names back after its search for added tokens and before it makes words.
    * @returns the names of the added tokens, except white space, which is text
    */
-  #hideMark(): string[] {
+  #revealHiddenNames(): string[] {
     const added = [...this.#tokenizer.get_added_tokens_decoder().values()].map(({ content }) => content);
     const names = new Set(added.filter((content) => content.trim() !== ""));
     const wordsOf = this.#tokenizer.pre_tokenizer;
-    const wordsWithoutMark = (text: string, options?: Json): string[] => {
-      if (this.#mark === "") return wordsOf ? wordsOf(text, options) : [text];
-      const plain = text.replaceAll(this.#mark, "");
+    const wordsOfPlain = (text: string, options?: Json): string[] => {
+      const plain = this.#hidden?.reveal(text) ?? text;
       const words: string[] = wordsOf ? wordsOf(plain, options) : [plain];
       // With `ignore_merges` a word that is in the vocabulary is that token.
-      return words.flatMap((word) => (names.has(word) ? [...word] : [word]));
+      return this.#hidden ? words.flatMap((word) => (names.has(word) ? [...word] : [word])) : words;
     };
-    this.#tokenizer.pre_tokenizer = wordsWithoutMark as unknown as typeof wordsOf;
+    this.#tokenizer.pre_tokenizer = wordsOfPlain as unknown as typeof wordsOf;
     return [...names];
+  }
+}
+
+/**
+ * Hides names of tokens in text: a mark behind the first character breaks a longer name, and another character replaces a name of a
+ * single character.
+ */
+class HiddenNames {
+  readonly #names: readonly string[];
+  readonly #mark: string;
+  /** The replacement of each name of a single character. */
+  readonly #replacements = new Map<string, string>();
+
+  /** @param text all text that is encoded together */
+  constructor(names: readonly string[], text: string) {
+    this.#names = names;
+    const unused = unusedCharacters(text);
+    this.#mark = unused.next().value;
+    for (const name of names) if ([...name].length === 1) this.#replacements.set(name, unused.next().value);
+  }
+
+  /** Returns `text` without any of the names, also if they overlap. */
+  hide(text: string): string {
+    for (const name of this.#names) {
+      const replacement = this.#replacements.get(name);
+      const [first] = name;
+      if (replacement !== undefined) text = text.replaceAll(name, replacement);
+      else while (text.includes(name)) text = text.replaceAll(name, first + this.#mark + name.slice(first!.length));
+    }
+    return text;
+  }
+
+  reveal(text: string): string {
+    for (const [name, replacement] of this.#replacements) text = text.replaceAll(replacement, name);
+    return text.replaceAll(this.#mark, "");
   }
 }
 
 const refusal = (what: string, cause: unknown) =>
   new ModelError("tokenizer", `${what}: ${(cause as Error).message}`, { cause });
 
-/** A character that `text` does not contain, from the last private-use plane, which fonts and scripts do not use. */
-function unusedCharacter(text: string): string {
+/** Characters that `text` does not contain, from the last private-use plane, which fonts and scripts do not use. */
+function* unusedCharacters(text: string): Generator<string, never> {
   const used = new Set(text);
-  let point = 0x100000;
-  while (used.has(String.fromCodePoint(point))) point++;
-  return String.fromCodePoint(point);
-}
-
-/** Puts `mark` behind the first character of each of the tokens, also of overlapping tokens. */
-function breakTokens(text: string, tokens: readonly string[], mark: string): string {
-  for (const token of tokens) {
-    const [first] = token;
-    while (text.includes(token)) text = text.replaceAll(token, first + mark + token.slice(first!.length));
+  for (let point = 0x100000; ; point++) {
+    const character = String.fromCodePoint(point);
+    if (!used.has(character)) yield character;
   }
-  return text;
 }
 
 /** Some models have several templates, one of them named default. */
@@ -205,6 +241,13 @@ function refuseUnsupported({ model, added_tokens }: Json, source: string): void 
   };
   const dropout = (model as Json | undefined)?.dropout ?? 0;
   if (dropout !== 0) refuse("model.dropout", dropout);
-  for (const token of Array.isArray(added_tokens) ? (added_tokens as Json[]) : [])
-    if (token?.single_word === true) refuse(`single_word of the added token ${JSON.stringify(token.content)}`, true);
+  const vocab = ((model as Json | undefined)?.vocab ?? {}) as Json;
+  for (const token of Array.isArray(added_tokens) ? (added_tokens as Json[]) : []) {
+    const name = JSON.stringify(token?.content);
+    if (token?.single_word === true) refuse(`single_word of the added token ${name}`, true);
+    const { content, id } = token ?? {};
+    const inVocab = Object.hasOwn(vocab, content as string) ? vocab[content as string] : id;
+    // Python would use the vocabulary's id.
+    if (inVocab !== id) refuse(`the id of the added token ${name}`, `${id} but ${inVocab} in the vocabulary`);
+  }
 }
