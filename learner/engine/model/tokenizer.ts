@@ -1,7 +1,7 @@
-import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { ModelError } from "./errors.ts";
 import type { Json } from "./json.ts";
+import { Template } from "./template.ts";
 
 export interface Message {
   readonly role: "system" | "user" | "assistant";
