@@ -101,6 +101,18 @@ const STEPS: Record<string, Step> = {
       process.stdout.write(await python(`${REFERENCE}/check_model_folder.py`, scratch));
     },
   },
+  "check-tokenizers": {
+    writes: [],
+    run: async ({ node, python, scratch }) => {
+      await node(`${REFERENCE}/write_model_folder.ts`, scratch);
+      const folders = ["manifests/quickstart/policy", ...["qwen2", "llama"].map((name) => path.join(scratch, name))];
+      process.stdout.write(await python(`${REFERENCE}/check_tokenizer_folder.py`, ...folders));
+    },
+  },
+  templates: {
+    writes: ["test/fixtures/templates/templates.json"],
+    run: async ({ python }) => void (await python(`${REFERENCE}/make_template_reference.py`)),
+  },
   "check-converted": {
     writes: [],
     run: async ({ node, python, scratch }) => {
