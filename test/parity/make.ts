@@ -72,10 +72,11 @@ const STEPS: Record<string, Step> = {
     },
   },
   tokenizers: {
-    writes: ["test/fixtures/tokenizer/qwen2", "test/fixtures/tokenizer/words"],
+    writes: ["qwen2", "words", "kinds.json"].map((name) => `test/fixtures/tokenizer/${name}`),
     run: async ({ node, python }) => {
       await node(`${REFERENCE}/make_tokenizer.ts`);
       await python(`${REFERENCE}/make_tokenizer_reference.py`);
+      await python(`${REFERENCE}/make_tokenizer_kinds_reference.py`);
     },
   },
   "real-tokenizers": {

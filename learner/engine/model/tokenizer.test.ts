@@ -38,6 +38,26 @@ for (const name of ["words", "qwen2"]) {
   });
 }
 
+interface Kind {
+  readonly name: string;
+  readonly change: object;
+  readonly texts: readonly { readonly text: string; readonly ids: number[]; readonly decoded: string }[];
+  readonly sequences?: readonly { readonly ids: number[]; readonly decoded: string }[];
+}
+describe("a tokenizer with the pre-tokenizer and decoder of another family", () => {
+  const words = readTokenizer(path.join(FIXTURES, "words")).files;
+  const kinds = JSON.parse(fs.readFileSync(path.join(FIXTURES, "kinds.json"), "utf8")) as Kind[];
+  for (const { name, change, texts, sequences = [] } of kinds)
+    it(`has Python's ids and text, also of rare characters: ${name}`, () => {
+      const tokenizer = new Tokenizer({ ...words, tokenizer: { ...words.tokenizer, ...change } });
+      for (const { text, ids, decoded } of texts) {
+        assert.deepEqual([...tokenizer.encode(text)], ids, JSON.stringify(text));
+        assert.equal(tokenizer.decode(ids), decoded);
+      }
+      for (const { ids, decoded } of sequences) assert.equal(tokenizer.decode(ids), decoded);
+    });
+});
+
 describe("a tokenizer", () => {
   const files = trainBpe(["a b"], { vocabSize: 259 });
   const changedFiles = (change: { model?: object; added?: object }) => {
@@ -45,6 +65,8 @@ describe("a tokenizer", () => {
     const added = added_tokens.map((token) => ({ ...token, ...change.added }));
     return { ...files, tokenizer: { ...files.tokenizer, model: { ...model, ...change.model }, added_tokens: added } };
   };
+
+  const cutBy = (pre_tokenizer: object) => ({ ...files, tokenizer: { ...files.tokenizer, pre_tokenizer } });
 
   it("adds on request the tokens that tokenizer.json puts before a text", () => {
     const [{ id, content }] = files.tokenizer.added_tokens as [{ id: number; content: string }];
@@ -98,6 +120,15 @@ describe("a tokenizer", () => {
       "added tokens that are whole words",
       changedFiles({ added: { single_word: true } }),
       /single_word .*<\|endoftext\|>/,
+    ],
+    ["a pre-tokenizer of BERT", cutBy({ type: "Whitespace" }), /a pre_tokenizer is Whitespace, which is not supported/],
+    [
+      "a Split that it does not know",
+      cutBy({
+        type: "Sequence",
+        pretokenizers: [{ type: "Split", pattern: { String: " " }, behavior: "MergedWithNext" }],
+      }),
+      /behavior of the pre_tokenizer Split is MergedWithNext/,
     ],
     [
       "an added token whose id is another in the vocabulary",

@@ -42,6 +42,8 @@ export class Tokenizer {
     refuseUnsupported(files.tokenizer, source);
     try {
       this.#tokenizer = new HuggingFaceTokenizer(files.tokenizer, files.tokenizerConfig);
+      cutExactly(this.#tokenizer.pre_tokenizer, files.tokenizer.pre_tokenizer as Json | undefined);
+      decodeBytesExactly(this.#tokenizer.decoder);
       const { vocab } = this.#tokenizer.model!;
       this.size = vocab.length;
       this.longestToken = (vocab as string[]).reduce((most, { length }) => Math.max(most, length), 1);
@@ -234,11 +236,67 @@ function tokenText(value: unknown): string | undefined {
   return typeof content === "string" ? content : undefined;
 }
 
+/** The words of GPT-2. JavaScript's own `\s` has U+FEFF and lacks U+0085. */
+const GPT2_WORDS =
+  /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
+
+/** Makes the library's ByteLevel, Digits (whose digits are ASCII's alone) and Metaspace (which never splits) cut text as Python does. */
+function cutExactly(preTokenizer: unknown, json?: Json): void {
+  const part = (preTokenizer ?? {}) as {
+    tokenizers?: unknown[];
+    config?: Json;
+    pattern?: RegExp;
+    pre_tokenize_text: (text: string, options?: Json) => string[];
+  };
+  for (const [i, each] of (part.tokenizers ?? []).entries())
+    cutExactly(each, ((json?.pretokenizers ?? []) as Json[])[i]);
+  if (part.config?.type === "ByteLevel") part.pattern = GPT2_WORDS;
+  if (part.config?.type === "Digits")
+    part.pattern = part.config.individual_digits ? /\P{N}+|\p{N}/gu : /\P{N}+|\p{N}+/gu;
+  if (json?.type === "Metaspace" && json.split !== false) {
+    const whole = part.pre_tokenize_text.bind(part);
+    part.pre_tokenize_text = (text, options) => whole(text, options).flatMap((word) => wordsAfter(word, json));
+  }
+}
+
+/** Python's MergedWithNext: each replacement of a space begins a word. */
+function wordsAfter(text: string, { replacement = "▁" }: Json): string[] {
+  const parts = text.split(replacement as string);
+  return parts.map((part, i) => (i === 0 ? part : `${replacement}${part}`)).filter((word) => word !== "");
+}
+
+/** Bytes of `<0x..>` tokens as in Python: U+FEFF stays, and bytes that are no UTF-8 become U+FFFD one by one. */
+function decodeBytesExactly(decoder: unknown): void {
+  const { decoders = [], text_decoder } = (decoder ?? {}) as { decoders?: unknown[]; text_decoder?: unknown };
+  for (const each of decoders) decodeBytesExactly(each);
+  if (text_decoder === undefined || (decoder as { config: Json }).config.type !== "ByteFallback") return;
+  const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const decode = (bytes: Uint8Array) => {
+    try {
+      return strict.decode(bytes);
+    } catch {
+      return "\ufffd".repeat(bytes.length);
+    }
+  };
+  Object.assign(decoder as object, { text_decoder: { decode } });
+}
+
+/** Pre-tokenizers that cut as Python does. Others are of encoders such as BERT. */
+const EXACT = ["Sequence", "Split", "ByteLevel", "Digits", "Punctuation", "Metaspace"];
+
 /** Refuses settings that would silently give other token ids than Python's tokenizers. */
-function refuseUnsupported({ model, added_tokens }: Json, source: string): void {
+function refuseUnsupported({ model, added_tokens, pre_tokenizer }: Json, source: string): void {
   const refuse = (field: string, value: unknown) => {
     throw new ModelError("tokenizer", `tokenizer.json of ${source}: ${field} is ${value}, which is not supported`);
   };
+  const refusePart = (part: Json | null | undefined): void => {
+    const { type, behavior, pretokenizers } = part ?? {};
+    if (type !== undefined && !EXACT.includes(type as string)) refuse("a pre_tokenizer", type);
+    if (type === "Split" && !["Isolated", "Removed"].includes(behavior as string))
+      refuse("behavior of the pre_tokenizer Split", behavior);
+    if (Array.isArray(pretokenizers)) for (const each of pretokenizers as Json[]) refusePart(each);
+  };
+  refusePart(pre_tokenizer as Json | null | undefined);
   const dropout = (model as Json | undefined)?.dropout ?? 0;
   if (dropout !== 0) refuse("model.dropout", dropout);
   const vocab = ((model as Json | undefined)?.vocab ?? {}) as Json;
