@@ -6,7 +6,8 @@
  */
 import { Template as Parser } from "@huggingface/jinja";
 import { applyFilter, applyTest } from "./template-filters.ts";
-import { percentFormat, repeated, textMethod } from "./template-text.ts";
+import { GLOBALS } from "./template-globals.ts";
+import { attributeOf, calculate, itemOf, sliced } from "./template-operations.ts";
 import {
   type Arguments,
   type Callable,
@@ -20,7 +21,6 @@ import {
   PyFloat,
   PyNamespace,
   PyTuple,
-  representation,
   stringOf,
   textOf,
   typeName,
@@ -29,15 +29,13 @@ import {
 
 /**
  * The most steps of one rendering: an evaluated part of the template, an item of a loop, 64 characters of text, or 16 items of a list.
- * Templates of known models take some 100 for a message. This many steps take one or two seconds.
+ * Templates of known models take some 100 for a message. This many steps take 0.5 to 2 s on one core.
  */
 export const TEMPLATE_STEPS = 2_000_000;
 /** The most characters of a template. The longest of known models has 20,000. */
 export const TEMPLATE_CHARACTERS = 200_000;
 /** The most white space in a row: the parser's time grows with its square. */
 const TEMPLATE_WHITE_SPACE = 10_000;
-/** The longest `range`, as in Jinja's sandbox, which transformers uses. */
-const LONGEST_RANGE = 100_000;
 
 /** Filters that look at no item of an item. */
 const SHALLOW_FILTERS = new Set([
@@ -413,51 +411,6 @@ class Rendering {
   }
 }
 
-function calculate(operator: string, left: Value, right: Value): Value {
-  if (operator === "%" && typeof left === "string") return percentFormat(left, right, representation);
-  if (operator === "+") {
-    if (typeof left === "string" && typeof right === "string") return left + right;
-    if (left instanceof PyTuple && right instanceof PyTuple) return PyTuple.from([...left, ...right]);
-    if (Array.isArray(left) && Array.isArray(right) && typeName(left) === typeName(right)) return [...left, ...right];
-  }
-  if (operator === "*") {
-    const [sequence, times] = typeof left === "string" || Array.isArray(left) ? [left, right] : [right, left];
-    if (typeof sequence === "string") return repeated(sequence, intOf(times, "the number of repetitions"));
-    if (Array.isArray(sequence)) {
-      const count = Math.max(0, intOf(times, "the number of repetitions"));
-      if (sequence.length * count > LONGEST_RANGE) throw new RangeError(`a list of more than ${LONGEST_RANGE} items`);
-      return Array.from({ length: count }, () => [...sequence]).flat();
-    }
-  }
-  const [leftNumber, rightNumber] = [numberOf(left), numberOf(right)];
-  if (leftNumber === undefined || rightNumber === undefined)
-    throw new TypeError(`unsupported operand types for ${operator}: '${typeName(left)}' and '${typeName(right)}'`);
-  if ("/%".includes(operator[0]!) && rightNumber === 0) throw new RangeError("division by zero");
-  const whole = !(left instanceof PyFloat || right instanceof PyFloat);
-  const result = (number: number, isInt = whole) => {
-    if (isInt && !Number.isSafeInteger(number)) throw new RangeError(`${number} is not supported; at most 2^53`);
-    return isInt ? number : new PyFloat(number);
-  };
-  switch (operator) {
-    case "+":
-      return result(leftNumber + rightNumber);
-    case "-":
-      return result(leftNumber - rightNumber);
-    case "*":
-      return result(leftNumber * rightNumber);
-    case "/":
-      return new PyFloat(leftNumber / rightNumber);
-    case "//":
-      return result(Math.floor(leftNumber / rightNumber));
-    case "%":
-      return result(leftNumber - rightNumber * Math.floor(leftNumber / rightNumber));
-    case "**":
-      return result(leftNumber ** rightNumber, whole && rightNumber >= 0);
-    default:
-      throw new SyntaxError(`the operator ${operator} is not supported`);
-  }
-}
-
 const sizes = new WeakMap<object, number>();
 
 /** Items at all depths, counted again wherever they appear, and a quarter of the characters of texts. */
@@ -490,56 +443,6 @@ function assign(target: Node, value: Value, scope: Scope): void {
   for (const [index, name] of names.entries()) assign(name, items[index], scope);
 }
 
-const itemOf = (object: Value, key: string): Value => (object instanceof Map ? object.get(key) : undefined);
-
-function attributeOf(object: Value, name: string): Value {
-  if (typeof object === "string") return textMethod(object, name);
-  if (object instanceof PyNamespace) return object.attributes.get(name);
-  if (object instanceof Map) return dictMethod(object, name);
-  return Array.isArray(object) ? listMethod(object, name) : undefined;
-}
-
-function dictMethod(dict: Map<string, Value>, name: string): Callable | undefined {
-  switch (name) {
-    case "get":
-      return ({ positional: [key, missing = null] }) => (dict.has(key as string) ? dict.get(key as string) : missing);
-    case "items":
-      return () => [...dict].map((entry) => PyTuple.from(entry));
-    case "keys":
-      return () => [...dict.keys()];
-    case "values":
-      return () => [...dict.values()];
-    case "copy":
-      return () => new Map(dict);
-    default:
-      return undefined;
-  }
-}
-
-/** Jinja's sandbox lets templates change no list. */
-function listMethod(list: readonly Value[], name: string): Callable | undefined {
-  if (name === "count") return ({ positional: [item] }) => list.filter((each) => equal(each, item)).length;
-  if (name !== "index") return undefined;
-  return ({ positional: [item] }) => {
-    const at = list.findIndex((each) => equal(each, item));
-    if (at < 0) throw new Error(`${representation(item)} is not in list`);
-    return at;
-  };
-}
-
-/** Python's `items[start:stop:step]`. */
-function sliced<T>(items: readonly T[], start: number | undefined, stop: number | undefined, step: number): T[] {
-  if (step === 0) throw new RangeError("slice step cannot be zero");
-  const [low, high] = step > 0 ? [0, items.length] : [-1, items.length - 1];
-  const bound = (value: number | undefined, missing: number) =>
-    value === undefined ? missing : Math.min(Math.max(value < 0 ? value + items.length : value, low), high);
-  const end = bound(stop, step > 0 ? high : low);
-  const chosen: T[] = [];
-  for (let at = bound(start, step > 0 ? low : high); step > 0 ? at < end : at > end; at += step)
-    chosen.push(items[at]!);
-  return chosen;
-}
-
 function fromJson(json: unknown): Value {
   if (Array.isArray(json)) return json.map(fromJson);
   if (typeof json === "object" && json !== null)
@@ -550,65 +453,3 @@ function fromJson(json: unknown): Value {
 
 const nameOf = ({ type, value, property }: Node): string =>
   type === "Identifier" ? String(value) : type === "MemberExpression" ? nameOf(property as Node) : "a value";
-
-const GLOBALS: readonly [string, Value][] = [
-  ["true", true],
-  ["True", true],
-  ["false", false],
-  ["False", false],
-  ["none", null],
-  ["None", null],
-  ["range", range],
-  ["namespace", (args) => new PyNamespace(dictOf(args))],
-  ["dict", dictOf],
-  [
-    "raise_exception",
-    ({ positional: [message] }) => {
-      throw new Error(textOf(message));
-    },
-  ],
-  ["strftime_now", ({ positional: [format] }) => strftime(new Date(), stringOf(format, "the format of strftime_now"))],
-];
-
-function range({ positional }: Arguments): Value[] {
-  const numbers = positional.map((value) => intOf(value, "an argument of range"));
-  const [start, stop, step = 1] = numbers.length === 1 ? [0, numbers[0]!] : (numbers as [number, number, number?]);
-  if (numbers.length === 0 || step === 0) throw new RangeError("range needs an end, and a step other than 0");
-  const length = Math.max(0, Math.ceil((stop - start) / step));
-  if (length > LONGEST_RANGE) throw new RangeError(`a range of ${length} numbers; at most ${LONGEST_RANGE}`);
-  return Array.from({ length }, (_, index) => start + index * step);
-}
-
-function dictOf({ positional: [source], named }: Arguments): Map<string, Value> {
-  const entries =
-    source instanceof Map ? [...source] : itemsOf(source).map((entry) => [...itemsOf(entry)] as [string, Value]);
-  return new Map([...entries, ...named]);
-}
-
-/** In English, as Python's default locale. @throws Error for other codes than these */
-function strftime(date: Date, format: string): string {
-  const english = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat("en-US", options).format(date);
-  const two = (number: number) => String(number).padStart(2, "0");
-  const codes: Record<string, () => string> = {
-    Y: () => String(date.getFullYear()),
-    y: () => two(date.getFullYear() % 100),
-    m: () => two(date.getMonth() + 1),
-    d: () => two(date.getDate()),
-    e: () => String(date.getDate()).padStart(2),
-    b: () => english({ month: "short" }),
-    B: () => english({ month: "long" }),
-    a: () => english({ weekday: "short" }),
-    A: () => english({ weekday: "long" }),
-    H: () => two(date.getHours()),
-    I: () => two(date.getHours() % 12 || 12),
-    p: () => (date.getHours() < 12 ? "AM" : "PM"),
-    M: () => two(date.getMinutes()),
-    S: () => two(date.getSeconds()),
-    "%": () => "%",
-  };
-  return format.replace(/%(-?)(.)/g, (found, unpadded: string, code: string) => {
-    if (!Object.hasOwn(codes, code)) throw new Error(`${found} is not supported by strftime_now`);
-    const text = codes[code]!();
-    return unpadded === "" ? text : text.replace(/^0+(?=\d)/, "");
-  });
-}
