@@ -91,6 +91,13 @@ describe("a template without end", () => {
       "a comparison of two lists in a loop",
       `{% set x = ${all} %}{% set y = x[:] %}{% for i in x %}{{ x == y }}{% endfor %}`,
     ],
+    ...["{{ ns.x is lower }}", "{{ '{x}'.format(x=ns.x) }}", "{{ '%(x)s' | format(x=ns.x) }}"].map(
+      (use) =>
+        [
+          `a list of lists in ${use}`,
+          `{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}${use}`,
+        ] as const,
+    ),
     ["a macro that calls itself", "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}"],
     ["long text", "{{ 'x' * 1000000000 }}"],
     ["a wide column", "{{ 'x'.center(1000000000) }}{{ '%1000000000d' % 1 }}"],

@@ -309,7 +309,7 @@ class Rendering {
   #call(callee: unknown, args: Arguments, scope: Scope): Value {
     const called = this.#value(callee as Node, scope);
     if (typeof called !== "function") throw new TypeError(`'${typeName(called)}' object is not callable`);
-    for (const each of args.positional) this.#walked(each);
+    for (const each of [...args.positional, ...args.named.values()]) this.#walked(each);
     return this.#sized(called(args));
   }
 
@@ -331,13 +331,13 @@ class Rendering {
     const { value: name } = (isCall ? node.callee : node) as { value: string };
     const args = isCall ? this.#arguments(node.args as Node[], scope) : { positional: [], named: new Map() };
     if (SHALLOW_FILTERS.has(name)) this.#sized(value);
-    else for (const each of [value, ...args.positional]) this.#walked(each);
+    else for (const each of [value, ...args.positional, ...args.named.values()]) this.#walked(each);
     return this.#sized(applyFilter(name, value, args));
   }
 
   #test(node: Node, scope: Scope): boolean {
     const { value: name } = node.test as { value: string };
-    return applyTest(name, this.#value(node.operand as Node, scope), undefined) !== node.negate;
+    return applyTest(name, this.#walked(this.#value(node.operand as Node, scope)), undefined) !== node.negate;
   }
 
   #member(node: Node, scope: Scope): Value {
