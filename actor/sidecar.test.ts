@@ -95,7 +95,7 @@ with open("submission.csv", "w") as file:
     const { pid } = sidecar;
     const sandbox = await connected();
     const { result } = await runs(sandbox, SLEEPER);
-    assert.deepEqual(readdirSync(join(sidecar.scratch, "scratch")).sort(), ["input", "left"]);
+    assert.deepEqual(readdirSync(join(sidecar.scratch, "scratch")).sort(), ["input", "left", "program.py"]);
     await sandbox.stop();
     assert.match(String(await result), /it was stopped/);
     await sidecar.listening();
@@ -164,7 +164,7 @@ os.wait()
     assert.match(String(await result), /its connection (ended|broke)/);
     assert.equal(sandbox.alive, false);
     await until("its processes are gone", () => before.every((pid) => !existsSync(`/proc/${pid}`)));
-    assert.deepEqual(readdirSync(join(sidecar.scratch, "scratch")).sort(), ["input", "left"]);
+    assert.deepEqual(readdirSync(join(sidecar.scratch, "scratch")).sort(), ["input", "left", "program.py"]);
     sidecar.start();
     await sidecar.listening();
     assert.deepEqual(readdirSync(sidecar.scratch), []);

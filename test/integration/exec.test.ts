@@ -65,7 +65,14 @@ test[["id", "y"]].to_csv("submission.csv", index=False)
 train = pd.read_csv("input/train.csv")
 print(train["nothing"])
 `,
-    { outcome: "failed", valid: false, score: null, reason: "failed", markers: ["imported packages", "loaded data"] },
+    {
+      outcome: "failed",
+      exitStatus: 1,
+      valid: false,
+      score: null,
+      reason: "failed",
+      markers: ["imported packages", "loaded data"],
+    },
   ],
   [
     "a program that looks for the answers",
@@ -85,12 +92,9 @@ for (const [name, program, expected] of PROGRAMS) {
     });
     assert.equal(run.status, 0, run.stderr);
     const answer = JSON.parse(run.stdout);
-    assert.deepEqual(
-      Object.keys(answer),
-      "outcome durationSeconds cpuSeconds peakMemoryBytes markers output valid score reward clamped reason guards".split(
-        " ",
-      ),
-    );
+    const fields =
+      "outcome exitStatus detail durationSeconds cpuSeconds peakMemoryBytes markers output valid score reward clamped reason guards lastLines";
+    assert.deepEqual(Object.keys(answer), fields.split(" "));
     for (const [field, value] of Object.entries(expected)) assert.deepEqual(answer[field], value, field);
   });
 }
