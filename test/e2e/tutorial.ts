@@ -1,7 +1,8 @@
 /** Runs every command of the section "On a cluster" of `manifests/README.md` on the node, unchanged and in order. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -22,10 +23,22 @@ export function commandsOf(markdown: string, section: string): string[] {
 
 export async function tutorial(cluster: TestCluster): Promise<void> {
   const { helm, kubectl } = await ensureBinaries(["helm", "kubectl"], { log: say });
+  // The command longrun, as the page's first section installs it.
+  const prefix = mkdtempSync(join(tmpdir(), "longrun-e2e-"));
+  try {
+    await promisify(execFile)("npm", ["install", "--global", "--prefix", prefix, "."], { cwd: ROOT });
+    await runCommands(cluster, [join(prefix, "bin"), dirname(helm), dirname(kubectl)]);
+  } finally {
+    rmSync(prefix, { recursive: true });
+  }
+}
+
+/** @param folders of programs, before those of PATH */
+async function runCommands(cluster: TestCluster, folders: string[]): Promise<void> {
   const env = {
     ...process.env,
     KUBECONFIG: cluster.kubeconfig,
-    PATH: [dirname(helm), dirname(kubectl), join(ROOT, "node_modules/.bin"), process.env.PATH].join(":"),
+    PATH: [...folders, join(ROOT, "node_modules/.bin"), process.env.PATH].join(":"),
   };
   const commands = commandsOf(readFileSync(join(ROOT, README), "utf8"), SECTION);
   assert.ok(commands.length > 20, `${commands.length} commands`);
