@@ -94,7 +94,8 @@ class Usage:
             memory += self._shared_by_descendants(limit_bytes - memory)
         if thorough or open_files > FEW_OPEN_FILES and open_files != self.open_files:
             self._renew_kernel_bytes(open_files)
-        self.memory_bytes, self.tasks, self.open_files = memory + self._kernel_bytes, tasks, open_files
+        kernel_bytes = self._kernel_bytes + self._queued_bytes()
+        self.memory_bytes, self.tasks, self.open_files = memory + kernel_bytes, tasks, open_files
 
     def _shared_by_descendants(self, free_bytes):
         """Returns the bytes of shared mappings (anonymous ones and files in memory) of the descendants, or 0 if they are below `free_bytes`
@@ -123,17 +124,21 @@ class Usage:
                 size = PIPE_BYTES if target.startswith("pipe:") else SOCKET_BYTES if target.startswith("socket:") else 0
                 if size:
                     found[target] = size
-        queued = self._queued_sockets() if self.own_network else 0
-        self._kernel_bytes = sum(found.values()) + (queued * SOCKET_BYTES if queued > FEW_OPEN_FILES else 0)
+        self._kernel_bytes = sum(found.values())
 
-    def _queued_sockets(self):
-        """Returns the number of the program's unix sockets that have no descriptor yet: connections that nobody has accepted."""
+    def _queued_bytes(self):
+        """Returns the most memory that the kernel may hold for the program's unix sockets without a descriptor: connections that nobody has
+        accepted. They change no number of open files, so each look counts them: a program can fill megabytes of them in a millisecond."""
+        if not self.own_network:
+            return 0
         try:
             with open(f"{self.proc}/{self.pid}/net/unix", "rb") as table:
                 # Flags, Type, St (2: connecting), Inode (0: no descriptor); a queued connection has inode 0.
-                return sum(1 for line in table.read(MOST_OF_SOCKETS).splitlines()[1:] if len(fields := line.split()) > 6 and fields[6] == b"0")
+                lines = table.read(MOST_OF_SOCKETS).splitlines()[1:]
         except OSError:
             return 0
+        queued = sum(1 for line in lines if len(fields := line.split()) > 6 and fields[6] == b"0")
+        return queued * SOCKET_BYTES if queued > FEW_OPEN_FILES else 0
 
     def _descriptors(self, pid, look):
         """Yields (number, look(its entry)) of a process's open descriptors."""
