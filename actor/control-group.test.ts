@@ -62,7 +62,7 @@ describe("version 2", () => {
     assert.equal(read(`${name}/cgroup.procs`), "4711");
     group.start();
     group.limit(LIMITS);
-    assert.equal(read(`${name}/memory.max`), String((30 + 100 + 10 + 64) * MIB));
+    assert.equal(read(`${name}/memory.max`), String((30 + 100 + 10 + 256) * MIB));
     assert.equal(read(`${name}/memory.swap.max`), "0");
     assert.equal(read(`${name}/pids.max`), "12");
     assert.equal(group.oomKills(), 2);
@@ -114,7 +114,7 @@ test("version 1 has one group for memory and one for pids", () => {
   const group = ControlGroup.make(place)!;
   assert.equal(group.version, 1);
   group.limit(LIMITS);
-  assert.equal(read(`memory/a/${groupsIn("memory/a")[0]}/memory.limit_in_bytes`), String((100 + 10 + 64) * MIB));
+  assert.equal(read(`memory/a/${groupsIn("memory/a")[0]}/memory.limit_in_bytes`), String((100 + 10 + 256) * MIB));
   assert.equal(read(`pids/${groupsIn("pids")[0]}/pids.max`), "12");
   assert.equal(group.oomKills(), 3);
 });
