@@ -1,7 +1,7 @@
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { ModelError } from "./errors.ts";
 import type { Json } from "./json.ts";
-import { Template } from "./template.ts";
+import { Template } from "./template/template.ts";
 
 export interface Message {
   readonly role: "system" | "user" | "assistant";

@@ -229,3 +229,11 @@ export interface JsonOptions {
   readonly sortKeys?: boolean;
   readonly separators?: readonly [string, string];
 }
+
+export function fromJson(json: unknown): Value {
+  if (Array.isArray(json)) return json.map(fromJson);
+  if (typeof json === "object" && json !== null)
+    return new Map(Object.entries(json).map(([key, value]) => [key, fromJson(value)]));
+  if (typeof json === "number" && !Number.isInteger(json)) return new PyFloat(json);
+  return json as Value;
+}

@@ -1,7 +1,9 @@
 /** Operators, attributes and slices of Python's values. */
-import { percentFormat, repeated, textMethod } from "./template-text.ts";
+import { percentFormat, repeated, textMethod } from "./text.ts";
 import {
   type Callable,
+  compare,
+  contains,
   equal,
   intOf,
   numberOf,
@@ -9,14 +11,40 @@ import {
   PyNamespace,
   PyTuple,
   representation,
+  textOf,
   typeName,
   type Value,
-} from "./template-values.ts";
+} from "./values.ts";
 
 /** The longest `range`, as in Jinja's sandbox, which transformers uses. */
 export const LONGEST_RANGE = 100_000;
 
-export function calculate(operator: string, left: Value, right: Value): Value {
+/** Returns the value of a binary operator, except for `and` and `or`, which may not evaluate their right side. */
+export function operate(operator: string, left: Value, right: Value): Value {
+  switch (operator) {
+    case "==":
+      return equal(left, right);
+    case "!=":
+      return !equal(left, right);
+    case "in":
+    case "not in":
+      return contains(right, left) === (operator === "in");
+    case "~":
+      return textOf(left) + textOf(right);
+    case "<":
+      return compare(left, right) < 0;
+    case ">":
+      return compare(left, right) > 0;
+    case "<=":
+      return compare(left, right) <= 0;
+    case ">=":
+      return compare(left, right) >= 0;
+    default:
+      return calculate(operator, left, right);
+  }
+}
+
+function calculate(operator: string, left: Value, right: Value): Value {
   if (operator === "%" && typeof left === "string") return percentFormat(left, right, representation);
   if (operator === "+") {
     if (typeof left === "string" && typeof right === "string") return left + right;

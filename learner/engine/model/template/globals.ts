@@ -1,5 +1,5 @@
-import { LONGEST_RANGE } from "./template-operations.ts";
-import { type Arguments, intOf, itemsOf, PyNamespace, stringOf, textOf, type Value } from "./template-values.ts";
+import { LONGEST_RANGE } from "./operations.ts";
+import { type Arguments, intOf, itemsOf, PyNamespace, stringOf, textOf, type Value } from "./values.ts";
 
 /** Functions and constants of transformers' environment. */
 export const GLOBALS: readonly [string, Value][] = [

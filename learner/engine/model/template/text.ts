@@ -1,5 +1,5 @@
 /** Methods of Python's str. */
-import { type Arguments, intOf, itemsOf, lengthOf, PyTuple, stringOf, textOf, type Value } from "./template-values.ts";
+import { type Arguments, intOf, itemsOf, lengthOf, PyTuple, stringOf, textOf, type Value } from "./values.ts";
 
 const SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000";
 const SPACE = new RegExp(`[${SPACES}]`, "u");

@@ -15,7 +15,7 @@ interface Reference {
     readonly texts: readonly (string | null)[];
   }[];
 }
-const file = new URL("../../../test/fixtures/templates/templates.json", import.meta.url);
+const file = new URL("../../../../test/fixtures/templates/templates.json", import.meta.url);
 const reference = JSON.parse(fs.readFileSync(file, "utf8")) as Reference;
 const render = (template: string, variables: Record<string, unknown> = {}) => new Template(template).render(variables);
 

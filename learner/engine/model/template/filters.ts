@@ -1,5 +1,5 @@
 /** Filters and tests of Jinja, and `tojson` of transformers. */
-import { capitalize, percentFormat, repeated, replace, splitLines, strip } from "./template-text.ts";
+import { capitalize, percentFormat, repeated, replace, splitLines, strip } from "./text.ts";
 import {
   type Arguments,
   compare,
@@ -19,7 +19,7 @@ import {
   textOf,
   typeName,
   type Value,
-} from "./template-values.ts";
+} from "./values.ts";
 
 type Filter = (value: Value, argument: (index: number, name: string) => Value, args: Arguments) => Value;
 
