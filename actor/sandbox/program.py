@@ -105,20 +105,21 @@ class Program:
 
     def run(self):
         """Runs the program and ends the process."""
-        last = next(reversed(sys.modules))
+        modules = sys.modules  # the interpreter's own dict, whatever the program puts in its place
+        last = next(reversed(modules))
         main = types.ModuleType("__main__")
         loader = importlib.machinery.SourceFileLoader("__main__", self.path)
         main.__dict__.update(__file__=self.path, __builtins__=builtins, __loader__=loader, __cached__=None)
         if sys.version_info < (3, 14):
             main.__annotations__ = {}
-        sys.modules["__main__"] = main
+        modules["__main__"] = main
         sys.argv[:] = [NAME]
         sys.path[0:0] = [os.path.dirname(self.path)]
         gc.enable()
         status = self._ended_by(lambda: exec(self._compile(), main.__dict__))
         del main  # otherwise the module would outlive the finalizers of its objects, and they would not see its names
         self._ended_by(lambda: (threading._shutdown(), atexit._run_exitfuncs()))
-        _finalize(status, last)
+        _finalize(status, modules, last)
 
     def _compile(self):
         if self.print_marker:
@@ -166,25 +167,26 @@ class Program:
             traceback.print_exception(type(error), error, frames)
 
 
-def _finalize(status, last):
+def _finalize(status, modules, last):
     """Ends the process with `status`, after the interpreter's own finalization: it stops daemon threads, clears the program's modules, and
     so runs finalizers and flushes files that are still open.
 
-    The modules up to `last`, which the zygote imported, stay whole: to remove them, and even to count a reference to each, would copy
-    the pages that they are on, which takes 4 ms and more. The interpreter clears `sys` after all other modules; that ends the process (`End`).
+    `modules`: the interpreter's own dict. Those up to the name `last`, which the zygote imported, stay whole: to remove them, and even to
+    count a reference to each, would copy the pages that they are on, which takes 4 ms and more. The interpreter clears `sys` after all
+    other modules; that ends the process (`End`).
     """
     if not _flush(sys.stdout) or not _flush(sys.stderr):
         status = 120  # the status that CPython uses
     own = []
-    for name in reversed(sys.modules):
+    for name in reversed(modules):
         if name == last:
             break
         own.append(name)
-    own = [name for name in ("sys", "builtins", "__main__", *reversed(own)) if name in sys.modules]
+    own = [name for name in ("sys", "builtins", "__main__", *reversed(own)) if name in modules]
     sys.setswitchinterval(1000)  # daemon threads must not see that modules are absent
     gc.disable()
-    whole = {name: sys.modules[name] for name in dict.fromkeys(own)}
-    _swap(whole, sys.modules)  # the interpreter's only dict of modules now has these, and `whole` keeps the zygote's until the end
+    whole = {name: modules[name] for name in dict.fromkeys(own)}
+    _swap(whole, modules)  # the interpreter's only dict of modules now has these, and `whole` keeps the zygote's until the end
     for name in own:
         whole.pop(name, None)
     gc.enable()

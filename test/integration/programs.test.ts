@@ -54,6 +54,8 @@ const PROGRAMS: Record<string, string> = {
       .replace('"id', 'b"id')
       .replace("gzip.open(", "gzip.GzipFile(mtime=0, filename="),
   "an archive that is never closed": `import zipfile\nout = zipfile.ZipFile("submission.csv", "w")\nout.writestr(zipfile.ZipInfo("a"), "text")\n`,
+  "an open file and another sys.modules": `import sys\nsys.modules = dict(sys.modules)\nout = open("submission.csv", "w")\nout.write("id,y\\n")\n`,
+  "an open file and sys.modules that is no dict": `import sys\nout = open("submission.csv", "w")\nout.write("id,y\\n")\nsys.modules = 5\n`,
   "weakref.finalize": `import weakref\nclass Book: pass\nbook = Book()\nweakref.finalize(book, lambda: open("submission.csv", "w").write("id,y\\n"))\n`,
   "atexit and a thread": `import atexit, threading, time\natexit.register(lambda: open("submission.csv", "w").write("id,y\\n"))\nthreading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()\n`,
   "logging with a memory handler": `import logging, logging.handlers\ntarget = logging.FileHandler("submission.csv")\nlogging.getLogger().addHandler(logging.handlers.MemoryHandler(100, target=target))\nlogging.getLogger().warning("kept")\n`,
