@@ -127,7 +127,7 @@ test("deeply nested JSON is the client's fault, in every place", async () => {
   const headers = { "content-type": "application/json" };
   const send = async (body: string, path = "completions") =>
     errorOf(await fetch(`${url}/v1/${path}`, { method: "POST", headers, body }));
-  const tooDeep = /^the request has more than 64 lists and objects in each other; send fewer$/;
+  const tooDeep = /^the request nests lists and objects more than 64 deep; send fewer levels$/;
   for (const field of ["unknown", "prompt", "model", "logit_bias", "stop", "stream_options", "user"]) {
     const { status, message } = await send(`{"prompt":"x","${field}":${deep(5000)}}`);
     assert.equal(status, 400, field);

@@ -195,7 +195,7 @@ async function readJson(request: IncomingMessage, { bodyBytes, depth }: typeof L
     throw new RequestError(400, `the request is no JSON: ${(cause as Error).message}`, { cause });
   }
   if (isDeeper(body, depth))
-    throw new RequestError(400, `the request has more than ${depth} lists and objects in each other; send fewer`);
+    throw new RequestError(400, `the request nests lists and objects more than ${depth} deep; send fewer levels`);
   return body;
 }
 

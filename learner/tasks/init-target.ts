@@ -86,7 +86,7 @@ export function answersOf(
     throw refused(
       lost === undefined
         ? `--target ${target}: every row of ${from} has ${counts[0]![0]}, so there is nothing to predict; choose another column`
-        : `--target ${target}: every other row has ${counts[0]![0]}, and ${lost}`,
+        : `--target ${target}: every row with a label has ${counts[0]![0]}, and ${lost}`,
     );
   const isBinary = counts.every(([text]) => Number(text) === 0 || Number(text) === 1);
   const one = (sample: string) => ({ columns: [target], sample: [sample], of: (text: string) => [text] });

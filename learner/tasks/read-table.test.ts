@@ -261,7 +261,7 @@ test("the switch that keeps labels is named if too few rows are left", () => {
 test("the switch that keeps labels is named if only one label is left, and refused where it means nothing", () => {
   assert.throws(
     () => ofDisorders("Mild/Mild"),
-    /: --target disorder: every other row has Mild, and 49 of 61 rows are left out, .*; if it is a label, give --keep-missing-labels$/,
+    /: --target disorder: every row with a label has Mild, and 49 of 61 rows are left out, .*; if it is a label, give --keep-missing-labels$/,
   );
   const keepMissingLabels = true;
   assert.throws(
