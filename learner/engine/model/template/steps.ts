@@ -6,6 +6,7 @@ import type { Value } from "./values.ts";
  * Templates of known models take some 100 for a message. This many steps take 0.5 to 2 s on one core.
  */
 export const TEMPLATE_STEPS = 2_000_000;
+
 export class Steps {
   readonly #most: number;
   #left: number;
