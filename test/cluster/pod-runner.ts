@@ -2,10 +2,10 @@
  * Replaces scheduler and kubelets in tests without a node: every pod of its namespaces runs and is ready as soon as it exists, and ends
  * when the test says so. Pods without a node disappear as soon as they are deleted.
  */
-import type { ApiClient } from "../../controller/kube/api-client.ts";
-import { ApiError } from "../../controller/kube/errors.ts";
-import { Reflector } from "../../controller/kube/reflector.ts";
-import { POD, type Pod } from "../../controller/kube/resources.ts";
+import type { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { ApiError } from "../../controller/operator/kube/errors.ts";
+import { POD, type Pod } from "../../controller/operator/kube/resources.ts";
+import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
 
 export interface PodRunnerOptions {
   client: ApiClient;
