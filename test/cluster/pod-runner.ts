@@ -3,10 +3,10 @@
  * when the test says so. Pods without a node disappear as soon as they are deleted.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ApiClient } from "../../controller/kube/api-client.ts";
-import { ApiError } from "../../controller/kube/errors.ts";
-import { Reflector } from "../../controller/kube/reflector.ts";
-import { POD, type Pod } from "../../controller/kube/resources.ts";
+import type { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { ApiError } from "../../controller/operator/kube/errors.ts";
+import { POD, type Pod } from "../../controller/operator/kube/resources.ts";
+import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
 
 /** Pause after a request without an answer. */
 const RETRY_MILLISECONDS = 200;

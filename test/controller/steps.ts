@@ -1,7 +1,7 @@
 /** The World of a test file's process, and common steps for tests of one run, which is called `run` by default. */
 import { after, afterEach, before, type TestContext } from "node:test";
-import { type ConditionType, findCondition } from "../../controller/conditions.ts";
-import type { Operator, OperatorOptions } from "../../controller/operator.ts";
+import type { Operator, OperatorOptions } from "../../controller/operator/operator.ts";
+import { type ConditionType, findCondition } from "../../controller/operator/status/conditions.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { eventually, World, type WorldParts } from "./world.ts";

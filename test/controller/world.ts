@@ -9,10 +9,10 @@ import { fileURLToPath } from "node:url";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { parseAllDocuments } from "yaml";
-import { COMPONENT, RUN, type Run } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import { ApiClient } from "../../controller/kube/api-client.ts";
-import { ApiError } from "../../controller/kube/errors.ts";
+import { COMPONENT, RUN, type Run } from "../../controller/operator/desired/names.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { ApiError } from "../../controller/operator/kube/errors.ts";
 import {
   DEPLOYMENT,
   type Deployment,
@@ -23,9 +23,9 @@ import {
   POD,
   type Pod,
   TRAINING_RUN,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject, Resource } from "../../controller/kube/types.ts";
-import { type Operator, type OperatorOptions, startOperator } from "../../controller/operator.ts";
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
+import { type Operator, type OperatorOptions, startOperator } from "../../controller/operator/operator.ts";
 import type { TrainingRunStatus } from "../../crds/trainingrun.ts";
 import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
 import { PodRunner } from "../cluster/pod-runner.ts";
