@@ -4,12 +4,14 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { fileURLToPath } from "node:url";
 import { readTokenizer } from "../engine/index.ts";
 import type { Generating } from "./choice.ts";
+import { EncoderThread } from "./encoder.ts";
 import type { ServedModel } from "./model.ts";
 import { ApiServer, type ServerOptions } from "./server.ts";
 
 export const tokenizer = readTokenizer(fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url)));
+const encoder = new EncoderThread(tokenizer.files);
 export const model: ServedModel = {
-  ...{ name: "tiny", tokenizer, vocabSize: 2048, maxPositions: 1000, eosIds: [2], createdSeconds: 7 },
+  ...{ name: "tiny", tokenizer, encoder, vocabSize: 2048, maxPositions: 1000, eosIds: [2], createdSeconds: 7 },
 };
 export const LETTERS = tokenizer.encode("import pandas as pd");
 
@@ -58,7 +60,10 @@ const end = async (server: ApiServer) => {
   servers.delete(server);
   await server.end();
 };
-after(() => Promise.all([...servers].map(end)));
+after(async () => {
+  await Promise.all([...servers].map(end));
+  await encoder.close();
+});
 
 /** Returns a server with its address, calls of it, and the faults that it logs. */
 export async function started(options: Partial<ServerOptions> = {}, engine: Generating | null = new FakeEngine()) {
