@@ -38,6 +38,7 @@ export { ModelError } from "./model/errors.ts";
 export { hasWeights, SHARD_BYTES } from "./model/files.ts";
 export {
   createModelFolder,
+  eosIdsOf,
   FETCH_RECORD,
   readConfig,
   readEosIds,
