@@ -55,6 +55,8 @@ export class FakeEngine implements Generating {
   };
 }
 
+/** After a test that failed, its server waits no longer for the requests that are left. */
+const FAILED_TEST_SECONDS = 2;
 const servers = new Set<ApiServer>();
 const end = async (server: ApiServer) => {
   servers.delete(server);
@@ -71,6 +73,7 @@ export async function started(options: Partial<ServerOptions> = {}, engine: Gene
   const server = await ApiServer.listen({
     ...{ host: "127.0.0.1", port: 0, key: undefined, loopback: true, slots: 2, maxWaiting: 2, model },
     ...{ onFault: (line) => faults.push(line), ...options },
+    limits: { drainSeconds: FAILED_TEST_SECONDS, ...options.limits },
   });
   servers.add(server);
   if (engine) server.serve(engine);
