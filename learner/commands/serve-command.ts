@@ -16,6 +16,7 @@ import {
   readTokenizer,
   startEngine,
 } from "../engine/index.ts";
+import { EncoderThread } from "../serve/encoder.ts";
 import { LIMITS } from "../serve/limits.ts";
 import type { ServedModel } from "../serve/model.ts";
 import { ApiServer } from "../serve/server.ts";
@@ -77,13 +78,14 @@ async function serve(): Promise<number> {
   const config = readConfig(weights.model);
   const context = contextOf(values.context, config);
   const lora = weights.adapter === undefined ? undefined : readAdapter(weights.adapter, config).lora;
-  const model: ServedModel = {
-    ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
-    ...{ tokenizer: readTokenizer(weights.model), eosIds: readEosIds(weights.model) },
-    createdSeconds: Math.floor(Date.now() / 1000),
-  };
+  const [tokenizer, eosIds] = [readTokenizer(weights.model), readEosIds(weights.model)];
   const device = await chooseDevice(values.device);
   checkFit({ folder: weights.model, lora }, device, slots, context);
+  const encoder = new EncoderThread(tokenizer.files);
+  const model: ServedModel = {
+    ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
+    ...{ tokenizer, encoder, eosIds, createdSeconds: Math.floor(Date.now() / 1000) },
+  };
 
   const end = Promise.withResolvers<number>();
   end.promise.catch(() => {}); // an engine that fails before it serves says so itself
@@ -105,6 +107,7 @@ async function serve(): Promise<number> {
     return await end.promise;
   } finally {
     await server.end();
+    await encoder.close();
     if (engine && !engine.failure) await engine.close();
   }
 }
