@@ -88,6 +88,8 @@ export interface Task {
   rewardSplit: 'Full' | 'Half';
   /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
+  /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
+  failureRewards?: FailureRewards;
   /** Seconds of wall time that one execution may take (default 600; ours). */
   executionTimeoutSeconds: number;
   /** Memory limit of an execution in bytes; outcome outOfMemory (default 4294967296; ours). */
@@ -164,6 +166,24 @@ export interface RewardRange {
   worst: number;
   /** Score that earns reward 1, in the metric's unit. */
   best: number;
+}
+
+/** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
+export interface FailureRewards {
+  /** Reward of an answer with no code block, or one without code. Absent: algorithm.failureReward. */
+  noCodeBlock?: number;
+  /** Reward of an answer with a code block that is never closed, several blocks with code, or no plan before it. Absent: algorithm.failureReward. */
+  unclosedCodeBlock?: number;
+  /** Reward of a program that Python cannot parse. Absent: algorithm.failureReward. */
+  syntaxError?: number;
+  /** Reward of a program that an uncaught ImportError ended. Absent: algorithm.failureReward. */
+  importError?: number;
+  /** Reward of a program that failed otherwise, or reached a limit. Absent: algorithm.failureReward. */
+  failed?: number;
+  /** Reward of a program that ended by itself without a submission. Absent: algorithm.failureReward. */
+  noSubmission?: number;
+  /** Reward of a submission that cannot be graded. Absent: algorithm.failureReward. */
+  invalidSubmission?: number;
 }
 
 /** The policy, and how it generates solutions. */

@@ -39,6 +39,7 @@ const LABELS: Record<string, string> = {
   code: "HTTP status, or `<error>` without an answer",
   method: "HTTP method",
   fault: "`lost`, `oldVersion`, `logProbs`",
+  step: "how far an answer without a valid submission came: a step of `tasks[].failureRewards`",
   use: `use of the engine's seconds: ${quoted(ENGINE_USES)}`,
   verb: "HTTP method",
   host: "the API server",

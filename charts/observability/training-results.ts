@@ -176,6 +176,13 @@ export const RESULTS: readonly Row[] = [
         min: 0,
       },
       {
+        title: "Failures",
+        unit: "short",
+        description: "Samples trained on without a valid submission, by the last step that they reached.",
+        queries: [["longrun_failures_total{@}", "{{step}}"]],
+        min: 0,
+      },
+      {
         title: "Prompts",
         unit: "short",
         description: "Samples trained on, by kind: from scratch, or to improve an earlier solution.",

@@ -4,7 +4,8 @@
  */
 
 import { ENGINE_USES, type EngineSeconds } from "../../proto/engine-seconds.ts";
-import { type Guard, guardNames } from "../grading/guards.ts";
+import { FAILURE_STEPS } from "../grading/failure-steps.ts";
+import { guardNames } from "../grading/guards.ts";
 import type { UpdateResult } from "../rl/update.ts";
 import { durationHistogram } from "./durations.ts";
 import type { MeasuredSample } from "./measured-sample.ts";
@@ -137,7 +138,8 @@ export function iterationMetrics(input: IterationInput) {
     tasks,
     forgedMarkers: sum(trained.map((sample) => sample.forgedMarkers ?? 0)),
     flagged: trained.filter(({ guards = [] }) => guards.length > 0).length,
-    guards: guardCounts(trained),
+    guards: countsOf(guardNames, (guard) => trained.filter(({ guards = [] }) => guards.includes(guard)).length),
+    failureSteps: countsOf(FAILURE_STEPS, (step) => trained.filter(({ failureStep }) => failureStep === step).length),
     clampedRewards,
     mostlyClamped: 2 * clampedRewards > valid.length,
     cappedRewards: trained.filter(({ capped }) => capped).length,
@@ -196,10 +198,9 @@ function markerRates(names: readonly string[], executed: readonly MeasuredSample
   return Object.fromEntries(names.map((name) => [name, share(reached(name).length, executed.length) ?? 0]));
 }
 
-/** Counts flagged samples of every guard, 0 too: a line of metrics always has the same fields. */
-function guardCounts(trained: readonly MeasuredSample[]): Record<Guard, number> {
-  const flaggedBy = (guard: Guard) => trained.filter(({ guards = [] }) => guards.includes(guard)).length;
-  return Object.fromEntries(guardNames.map((guard) => [guard, flaggedBy(guard)])) as Record<Guard, number>;
+/** Returns a count for every name, 0 too: a line of metrics always has the same fields. */
+function countsOf<Name extends string>(names: readonly Name[], count: (name: Name) => number): Record<Name, number> {
+  return Object.fromEntries(names.map((name) => [name, count(name)])) as Record<Name, number>;
 }
 
 /** Mean duration as the policy gradient counts it; samples without an execution carry no duration and are left out. */

@@ -1,4 +1,5 @@
 import type { Result } from "../../proto/execution.ts";
+import { type FailureStep, failureStepOfSample } from "../grading/failure-steps.ts";
 import type { Grade, Sample } from "../store/types.ts";
 
 /** The fields of a sample that the metrics read. */
@@ -10,6 +11,8 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
   outcome?: string | undefined;
   markers?: readonly { name: string }[] | undefined;
   valid: boolean;
+  /** How far a solution without a valid submission came. */
+  failureStep?: FailureStep | undefined;
   /** Iterations between the version that wrote it and the trained one. After a restart it can be ahead, which is as far as behind. */
   lag?: number | undefined;
   /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
@@ -32,6 +35,7 @@ export function measuredSample(sample: Sample, iteration: number, verbatim?: boo
       forgedMarkers: result.forgedMarkers,
     }),
     valid: false,
+    failureStep: failureStepOfSample(sample),
     ...grade,
     lag: Math.abs(iteration - 1 - sample.iteration),
   };

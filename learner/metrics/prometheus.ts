@@ -5,6 +5,7 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { OUTCOMES } from "../../proto/execution.ts";
+import { FAILURE_STEPS } from "../grading/failure-steps.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { KnownActor } from "../server/actor-states.ts";
 import type { IterationMetrics } from "./iteration.ts";
@@ -107,6 +108,7 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["samples_total", "Samples trained on, by outcome", "outcome", (line) => line.outcomes],
   ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
   ["improve_prompts_total", "Prompts drawn to improve a program, by result", "result", improvePromptsOf],
+  ["failures_total", "Samples trained on without a valid submission, by how far they came", "step", failureStepsOf],
   ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
   ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
   ["learner_engine_seconds_total", "Seconds by engine activity, or reason to idle", "use", engineSecondsOf],
@@ -133,6 +135,7 @@ const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
   prompts_total: ["scratch", "improve"],
   improve_prompts_total: ["shown", "noPrevious", "tooLong"],
+  failures_total: FAILURE_STEPS,
   generator_faults_total: ["lost", "oldVersion", "logProbs"],
   learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
@@ -283,6 +286,11 @@ function set(gauge: Gauge, labels: Record<string, string>, value: number | null)
 /** Lines of an earlier longrun have none. */
 function improvePromptsOf({ improvePrompts }: IterationMetrics): Record<string, number> {
   return { ...improvePrompts };
+}
+
+/** Lines of an earlier longrun have none. */
+function failureStepsOf({ failureSteps }: IterationMetrics): Record<string, number> {
+  return { ...failureSteps };
 }
 
 /** Lines of an earlier longrun have none. */
