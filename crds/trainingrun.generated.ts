@@ -306,6 +306,10 @@ export interface Prompts {
   style: 'Paper' | 'Short';
   /** Probability of an improve prompt once a previous solution exists (default 0.5; paper, section 3.3). */
   improveProbability: number;
+  /** Probability of a prompt to mend a program that failed, once there is one; improve prompts have improveProbability of the rest. Above 0, a failed program also takes the place of a previous solution while there is none (default 0; ours). */
+  debugProbability: number;
+  /** Most debug prompts in a row: a program that so many led to is not debugged again (default 3; ours). */
+  maxDepth: number;
   /** Number of newest valid solutions of a task from which improve prompts draw (default 64; ours). */
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */

@@ -8,7 +8,7 @@ import { measuredSample } from "./metrics/measured-sample.ts";
 import type { Phases } from "./phases.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
 import type { UpdateResult } from "./rl/update.ts";
-import { type Improvement, type Launched, nothingLaunched } from "./rollout/generation.ts";
+import { type Debugging, type Improvement, type Launched, nothingLaunched } from "./rollout/launched.ts";
 import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
 import type { Sample } from "./store/types.ts";
@@ -58,9 +58,10 @@ export class Iterations {
   }
 
   countLaunched(launched: Launched): void {
-    const { instrumenterFaults, instrumentSeconds, improvePrompts, ...counts } = launched;
+    const { instrumenterFaults, instrumentSeconds, improvePrompts, debugPrompts, ...counts } = launched;
     for (const key of Object.keys(improvePrompts) as Improvement[])
       this.#launched.improvePrompts[key] += improvePrompts[key];
+    for (const key of Object.keys(debugPrompts) as Debugging[]) this.#launched.debugPrompts[key] += debugPrompts[key];
     for (const key of Object.keys(counts) as (keyof typeof counts)[]) this.#launched[key] += counts[key];
     this.#launched.instrumenterFaults.push(...instrumenterFaults);
     for (const seconds of instrumentSeconds) this.#run.metrics.observeStage("instrument", seconds);
@@ -141,6 +142,7 @@ export class Iterations {
       elapsedSeconds: progress.state.elapsedSeconds + seconds,
       actors: this.#busyGrowth(),
       improvePrompts: launched.improvePrompts,
+      debugPrompts: launched.debugPrompts,
       verificationFailures: launched.verificationFailures,
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,

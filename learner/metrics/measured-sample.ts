@@ -13,6 +13,8 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
   valid: boolean;
   /** How far a solution without a valid submission came. */
   failureStep?: FailureStep | undefined;
+  /** How far the program came that a debug prompt shows. */
+  previousStep?: string | undefined;
   /** Iterations between the version that wrote it and the trained one. After a restart it can be ahead, which is as far as behind. */
   lag?: number | undefined;
   /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
@@ -25,9 +27,10 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
 
 /** Returns the measured fields of a stored sample that `iteration` trains on. */
 export function measuredSample(sample: Sample, iteration: number, verbatim?: boolean): MeasuredSample {
-  const { task, kind, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } = sample;
+  const { task, kind, previousStep, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } =
+    sample;
   return {
-    ...{ task, kind, instrumenter, promptTokens, responseTokens, truncated, verbatim },
+    ...{ task, kind, previousStep, instrumenter, promptTokens, responseTokens, truncated, verbatim },
     outcome: result?.outcome ?? (state === "lost" ? "lost" : undefined),
     ...(result && {
       durationSeconds: result.durationSeconds,

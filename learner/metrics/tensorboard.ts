@@ -46,7 +46,7 @@ export const SECTIONS = {
 /** Records that are sections of their own, with a scalar for each key. */
 export const RECORDS = [
   ...["secondsByPhase", "outcomes", "markers", "families", "instrumenters", "promptKinds", "guards", "executions"],
-  ...["instrumenterFaults", "engineSeconds", "improvePrompts", "failureSteps"],
+  ...["instrumenterFaults", "engineSeconds", "improvePrompts", "debugPrompts", "debugging", "failureSteps"],
 ] as const satisfies readonly (keyof IterationMetrics)[];
 
 const NAME = "events.out.tfevents";
