@@ -82,6 +82,11 @@ export const CHANGE_CASES: RuleCase[] = [
     "{failed: -11}",
     "{failed: -12}",
   ]),
+  ...fixedOptional("spec.prompts", "answerPrefix", "prompts.answerPrefix cannot change", ["a", "b"]),
+  ...fixedOptional("spec.prompts", "examples", "prompts.examples cannot change", [
+    "[{user: a, assistant: b}]",
+    "[{user: a, assistant: c}]",
+  ]),
   fixed("model.policy", "other"),
   ...fixedOptional("spec.model", "volume", "model.volume cannot change", [
     "{image: {reference: a}}",

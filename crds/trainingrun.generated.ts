@@ -304,6 +304,10 @@ export interface Adaptation {
 export interface Prompts {
   /** Cannot change. Paper: templates of Appendix C; Short: for a policy of a million parameters (default Paper; paper, Appendix C). */
   style: 'Paper' | 'Short';
+  /** Cannot change. Text that every answer begins with, such as a sentence, an open code block and imports. Training leaves its tokens out; programs and rewards include it (ours). Absent: none. */
+  answerPrefix?: string;
+  /** Cannot change. Turns of user and assistant before the task, in every prompt (ours). Absent: none. */
+  examples?: PromptExample[];
   /** Probability of an improve prompt once a previous solution exists (default 0.5; paper, section 3.3). */
   improveProbability: number;
   /** Probability of a prompt to mend a program that failed, once there is one; improve prompts have improveProbability of the rest. Above 0, a failed program also takes the place of a previous solution while there is none (default 0; ours). */
@@ -318,6 +322,14 @@ export interface Prompts {
   packages?: string[];
   /** Bytes of the terminal output's end in an improve prompt (default 1024; ours). */
   outputTailBytes: number;
+}
+
+/** undefined */
+export interface PromptExample {
+  /** Message of the user. */
+  user: string;
+  /** Answer of the assistant. */
+  assistant: string;
 }
 
 /** Policy gradient with duration weights, Algorithm 1: PPO, GRPO or RLOO; formulas in learner/rl/README.md. */

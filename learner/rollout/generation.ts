@@ -5,6 +5,7 @@ import { samplesPerPrompt } from "../rl/groups.ts";
 import type { NewSample } from "../store/types.ts";
 import { instrumentAll, instrumenterLengths, type StaticPolicyFault } from "./instrument-policy.ts";
 import { type Debugging, type Improvement, type Launched, nothingLaunched } from "./launched.ts";
+import { wholeAnswer } from "./prompt-encoder.ts";
 import type { EncodeChat, Prompt } from "./prompts.ts";
 import { parseSolution } from "./solution.ts";
 import { mapInTurns } from "./turns.ts";
@@ -279,7 +280,10 @@ export class Generation {
 
   /** Adds plan, program and instrumented program of each response, or the facts of one that is never executed. */
   async #read(rows: (Row & WrittenResponse)[]): Promise<Written[]> {
-    const solutions = await mapInTurns(rows, ({ response }) => this.#o.decode(response));
+    const { decode, spec } = this.#o;
+    const solutions = await mapInTurns(rows, ({ prompt, response }) =>
+      wholeAnswer(decode, spec.prompts?.answerPrefix, prompt.tokens, response),
+    );
     const parsed = solutions.map(parseSolution);
     const started = performance.now();
     const instrumented = await this.#instrument(parsed.flatMap((each) => ("program" in each ? each.program : [])));

@@ -8,10 +8,10 @@ import { clipRecord, type Shortened, shortenings } from "./shorten.ts";
 import { formatSolution } from "./solution.ts";
 
 /**
- * Returns token ids [time] of messages in the model's chat template, with the opening of the assistant's turn. Messages contain text of
- * programs, none of which may become a token that opens or closes a turn.
+ * Returns token ids [time] of messages in the model's chat template, with the opening of the assistant's turn and the answer's prefix.
+ * Messages contain text of programs, none of which may become a token that opens or closes a turn.
  */
-export type EncodeChat = (messages: Message[]) => Int32Array;
+export type EncodeChat = (messages: Message[], answerPrefix?: string) => Int32Array;
 
 /** `Paper`: Appendix C.1 and C.2. `Short`: the same content in 40 to 60 tokens, for a model of a few million weights. */
 export type PromptStyle = "Paper" | "Short";

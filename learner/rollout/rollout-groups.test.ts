@@ -31,6 +31,7 @@ function rolloutOf(
     weights = { diamonds: 1 } as Record<string, number>,
     programs = ["print(1)\n", "print(1)\n", "print(1)\n"],
     failed = [] as Sample[],
+    answer = "nothing",
     prompts = {},
   } = {},
 ) {
@@ -68,8 +69,9 @@ function rolloutOf(
       model: { generationBatchSize, temperature: 1, topP: 1, maxPromptTokens: 1e6, maxResponseTokens: 8 },
       prompts: { ...PROMPTS, ...prompts },
     } as unknown as TrainingRunSpec,
-    encode: (messages) => Int32Array.from(Buffer.from(messages.map(({ content }) => content).join())),
-    decode: () => "nothing",
+    encode: (messages, prefix = "") =>
+      Int32Array.from(Buffer.from(messages.map(({ content }) => content).join() + prefix)),
+    decode: (tokens) => [...tokens].map((token) => (token === 1 ? answer : String.fromCharCode(token))).join(""),
     nextNumber: 7,
   });
   return { rollout, stored, asked };
@@ -269,4 +271,18 @@ test("while no program was valid, an improve prompt mends a failed one; without 
   const { debugPrompts } = await launch(none.rollout, 20, 2);
   assert.deepEqual(debugPrompts, { shown: 0, noFailure: 20, tooLong: 0 });
   assert.deepEqual(new Set(none.stored.flat().map(({ kind }) => kind)), new Set(["scratch"]));
+});
+
+test("an answer continues the prefix: its tokens are the prompt's, and the program has both", async () => {
+  const answerPrefix = "A plan.\n```python\nimport os\n";
+  const { rollout, stored, asked } = rolloutOf({}, 8, { prompts: { answerPrefix }, answer: "print(os)\n```" });
+  await launch(rollout, 4, 2);
+  const shown = (tokens: Int32Array) => Buffer.from(tokens).toString();
+  for (const [i, { promptTokens, responseTokens, solution, program, state }] of stored.flat().entries()) {
+    assert.ok(shown(promptTokens).endsWith(answerPrefix));
+    assert.deepEqual(promptTokens, asked[0]!.prompts[i]);
+    assert.deepEqual(responseTokens, Int32Array.of(1));
+    assert.equal(solution, `${answerPrefix}print(os)\n\`\`\``);
+    assert.deepEqual([program, state], ["import os\nprint(os)\n", "queued"]);
+  }
 });

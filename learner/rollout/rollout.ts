@@ -4,6 +4,7 @@ import type { Sample } from "../store/types.ts";
 import { Draws, type Shown } from "./draws.ts";
 import { type Drawn, executionSeed, Generation, type GenerationOptions, type Source } from "./generation.ts";
 import { type Launched, nothingLaunched } from "./launched.ts";
+import { promptEncoder } from "./prompt-encoder.ts";
 import type { PromptTask } from "./prompt-task.ts";
 import { improvePrompt, scratchPrompt } from "./prompts.ts";
 import { mapInTurns } from "./turns.ts";
@@ -140,6 +141,7 @@ export class Rollout {
   get #limits() {
     const { spec, encode } = this.#o;
     const { style, outputTailBytes } = spec.prompts;
-    return { style, outputTailBytes, maxPromptTokens: spec.model.maxPromptTokens, encode };
+    const { maxPromptTokens } = spec.model;
+    return { style, outputTailBytes, maxPromptTokens, encode: promptEncoder(encode, spec.prompts) };
   }
 }

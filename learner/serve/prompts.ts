@@ -71,10 +71,10 @@ export interface TokenizeOptions {
   readonly check: (tokens: number) => void;
 }
 
-function idsOf(prompt: Exclude<Prompt, string>, { tokenizer }: ServedModel): Int32Array {
+function idsOf(prompt: Exclude<Prompt, string>, { tokenizer, answerPrefix }: ServedModel): Int32Array {
   if (prompt instanceof Int32Array) return prompt;
   try {
-    return tokenizer.encodeChat(prompt);
+    return tokenizer.encodeChat(prompt, answerPrefix);
   } catch (cause) {
     if (!(cause instanceof ModelError)) throw cause;
     throw new RequestError(400, `${cause.message}; or give /v1/completions a prompt`, { param: "messages", cause });
