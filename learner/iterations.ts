@@ -1,4 +1,5 @@
 import { MARKERS } from "../proto/markers.ts";
+import { nothingToLearn } from "../proto/nothing-to-learn.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
 import type { Generators } from "./generators/generators.ts";
@@ -97,7 +98,7 @@ export class Iterations {
     if (line.noSignal)
       log.warn(
         { iteration, reward: line.meanReward, validFraction: line.validFraction },
-        "all programs of the batch have the same reward, so there is nothing to learn from: the policy stays as it is",
+        nothingToLearn(line.noSignalIterations, line.validFraction),
       );
     if (line.importanceDeviates)
       log.warn(
@@ -149,7 +150,10 @@ export class Iterations {
       groupDropped: brokenIds.length,
       ...(generators && { generation: generators.takeCounts() }),
       // A task that was removed and added again continues from its own newest line.
-      previous: { tasks: Object.assign({}, ...progress.lines.map((line) => line.tasks)) },
+      previous: {
+        tasks: Object.assign({}, ...progress.lines.map((line) => line.tasks)),
+        noSignalIterations: progress.lines.at(-1)?.noSignalIterations,
+      },
     });
   }
 

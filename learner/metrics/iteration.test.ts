@@ -262,3 +262,12 @@ test("what became of failed programs is counted for debug prompts alone", () => 
     ...{ failed: 1, noSubmission: 1, invalidSubmission: 0 },
   });
 });
+
+test("iterations without signal are counted in a row", () => {
+  const after = (noSignal: boolean, noSignalIterations?: number) =>
+    measure({ noSignal, previous: { tasks: {}, noSignalIterations } }).noSignalIterations;
+  assert.deepEqual(
+    [measure({ noSignal: true }).noSignalIterations, after(true), after(true, 3), after(false, 3)],
+    [1, 1, 4, 0],
+  );
+});

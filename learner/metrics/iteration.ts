@@ -14,6 +14,7 @@ import { counts, countsOf, largest, round, shares } from "./tallies.ts";
 
 /** The parts of the previous line that a new line continues. */
 interface Previous {
+  noSignalIterations?: number;
   tasks: Readonly<Record<string, { bestScoreSoFar: number | null } | undefined>>;
 }
 
@@ -104,6 +105,7 @@ export function iterationMetrics(input: IterationInput) {
     seconds: round(seconds),
     secondsByPhase: phases,
     ...(engineSeconds && { engineSeconds: roundedEngine(engineSeconds) }),
+    noSignalIterations: given.noSignal ? (previous?.noSignalIterations ?? 0) + 1 : 0,
     samples: trained.length,
     executed: executed.length,
     validFraction: share(valid.length, trained.length) ?? 0,

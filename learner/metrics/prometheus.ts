@@ -62,6 +62,11 @@ const GAUGES: readonly [string, string, Value][] = [
   ["lag_mean_iterations", "Mean iterations between dispatch and training", (line) => line.meanLag],
   ["lag_max_iterations", "Largest lag of the batch", (line) => line.maxLag],
   ["group_zero_spread_ratio", "Share of groups whose rewards are all the same", (line) => line.zeroSpreadShare],
+  [
+    "no_signal_iterations",
+    "Iterations in a row whose rewards were all alike",
+    (line) => line.noSignalIterations ?? null,
+  ],
   ["verbatim_valid_ratio", "Valid programs found in the pretraining corpus", (line) => line.verbatimValidShare],
   ["generation_tokens_per_second", "Tokens sampled a second", (line) => line.generationTokensPerSecond],
   ["training_tokens_per_second", "Tokens trained a second", (line) => line.trainingTokensPerSecond],
