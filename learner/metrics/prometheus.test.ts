@@ -45,6 +45,7 @@ function line(fields: Partial<IterationInput> = {}) {
     actors: { busySeconds: 3, aliveSeconds: 4 },
     executions: { queued: 1, running: 1, lost: 0, retried: 0 },
     improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
+    debugPrompts: { shown: 0, noFailure: 0, tooLong: 0 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
