@@ -1,6 +1,6 @@
 /** Writes `charts/longrun/metrics.md`: every metric with its labels, and the values of each label. */
 import { MISSING_LAYERS } from "../../actor/layers.ts";
-import { PHASES } from "../../controller/run-metrics.ts";
+import { PHASES } from "../../controller/operator/status/run-metrics.ts";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { type Metric, metricsOf, PARTS, type Part } from "./registries.ts";
 

@@ -6,12 +6,12 @@ import { writeRunCertificates } from "../../proto/certificates.ts";
 import { makeTemporaryFolder, removeLeftFolders } from "../../proto/temporary-folder.ts";
 import type { ControllerError } from "../errors.ts";
 import { type Address, checkFree, parseAddress } from "./address.ts";
-import { Backend, type BackendOptions } from "./backend.ts";
+import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./inputs/prepare.ts";
 import { listenForInterrupts } from "./interrupt.ts";
-import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./prepare.ts";
+import { Backend, type BackendOptions } from "./processes/backend.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { Terminal } from "./terminal.ts";
+import { Terminal } from "./terminal/terminal.ts";
 
 /** Options that every command with a learner has. */
 export interface LocalOptions {

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { parse } from "yaml";
-import { parseRunDefaults } from "../../controller/desired/run-defaults.ts";
-import type { KubeObject } from "../../controller/kube/types.ts";
+import { parseRunDefaults } from "../../controller/operator/desired/run-defaults.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import {
   CHART,
