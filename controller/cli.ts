@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | best | debug | grade | task | logprobs |
- * generate | model | serve | report | samples | validate | pretrain | prepare | certificates | completion`.
+ * generate | model | serve | sft | report | samples | validate | pretrain | prepare | certificates | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. A command of another part (learner, actor) starts that part's
  * program as a process (`parts.ts`).
@@ -252,6 +252,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .argument("<RUN>", "run folder")
     .option("--failed", "only samples without a valid submission", false)
     .option("--show <ID>", "show one sample: plan, program, terminal output, grade")
+    .option("--export <FILE>", "write the valid samples as lines that longrun sft and TRL read")
+    .option("--best <N>", "with --export: the best N samples of each task (default: all)")
     .option("--json", "print an object for each sample", false)
     .action(async (run: string, options: SamplesOptions) => {
       const { showSamples } = await import("./cli/samples.ts");
