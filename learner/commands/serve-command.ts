@@ -47,7 +47,7 @@ With --tls it is a generator instead, which writes solutions for the learner of 
 --context      most tokens of a prompt and its answer (default: the model's, ${CONTEXT} at most)
 --answer-prefix  text that every answer of a chat begins with (default: the run's prompts.answerPrefix; '' for none)
 --max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})
---tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then 0.0.0.0 by default
+--tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then every address of the machine by default
 --probe-port      /health, /ready and /metrics without TLS (default ${GENERATOR_DEFAULTS.probePort}); 0 is any free one
 --drain-seconds   time that running rows have after SIGTERM (default ${GENERATOR_DEFAULTS.drainSeconds})
 --adapter-folder  a folder that vLLM can read
