@@ -7,11 +7,9 @@ import { inputsOf } from "../../desired/inputs.ts";
 import { digestOf, INPUT_HASH, queueNameOf, SPEC_HASH } from "../../desired/names.ts";
 import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "../../kube/resources.ts";
 import type { KubeObject } from "../../kube/types.ts";
-import type { LifecyclePlan } from "../../lifecycle.ts";
-import type { RunMemory } from "../../memory.ts";
 import { isSeen, pinnedImages } from "../../pin.ts";
-import type { StepResult } from "../../steps.ts";
 import { readyGenerators } from "../generators/generation.ts";
+import type { LifecyclePlan } from "../lifecycle/lifecycle.ts";
 import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCondition } from "./desired.ts";
 import {
   type Admission,
@@ -30,30 +28,38 @@ const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 
-export function admission(look: Look): StepResult & { queue: Admission } {
-  if (!look.context.settings.kueue) return { queue: NOT_QUEUED };
-  const asked = askedOf(look);
-  return { queue: admissionOf(desiredOf(look, asked), look.observed.workload), remember: { workload: asked } };
+/** The desired Workload for one generation and queue. */
+export type Asked = { of: string; desired: Workload };
+
+/** @param known the last result */
+export function findAdmission(
+  look: Look,
+  known: Asked | undefined,
+): { queue: Admission; asked: Asked | undefined; workload: Workload | undefined } {
+  if (!look.context.settings.kueue) return { queue: NOT_QUEUED, asked: known, workload: undefined };
+  const asked = askedOf(look, known);
+  const workload = desiredOf(look, asked);
+  return { queue: admissionOf(workload, look.observed.workload), asked, workload };
 }
 
 /** Returns the desired Workload, computed once for each generation and queue. */
-function askedOf({ observed: { run }, memory, context }: Look): RunMemory["workload"] {
+function askedOf({ stored, observed: { run }, context }: Look, known: Asked | undefined): Asked | undefined {
   const queueName = queueNameOf(run);
   if (queueName === undefined) return undefined;
   const of = `${run.metadata.generation} ${queueName}`;
-  if (memory.workload?.of === of) return memory.workload;
-  const inputs = digestOf([inputsOf(memory.run), queueName]);
+  if (known?.of === of) return known;
+  const inputs = digestOf([inputsOf(stored), queueName]);
   return { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };
 }
 
 /** Returns the desired Workload; an upgrade alone does not change an admitted one. */
-function desiredOf(look: Look, remembered = askedOf(look)): Workload | undefined {
+function desiredOf(look: Look, asked: Asked | undefined): Workload | undefined {
   const { run, workload } = look.observed;
-  const desired = remembered?.desired;
+  const desired = asked?.desired;
   if (!desired) return undefined;
   if (!workload || !isReserved(workload) || !pinnedImages(look.observed)) return desired;
-  const { [SPEC_HASH]: made = "", [INPUT_HASH]: asked } = workload.metadata.annotations ?? {};
-  const keeps = asked === undefined ? isSeen(run) : asked === desired.metadata.annotations?.[INPUT_HASH];
+  const { [SPEC_HASH]: made = "", [INPUT_HASH]: inputs } = workload.metadata.annotations ?? {};
+  const keeps = inputs === undefined ? isSeen(run) : inputs === desired.metadata.annotations?.[INPUT_HASH];
   return keeps ? marked(desired, { [SPEC_HASH]: made }) : desired;
 }
 
@@ -63,11 +69,14 @@ function marked(workload: Workload, annotations: Record<string, string>): Worklo
 }
 
 /** @throws BlockedError | ApiError */
-export async function reconcileWorkload(look: Look, { stage, learnerReplicas }: LifecyclePlan): Promise<void> {
+export async function reconcileWorkload(
+  look: Look,
+  { stage, learnerReplicas }: LifecyclePlan,
+  desired: Workload | undefined,
+): Promise<void> {
   const { observed, context, writes } = look;
   if (!context.settings.kueue) return;
   const { workload } = observed;
-  const desired = desiredOf(look);
   const isIdle = learnerReplicas === 0 && !observed.hasPods;
   if (stage === "Ended" || stage === "Ending") {
     if (workload && isIdle) await finish(look, workload);

@@ -8,37 +8,44 @@
 import { type Look, tell } from "../../context.ts";
 import { childMetadata, type Run, tlsSecret } from "../../desired/names.ts";
 import { SECRET, type Secret } from "../../kube/resources.ts";
-import { hasEnded } from "../../lifecycle.ts";
-import type { CertificateDates } from "../../memory.ts";
 import { isActive, type ObservedActor } from "../../observe.ts";
 import type { StepResult } from "../../steps.ts";
-import { ensureActorCertificate, type SecretData } from "./certificates.ts";
+import { hasEnded } from "../lifecycle/lifecycle.ts";
+import { type CertificateDates, ensureActorCertificate, type SecretData } from "./certificates.ts";
+
+export interface ActorCertificates {
+  /** Dates of the certificates that were found right, by actor; `versions` also has the authority's. */
+  certificates: ReadonlyMap<string, CertificateDates>;
+}
 
 /** Creates and renews the certificates of all actors that start or run. `error`: BlockedError | ApiError */
-export async function reconcileActorCertificates(look: Look): Promise<StepResult> {
+export async function reconcileActorCertificates(
+  look: Look<ActorCertificates>,
+  certified: boolean,
+): Promise<StepResult<ActorCertificates>> {
   const { observed, memory } = look;
   const actors = hasEnded(observed) ? [] : observed.actors.filter(isActive);
   const names = new Set(actors.map(({ name }) => name));
-  const known = [...memory.actorCertificates].filter(([name]) => names.has(name));
+  const known = [...memory.certificates].filter(([name]) => names.has(name));
   const { authority } = observed.secrets;
   // The next reconcile sees what reconcileCertificates has just written.
-  if (!authority || !memory.certificates) return { remember: { actorCertificates: new Map(known) } };
+  if (!authority || !certified) return { remember: { certificates: new Map(known) } };
   const done = await Promise.allSettled(actors.map((actor) => reconcileActorCertificate(look, actor, authority)));
   const found = done.flatMap((it) => (it.status === "fulfilled" ? it.value : []));
   const failed = done.find((it) => it.status === "rejected");
-  return { remember: { actorCertificates: new Map([...known, ...found]) }, error: failed?.reason };
+  return { remember: { certificates: new Map([...known, ...found]) }, error: failed?.reason };
 }
 
 /** Returns new knowledge about the actor's certificate, if the certificate is right. */
 async function reconcileActorCertificate(
-  look: Look,
+  look: Look<ActorCertificates>,
   actor: ObservedActor,
   authority: Secret,
 ): Promise<[string, CertificateDates][]> {
   const { observed, memory, nowMs, writes } = look;
   const { name, secret } = actor;
   const versions = [authority, secret].map((it) => it?.metadata.resourceVersion).join(" ");
-  const known = memory.actorCertificates.get(name);
+  const known = memory.certificates.get(name);
   if (secret && known?.versions === versions && nowMs < known.renewAtMs) return [];
   const { write, reason, renewAtMs, expireAtMs } = await ensureActorCertificate(
     (authority.data ?? {}) as SecretData,

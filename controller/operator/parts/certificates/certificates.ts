@@ -28,6 +28,15 @@ const CLIENT_AUTHENTICATION = "1.3.6.1.5.5.7.3.2";
 /** A secret's `data`: base64 by file name. */
 export type SecretData = Record<string, string>;
 
+/** Dates of the certificates in the secrets with these resource versions, found right; Unix milliseconds. */
+export interface CertificateDates {
+  versions: string;
+  /** Whether the learner's certificate is also valid for calls to generators. */
+  dials?: boolean;
+  renewAtMs: number;
+  expireAtMs: number;
+}
+
 /** Secrets of a run on the API server; absent: there is no such secret. */
 export interface CertificateSecrets {
   /** `NAME-ca` */

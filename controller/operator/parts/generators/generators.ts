@@ -10,14 +10,21 @@ import {
   SERVICE,
   type Secret,
 } from "../../kube/resources.ts";
-import type { Changes } from "../../memory.ts";
 import type { StepResult } from "../../steps.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { BlockedError } from "../../writes/refusals.ts";
 import { Stabiliser } from "../actors/autoscale.ts";
-import { ensureGeneratorCertificate, type SecretData } from "../certificates/certificates.ts";
+import { type CertificateDates, ensureGeneratorCertificate, type SecretData } from "../certificates/certificates.ts";
 import { desiredGeneratorService, desiredGenerators } from "./desired.ts";
 import { describeGeneration, type GenerationPlan } from "./generation.ts";
+
+export interface GeneratorsMemory {
+  /** Stabiliser of the number of generators, and the `scaleDownSeconds` it was created for. */
+  stabiliser?: { scaleDownSeconds: number; stabiliser: Stabiliser };
+  certificate?: CertificateDates | undefined;
+  /** Time since which the learner does not use a generator, by address. */
+  unusedSinceMs: ReadonlyMap<string, number>;
+}
 
 /**
  * Reconciles the generators' objects. Creates none before the run may have its first pod. A Deployment that is not wanted any more
@@ -25,7 +32,11 @@ import { describeGeneration, type GenerationPlan } from "./generation.ts";
  *
  * @throws BlockedError | ApiError
  */
-export async function reconcileGenerators(look: Look, plan: GenerationPlan | undefined): Promise<StepResult> {
+export async function reconcileGenerators(
+  look: Look<GeneratorsMemory>,
+  plan: GenerationPlan | undefined,
+  certified: boolean,
+): Promise<StepResult<GeneratorsMemory>> {
   const { run, generators } = look.observed;
   const { deployment } = generators;
   if (!plan) return {};
@@ -37,7 +48,7 @@ export async function reconcileGenerators(look: Look, plan: GenerationPlan | und
   if (!deployment) await checkClaim(look);
   const text = describeGeneration(look.observed, plan);
   const isMore = plan.replicas > (run.status?.generation?.replicas ?? 0);
-  const remember = await reconcileCertificate(look);
+  const remember = certified ? await reconcileCertificate(look) : {};
   await applyChild(look, SERVICE, desiredGeneratorService(run));
   await applyChild(look, DEPLOYMENT, desiredGenerators(run, { replicas: plan.replicas, settings: look.settings }));
   if (text) tell(look, "Normal", isMore ? "ScaledUp" : "ScaledDown", text, "Scale");
@@ -45,13 +56,17 @@ export async function reconcileGenerators(look: Look, plan: GenerationPlan | und
 }
 
 /** A controller that has just started knows no demand, so the existing number counts for one more window. */
-export function stabiliserOf({ observed, memory, nowMs }: Look): StepResult & { stabiliser: Stabiliser } {
+export function stabiliserOf({
+  observed,
+  memory,
+  nowMs,
+}: Look<GeneratorsMemory>): StepResult<GeneratorsMemory> & { stabiliser: Stabiliser } {
   const { scaleDownSeconds = 0 } = observed.run.spec.generation ?? {};
-  const known = memory.generationStabiliser;
+  const known = memory.stabiliser;
   if (known?.scaleDownSeconds === scaleDownSeconds) return { stabiliser: known.stabiliser };
   const stabiliser = new Stabiliser(scaleDownSeconds);
   stabiliser.next(observed.run.status?.generation?.replicas ?? 0, nowMs / 1000);
-  return { stabiliser, remember: { generationStabiliser: { scaleDownSeconds, stabiliser } } };
+  return { stabiliser, remember: { stabiliser: { scaleDownSeconds, stabiliser } } };
 }
 
 /** Checks the claim with the model, which the learner and each generator mount. @throws BlockedError if only one pod can mount it */
@@ -72,25 +87,25 @@ async function checkClaim({ observed: { run }, context }: Look): Promise<void> {
 }
 
 /** Creates and renews the certificate that all generators share. */
-async function reconcileCertificate(look: Look): Promise<Changes> {
+async function reconcileCertificate(look: Look<GeneratorsMemory>): Promise<Partial<GeneratorsMemory>> {
   const { observed, memory, nowMs } = look;
   const { run, secrets, generators } = observed;
   const { authority } = secrets;
   // The next reconcile sees the secrets that reconcileCertificates has just written; until then pods wait for their Secret.
-  if (!authority || !memory.certificates) return {};
+  if (!authority) return {};
   const { secret } = generators;
   const versions = [authority, secret].map((it) => it?.metadata.resourceVersion).join(" ");
-  const known = memory.generatorCertificate;
+  const known = memory.certificate;
   if (secret && known?.versions === versions && nowMs < known.renewAtMs) return {};
   const { write, reason, renewAtMs, expireAtMs } = await ensureGeneratorCertificate(
     (authority.data ?? {}) as SecretData,
     secret && ((secret.data ?? {}) as SecretData),
     { name: run.metadata.name, hosts: generatorHosts(run), now: nowMs },
   );
-  if (write === undefined) return { generatorCertificate: { versions, renewAtMs, expireAtMs } };
+  if (write === undefined) return { certificate: { versions, renewAtMs, expireAtMs } };
   const metadata = childMetadata(run, `${GENERATORS}-tls`, "generator");
   const desired: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data: write };
   await look.writes.apply(SECRET, desired);
   if (secret && reason) tell(look, "Normal", "CertificatesRenewed", reason, "Renew");
-  return { generatorCertificate: undefined };
+  return { certificate: undefined };
 }

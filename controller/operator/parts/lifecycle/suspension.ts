@@ -1,12 +1,43 @@
 /** Asks the learner for a last checkpoint before it is removed, and limits the wait. */
 
 import { type Look, tell } from "../../context.ts";
-import type { Changes } from "../../memory.ts";
+import { learnerPhase } from "../../observe.ts";
 import type { Finding } from "../../status/conditions.ts";
 import type { StepResult } from "../../steps.ts";
 import { drainSeconds } from "../actors/scale.ts";
+import type { Admission } from "../admission/queue.ts";
+import type { Derived } from "./derived.ts";
+import { hasLearner, type Suspension } from "./lifecycle.ts";
 
-export interface SuspensionOptions {
+export interface LifecycleMemory {
+  suspension?: Suspension | undefined;
+  /** Time since which the learner has stopped without being asked to. */
+  stoppedSinceMs?: number | undefined;
+  derived?: Derived | undefined;
+}
+
+/** Time for the Deployment to replace a learner that stopped unasked; after it no replacement is expected. */
+const STOPPED_SECONDS = 20;
+
+/** Waits for the checkpoint. `againSeconds` is the time until the end of the wait. */
+export function suspend(look: Look<LifecycleMemory>, queue: Admission): StepResult<LifecycleMemory> {
+  const { observed, memory, nowMs } = look;
+  const { run, deployment } = observed;
+  const running = (deployment?.spec?.replicas ?? 0) > 0;
+  // If an earlier controller process began the suspension, only the learner knows of it.
+  const stopped = running && !run.spec.suspend && learnerPhase(observed.link) === "STOPPED";
+  const stoppedSinceMs = stopped ? (memory.stoppedSinceMs ?? nowMs) : undefined;
+  const forLong = stoppedSinceMs !== undefined && nowMs - stoppedSinceMs >= STOPPED_SECONDS * 1000;
+  const evicted = running && queue.state === "waiting" ? queue.finding : undefined;
+  if (!run.spec.suspend && !evicted && !(memory.suspension && hasLearner(observed)) && !forLong) {
+    const remember = { stoppedSinceMs, suspension: undefined };
+    return { remember, againSeconds: stopped ? STOPPED_SECONDS : undefined };
+  }
+  const result = suspendLearner(look, suspensionOptions(look, evicted));
+  return { ...result, remember: { stoppedSinceMs, ...result.remember } };
+}
+
+interface SuspensionOptions {
   reason: string;
   /** Start of the limited wait, in Unix milliseconds. */
   fromMs: number;
@@ -15,13 +46,16 @@ export interface SuspensionOptions {
 }
 
 /** @param evicted the nodes are needed elsewhere, so running executions are not waited for and run again */
-export function suspensionOptions({ observed: { run }, nowMs }: Look, evicted?: Finding): SuspensionOptions {
+function suspensionOptions({ observed: { run }, nowMs }: Look, evicted?: Finding): SuspensionOptions {
   if (evicted && !run.spec.suspend) return { reason: evicted.message, fromMs: nowMs, drainSeconds: 0 };
   return { reason: "spec.suspend is true", fromMs: nowMs, drainSeconds: drainSeconds(run) };
 }
 
 /** Asks the learner to stop, once it can be reached. @returns no `againSeconds` if the learner can be removed */
-export function suspendLearner(look: Look, { reason, fromMs, drainSeconds }: SuspensionOptions): StepResult {
+export function suspendLearner(
+  look: Look<LifecycleMemory>,
+  { reason, fromMs, drainSeconds }: SuspensionOptions,
+): StepResult<LifecycleMemory> {
   const { key, observed, memory, context, nowMs } = look;
   const { checkpoint } = observed.run.spec.learner;
   const waitSeconds = drainSeconds + checkpoint.waitSeconds;
@@ -43,7 +77,7 @@ export function suspendLearner(look: Look, { reason, fromMs, drainSeconds }: Sus
     );
     return done;
   }
-  const work = async (): Promise<Changes> => {
+  const work = async (): Promise<LifecycleMemory> => {
     const { checkpoint: written, running } = await context.links.suspend(key, { reason, drainSeconds });
     const left = running ? `; ${running} executions did not end in time and are run again` : "";
     const where = written
