@@ -9,7 +9,7 @@ import { type Memories, type Remembers, type RunMemory, sliceOf } from "./memory
 import { type Observed, observe } from "./observe.ts";
 import type { LearnerLinks } from "./parts/learner/learner-link.ts";
 import { pinnedSettings } from "./pin.ts";
-import type { EventReason } from "./status/conditions.ts";
+import { type EventReason, eventOf } from "./status/conditions.ts";
 import type { RunMetrics } from "./status/run-metrics.ts";
 import type { Call, StepResult } from "./steps.ts";
 import type { Expectations } from "./writes/expectations.ts";
@@ -72,15 +72,10 @@ export function lookOf<Memory extends object>(look: Look<RunMemory>, owner: Reme
 }
 
 /** Records an event about the run. */
-export function tell(
-  { key, observed, context }: Look,
-  type: "Normal" | "Warning",
-  reason: EventReason,
-  note: string,
-  action = "Reconcile",
-): void {
-  context.events.record(observed.run, { type, reason, note, action });
-  context.log[type === "Warning" ? "warn" : "info"]({ run: key, reason }, note);
+export function recordEvent({ key, observed, context }: Look, reason: EventReason, note: string): void {
+  const event = eventOf(reason);
+  context.events.record(observed.run, { ...event, note });
+  context.log[event.type === "Warning" ? "warn" : "info"]({ run: key, reason }, note);
 }
 
 /** Applies a result: stores the memory's changes, starts the call, then throws the error. No other function changes the memory. */

@@ -2,7 +2,7 @@
  * Reconciles one TrainingRun. All parts observe; then each reconciles, in the order of parts/index.ts; then the status is written from
  * their reports. Only objects that differ from the desired ones are written, with their uid and version as a precondition.
  */
-import { type Context, type Look, lookAt, lookOf, settle, tell } from "./context.ts";
+import { type Context, type Look, lookAt, lookOf, recordEvent, settle } from "./context.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import type { ReconcileResult } from "./kube/types.ts";
 import { type RunMemory, sliceOf } from "./memory.ts";
@@ -11,6 +11,7 @@ import { PARTS } from "./parts/index.ts";
 import { FINALIZER, releaseRun, volumeEvent } from "./parts/lifecycle/deletion.ts";
 import { hasEnded } from "./parts/lifecycle/lifecycle.ts";
 import { volumeName } from "./parts/volume/part.ts";
+import { eventOf } from "./status/conditions.ts";
 import { measure } from "./status/measure.ts";
 import { reconcileStatus, STATUS } from "./status/reconcile-status.ts";
 import { desiredStatus } from "./status/status.ts";
@@ -78,7 +79,8 @@ function forget(key: string, context: Context): ReconcileResult {
   if (!memory) return {};
   const { run } = memory;
   const { volume } = sliceOf(memory, volumeName, context.now());
-  const event = { type: "Normal", action: "Delete", ...volumeEvent(run, volume) } as const;
+  const { reason, note } = volumeEvent(run, volume);
+  const event = { ...eventOf(reason), note };
   if (!run.metadata.finalizers?.includes(FINALIZER)) context.events.record(run, event); // otherwise it was recorded already
   const { namespace, name } = run.metadata;
   context.metrics.forget({ namespace, run: name });
@@ -101,13 +103,8 @@ function isOverdue(look: Look): boolean {
 async function expire(look: Look<RunMemory>, turns: Turn[]): Promise<ReconcileResult> {
   const { run } = look.observed;
   for (const turn of turns) turn.expire();
-  tell(
-    look,
-    "Normal",
-    "Expired",
-    `deleted ${run.spec.ttlSecondsAfterFinished} s after its end (spec.ttlSecondsAfterFinished)`,
-    "Delete",
-  );
+  const note = `deleted ${run.spec.ttlSecondsAfterFinished} s after its end (spec.ttlSecondsAfterFinished)`;
+  recordEvent(look, "Expired", note);
   await look.writes.remove(TRAINING_RUN, run);
   return {};
 }

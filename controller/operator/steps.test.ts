@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { type Context, type Look, settle } from "./context.ts";
 import { ApiError } from "./kube/errors.ts";
 import { runOf } from "./run.fixture.ts";
-import { IndependentSteps, tryStep } from "./steps.ts";
+import { tryAll, tryStep } from "./steps.ts";
 import { BlockedError } from "./writes/refusals.ts";
 
 const run = runOf();
@@ -90,7 +90,6 @@ describe("An error of a step", () => {
 
 describe("steps that do not depend on one another", () => {
   test("All of them are tried; the first refusal and the first error count", async () => {
-    const steps = new IndependentSteps(run);
     const first = failed(500);
     let tried = 0;
     const failing = (error: Error) => async () => {
@@ -98,10 +97,10 @@ describe("steps that do not depend on one another", () => {
       throw error;
     };
     const other = new BlockedError("NameTaken", "another name is taken");
-    const found = await steps.all(failing(first), failing(blocked()), failing(failed(500)), failing(other));
-    assert.deepEqual([tried, found.failed, found.finding?.message], [4, true, "the name is taken"]);
-    assert.equal(steps.error, first);
-    assert.deepEqual(await steps.all(async () => {}), { failed: false, finding: undefined });
+    const found = await tryAll(run, failing(first), failing(blocked()), failing(failed(500)), failing(other));
+    assert.deepEqual([tried, found.failed, found.refused?.message], [4, true, "the name is taken"]);
+    assert.equal(found.error, first);
+    assert.deepEqual(await tryAll(run, async () => {}), { failed: false, refused: undefined, error: undefined });
   });
 
   for (const [what, error] of [
@@ -109,10 +108,9 @@ describe("steps that do not depend on one another", () => {
     ["no connection", new Error("ECONNREFUSED")],
   ] as const)
     test(`They end at once where the API server does not answer: ${what}`, async () => {
-      const steps = new IndependentSteps(run);
       const next = async () => assert.fail("the next step waits just as long");
       await assert.rejects(
-        steps.all(() => Promise.reject(error), next),
+        tryAll(run, () => Promise.reject(error), next),
         error,
       );
     });

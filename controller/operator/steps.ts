@@ -44,37 +44,28 @@ export async function tryStep<Result extends StepResult>(
   }
 }
 
-/** Runs independent steps: all of them, even after one has failed. */
-export class IndependentSteps {
-  readonly #run: Run;
-  #error: unknown;
+export type Tried = { failed: boolean } & Pick<StepResult, "refused" | "error">;
 
-  constructor(run: Run) {
-    this.#run = run;
-  }
-
-  /** Returns whether a step failed, and the finding about the first refusal. @throws Error if the API server does not answer */
-  async all(...steps: (() => Promise<unknown>)[]): Promise<{ failed: boolean; finding: Finding | undefined }> {
-    let failed = false;
-    let finding: Finding | undefined;
-    for (const step of steps)
-      try {
-        await step();
-      } catch (error) {
-        const found = writeBlocker(error, this.#run);
-        // If the API server does not answer, the next step would only wait as long.
-        if (!found && !isAnswer(error)) throw error;
-        if (!found) this.#error ??= error;
-        finding ??= found;
-        failed = true;
-      }
-    return { failed, finding };
-  }
-
-  /** The first error that a retry may resolve. */
-  get error(): unknown {
-    return this.#error;
-  }
+/**
+ * Runs independent steps: all of them, even after one has failed. Returns whether a step failed, the first refusal, and the first error
+ * that a retry may resolve. @throws Error if the API server does not answer
+ */
+export async function tryAll(run: Run, ...steps: (() => Promise<unknown>)[]): Promise<Tried> {
+  let failed = false;
+  let refused: Finding | undefined;
+  let first: unknown;
+  for (const step of steps)
+    try {
+      await step();
+    } catch (error) {
+      const found = writeBlocker(error, run);
+      // If the API server does not answer, the next step would only wait as long.
+      if (!found && !isAnswer(error)) throw error;
+      if (!found) first ??= error;
+      refused ??= found;
+      failed = true;
+    }
+  return { failed, refused, error: first };
 }
 
 function isAnswer(error: unknown): boolean {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrainingRunStatus } from "../../../crds/trainingrun.ts";
 import { childKinds } from "../caches.ts";
+import { ApiError } from "../kube/errors.ts";
 import { LEASE, WORKLOAD } from "../kube/resources.ts";
 import type { AnyPart } from "../part.ts";
 import { takingCluster } from "../reconcile.fixture.ts";
@@ -68,4 +69,22 @@ test("A toy child that is refused makes the run unready, and the other children 
   assert.equal(conditionOf("Toy"), "False Forbidden no toys here");
   assert.match(conditionOf("Ready")!, /^False Forbidden no toys here/);
   assert.match(conditionOf("ObjectsApplied")!, /^False Forbidden/);
+});
+
+test("After an error that a retry may resolve the other children are tried, but no later part; then the reconcile fails", async () => {
+  const tried: string[] = [];
+  const partOf = (name: string, rest: Partial<AnyPart> = {}): AnyPart => ({
+    ...{ name, isChild: true },
+    async reconcile() {
+      tried.push(name);
+      return {};
+    },
+    ...rest,
+  });
+  const error = new ApiError("the API server is busy", { status: 500, reason: "InternalError" });
+  const failing = partOf("failing", { reconcile: async () => ({ error }) });
+  const added = [failing, partOf("child"), partOf("later", { isChild: false })];
+  const { lookAt } = takingCluster(runOf({ learner: { storage: { retain: "Never" } } }), {}, [...PARTS, ...added]);
+  await assert.rejects(lookAt(0), error);
+  assert.deepEqual(tried, ["child"]);
 });

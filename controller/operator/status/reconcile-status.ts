@@ -1,6 +1,6 @@
 /** Decides when to write a run's status, and records the events of a change. */
 import type { TrainingRunStatus } from "../../../crds/trainingrun.ts";
-import { type Look, settle, tell } from "../context.ts";
+import { type Look, recordEvent, settle } from "../context.ts";
 import { TRAINING_RUN } from "../kube/resources.ts";
 import { TokenBucket } from "../kube/token-bucket.ts";
 import type { Remembers } from "../memory.ts";
@@ -85,8 +85,8 @@ async function writeStatus(look: Look<StatusMemory>, desired: TrainingRunStatus)
   memory.tokens.reserveSeconds();
   await writes.applyStatus(TRAINING_RUN, run, desired);
   const told = announcements(desired.conditions ?? [], before.conditions ?? []);
-  for (const { type, reason, message } of [...told, ...evaluationAnnouncements(desired, before)])
-    tell(look, type, reason, message);
+  for (const { reason, message } of [...told, ...evaluationAnnouncements(desired, before)])
+    recordEvent(look, reason, message);
 }
 
 /** Returns the time since which the controller has been reconnecting to a learner; the learner's last status stays valid for a while. */

@@ -2,7 +2,7 @@
 import { desiredNetworkPolicies, desiredServiceAccounts } from "../../desired/access.ts";
 import { NETWORK_POLICY, POD_DISRUPTION_BUDGET, SERVICE, SERVICE_ACCOUNT } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
-import { IndependentSteps } from "../../steps.ts";
+import { tryAll } from "../../steps.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { desiredDisruptionBudget, desiredService } from "../learner/desired.ts";
 
@@ -14,14 +14,14 @@ export const access: Part<object, unknown, "mayCreate"> = {
   async reconcile(look, _, { mayCreate }) {
     if (!mayCreate) return {};
     const { run } = look.observed;
-    const steps = new IndependentSteps(run);
-    const { failed, finding } = await steps.all(
+    const needed = await tryAll(
+      run,
       ...desiredServiceAccounts(run).map((it) => () => applyChild(look, SERVICE_ACCOUNT, it)),
       ...desiredNetworkPolicies(run, look.context.settings).map((it) => () => applyChild(look, NETWORK_POLICY, it)),
       () => applyChild(look, SERVICE, desiredService(run)),
     );
     // The learner does without its budget.
-    const other = await steps.all(() => applyChild(look, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run)));
-    return { failed, refused: finding, other: other.finding, error: steps.error };
+    const other = await tryAll(run, () => applyChild(look, POD_DISRUPTION_BUDGET, desiredDisruptionBudget(run)));
+    return { ...needed, other: other.refused, error: needed.error ?? other.error };
   },
 };

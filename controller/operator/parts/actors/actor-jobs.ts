@@ -1,7 +1,7 @@
 /** Creates, drains and removes actors according to the plan, and reports ends of their containers to the learner. */
 
 import type { TerminationMessage } from "../../../../proto/service.ts";
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { DRAINING, INPUT_HASH, QUEUE_NAME } from "../../desired/names.ts";
 import type { Settings } from "../../desired/settings.ts";
 import { JOB, type Job } from "../../kube/resources.ts";
@@ -58,14 +58,8 @@ export async function markActors(look: Look, plan: ScalePlan, inputs: string): P
 export async function replaceActors(look: ActorsLook, plan: ScalePlan, inputs: string): Promise<Result> {
   for (const { actor, reason } of plan.remove) {
     await look.writes.remove(JOB, actor.job);
-    if (actor.state === "orphaned")
-      tell(
-        look,
-        "Normal",
-        "Repaired",
-        `Job ${actor.name} is removed, and another actor replaces it: ${reason}`,
-        "Repair",
-      );
+    const note = `Job ${actor.name} is removed, and another actor replaces it: ${reason}`;
+    if (actor.state === "orphaned") recordEvent(look, "Repaired", note);
     look.context.log.info({ run: look.key, actor: actor.name, reason }, "removed an actor");
   }
   return plan.create.length === 0 ? {} : tryToCreate(look, plan, inputs);
@@ -94,7 +88,7 @@ function announceScaling(look: Look, plan: ScalePlan): void {
   const text = describeScaling(before, plan, run);
   if (text === undefined) return;
   const direction = plan.desired! > (before ?? 0) ? "up" : "down";
-  tell(look, "Normal", direction === "up" ? "ScaledUp" : "ScaledDown", text, "Scale");
+  recordEvent(look, direction === "up" ? "ScaledUp" : "ScaledDown", text);
   look.context.metrics.scaled(labelsOf(look), direction);
 }
 
@@ -145,8 +139,7 @@ async function createActor(look: Look, jobOf: (past: number) => Job): Promise<vo
     const job = jobOf(past);
     try {
       await look.writes.create(JOB, job);
-      if (taken)
-        tell(look, "Warning", taken.reason, `${taken.message}; meanwhile the actor is ${job.metadata.name}`, "Scale");
+      if (taken) recordEvent(look, taken.reason, `${taken.message}; meanwhile the actor is ${job.metadata.name}`);
       return;
     } catch (error) {
       if (!(error instanceof BlockedError)) throw error;
@@ -185,7 +178,7 @@ export function tellToDrain(look: ActorsLook, plan: ScalePlan): Result {
   const reason = untold[0]!.reason || noteOf(untold[0]!.actor);
   const work = async (): Promise<Partial<ActorsMemory>> => {
     await context.links.drainActors(key, actors, reason);
-    tell(look, "Normal", "Draining", `${actors.join(", ")} finish their executions and leave: ${reason}`, "Drain");
+    recordEvent(look, "Draining", `${actors.join(", ")} finish their executions and leave: ${reason}`);
     const told = actors.map((name) => [name, { instance, atMs: nowMs }] as const);
     return { toldToDrain: new Map([...memory.toldToDrain, ...told]) };
   };
@@ -208,13 +201,7 @@ export function reportTerminations(look: ActorsLook): Result {
   const work = async (): Promise<Partial<ActorsMemory>> => {
     await context.links.reportTerminations(key, untold);
     for (const { actor, slot, reason, exitCode } of untold)
-      tell(
-        look,
-        "Warning",
-        "SandboxTerminated",
-        `sandbox ${slot} of ${actor} ended: ${reason}, status ${exitCode}`,
-        "Report",
-      );
+      recordEvent(look, "SandboxTerminated", `sandbox ${slot} of ${actor} ended: ${reason}, status ${exitCode}`);
     return { reported: new Set([...memory.reported, ...untold.map(idOf)]) };
   };
   return { remember, call: { kind: "reportTerminations", work } };
@@ -235,7 +222,7 @@ export function reportDisruptions(look: ActorsLook): Result {
     await context.links.reportTerminations(key, [], untold);
     const unheard = untold.filter((name) => !memory.toldDisrupted.has(name));
     const note = `${unheard.join(", ")}: evicted, preempted, deleted or on a lost node; unfinished executions run again and lose no attempt`;
-    if (unheard.length > 0) tell(look, "Normal", "ActorsDisrupted", note, "Report");
+    if (unheard.length > 0) recordEvent(look, "ActorsDisrupted", note);
     return { toldDisrupted: new Map([...memory.toldDisrupted, ...untold.map((name) => [name, instance] as const)]) };
   };
   return { remember, call: { kind: "reportDisruptions", work } };

@@ -2,12 +2,13 @@
  * The run's Workload. The controller creates it before any other object, deletes it when the run needs no nodes, and sets the
  * conditions that Kueue expects of a Workload's owner: https://kueue.sigs.k8s.io/docs/concepts/workload/
  */
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { inputsOf } from "../../desired/inputs.ts";
 import { digestOf, INPUT_HASH, queueNameOf, SPEC_HASH } from "../../desired/names.ts";
 import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "../../kube/resources.ts";
 import type { KubeObject } from "../../kube/types.ts";
 import { isSeen, pinnedImages } from "../../pin.ts";
+import { timeOf } from "../../status/values.ts";
 import { readyGenerators } from "../generators/generation.ts";
 import type { LifecyclePlan } from "../lifecycle/lifecycle.ts";
 import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCondition } from "./desired.ts";
@@ -90,13 +91,8 @@ export async function reconcileWorkload(
   if (!workload) {
     const made: Workload = { ...desired, spec: { ...desired.spec, ...(await priorityOf(look)) } };
     await writes.apply(WORKLOAD, made);
-    tell(
-      look,
-      "Normal",
-      "WorkloadMade",
-      `waits in LocalQueue ${desired.spec.queueName} as Workload ${desired.metadata.name}`,
-      "Queue",
-    );
+    const note = `waits in LocalQueue ${desired.spec.queueName} as Workload ${desired.metadata.name}`;
+    recordEvent(look, "WorkloadMade", note);
     return;
   }
   if (isReserved(workload)) {
@@ -161,13 +157,8 @@ async function giveBack(look: Look, workload: Workload): Promise<void> {
   if (conditionOf(workload, "PodsReady"))
     changes.push({ type: "PodsReady", status: "False", reason: "WaitForStart", message: "no pod is left" });
   await setStatus(look, workload, changes, { admission: null });
-  tell(
-    look,
-    "Normal",
-    "QuotaReleased",
-    `no pod is left: Workload ${workload.metadata.name} returned its quota`,
-    "Queue",
-  );
+  const note = `no pod is left: Workload ${workload.metadata.name} returned its quota`;
+  recordEvent(look, "QuotaReleased", note);
 }
 
 async function finish(look: Look, workload: Workload): Promise<void> {
@@ -180,7 +171,7 @@ async function finish(look: Look, workload: Workload): Promise<void> {
 type Change = Pick<WorkloadCondition, "type" | "status" | "reason" | "message">;
 
 async function setStatus(look: Look, workload: Workload, changes: Change[], status: object = {}): Promise<void> {
-  const now = new Date(Math.floor(look.nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
+  const now = timeOf(look.nowMs);
   const clipped = changes.map((it) => ({ ...it, message: it.message.slice(0, MESSAGE_CHARACTERS) }));
   const patch = { status: { ...status, conditions: setConditions(workload, clipped, now) } };
   await look.writes.patch(WORKLOAD, workload, patch, { subresource: "status" });

@@ -1,9 +1,9 @@
 /** The certificates of the run's authority and its learner. actors/ and generators/ have their own. */
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { childMetadata, learnerHosts, type Run } from "../../desired/names.ts";
 import { SECRET, type Secret } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
-import { IndependentSteps } from "../../steps.ts";
+import { tryAll } from "../../steps.ts";
 import { hasEnded } from "../lifecycle/lifecycle.ts";
 import { type CertificateDates, type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
 
@@ -19,13 +19,10 @@ export const certificates: Part<CertificatesMemory, unknown, "mayCreate", "certi
   kinds: () => [SECRET],
   async reconcile(look, _, { mayCreate }) {
     let { dates } = look.memory;
-    const steps = new IndependentSteps(look.observed.run);
-    const renew = async () => {
-      dates = await reconcileCertificates(look, dates);
-    };
-    const { failed, finding } = await steps.all(...(mayCreate ? [renew] : []));
-    const given = { certified: dates !== undefined };
-    return { remember: { dates }, given, failed, refused: finding, error: steps.error };
+    const tried = await tryAll(look.observed.run, async () => {
+      if (mayCreate) dates = await reconcileCertificates(look, dates);
+    });
+    return { ...tried, remember: { dates }, given: { certified: dates !== undefined } };
   },
   report: ({ memory: { dates } }) => ({ certificates: dates ? [dates] : [] }),
 };
@@ -62,7 +59,7 @@ async function reconcileCertificates(
     const secret = desiredSecret(run, part as keyof CertificateSecrets, content as SecretData);
     await look.writes.apply(SECRET, secret);
   }
-  if (reasons.length > 0 && secrets.authority) tell(look, "Normal", "CertificatesRenewed", reasons.join("; "), "Renew");
+  if (reasons.length > 0 && secrets.authority) recordEvent(look, "CertificatesRenewed", reasons.join("; "));
   return reasons.length > 0 ? undefined : { versions, dials, renewAtMs, expireAtMs };
 }
 

@@ -1,20 +1,14 @@
 /** Writes the objects of a run's generators: certificate, Service, Deployment. */
 
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { childMetadata, GENERATORS, generatorHosts } from "../../desired/names.ts";
-import {
-  DEPLOYMENT,
-  PERSISTENT_VOLUME_CLAIM,
-  type PersistentVolumeClaim,
-  SECRET,
-  SERVICE,
-  type Secret,
-} from "../../kube/resources.ts";
+import { DEPLOYMENT, PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, SERVICE } from "../../kube/resources.ts";
 import type { StepResult } from "../../steps.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { BlockedError } from "../../writes/refusals.ts";
 import { Stabiliser } from "../actors/autoscale.ts";
-import { type CertificateDates, ensureGeneratorCertificate, type SecretData } from "../certificates/certificates.ts";
+import type { CertificateDates } from "../certificates/certificates.ts";
+import { reconcileSigned } from "../certificates/signed.ts";
 import { desiredGeneratorService, desiredGenerators } from "./desired.ts";
 import { describeGeneration, type GenerationPlan } from "./generation.ts";
 
@@ -48,11 +42,20 @@ export async function reconcileGenerators(
   if (!deployment) await checkClaim(look);
   const text = describeGeneration(look.observed, plan);
   const isMore = plan.replicas > (run.status?.generation?.replicas ?? 0);
-  const remember = certified ? await reconcileCertificate(look) : {};
+  const { authority } = look.observed.secrets;
+  // The next reconcile sees the secrets that the part certificates has just written; until then pods wait for their Secret.
+  const certificate =
+    certified && authority
+      ? await reconcileSigned(look, look.memory.certificate, {
+          ...{ authority, secret: generators.secret, role: "generator", name: run.metadata.name },
+          metadata: childMetadata(run, `${GENERATORS}-tls`, "generator"),
+          hosts: generatorHosts(run),
+        })
+      : look.memory.certificate;
   await applyChild(look, SERVICE, desiredGeneratorService(run));
   await applyChild(look, DEPLOYMENT, desiredGenerators(run, { replicas: plan.replicas, settings: look.settings }));
-  if (text) tell(look, "Normal", isMore ? "ScaledUp" : "ScaledDown", text, "Scale");
-  return { remember, againSeconds: plan.againSeconds };
+  if (text) recordEvent(look, isMore ? "ScaledUp" : "ScaledDown", text);
+  return { remember: { certificate }, againSeconds: plan.againSeconds };
 }
 
 /** A controller that has just started knows no demand, so the existing number counts for one more window. */
@@ -84,28 +87,4 @@ async function checkClaim({ observed: { run }, context }: Look): Promise<void> {
     "Refused",
     `claim ${claimName} of spec.model.volume is ReadWriteOncePod, so one pod alone can mount it, and the learner and each generator need it: give a claim that is ReadOnlyMany or ReadWriteMany, or an image`,
   );
-}
-
-/** Creates and renews the certificate that all generators share. */
-async function reconcileCertificate(look: Look<GeneratorsMemory>): Promise<Partial<GeneratorsMemory>> {
-  const { observed, memory, nowMs } = look;
-  const { run, secrets, generators } = observed;
-  const { authority } = secrets;
-  // The next reconcile sees the secrets that reconcileCertificates has just written; until then pods wait for their Secret.
-  if (!authority) return {};
-  const { secret } = generators;
-  const versions = [authority, secret].map((it) => it?.metadata.resourceVersion).join(" ");
-  const known = memory.certificate;
-  if (secret && known?.versions === versions && nowMs < known.renewAtMs) return {};
-  const { write, reason, renewAtMs, expireAtMs } = await ensureGeneratorCertificate(
-    (authority.data ?? {}) as SecretData,
-    secret && ((secret.data ?? {}) as SecretData),
-    { name: run.metadata.name, hosts: generatorHosts(run), now: nowMs },
-  );
-  if (write === undefined) return { certificate: { versions, renewAtMs, expireAtMs } };
-  const metadata = childMetadata(run, `${GENERATORS}-tls`, "generator");
-  const desired: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data: write };
-  await look.writes.apply(SECRET, desired);
-  if (secret && reason) tell(look, "Normal", "CertificatesRenewed", reason, "Renew");
-  return { certificate: undefined };
 }

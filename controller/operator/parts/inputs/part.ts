@@ -1,7 +1,7 @@
 /** What the learner starts from: its ConfigMap, the fetched model, the copied checkpoint. */
 import { CONFIG_MAP, JOB, POD } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
-import { IndependentSteps } from "../../steps.ts";
+import { type Tried, tryAll } from "../../steps.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { keptLearnerOf } from "../learner/pod-template.ts";
 import { reconcileInit } from "./init-job.ts";
@@ -13,15 +13,12 @@ export const inputs: Part<object, unknown, "lifecycle" | "derived" | "claimName"
   kinds: () => [CONFIG_MAP, JOB, POD],
   async reconcile(look, _, { lifecycle, derived, claimName, mayCreate, failed: isBlocked }) {
     if (!mayCreate) return {};
-    const steps = new IndependentSteps(look.observed.run);
+    const { run } = look.observed;
     // The learner of an earlier version reads the ConfigMap that its controller made.
     const isKept = look.observed.config && keptLearnerOf(look, derived, claimName);
-    const { failed, finding } = await steps.all(
-      ...(isKept ? [] : [() => applyChild(look, CONFIG_MAP, derived.config)]),
-    );
-    if (failed || isBlocked || lifecycle.stage !== "Initialising")
-      return { failed, refused: finding, error: steps.error };
-    const jobs = await steps.all(() => reconcileInit(look, claimName));
-    return { refused: jobs.finding, error: steps.error };
+    const config: Partial<Tried> = isKept ? {} : await tryAll(run, () => applyChild(look, CONFIG_MAP, derived.config));
+    if (config.failed || isBlocked || lifecycle.stage !== "Initialising") return config;
+    const { refused, error } = await tryAll(run, () => reconcileInit(look, claimName));
+    return { refused, error };
   },
 };

@@ -6,7 +6,7 @@ import type { Part } from "../../part.ts";
 import { imagesStatus } from "../../pin.ts";
 import { condition } from "../../status/conditions.ts";
 import { stuckJob, stuckPod } from "../../status/warnings.ts";
-import { IndependentSteps } from "../../steps.ts";
+import { tryAll } from "../../steps.ts";
 import { applyLearner, stops } from "./deployment.ts";
 import { learnerFailures } from "./learner-failures.ts";
 import { learnerState } from "./learner-state.ts";
@@ -18,9 +18,8 @@ export const learnerStop: Part<object, unknown, "lifecycle" | "derived" | "claim
   isChild: true,
   async reconcile(look, _, done) {
     if (!stops(look, done.lifecycle)) return {};
-    const steps = new IndependentSteps(look.observed.run);
-    const { finding } = await steps.all(() => applyLearner(look, done));
-    return { refused: finding, error: steps.error };
+    // Nothing starts in this reconcile.
+    return { ...(await tryAll(look.observed.run, () => applyLearner(look, done))), failed: true };
   },
 };
 
@@ -44,10 +43,8 @@ export const learner: Part<Podless, Podless, "lifecycle" | "derived" | "claimNam
     const { stage, admission } = done.lifecycle;
     // Kueue has not admitted the changed template: the learner stops with its present one.
     const isKept = stage === "Suspending" && admission?.state === "waiting";
-    if (!done.mayCreate || done.failed || isKept || stops(look, done.lifecycle)) return {};
-    const steps = new IndependentSteps(look.observed.run);
-    const { finding } = await steps.all(() => applyLearner(look, done));
-    return { refused: finding, error: steps.error };
+    if (!done.mayCreate || done.failed || isKept) return {};
+    return tryAll(look.observed.run, () => applyLearner(look, done));
   },
   stuck({ observed: { learnerPod, init, initPod, model, modelPod }, nowMs }) {
     const jobs = [stuckJob(init, initPod, nowMs), stuckJob(model, modelPod, nowMs)];

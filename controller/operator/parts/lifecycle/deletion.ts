@@ -3,7 +3,7 @@
  * runs and its volume stays: it waits for the last checkpoint, `learner.checkpoint.waitSeconds` at most.
  */
 
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { childName, type Run } from "../../desired/names.ts";
 import { TRAINING_RUN } from "../../kube/resources.ts";
 import { findCondition } from "../../status/conditions.ts";
@@ -62,5 +62,5 @@ export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" |
 function tellOfVolume(look: Look, run: Run): void {
   const volume = look.observed.volume?.metadata.name ?? childName(run, "data");
   const { reason, note } = volumeEvent(run, volume);
-  tell(look, "Normal", reason, note, "Delete");
+  recordEvent(look, reason, note);
 }

@@ -1,6 +1,6 @@
 /** Asks the learner for a last checkpoint before it is removed, and limits the wait. */
 
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { learnerPhase } from "../../observe.ts";
 import type { Finding } from "../../status/conditions.ts";
 import type { StepResult } from "../../steps.ts";
@@ -68,13 +68,8 @@ export function suspendLearner(
   const done = { remember: { suspension: { ...suspension, done: true } } };
   if (!learnerRuns(look)) return done;
   if (nowMs >= suspension.deadlineMs) {
-    tell(
-      look,
-      "Warning",
-      "CheckpointNotWaitedFor",
-      `the learner has not written a checkpoint within ${waitSeconds} s (actors.drainSeconds and learner.checkpoint.waitSeconds) and is stopped; a resume continues from its newest checkpoint`,
-      "Suspend",
-    );
+    const note = `the learner has not written a checkpoint within ${waitSeconds} s (actors.drainSeconds and learner.checkpoint.waitSeconds) and is stopped; a resume continues from its newest checkpoint`;
+    recordEvent(look, "CheckpointNotWaitedFor", note);
     return done;
   }
   const work = async (): Promise<LifecycleMemory> => {
@@ -83,7 +78,7 @@ export function suspendLearner(
     const where = written
       ? `the checkpoint of iteration ${written.iteration} is on the volume`
       : "no iteration was finished";
-    tell(look, "Normal", "CheckpointWritten", `${where}${left}`, "Suspend");
+    recordEvent(look, "CheckpointWritten", `${where}${left}`);
     // Another suspension may have begun meanwhile.
     if (memory.suspension?.startedMs !== suspension.startedMs) return {};
     return { suspension: { ...memory.suspension, done: true, ...(written && { checkpoint: written }) } };

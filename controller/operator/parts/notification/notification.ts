@@ -3,10 +3,11 @@
  * background, and no reconcile waits for it. A controller that takes over before an answer is stored posts once more, with the same id.
  */
 import type { NotificationStatus } from "../../../../crds/trainingrun.ts";
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { type Run, runId } from "../../desired/names.ts";
 import { SECRET, type Secret } from "../../kube/resources.ts";
 import { clip, findCondition } from "../../status/conditions.ts";
+import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
 import { hasEnded } from "../lifecycle/lifecycle.ts";
 import { type Delivery, type FinishedEvent, finishedEvent, pauseSeconds, post, webhookOf } from "./webhook.ts";
@@ -50,15 +51,15 @@ export function notify(look: Look<NotificationMemory>): StepResult<NotificationM
     const now = look.context.cache.trainingRun(look.key);
     if (now?.status?.completionTime !== completionTime) return {}; // the run was resumed, so that end no longer counts
     const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, look.context.now());
-    if (next.state === "Delivered") tell(look, "Normal", "WebhookDelivered", next.message!, "Notify");
-    if (next.state === "GivenUp") tell(look, "Warning", "WebhookGivenUp", next.message!, "Notify");
+    if (next.state === "Delivered") recordEvent(look, "WebhookDelivered", next.message!);
+    if (next.state === "GivenUp") recordEvent(look, "WebhookGivenUp", next.message!);
     return { notification: next };
   };
   return { call: { kind: "webhook", work } };
 }
 
 function afterAttempt(answer: Delivery, attempts: number, maxAttempts: number, nowMs: number): NotificationStatus {
-  const lastAttemptTime = new Date(nowMs).toISOString().replace(/\.\d+Z/, "Z");
+  const lastAttemptTime = timeOf(nowMs);
   const done = { attempts, lastAttemptTime };
   if (answer.delivered) return { ...done, state: "Delivered", message: "the webhook was delivered" };
   const over = !answer.again || attempts >= maxAttempts;

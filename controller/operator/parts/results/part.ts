@@ -1,5 +1,5 @@
 /** The copies of results into a bucket (`spec.results`). */
-import { tell } from "../../context.ts";
+import { recordEvent } from "../../context.ts";
 import { JOB, POD } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
 import { stuckJob } from "../../status/warnings.ts";
@@ -19,7 +19,7 @@ export const results: Part<object, CopyJob> = {
   owes: owesResults,
   expire(look, copy) {
     const failure = untoldFailure(look, copy);
-    if (failure !== undefined) tell(look, "Warning", "ResultsNotPushed", failure, "Push");
+    if (failure !== undefined) recordEvent(look, "ResultsNotPushed", failure);
   },
   reconcile: reconcileResults,
   stuck: ({ nowMs }, { job, pod }) => stuckJob(job, pod, nowMs),

@@ -3,13 +3,14 @@
  * at a time, and each copies the newest checkpoint at its start.
  */
 import type { ResultsStatus } from "../../../../crds/trainingrun.ts";
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { childName, SPEC_HASH } from "../../desired/names.ts";
 import { JOB, type Job, POD, type Pod } from "../../kube/resources.ts";
 import { livingLearner, newest, type Observed } from "../../observe.ts";
 import type { Trouble } from "../../part.ts";
 import { eventBlocker, podBlocker, RESULTS_S3, volumeWait } from "../../status/blockers.ts";
 import { clip } from "../../status/conditions.ts";
+import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
 import { childOf } from "../../writes/ownership.ts";
 import { jobState } from "../actors/actor-state.ts";
@@ -101,12 +102,10 @@ export function resultsStatus(
   const notCreated = refused && `job/${childName(run, "results")} cannot be created: ${refused.message}`;
   const failure = state === "failed" ? failureOf(observed, job!, pod) : notCreated;
   const message = failure ?? waitOf(look, copy, warning);
-  if (failure !== undefined && message !== earlier) tell(look, "Warning", "ResultsNotPushed", message!, "Push");
+  if (failure !== undefined && message !== earlier) recordEvent(look, "ResultsNotPushed", message!);
   const said = message ?? earlier;
   return { ...(before.url === url ? before : { url }), ...(said !== undefined && { message: clip(said) }) };
 }
-
-const timeOf = (atMs: number): string => new Date(atMs).toISOString().replace(".000Z", "Z");
 
 /** Returns why the last copy of a finished run failed, if `status.results` does not say so yet: the run is about to be deleted. */
 export function untoldFailure({ observed }: Look, { job, pod }: CopyJob): string | undefined {

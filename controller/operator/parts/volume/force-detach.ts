@@ -1,5 +1,5 @@
 /** `spec.learner.storage.forceDetach`: frees the volume of a learner whose node is lost. */
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { POD } from "../../kube/resources.ts";
 import type { StepResult } from "../../steps.ts";
 import { nodeLossOf, OVERDUE_SECONDS, overdueSeconds } from "./node-loss.ts";
@@ -24,12 +24,7 @@ export async function forceDetach(look: Look<DetachMemory>): Promise<StepResult<
   }
   await look.writes.remove(POD, pod, { gracePeriodSeconds: 0 });
   const { name } = pod.metadata;
-  tell(
-    look,
-    "Warning",
-    "PodForceDeleted",
-    `pod ${name} was deleted by force: its node ${pod.spec!.nodeName} does not answer (spec.learner.storage.forceDetach)`,
-    "ForceDelete",
-  );
+  const note = `pod ${name} was deleted by force: its node ${pod.spec!.nodeName} does not answer (spec.learner.storage.forceDetach)`;
+  recordEvent(look, "PodForceDeleted", note);
   return { remember: { forceDeleted: pod.metadata.uid } };
 }

@@ -2,7 +2,7 @@
 import { childName } from "../../desired/names.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
-import { IndependentSteps } from "../../steps.ts";
+import { tryAll } from "../../steps.ts";
 import { chooseClaim, reconcileVolume } from "./claim.ts";
 import { type DetachMemory, forceDetach } from "./force-detach.ts";
 
@@ -31,17 +31,15 @@ export const volume: Part<object, unknown, "claimName" | "mayCreate", "claimName
   kinds: () => [PERSISTENT_VOLUME_CLAIM],
   async reconcile(look, _, { claimName, mayCreate }) {
     if (!mayCreate) return {};
+    const { run, volume } = look.observed;
     let name = claimName;
-    const steps = new IndependentSteps(look.observed.run);
-    const named = await steps.all(async () => {
+    const named = await tryAll(run, async () => {
       name = await chooseClaim(look);
     });
-    const applied = named.failed ? named : await steps.all(() => reconcileVolume(look, name));
-    const { failed, finding } = applied;
-    const given = { claimName: name };
+    if (named.failed) return named;
+    const { failed, refused, error } = await tryAll(run, () => reconcileVolume(look, name));
     // An existing claim is enough for the learner, whatever its size.
-    if (look.observed.volume && !named.failed) return { given, other: finding, error: steps.error };
-    return { given, failed, refused: finding, error: steps.error };
+    return { given: { claimName: name }, error, ...(volume ? { other: refused } : { failed, refused }) };
   },
 };
 
