@@ -12,12 +12,13 @@ import {
 } from "../../crds/trainingrun.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { readInput } from "../read-input.ts";
-import { fetchPolicy } from "./fetch-model.ts";
 import { generatorArguments } from "./generators.ts";
+import { fetchPolicy } from "./inputs/fetch-model.ts";
+import { taskFolder } from "./inputs/prepare.ts";
+import { resolveForThisMachine } from "./inputs/resolve.ts";
+import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./inputs/task-manifest.ts";
 import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
-import { taskFolder } from "./prepare.ts";
-import { resolveForThisMachine } from "./resolve.ts";
 import {
   createRunFolder,
   holdRunFolder,
@@ -26,9 +27,8 @@ import {
   releaseRunFolder,
   writeManifest,
 } from "./run-folder.ts";
-import { readSummary, showEnd } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./task-manifest.ts";
+import { readSummary, showEnd } from "./terminal/summary.ts";
 
 export interface RunOptions extends LocalOptions {
   /** Prepared task folders or names of bundled tasks, in place of a manifest. */

@@ -27,7 +27,7 @@ import { CONTEXT, checkFit, contextOf, onSignals } from "./serving.ts";
 
 const USAGE = `Usage: longrun serve --model DIR [--adapter DIR] | --run DIR
        [--host ADDRESS] [--port N] [--api-key KEY | --no-key] [--served-model-name NAME]
-       [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
+       [--answer-prefix TEXT] [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
 
        longrun serve --tls DIR --model DIR [--host ADDRESS] [--port N] [--probe-port N] [--drain-seconds N]
        [--slots N] [--context TOKENS] [--threads N] [--device auto|cpu|cuda:N]
@@ -45,8 +45,9 @@ With --tls it is a generator instead, which writes solutions for the learner of 
                line: prefer the variable LONGRUN_API_KEY
 --slots        answers that are generated side by side (default ${DEFAULT_SLOTS}); further ones wait
 --context      most tokens of a prompt and its answer (default: the model's, ${CONTEXT} at most)
+--answer-prefix  text that every answer of a chat begins with (default: the run's prompts.answerPrefix; '' for none)
 --max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})
---tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then 0.0.0.0 by default
+--tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then every address of the machine by default
 --probe-port      /health, /ready and /metrics without TLS (default ${GENERATOR_DEFAULTS.probePort}); 0 is any free one
 --drain-seconds   time that running rows have after SIGTERM (default ${GENERATOR_DEFAULTS.drainSeconds})
 --adapter-folder  a folder that vLLM can read
@@ -60,6 +61,7 @@ const OPTIONS = {
   "api-key": { type: "string" },
   "no-key": { type: "boolean" },
   "served-model-name": { type: "string" },
+  "answer-prefix": { type: "string" },
   slots: { type: "string", default: String(DEFAULT_SLOTS) },
   context: { type: "string" },
   "max-waiting": { type: "string", default: String(LIMITS.waiting) },
@@ -84,7 +86,8 @@ async function serve(): Promise<number> {
   const encoder = new EncoderThread(tokenizer.files);
   const model: ServedModel = {
     ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
-    ...{ tokenizer, encoder, eosIds, createdSeconds: Math.floor(Date.now() / 1000) },
+    ...{ tokenizer, encoder, eosIds, answerPrefix: values["answer-prefix"] ?? weights.answerPrefix },
+    createdSeconds: Math.floor(Date.now() / 1000),
   };
 
   const end = Promise.withResolvers<number>();

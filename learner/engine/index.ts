@@ -16,6 +16,7 @@ export {
   type CriticStepResult,
   type Engine,
   type EngineOptions,
+  type Fit,
   FROZEN,
   type LogProbs,
   type PolicySample,
@@ -52,11 +53,12 @@ export { MappedWeights, modelIdentity } from "./model/mapped.ts";
 export { permutation, seedFor, uniforms } from "./model/random.ts";
 export { readHeader } from "./model/safetensors.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
-export { tokenName, turnEndWarning } from "./model/turn-end.ts";
+export { responseEnd, tokenName, turnEndWarning } from "./model/turn-end.ts";
 export { elementCount, initialWeights } from "./model/weights.ts";
 export { type MemoryPlan, type PlanRequest, SURROUNDINGS_BYTES } from "./plan.ts";
 export { type GenerationShape, generationShape, instrumenterShape } from "./plan-generation.ts";
 export { fitInference, type InferenceRequest } from "./plan-inference.ts";
+export { fitSupervised, type SupervisedRequest } from "./plan-supervised.ts";
 export {
   type Device,
   deviceName,

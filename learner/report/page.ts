@@ -14,7 +14,7 @@ import { engineSentence } from "./engine.ts";
 import { generatorSentence } from "./generators.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
-import { improvementSentence } from "./improvements.ts";
+import { debuggingSentence, improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -71,6 +71,7 @@ async function plots(run: RunFolder): Promise<Html> {
   const flagged = guardSentence(run.lines);
   const clamped = clampedSentence(run.lines);
   const improvements = improvementSentence(run.lines);
+  const debugging = debuggingSentence(run.lines);
   const engine = engineSentence(run.lines);
   const generators = generatorSentence(run.lines);
   return html`<h2>Learning</h2>
@@ -79,6 +80,7 @@ ${await figures(learning)}
 ${flagged && html`<p>${flagged}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
 ${improvements && html`<p>${improvements}</p>`}
+${debugging && html`<p>${debugging}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
 <p>${durationSentence(run.lines, durationWeighting({ durationWeighting: weighting, collection }), collection) || "No program has run yet."}</p>

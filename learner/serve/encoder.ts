@@ -3,7 +3,7 @@
  * delays other prompts for some seconds, but neither running answers nor /health.
  */
 import { type Message, type TokenizerFiles, WorkerThread } from "../engine/index.ts";
-import type { Encoding } from "./encoder-thread.ts";
+import type { Around, Encoding } from "./encoder-thread.ts";
 import { RequestError } from "./errors.ts";
 
 export interface Encoded {
@@ -13,9 +13,7 @@ export interface Encoded {
   readonly milliseconds: number;
 }
 
-export interface EncodeOptions {
-  /** Whether a text gets the tokens that tokenizer.json puts around a text. Messages have those of the template. */
-  readonly addSpecialTokens: boolean;
+export interface EncodeOptions extends Around {
   /** The deadline, from the beginning of this prompt. */
   readonly milliseconds: number;
   /** Takes the prompt out of the queue, with the signal's reason. */
@@ -57,6 +55,7 @@ export class EncoderThread implements PromptEncoder {
 
   async #encode(prompt: string | readonly Message[], options: EncodeOptions): Promise<Encoded> {
     const thread = this.#thread;
+    const { addSpecialTokens, answerPrefix } = options;
     await thread.calls.ready(); // a thread that replaces another one reads the tokenizer first
     const since = performance.now();
     const late = Promise.withResolvers<never>();
@@ -65,7 +64,10 @@ export class EncoderThread implements PromptEncoder {
       late.reject(tooSlow(prompt, options.milliseconds));
     }, options.milliseconds);
     try {
-      const tokens = await Promise.race([thread.calls.encode(prompt, options.addSpecialTokens), late.promise]);
+      const tokens = await Promise.race([
+        thread.calls.encode(prompt, { addSpecialTokens, answerPrefix }),
+        late.promise,
+      ]);
       return { tokens, milliseconds: performance.now() - since };
     } finally {
       clearTimeout(timer);

@@ -13,6 +13,8 @@ export interface ServedModel {
   readonly maxPositions: number;
   /** Tokens that end an answer. */
   readonly eosIds: readonly number[];
+  /** Text that answers of chats begin with: the `prompts.answerPrefix` that the policy was trained with. */
+  readonly answerPrefix?: string | undefined;
   /** When it was loaded, in Unix time. */
   readonly createdSeconds: number;
 }

@@ -67,10 +67,10 @@ export interface TokenizeOptions {
   readonly check: (tokens: number) => void;
 }
 
-async function encodedPrompt(prompt: Prompt, { encoder }: ServedModel, options: EncodeOptions): Promise<Encoded> {
+async function encodedPrompt(prompt: Prompt, model: ServedModel, options: EncodeOptions): Promise<Encoded> {
   if (prompt instanceof Int32Array) return { tokens: prompt, milliseconds: 0 };
   try {
-    return await encoder.encode(prompt, options);
+    return await model.encoder.encode(prompt, { ...options, answerPrefix: model.answerPrefix });
   } catch (cause) {
     const { code, message } = cause as Error & { code?: unknown };
     if (cause instanceof RequestError || typeof prompt === "string" || code !== "tokenizer") throw cause;

@@ -18,8 +18,8 @@ import {
   ensureActorCertificate,
   ensureCertificates,
   type SecretData,
-} from "../../controller/certificates.ts";
-import { LearnerLinks } from "../../controller/learner-link.ts";
+} from "../../controller/operator/parts/certificates/certificates.ts";
+import { LearnerLinks } from "../../controller/operator/parts/learner/learner-link.ts";
 import { startLearner, TestActor } from "../../learner/server/server.fixture.ts";
 import { newSample, scratchFolder } from "../../learner/store/store.fixture.ts";
 import { type TlsFiles, writeTlsFiles } from "../../proto/certificates.ts";

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { KUBERNETES_ONLY } from "../../controller/local/resolve.ts";
+import { KUBERNETES_ONLY } from "../../controller/local/inputs/resolve.ts";
 import { parseTrainingRun, readManifestFile } from "../../crds/trainingrun.ts";
 import { DATA, environment, GRADER, makeHome, removeHome } from "./fakes/home.ts";
 
