@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
 import { limitedServer } from "../../proto/http-server.ts";
 
-export interface HealthOptions {
+interface HealthOptions {
   host: string;
   port: number;
   registry: Registry;
