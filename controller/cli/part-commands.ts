@@ -35,7 +35,20 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
   pretrain: {
     part: "pretrain",
     description: "make a starting policy",
-    options: ["--out", "--seed", "--texts", "--steps", "--threads", "--batch-size", "--learning-rate"],
+    options: [
+      ...["--out", "--seed", "--texts", "--steps", "--threads", "--batch-size", "--learning-rate"],
+      ...["--export-corpus", "--tasks", "--mistake-share", "--improve-share"],
+    ],
+  },
+  sft: {
+    part: "sft",
+    description: "train a model on given answers before a run",
+    options: [
+      ...[...MODEL, "--data", "--out", "--best", "--task", "--style", "--max-tokens", "--rank", "--alpha", "--targets"],
+      ...["--epochs", "--batch-size", "--micro-batch-size", "--learning-rate", "--schedule", "--warmup-share"],
+      ...["--gradient-clip", "--weight-decay", "--seed", "--held-out", "--checkpoint-seconds", "--compute"],
+      ...["--plan", "--json"],
+    ],
   },
   logprobs: { part: "logProbs", description: "compute log-probs of tokens", options: [...MODEL, "--tokens"] },
   generate: {
@@ -62,7 +75,7 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
     part: "serve",
     description: "serve a policy behind an HTTP API like OpenAI's",
     options: [
-      ...[...MODEL, "--run", "--host", "--port", "--api-key", "--no-key", "--served-model-name"],
+      ...[...MODEL, "--run", "--host", "--port", "--api-key", "--no-key", "--served-model-name", "--answer-prefix"],
       ...["--slots", "--context", "--max-waiting", "--tls", "--probe-port", "--drain-seconds"],
       ...["--vllm", "--adapter-folder", "--model-name"],
     ],

@@ -70,3 +70,7 @@ export function resultOf(file: string, events: readonly TestEvent[], seconds: nu
 export function seedOf({ message }: Failure): string | undefined {
   return /\bseed["']?[:=]?\s*(-?\d+)/i.exec(message)?.[1];
 }
+
+export function firstLine({ message }: Failure): string {
+  return message.split("\n", 1)[0]!.slice(0, 300);
+}

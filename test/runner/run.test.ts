@@ -66,10 +66,17 @@ test("With --twice a failed file runs once more, alone; the record has the test,
     { ...tried, seconds: 0, load: 0 },
     {
       ...{ file: once, test: "five", seed: "12", seconds: 0, load: 0, passed: true },
+      why: "AssertionError [ERR_ASSERTION]: seed: 12",
     },
   );
   assert.ok(tried!.load > 0);
-  assert.ok(lines.some((line) => /^second try: FOLDER\/once\.ts: five; seed 12, .* load .*; passed$/.test(line)));
+  assert.ok(
+    lines.some((line) =>
+      /^second try: FOLDER\/once\.ts: five; seed 12, .* load .*; passed; at first: AssertionError .*: seed: 12$/.test(
+        line,
+      ),
+    ),
+  );
 });
 
 test("A hook that fails is one failure, whatever number of tests it keeps from running", () => {

@@ -8,6 +8,7 @@ import { actors } from "../parts/actors/part.ts";
 import type { ScalePlan } from "../parts/actors/scale.ts";
 import type { GenerationPlan } from "../parts/generators/generation.ts";
 import { generators } from "../parts/generators/part.ts";
+import { learningCondition } from "../parts/learner/conditions.ts";
 import { learnerFailures } from "../parts/learner/learner-failures.ts";
 import type { LifecyclePlan, Stage } from "../parts/lifecycle/lifecycle.ts";
 import { lifecycle } from "../parts/lifecycle/part.ts";
@@ -82,7 +83,7 @@ export function statusFrom({
     notification.report!(lookOf({ notification: rest.notification }), undefined, done, none),
     lifecycle.report!(lookOf({}), undefined, done, none),
     {
-      conditions: [condition("LearnerAvailable", learner.available, learner)],
+      conditions: [condition("LearnerAvailable", learner.available, learner), ...learningCondition(observed)],
       status: { failures: learnerFailures(observed) },
     },
     actors.report!(lookOf(silence), undefined, done, { ...none, refused: actorsRefused }),

@@ -7,6 +7,8 @@ import { imagesStatus } from "../../pin.ts";
 import { condition } from "../../status/conditions.ts";
 import { stuckJob, stuckPod } from "../../status/warnings.ts";
 import { tryAll } from "../../steps.ts";
+import { isOver } from "../lifecycle/lifecycle.ts";
+import { learningCondition } from "./conditions.ts";
 import { applyLearner, stops } from "./deployment.ts";
 import { learnerFailures } from "./learner-failures.ts";
 import { learnerState } from "./learner-state.ts";
@@ -53,8 +55,9 @@ export const learner: Part<Podless, Podless, "lifecycle" | "derived" | "claimNam
   },
   report({ observed, settings, nowMs }, { podlessSinceMs }, { lifecycle, blocked }, { warning }) {
     const state = learnerState({ observed, lifecycle, refused: blocked, warning, podlessSinceMs, nowMs });
+    const learning = isOver(lifecycle.stage) ? [] : learningCondition(observed);
     return {
-      conditions: [condition("LearnerAvailable", state.available, state)],
+      conditions: [condition("LearnerAvailable", state.available, state), ...learning],
       status: { images: imagesStatus(observed, lifecycle, settings), failures: learnerFailures(observed) },
       againSeconds: state.againSeconds,
     };
