@@ -1,7 +1,7 @@
 /** The commands that are programs of other parts: they read their own arguments, and `--help` of each is their own text. */
 import type { Parts } from "../parts.ts";
 
-export interface PartCommand {
+interface PartCommand {
   part: keyof Parts;
   description: string;
   /** First arguments that choose what is done. */

@@ -18,7 +18,7 @@ export interface SamplesOptions {
 }
 
 /** A sample in the output of `longrun samples --json`. */
-export interface ListedSample {
+interface ListedSample {
   id: string;
   purpose: string;
   /** Version of the policy that wrote it. */
