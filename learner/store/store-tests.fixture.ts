@@ -46,6 +46,7 @@ export function taken(store: Store, actor = "actor-0") {
 
 /** SQL that removes the additions of each version of the schema. */
 const DOWNGRADES: Record<number, string> = {
+  7: "DROP TABLE warm_steps;",
   6: `DROP TRIGGER samples_added; DROP TRIGGER samples_changed; DROP TABLE tallies;
       DROP INDEX samples_ungraded; DROP INDEX attempts_lost; DROP INDEX checkpoints_kept; DROP INDEX samples_by_state;
       CREATE INDEX samples_by_state ON samples (purpose, state, used, attempts);

@@ -27,6 +27,7 @@ export const REASONS = {
   Generating: {},
   Executing: {},
   Evaluating: {},
+  WarmingUp: {},
   Checkpointing: {},
   Finished: {},
   // Succeeded

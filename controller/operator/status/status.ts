@@ -1,5 +1,6 @@
 /** Computes the status of a TrainingRun, except its conditions (status-conditions.ts). Pure. */
 import type { ActorsStatus, Condition, TaskStatus, TrainingRunStatus } from "../../../crds/trainingrun.ts";
+import type { PhaseName } from "../../../proto/service.ts";
 import { significant } from "../../numbers.ts";
 import { COMPONENT, RUN } from "../desired/names.ts";
 import type { Stage } from "../lifecycle.ts";
@@ -37,7 +38,7 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
       isStopping(facts) ? "Suspending" : lifecycle.stage,
       conditions,
       began,
-      learner.available && learnerPhase(link) === "FINAL_EVALUATION",
+      learner.available ? learnerPhase(link) : undefined,
     ),
     conditions,
     startTime: began,
@@ -135,14 +136,16 @@ function phaseOf(
   stage: Stage,
   conditions: Condition[],
   began: string | undefined,
-  evaluating: boolean,
+  doing: PhaseName | undefined,
 ): TrainingRunStatus["phase"] {
   if (findCondition(conditions, "Succeeded")?.status === "True") return "Succeeded";
   if (findCondition(conditions, "Failed")?.status === "True") return "Failed";
   if (stage === "Suspended") return "Suspended";
   if (began === undefined || stage === "Refused") return "Pending";
   if (stage === "Queued") return "Suspended";
-  return stage === "Running" && evaluating ? "Evaluating" : "Running";
+  if (stage !== "Running") return "Running";
+  if (doing === "WARMING_UP") return "WarmingUp";
+  return doing === "FINAL_EVALUATION" ? "Evaluating" : "Running";
 }
 
 function actorsOf({ observed, scale, actorsRefused }: StatusFacts, now: string): ActorsStatus {
