@@ -20,6 +20,7 @@ const NAMES: Record<string, string> = {
   "spec.tasks": "Task",
   "spec.tasks.publicData": "VolumeSource",
   "spec.tasks.privateData": "VolumeSource",
+  "spec.prompts.examples": "PromptExample",
   "spec.tasks.publicData.image": "ImageVolumeSource",
   "spec.tasks.privateData.image": "ImageVolumeSource",
   "spec.model.volume": "ModelVolumeSource",

@@ -78,6 +78,15 @@ export const CHANGE_CASES: RuleCase[] = [
   ]),
   fixed("tasks[].rewardSplit", "Half"),
   ...fixedOptional("spec.tasks[]", "guardedRewardCap", "guardedRewardCap cannot change", ["0", "0.5"]),
+  ...fixedOptional("spec.tasks[]", "failureRewards", "failureRewards cannot change", [
+    "{failed: -11}",
+    "{failed: -12}",
+  ]),
+  ...fixedOptional("spec.prompts", "answerPrefix", "prompts.answerPrefix cannot change", ["a", "b"]),
+  ...fixedOptional("spec.prompts", "examples", "prompts.examples cannot change", [
+    "[{user: a, assistant: b}]",
+    "[{user: a, assistant: c}]",
+  ]),
   fixed("model.policy", "other"),
   ...fixedOptional("spec.model", "volume", "model.volume cannot change", [
     "{image: {reference: a}}",

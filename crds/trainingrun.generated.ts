@@ -90,6 +90,8 @@ export interface Task {
   rewardSplit: 'Full' | 'Half';
   /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
+  /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
+  failureRewards?: FailureRewards;
   /** Seconds of wall time that one execution may take (default 600; ours). */
   executionTimeoutSeconds: number;
   /** Memory limit of an execution in bytes; outcome outOfMemory (default 4294967296; ours). */
@@ -166,6 +168,24 @@ export interface RewardRange {
   worst: number;
   /** Score that earns reward 1, in the metric's unit. */
   best: number;
+}
+
+/** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
+export interface FailureRewards {
+  /** Reward of an answer with no code block, or one without code. Absent: algorithm.failureReward. */
+  noCodeBlock?: number;
+  /** Reward of an answer with a code block that is never closed, several blocks with code, or no plan before it. Absent: algorithm.failureReward. */
+  unclosedCodeBlock?: number;
+  /** Reward of a program that Python cannot parse. Absent: algorithm.failureReward. */
+  syntaxError?: number;
+  /** Reward of a program that an uncaught ImportError ended. Absent: algorithm.failureReward. */
+  importError?: number;
+  /** Reward of a program that failed otherwise, or reached a limit. Absent: algorithm.failureReward. */
+  failed?: number;
+  /** Reward of a program that ended by itself without a submission. Absent: algorithm.failureReward. */
+  noSubmission?: number;
+  /** Reward of a submission that cannot be graded. Absent: algorithm.failureReward. */
+  invalidSubmission?: number;
 }
 
 /** The policy, and how it generates solutions. */
@@ -286,8 +306,16 @@ export interface Adaptation {
 export interface Prompts {
   /** Cannot change. Paper: templates of Appendix C; Short: for a policy of a million parameters (default Paper; paper, Appendix C). */
   style: 'Paper' | 'Short';
+  /** Cannot change. Text that every answer begins with, such as a sentence, an open code block and imports. Training leaves its tokens out; programs and rewards include it (ours). Absent: none. */
+  answerPrefix?: string;
+  /** Cannot change. Turns of user and assistant before the task, in every prompt (ours). Absent: none. */
+  examples?: PromptExample[];
   /** Probability of an improve prompt once a previous solution exists (default 0.5; paper, section 3.3). */
   improveProbability: number;
+  /** Probability of a prompt to mend a program that failed, once there is one; improve prompts have improveProbability of the rest. Above 0, a failed program also takes the place of a previous solution while there is none (default 0; ours). */
+  debugProbability: number;
+  /** Most debug prompts in a row: a program that so many led to is not debugged again (default 3; ours). */
+  maxDepth: number;
   /** Number of newest valid solutions of a task from which improve prompts draw (default 64; ours). */
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
@@ -296,6 +324,14 @@ export interface Prompts {
   packages?: string[];
   /** Bytes of the terminal output's end in an improve prompt (default 1024; ours). */
   outputTailBytes: number;
+}
+
+/** undefined */
+export interface PromptExample {
+  /** Message of the user. */
+  user: string;
+  /** Answer of the assistant. */
+  assistant: string;
 }
 
 /** Policy gradient with duration weights, Algorithm 1: PPO, GRPO or RLOO; formulas in learner/rl/README.md. */

@@ -170,7 +170,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
       const { weight } = task.spec;
       return { ...readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)), weight };
     }),
-    encode: (messages) => tokenizer.encodeChat(messages),
+    encode: (messages, answerPrefix) => tokenizer.encodeChat(messages, answerPrefix),
     decode: (tokens) => tokenizer.decode(tokens),
     nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),

@@ -53,9 +53,14 @@ export async function train(run: Run): Promise<string> {
       onProgress: (phase, done, total) => phases.enter(phase, total, done),
     });
 
-    // D_prev <- self-improve prompt given a and s'
+    // D_prev <- self-improve prompt given a and s'; and, which the paper lacks, failed programs to mend
     if (!recorded) {
       for (const { id, grade } of batch) if (grade?.valid) store.addPreviousSolution({ id, iteration });
+      const failed = batch.filter(({ grade, result }) => result && !grade?.valid);
+      store.addFailedSolutions(
+        failed.map(({ id }) => id),
+        iteration,
+      );
     }
 
     await iterations.finish({ ...collected, iteration, updated });

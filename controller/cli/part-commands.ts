@@ -75,7 +75,7 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
     part: "serve",
     description: "serve a policy behind an HTTP API like OpenAI's",
     options: [
-      ...[...MODEL, "--run", "--host", "--port", "--api-key", "--no-key", "--served-model-name"],
+      ...[...MODEL, "--run", "--host", "--port", "--api-key", "--no-key", "--served-model-name", "--answer-prefix"],
       ...["--slots", "--context", "--max-waiting", "--tls", "--probe-port", "--drain-seconds"],
       ...["--vllm", "--adapter-folder", "--model-name"],
     ],

@@ -77,11 +77,11 @@ function listed(sample: Sample) {
 }
 
 function shown(sample: Sample) {
-  const { plan, solution, program = null, instrumenter, previous = null, result, grade } = sample;
+  const { plan, solution, program = null, instrumenter, previous = null, depth = 0, result, grade } = sample;
   const { outcome = null, exitStatus = null, detail = "", markers = [], terminalOutput = "" } = result ?? {};
   return {
     ...listed(sample),
-    ...{ reason: grade?.reason ?? "", outcome, exitStatus, detail, previous, instrumenter },
+    ...{ reason: grade?.reason ?? "", outcome, exitStatus, detail, previous, depth, instrumenter },
     ...{ markers: markers.map(({ name }) => name), plan, program, solution, terminalOutput },
   };
 }

@@ -7,6 +7,8 @@
 
 // Devices and memory: where networks run, how much memory they take, whether it fits.
 export { gpuMemory, hostMemory, leastGpuMemory } from "./available-memory.ts";
+// Calls of an object in another thread.
+export { serveCalls, WorkerThread } from "./calls.ts";
 // The engine: generate, evaluate, updatePolicy, updateCritic, save, load.
 export {
   type AdapterOptions,
@@ -37,6 +39,7 @@ export { ModelError } from "./model/errors.ts";
 export { hasWeights, SHARD_BYTES } from "./model/files.ts";
 export {
   createModelFolder,
+  eosIdsOf,
   FETCH_RECORD,
   readConfig,
   readEosIds,

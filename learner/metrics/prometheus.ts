@@ -5,9 +5,10 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { OUTCOMES } from "../../proto/execution.ts";
+import { FAILURE_STEPS } from "../grading/failure-steps.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { KnownActor } from "../server/actor-states.ts";
-import type { IterationMetrics } from "./iteration.ts";
+import { DEBUG_RESULTS, type IterationMetrics } from "./iteration.ts";
 import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
 import { type Evaluation, type EvaluationSummary, evaluationsOf, type WarmStartSummary } from "./summary.ts";
@@ -61,6 +62,11 @@ const GAUGES: readonly [string, string, Value][] = [
   ["lag_mean_iterations", "Mean iterations between dispatch and training", (line) => line.meanLag],
   ["lag_max_iterations", "Largest lag of the batch", (line) => line.maxLag],
   ["group_zero_spread_ratio", "Share of groups whose rewards are all the same", (line) => line.zeroSpreadShare],
+  [
+    "no_signal_iterations",
+    "Iterations in a row whose rewards were all alike",
+    (line) => line.noSignalIterations ?? null,
+  ],
   ["verbatim_valid_ratio", "Valid programs found in the pretraining corpus", (line) => line.verbatimValidShare],
   ["generation_tokens_per_second", "Tokens sampled a second", (line) => line.generationTokensPerSecond],
   ["training_tokens_per_second", "Tokens trained a second", (line) => line.trainingTokensPerSecond],
@@ -119,6 +125,14 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["samples_total", "Samples trained on, by outcome", "outcome", (line) => line.outcomes],
   ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
   ["improve_prompts_total", "Prompts drawn to improve a program, by result", "result", improvePromptsOf],
+  [
+    "debug_prompts_total",
+    "Prompts drawn to mend a failed program, by result",
+    "result",
+    (l) => ({ ...l.debugPrompts }),
+  ],
+  ["debugging_total", "Samples of debug prompts trained on, by what became of the program", "debugging", debuggingOf],
+  ["failures_total", "Samples trained on without a valid submission, by how far they came", "step", failureStepsOf],
   ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
   ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
   ["learner_engine_seconds_total", "Seconds by engine activity, or reason to idle", "use", engineSecondsOf],
@@ -143,8 +157,11 @@ const moved = ({ generation }: IterationMetrics, name: "movedRows" | "uncheckedR
 /** Label values that begin at 0, because a rate cannot see a counter's first step otherwise. */
 const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
-  prompts_total: ["scratch", "improve"],
+  prompts_total: ["scratch", "improve", "debug"],
   improve_prompts_total: ["shown", "noPrevious", "tooLong"],
+  debug_prompts_total: ["shown", "noFailure", "tooLong"],
+  debugging_total: DEBUG_RESULTS,
+  failures_total: FAILURE_STEPS,
   generator_faults_total: ["lost", "oldVersion", "logProbs"],
   learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
@@ -304,6 +321,16 @@ function set(gauge: Gauge, labels: Record<string, string>, value: number | null)
 /** Lines of an earlier longrun have none. */
 function improvePromptsOf({ improvePrompts }: IterationMetrics): Record<string, number> {
   return { ...improvePrompts };
+}
+
+/** Lines of an earlier longrun have none. */
+function debuggingOf({ debugging }: IterationMetrics): Record<string, number> {
+  return { ...debugging };
+}
+
+/** Lines of an earlier longrun have none. */
+function failureStepsOf({ failureSteps }: IterationMetrics): Record<string, number> {
+  return { ...failureSteps };
 }
 
 /** Lines of an earlier longrun have none. */

@@ -228,6 +228,7 @@ function madeUpLine(
     actors: { busySeconds: (0.82 + 0.14 * uniform()) * seconds, aliveSeconds: seconds },
     executions: { queued: 4, running: 1, lost: 0, retried: 0 },
     improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
+    debugPrompts: { shown: 0, noFailure: 0, tooLong: 0 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,

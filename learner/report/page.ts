@@ -15,7 +15,7 @@ import { engineSentence } from "./engine.ts";
 import { generatorSentence } from "./generators.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
-import { improvementSentence } from "./improvements.ts";
+import { debuggingSentence, improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -85,6 +85,7 @@ async function plots(run: RunFolder): Promise<Html> {
   const flagged = guardSentence(run.lines);
   const clamped = clampedSentence(run.lines);
   const improvements = improvementSentence(run.lines);
+  const debugging = debuggingSentence(run.lines);
   const engine = engineSentence(run.lines);
   const generators = generatorSentence(run.lines);
   return html`<h2>Learning</h2>
@@ -93,6 +94,7 @@ ${await figures(learning)}
 ${flagged && html`<p>${flagged}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
 ${improvements && html`<p>${improvements}</p>`}
+${debugging && html`<p>${debugging}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
 <p>${durationSentence(run.lines, durationWeighting({ durationWeighting: weighting, collection }), collection) || "No program has run yet."}</p>
@@ -111,10 +113,10 @@ function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): 
   const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
   const evaluated = { running: "being evaluated", succeeded: "evaluated", failed: "failed", stopped: "stopped" }[state];
   const trained = {
-    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)}`,
-    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}`,
-    failed: `failed in iteration ${done + 1} of ${count(of)}`,
-    stopped: `stopped after ${done} of ${count(of)} iterations`,
+    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)} (stopping.iterations)`,
+    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}${done === of ? " (stopping.iterations)" : ""}`,
+    failed: `failed in iteration ${done + 1} of ${count(of)} (stopping.iterations)`,
+    stopped: `stopped after ${done} of ${count(of)} iterations (stopping.iterations)`,
   }[state];
   const described = tasks.map(({ name: task, metric, better }) =>
     better ? `${task} (${metric}, ${better} is better)` : task,

@@ -73,6 +73,8 @@ function iterate(store: Store, iteration: number): void {
   assert.ok(store.submission(ids.at(-1)!));
   for (const { id } of batch) store.addPreviousSolution({ id, iteration });
   store.previousSolutions("diamonds", 3);
+  store.addFailedSolutions([batch[0]!.id], iteration);
+  store.failedSolutions("diamonds", { limit: 3, maxDepth: 3 });
   store.counts();
   store.abandonedSeconds(iteration - 1);
   store.commitIteration({ iteration, sampleIds: ids, droppedIds: [name("g")], metrics: {} });

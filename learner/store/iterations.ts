@@ -37,6 +37,7 @@ export class PolicyVersions {
         { iteration },
       );
       this.database.change("DELETE FROM previous_solutions WHERE iteration > :iteration", { iteration });
+      this.database.change("DELETE FROM failed_solutions WHERE iteration > :iteration", { iteration });
       // Without a valid checkpoint, the starting policy's checkpoint is superseded too.
       for (const [table, after] of Object.entries({ iterations: iteration, checkpoints: checkpoint ? iteration : -1 }))
         this.database.change(

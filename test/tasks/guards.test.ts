@@ -99,6 +99,7 @@ function lineOf(trained: Parameters<typeof iterationMetrics>[0]["trained"]) {
       policySteps: [],
       criticSteps: [],
       improvePrompts: { shown: 0, noPrevious: 0, tooLong: 0 },
+      debugPrompts: { shown: 0, noFailure: 0, tooLong: 0 },
     },
     ...{ tokensGenerated: 0, secondsByPhase: {}, seconds: 1, elapsedSeconds: 1 },
     actors: { busySeconds: 0, aliveSeconds: 0 },

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { stringify } from "yaml";
 import { parseTrainingRun } from "../../../crds/trainingrun.ts";
+import { INCREASING_REWARDS } from "./increasing-rewards.ts";
 import { manifestOfTasks, refuseTwoTasks } from "./task-manifest.ts";
 
 const home = mkdtempSync(join(tmpdir(), "longrun-task-manifest-"));
@@ -45,6 +46,13 @@ test("Another model has the defaults, and short prompts if it was pretrained on 
     [plain.model.policy, plain.model.maxPromptTokens, plain.prompts.style],
     [at("plain"), 1024, "Paper"],
   );
+  assert.deepEqual(plain.tasks[0]!.failureRewards, INCREASING_REWARDS);
+  const steps = Object.values(INCREASING_REWARDS);
+  assert.deepEqual(
+    steps,
+    steps.toSorted((a, b) => a - b),
+  );
+  assert.equal(runOf("quickstart").spec.tasks[0]!.failureRewards, undefined);
   const pretrained = runOf(at("pretrained")).spec;
   assert.deepEqual([pretrained.model.maxPromptTokens, pretrained.prompts.style], [256, "Short"]);
 });

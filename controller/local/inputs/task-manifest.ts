@@ -8,6 +8,7 @@ import { BUNDLED } from "../../bundled.ts";
 import { ControllerError } from "../../errors.ts";
 import { readTask } from "../exec.ts";
 import { difference } from "./difference.ts";
+import { INCREASING_REWARDS } from "./increasing-rewards.ts";
 import { isBundledTask } from "./prepare.ts";
 
 /** Model that `longrun run --task` trains without `--model`. */
@@ -24,7 +25,8 @@ export interface ManifestText {
 const NAME_CHARACTERS = 40;
 
 /**
- * Returns a TrainingRun on the tasks of folders. A bundled policy gets the settings of its own manifest, another policy the defaults.
+ * Returns a TrainingRun on the tasks of folders. A bundled policy gets the settings of its own manifest, another policy the defaults, with
+ * failure rewards that increase: it may write no valid program at first, and would have nothing to learn from.
  *
  * @param folders may have names of bundled tasks, whose folders are not prepared yet
  * @param model model folder, or the name of a bundled policy
@@ -34,8 +36,11 @@ export function manifestOfTasks(folders: readonly string[], model = DEFAULT_MODE
     if (!isBundledTask(folder) && !existsSync(folder))
       throw new ControllerError("input", `--task ${folder}: there is no such folder; make one with longrun task init`);
   const policy = policyOf(model);
-  const tasks = folders.map((folder) => (isBundledTask(folder) ? { name: folder } : taskOfFolder(folder)));
+  const tasks = folders.map((folder): Partial<Task> & Pick<Task, "name"> =>
+    isBundledTask(folder) ? { name: folder } : taskOfFolder(folder),
+  );
   const { spec, ...kind } = baseOf(policy);
+  if (!hasOwnManifest(policy)) for (const task of tasks) task.failureRewards ??= { ...INCREASING_REWARDS };
   const settings = { ...spec, tasks, model: { ...spec.model, policy } };
   const names = tasks.map(({ name }) => name);
   const name = names.length === 1 ? names[0] : names.join("-").slice(0, NAME_CHARACTERS).replace(/-$/, "");
@@ -45,9 +50,12 @@ export function manifestOfTasks(folders: readonly string[], model = DEFAULT_MODE
 
 type Base = { apiVersion: string; kind: string; spec: { model?: object } };
 
+const ownManifest = (policy: string): string =>
+  join(dirname(policyFolder(policy, "--model", process.cwd())), "trainingrun.yaml");
+const hasOwnManifest = (policy: string): boolean => isPolicyName(policy) && existsSync(ownManifest(policy));
+
 function baseOf(policy: string): Base {
-  const manifest = join(dirname(policyFolder(policy, "--model", process.cwd())), "trainingrun.yaml");
-  if (isPolicyName(policy) && existsSync(manifest)) return parse(readFileSync(manifest, "utf8")) as Base;
+  if (hasOwnManifest(policy)) return parse(readFileSync(ownManifest(policy), "utf8")) as Base;
   return { apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", spec: knownPrompts(policy) };
 }
 

@@ -228,6 +228,19 @@ describe("Terminal", () => {
       ["iteration", "3", "4", ""],
     );
   });
+  test("It warns once when two iterations in a row had nothing to learn from", () => {
+    const { terminal, written } = record(false, { COLUMNS: "120" });
+    for (const noSignalIterations of [0, 1, 2, 3])
+      terminal.iteration({ ...line, validFraction: 0, noSignalIterations });
+    const warnings = written()
+      .split("\n")
+      .filter((row) => row.startsWith("Warning: "));
+    assert.equal(warnings.length, 1);
+    assert.match(
+      warnings[0]!,
+      /^Warning: 2 iterations in a row had nothing to learn from.*spec\.warmStart.*easier task\.$/,
+    );
+  });
   test("rewrites the live line in place, and clears it before a row", () => {
     const { terminal, written } = record(true);
     terminal.progress("one");

@@ -1,6 +1,7 @@
 /** The output of `longrun run`: a live line with the current activity, a row for each iteration, and a table at the end. */
 
 import type { EngineSeconds } from "../../../proto/engine-seconds.ts";
+import { nothingToLearn, WARN_AFTER_ITERATIONS } from "../../../proto/nothing-to-learn.ts";
 import type { PhaseName } from "../../../proto/service.ts";
 import { engineText } from "../../engine-text.ts";
 import { harmless } from "../../harmless.ts";
@@ -26,6 +27,8 @@ export interface IterationLine {
   flagged?: number;
   /** All programs were alike in reward; absent in lines of an earlier longrun. */
   noSignal?: boolean;
+  /** In how many iterations in a row; absent in lines of an earlier longrun. */
+  noSignalIterations?: number;
   /** Share of the responses that were cut at maxResponseTokens; absent in lines of an earlier longrun. */
   truncatedFraction?: number | null;
   /** Generation and training disagree on the same weights; absent in lines of an earlier longrun. */
@@ -293,6 +296,9 @@ export class Terminal {
     if (!this.#headerShown) this.line(iterationHeader(this.width), true);
     this.#headerShown = true;
     for (const row of [...iterationRows(line, this.width), ...taskRows(line, this.width)]) this.line(row);
+    // Once is enough: the rows say that it goes on.
+    if (line.noSignalIterations === WARN_AFTER_ITERATIONS)
+      this.line(`Warning: ${nothingToLearn(line.noSignalIterations, line.validFraction)}.`);
   }
 
   clear(): void {

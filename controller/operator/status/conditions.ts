@@ -12,9 +12,14 @@ export const CONDITION_TYPES = [
 ] as const;
 /**
  * Runs with spec.generation have GenerationAvailable, and runs in a queue of Kueue have Admitted. ObjectsApplied is False while the API
- * server refuses an object of the run, and absent otherwise.
+ * server refuses an object of the run, and absent otherwise; so is Learning while iterations have nothing to learn from.
  */
-export type ConditionType = (typeof CONDITION_TYPES)[number] | "GenerationAvailable" | "Admitted" | "ObjectsApplied";
+export type ConditionType =
+  | (typeof CONDITION_TYPES)[number]
+  | "GenerationAvailable"
+  | "Admitted"
+  | "ObjectsApplied"
+  | "Learning";
 
 /**
  * The reasons of conditions. `event`: type of the Kubernetes event when a condition takes this reason; absent: no event. `blocks`: a person
@@ -85,6 +90,8 @@ export const REASONS = {
   Refused: { event: "Warning", blocks: true },
   NameTaken: { event: "Warning", blocks: true },
   VolumeNotResized: { event: "Warning", blocks: true },
+  // Learning
+  NothingToLearn: { event: "Warning" },
   // The learner reports it
   NoResults: { event: "Warning", blocks: true },
 } as const satisfies Record<string, { event?: "Normal" | "Warning"; blocks?: true }>;

@@ -19,6 +19,25 @@ test("A refusal of the API server is a condition, and makes a run unready only w
   assert.deepEqual(ready({ other: finding }), ["False Forbidden", "True Connected", "True Training"]);
 });
 
+test("After two iterations in a row that had nothing to learn from, a condition names the remedies", () => {
+  const learning = (noSignalIterations: number | undefined, validFraction = 0) => {
+    const line = { iteration: 3, lineage: 1, noSignalIterations, validFraction };
+    return findCondition(statusOf({ said: { iterationJson: JSON.stringify(line) } }).conditions, "Learning");
+  };
+  assert.deepEqual([learning(undefined), learning(1)], [undefined, undefined]);
+  const { status, reason, message } = learning(2)!;
+  assert.deepEqual([status, reason], ["False", "NothingToLearn"]);
+  const remedies = [
+    "spec.warmStart",
+    "prompts.answerPrefix",
+    "failureRewards",
+    "prompts.debugProbability",
+    "easier task",
+  ];
+  for (const remedy of remedies) assert.ok(message!.includes(remedy), remedy);
+  assert.match(learning(5, 1)!.message!, /^5 iterations in a row .*grader.rewardRange.*harder task/);
+});
+
 describe("conditions", () => {
   const CASES: [
     what: string,

@@ -1,4 +1,5 @@
 /** Computes the conditions of a TrainingRun for `kubectl describe` and `kubectl wait`. Pure. */
+import { nothingToLearn, WARN_AFTER_ITERATIONS } from "../../../proto/nothing-to-learn.ts";
 import type { PhaseName } from "../../../proto/service.ts";
 import { finalPhase } from "../lifecycle.ts";
 import { isActive, learnerPhase, livingLearner, type Observed } from "../observe.ts";
@@ -42,7 +43,16 @@ export function conditionsOf(facts: StatusFacts): NewCondition[] {
     progressing,
     ...(admission && !over ? [condition("Admitted", admission.state === "admitted", admission.finding)] : []),
     ...(unapplied ? [condition("ObjectsApplied", false, unapplied)] : []),
+    ...(over ? [] : learningCondition(facts)),
   ];
+}
+
+/** After some iterations without a difference between rewards. */
+function learningCondition({ observed }: StatusFacts): NewCondition[] {
+  const { noSignalIterations = 0, validFraction = 0 } = observed.link?.status?.finished ?? {};
+  if (noSignalIterations < WARN_AFTER_ITERATIONS) return [];
+  const message = nothingToLearn(noSignalIterations, validFraction);
+  return [condition("Learning", false, { reason: "NothingToLearn", message })];
 }
 
 /** Succeeded and Failed: each ends a `kubectl wait`. */

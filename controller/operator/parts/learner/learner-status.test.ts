@@ -44,6 +44,7 @@ test("A valid status is read whole", () => {
     finished: {
       ...{ iteration: 4, lineage: 2, elapsedSeconds: 400, bestScore: 812.5, meanScore: 900, validFraction: 0.5 },
       ...{ meanDurationSeconds: 2, engineSeconds: LINE.engineSeconds, meanNormalizedScore: undefined, tasks: [] },
+      noSignalIterations: undefined,
     },
     evaluations: new Map(),
     evaluation: { protocol: "Paper", before: POLICY },

@@ -74,6 +74,8 @@ export interface ReportedIteration {
   validFraction: number | undefined;
   tasks: ReportedTask[];
   meanDurationSeconds: number | undefined;
+  /** Iterations in a row whose rewards were all alike; older learners do not report it. */
+  noSignalIterations: number | undefined;
   /** Seconds of engine time by use; learners of 0.2 do not report it. */
   engineSeconds: Partial<EngineSeconds> | undefined;
 }
@@ -254,6 +256,7 @@ function finishedOf(json: string | null | undefined, reader: Reader): ReportedIt
     ...{ meanScore: of("meanScore", SCORE), validFraction: of("validFraction", SHARE) },
     meanNormalizedScore: of("meanNormalizedScore", SHARE),
     meanDurationSeconds: of("meanDurationSeconds", SECONDS),
+    noSignalIterations: of("noSignalIterations", COUNT),
     engineSeconds: engineOf(line.engineSeconds, reader),
   };
 }
