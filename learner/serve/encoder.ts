@@ -64,7 +64,10 @@ export class EncoderThread implements PromptEncoder {
       late.reject(tooSlow(prompt, options.milliseconds));
     }, options.milliseconds);
     try {
-      const tokens = await Promise.race([thread.calls.encode(prompt, { addSpecialTokens, answerPrefix }), late.promise]);
+      const tokens = await Promise.race([
+        thread.calls.encode(prompt, { addSpecialTokens, answerPrefix }),
+        late.promise,
+      ]);
       return { tokens, milliseconds: performance.now() - since };
     } finally {
       clearTimeout(timer);

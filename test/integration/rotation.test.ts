@@ -15,8 +15,8 @@ import { lostResult } from "../../actor/execution.ts";
 import {
   type CertificateSecrets,
   controllerCertificate,
-  ensureActorCertificate,
   ensureCertificates,
+  ensureSigned,
   type SecretData,
 } from "../../controller/operator/parts/certificates/certificates.ts";
 import { LearnerLinks } from "../../controller/operator/parts/learner/learner-link.ts";
@@ -57,7 +57,13 @@ test("A change of the authority loses no running execution", async () => {
     const times = { authoritySeconds: 7200, leafSeconds: 3600, renewShare, distributeSeconds: DISTRIBUTE_SECONDS };
     const { write } = await ensureCertificates(secrets, { name: "quickstart", hosts: [HOST, "localhost"], now, times });
     const authority = write.authority ?? secrets.authority!;
-    const actor = await ensureActorCertificate(authority, secrets.actor, { name: "actor-0", now, times });
+    const actor = await ensureSigned(authority, secrets.actor, {
+      role: "actor",
+      name: "actor-0",
+      hosts: [],
+      now,
+      times,
+    });
     return { ...secrets, ...write, ...(actor.write && { actor: actor.write }) };
   };
   const tls = (role: "learner" | "actor") => join(folder, role);

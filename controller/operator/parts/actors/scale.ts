@@ -1,8 +1,8 @@
 /** Plans which actors to create, drain and remove to match the work. Pure. */
 
 import { DRAINING, type Run } from "../../desired/names.ts";
-import type { Stage } from "../../lifecycle.ts";
 import { isActive, learnerPhase, type Observed, type ObservedActor } from "../../observe.ts";
+import type { Stage } from "../lifecycle/lifecycle.ts";
 import { isDisrupted } from "./actor-state.ts";
 import { actorsToDrain, type Demand, desiredActors, type Stabiliser } from "./autoscale.ts";
 

@@ -2,7 +2,6 @@
 import { volumeWanted } from "../../../../proto/volume.ts";
 import { childName, GRPC_PORT } from "../../desired/names.ts";
 import type { Pod } from "../../kube/resources.ts";
-import { type LifecyclePlan, needsModel } from "../../lifecycle.ts";
 import { livingLearner, type Observed } from "../../observe.ts";
 import {
   deploymentBlocker,
@@ -18,6 +17,7 @@ import {
 import type { Finding } from "../../status/conditions.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { sourceName } from "../inputs/model.ts";
+import { type LifecyclePlan, needsModel } from "../lifecycle/lifecycle.ts";
 import { DEFAULT_SIZE } from "../volume/desired.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "../volume/node-loss.ts";
 import { describeEnd, isVolumeFull, lastTermination, lastWords, learnerFailures } from "./learner-failures.ts";
