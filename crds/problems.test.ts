@@ -72,7 +72,7 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
     [
       "an unknown field",
       spec("  prompts: { zzz: 1 }\n"),
-      "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, answerPrefix, examples, improveProbability, debugProbability, maxDepth, previousSolutions, dataSnippetRows, packages, outputTailBytes)",
+      "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, answerPrefix, examples, improveProbability, debugProbability, maxDepth, taskSampling, learnabilityIterations, learnabilityFloor, previousSolutions, dataSnippetRows, packages, outputTailBytes)",
     ],
     [
       "a removed field",

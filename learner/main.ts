@@ -162,7 +162,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const phases = new Phases(context, signal, suspension.signal);
   const generators = startGenerators(it, { engine, device, policy, phases, progress: context.progress });
   const rollout = new Rollout({
-    ...{ engine, writers: generators, store, spec },
+    ...{ engine, writers: generators, store, spec, lines },
     addSamples: (samples) => server.write(() => store.addSamples(samples)),
     tasks: tasks.all.map((task) => {
       const { weight } = task.spec;
