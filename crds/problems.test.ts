@@ -75,6 +75,11 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
       "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, answerPrefix, examples, improveProbability, debugProbability, maxDepth, taskSampling, learnabilityIterations, learnabilityFloor, previousSolutions, dataSnippetRows, packages, outputTailBytes)",
     ],
     [
+      "no evaluations",
+      spec("  evaluation: { samples: 0 }\n"),
+      "run.yaml:10: spec.evaluation.samples is 0; give a whole number from 1 to 65536, or leave evaluations out with evaluation.before: false and evaluation.after: false",
+    ],
+    [
       "a removed field",
       spec("  model: { policy: a, precision: Float32 }\n").replace("  model:\n    policy: ./policy\n", ""),
       'run.yaml:8: spec.model.precision is "Float32", a removed field: remove it; learner.compute sets the precision of matrix products',

@@ -52,6 +52,13 @@ export class Rollout {
     });
   }
 
+  /** Parts that scratch prompts leave out to fit, by task; none for a task whose prompt is whole. */
+  get leftOut(): { task: string; cut: readonly string[] }[] {
+    return this.#shown
+      .map(({ task, scratch }) => ({ task: task.name, cut: scratch.cut }))
+      .filter(({ cut }) => cut.length > 0);
+  }
+
   /** Whether generators write responses; they continue while the learner trains. */
   get writesAhead(): boolean {
     return this.#o.writers !== undefined;

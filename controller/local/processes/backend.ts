@@ -59,6 +59,10 @@ interface LearnerMessage {
   text?: string;
 }
 
+/** People compare the plan with what the system shows. */
+const MAPPED =
+  "The model's files are mapped: top counts them in each process (RSS), although memory holds them once (PSS in /proc/PID/smaps_rollup).";
+
 export class Backend {
   /** Whether the learner has ever listened. */
   started = false;
@@ -246,7 +250,7 @@ export class Backend {
 
   /** Shows the plan once, although a restarted learner sends it again. */
   #showPlan(table: string[]): void {
-    if (!this.#planShown && !this.#o.json) for (const line of table) this.#o.terminal.line(line);
+    if (!this.#planShown && !this.#o.json) for (const line of [...table, MAPPED]) this.#o.terminal.line(line);
     this.#planShown = true;
   }
 
