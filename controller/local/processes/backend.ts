@@ -9,6 +9,8 @@ import { ControllerError, EXIT } from "../../errors.ts";
 import { runPart } from "../../part-process.ts";
 import { type Address, dialledHost, formatAddress } from "../address.ts";
 import type { Surroundings } from "../surroundings.ts";
+import { duration } from "../terminal/duration.ts";
+import { FirstEstimate } from "../terminal/first-estimate.ts";
 import { NewMetrics } from "../terminal/metrics-lines.ts";
 import { phaseName, type StatusReceived, type Watch, watchStatus } from "../terminal/status.ts";
 import { readSummarySince, type Summary } from "../terminal/summary.ts";
@@ -73,6 +75,7 @@ export class Backend {
   #metricsAddress: Address;
   #watch: Watch | undefined;
   #planShown = false;
+  readonly #estimate = new FirstEstimate(() => performance.now());
   #phase: PhaseName = "STARTING";
   /** Summary that the last ended learner wrote. */
   #summary: Summary | undefined;
@@ -233,6 +236,9 @@ export class Backend {
       { queued: status.executions?.queued ?? 0, running: status.executions?.running ?? 0 },
       status.actors.map((actor) => ({ name: actor.name ?? "", running: actor.running ?? 0 })),
     );
+    const seconds = this.#estimate.take(status);
+    if (seconds !== undefined && !this.#o.json)
+      this.#o.terminal.line(`By the first responses an iteration takes about ${duration(seconds)}.`);
     this.#o.terminal.progress(progressText(status));
   }
 
