@@ -5,6 +5,7 @@
  * each read all of W (545 MB in Qwen2.5-0.5B) and add up all of its gradient.
  */
 import { custom } from "../graph/emit.ts";
+import { fusedLogProbs, fusesLogProbs } from "../graph/fused.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import {
   add,
@@ -62,7 +63,7 @@ const LARGE_CHUNK = 16384;
 export const vocabularyChunk = (graph: Graph): number => (narrows({ graph }) ? LARGE_CHUNK : VOCABULARY_CHUNK);
 
 /**
- * hidden float32 [rows, size], targets int32 [rows], inverseTemperature a float32 scalar.
+ * hidden float32 or bfloat16 [rows, size], targets int32 [rows], inverseTemperature a float32 scalar.
  *
  * @param chunk entries of a chunk, and of the largest whole vocabulary (tests)
  */
@@ -74,9 +75,12 @@ export function tokenLogProbs(
   chunk?: number,
 ): TokenLogProbs {
   const whole = "shape" in layer ? layer : undefined;
+  if (whole && fusesLogProbs(hidden, whole.shape[0] as number, whole.shape[1] as number))
+    return fusedLogProbs(hidden, whole, targets, inverseTemperature);
+  const x = cast(hidden, "float32");
   return whole && (whole.shape[0] as number) <= (chunk ?? WHOLE_VOCABULARY)
-    ? wholeTokenLogProbs(hidden, whole, targets, inverseTemperature)
-    : chunkedTokenLogProbs(hidden, layer, targets, inverseTemperature, chunk ?? vocabularyChunk(hidden.graph));
+    ? wholeTokenLogProbs(x, whole, targets, inverseTemperature)
+    : chunkedTokenLogProbs(x, layer, targets, inverseTemperature, chunk ?? vocabularyChunk(hidden.graph));
 }
 
 /** With p the probabilities and H the entropy, d logits = dLogProb (onehot - p) - dEntropy p (log p + H). */
