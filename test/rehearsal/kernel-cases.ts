@@ -4,6 +4,8 @@
  */
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
+import { adamwScalars, adamwStep, sumOfSquares } from "../../learner/engine/adamw.ts";
+import { deviceAdamW } from "../../learner/engine/device-adamw.ts";
 import { attention, masksOf, type Sight, sightInputs } from "../../learner/engine/graph/attention.ts";
 import { normOf, plusOutput, swiglu, turned } from "../../learner/engine/graph/composites.ts";
 import { gradients } from "../../learner/engine/graph/gradients.ts";
@@ -14,6 +16,7 @@ import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
 import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
 import { uniforms } from "../../learner/engine/model/random.ts";
 import { tokenLogProbs } from "../../learner/engine/model/token-log-probs.ts";
+import type { DeviceBuffer } from "../../learner/engine/runtime/buffer.ts";
 import { Runtime } from "../../learner/engine/runtime/runtime.ts";
 import { QWEN2 } from "./small-models.ts";
 
@@ -280,6 +283,41 @@ const CASES: Record<string, () => Case> = {
   "log-probs with a frozen matrix": () => logProbs(7, 144, 272, false),
 };
 
+const ADAM = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.1 };
+
+/** Two steps of AdamW and the sum of squares over so many numbers, from one number on, on both. */
+async function checkOptimiser(count: number, from: number): Promise<void> {
+  const total = from + count;
+  const model = { weights: numbers(total, 1), gradient: numbers(total, 2) };
+  const moments = { first: numbers(count, 3), second: numbers(count, 4).map((x) => x * x) };
+  const held = { ...model, ...moments };
+  const optimiser = await deviceAdamW(gpu, 1, false, { compute: "bfloat16", kernels: gpu.kernels! });
+  const there = Object.fromEntries(
+    await Promise.all(Object.entries(held).map(async ([name, data]) => [name, await placed(data)] as const)),
+  ) as Record<keyof typeof held, DeviceBuffer>;
+  const range = { from, to: total };
+  const exact = sumOfSquares(model.gradient.subarray(from));
+  assert.ok(Math.abs((await optimiser.squares(there.gradient, range)) - exact) <= 1e-12 * exact);
+  for (const step of [1, 2]) {
+    const scalars = adamwScalars(step, { ...ADAM, learningRate: 0.01, scale: 0.3 });
+    await optimiser.step(there, range, scalars);
+    adamwStep({ ...moments, weights: model.weights.subarray(from), gradient: model.gradient.subarray(from) }, scalars);
+  }
+  for (const [name, wanted] of Object.entries(held)) {
+    const found = new Float32Array(wanted.length);
+    await gpu.read(there[name as keyof typeof held], found);
+    assert.deepEqual(found, wanted, `${name}: the same bits`);
+  }
+  for (const buffer of Object.values(there)) buffer.release();
+  await optimiser.release();
+}
+
+async function placed(data: Float32Array): Promise<DeviceBuffer> {
+  const buffer = await gpu.allocate(data.length);
+  await gpu.write(buffer, data);
+  return buffer;
+}
+
 /** Tests all kernels on a GPU of this compute capability. */
 export function testKernels(capability: string): void {
   process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
@@ -294,4 +332,12 @@ export function testKernels(capability: string): void {
   });
   for (const [name, it] of Object.entries(CASES))
     test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, () => check(it()));
+  for (const [count, from] of [
+    [1, 0],
+    [1040, 0],
+    [1025, 0],
+    [4096, 3],
+  ] as const)
+    test(`AdamW of ${count} numbers from number ${from} on: compute capability ${capability} gives the CPU's bits`, () =>
+      checkOptimiser(count, from));
 }

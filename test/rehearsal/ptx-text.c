@@ -40,7 +40,7 @@ static struct ptx_operand operand_of(const struct reader *it, char *text) {
   char *second = strchr(text, '|'); /* a shuffle's second result is not used */
   if (second) *second = 0;
   if (*text == '%' || *text == '_') return (struct ptx_operand){register_named(it, text), 0};
-  if (!strncmp(text, "0f", 2)) return (struct ptx_operand){-1, strtoull(text + 2, 0, 16)};
+  if (!strncmp(text, "0f", 2) || !strncmp(text, "0d", 2)) return (struct ptx_operand){-1, strtoull(text + 2, 0, 16)};
   if (!strcmp(text, "global_smem")) return (struct ptx_operand){-1, 0};
   if (!strchr("-0123456789", *text)) end_process(text);
   return (struct ptx_operand){-1, (uint64_t)strtoll(text, 0, 0)};

@@ -30,6 +30,16 @@ static inline uint64_t bits_of(float value) {
   memcpy(&bits, &value, 4);
   return bits;
 }
+static inline double double_of(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, 8);
+  return value;
+}
+static inline uint64_t bits_of_double(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, 8);
+  return bits;
+}
 static inline float bfloat16(uint32_t bits) { return float_of(bits << 16); }
 static inline uint32_t rounded(float value) {
   uint32_t bits = bits_of(value);
@@ -116,6 +126,7 @@ static void convert(const struct block *it, const struct instruction *in) {
     if (to.kind == 'H') W(0, rounded(F(1)) << 16 | rounded(F(2)));
     else if (to.kind == 'h') W(0, rounded(F(1)));
     else if (from.kind == 'h') W(0, (R(1) & 0xffff) << 16);
+    else if (to.kind == 'f' && from.kind == 'f') W(0, to.size == 8 ? bits_of_double(F(1)) : bits_of(double_of(R(1))));
     else if (to.kind == 'f') W(0, bits_of(from.kind == 'u' ? (float)U(1) : (float)I(1)));
     else W(0, masked(I(1), to.size));
   }
@@ -283,7 +294,26 @@ static void multiply_in_groups(const struct block *it, const struct instruction 
   }
 }
 
+static void execute_double(const struct block *it, const struct instruction *in) {
+#define D(i) double_of(R(i))
+  EACH {
+    double value;
+    switch (in->kind) {
+    case ADDS: value = D(1) + D(2); break;
+    case SUBTRACTS: value = D(1) - D(2); break;
+    case MUL: value = D(1) * D(2); break;
+    case FMA: value = fma(D(1), D(2), D(3)); break;
+    case DIV: value = D(1) / D(2); break;
+    case SQRT: value = sqrt(D(1)); break;
+    default: end_process(in->text);
+    }
+    W(0, bits_of_double(value));
+  }
+#undef D
+}
+
 static void execute(const struct block *it, const struct instruction *in, const uint64_t *arguments) {
+  if (in->type.kind == 'f' && in->type.size == 8 && in->kind != CVT) return execute_double(it, in);
   const int real = in->type.kind == 'f';
   switch (in->kind) {
   case MOV: move(it, in); break;

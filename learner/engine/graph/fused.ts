@@ -125,7 +125,7 @@ export function fusedAttention(
 export const fusesLogProbs = (of: Pick<Value, "graph">, vocabulary: number, size: number): boolean =>
   isAligned(vocabulary) && isAligned(size) && fuses(of, "head_forward", "head_combine", "head_backward");
 
-/** Log-probs of targets and entropies, without logits in memory; the backward pass has the logits' cotangents in bfloat16. */
+/** Log-probs of targets and entropies, without logits in memory; the backward pass has the logits' cotangents, in bfloat16. */
 export function fusedLogProbs(
   hidden: Value,
   weight: Value,
@@ -145,6 +145,7 @@ export function fusedLogProbs(
       const [, entropy, normaliser] = saved;
       const slopes = [dLogProb ?? mul(dEntropy!, 0), dEntropy ?? mul(dLogProb!, 0)];
       const given = [x, w, targets, inverseTemperature, normaliser, entropy, ...slopes];
+      // of all entries at once: sums over parts cancel each other, and would each be rounded
       const [dLogits] = own("LogProbsBackward", given);
       return [
         x.requiresGrad ? matmul(dLogits!, w) : undefined,
@@ -154,3 +155,20 @@ export function fusedLogProbs(
   );
   return { logProbs: logProbs!, entropies: entropies! };
 }
+
+const ADAMW = ["adamw", "adamw_any"];
+const SQUARES = ["squares", "squares_any"];
+export const fusesAdamW = (of: Pick<Value, "graph">): boolean => fuses(of, ...ADAMW, ...SQUARES);
+
+/** AdamW's step over float32 numbers [block]; `scalars` float64, in the order of kernels/optimiser.py. */
+export function fusedAdamW(
+  given: Record<"weights" | "gradient" | "first" | "second", Value>,
+  scalars: Value,
+): Record<"weights" | "first" | "second", Value> {
+  const { weights: w, gradient, first: m, second: v } = given;
+  const [weights, first, second] = own("AdamW", [w, gradient, m, v, scalars]) as [Value, Value, Value];
+  return { weights, first, second };
+}
+
+/** Returns sums of squares of parts of float32 numbers [block], float64. */
+export const fusedSquares = (numbers: Value): Value => own("Squares", [numbers])[0]!;

@@ -21,6 +21,8 @@ export const SPLITS = 16;
 const STATISTICS = 4;
 /** Most partial sums of the gradient of a norm's weight. */
 export const NORM_PARTS = 512;
+/** Sums of squares that are added up at the end. */
+export const SQUARES_PARTS = 512;
 
 const like =
   (input: number): OutputShape =>
@@ -100,6 +102,10 @@ export const SIGNATURES: Readonly<Record<string, Signature>> = {
   ),
   // hidden, weight, targets, 1 / temperature, normaliser, entropies, cotangents of log-probs and entropies -> cotangent of the logits
   LogProbsBackward: signature([B, B, I, F, F, F, F, F], [narrow((of) => [of(0)[0]!, of(1)[0]!])]),
+  // weights, gradient, first, second, scalars -> new weights, first, second
+  AdamW: signature([F, F, F, F, "float64"], [wide(like(0)), wide(like(0)), wide(like(0))]),
+  // numbers -> sums of squares of parts
+  Squares: signature([F], [{ dtype: "float64", shape: () => [SQUARES_PARTS] }]),
 };
 
 /** Sizes must be multiples of this: kernels load 16 bytes at a time, and more than one such piece. */

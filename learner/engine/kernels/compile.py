@@ -23,10 +23,14 @@ import rows
 # CUDA 13.0 reads PTX up to 9.0, and Triton's default for 9.0 is newer.
 PTX_VERSION = 80
 TARGETS = {"sm_80": 80, "sm_90a": 90}
-BF16, F32, I32, I64 = "*bf16", "*fp32", "*i32", "*i64"
+BF16, F32, F64, I32, I64 = "*bf16", "*fp32", "*fp64", "*i32", "*i64"
 LETTERS = {"i32": "i", "i64": "l", "fp32": "f"}
 # Whole numbers that are multiples of 16, so that loads take 16 bytes at a time.
 ALIGNED = {"size", "half", "vocabulary", "count"}
+# Kernels for addresses and counts that are no multiples of 16.
+ANY = {"adamw_any", "squares_any"}
+# Kernels whose products and sums are rounded apart, as JavaScript rounds them.
+ROUNDED_APART = {"adamw", "adamw_any"}
 
 
 def attention_kernels(d):
@@ -74,8 +78,11 @@ def kernels():
         "head_forward": (head.head_forward, {**given, "stats": F32, **shape, "per_split": "i32"}, product, 8, stages),
         "head_combine": (head.head_combine, dict(stats=F32, log_probs=F32, entropies=F32, normaliser=F32, rows="i32", splits="i32"), dict(BLOCK=128), 4, 1),
         "head_backward": (head.head_backward, {**given, "normaliser": F32, "entropies": F32, "d_log_prob": F32, "d_entropy": F32, "d_logits": BF16, **shape}, product, 8, stages),
-        "squares": (optimiser.squares, dict(x=F32, partial=F32, count="i64", each="i32"), dict(BLOCK=1024), 4, 1),
     })
+    stepped = dict(weights=F32, gradient=F32, first=F32, second=F32, scalars=F64, new_weights=F32, new_first=F32, new_second=F32, count="i64")
+    for of in ("", "_any"):
+        found["adamw" + of] = (optimiser.adamw, stepped, dict(BLOCK=1024), 4, 1)
+        found["squares" + of] = (optimiser.squares, dict(x=F32, partial=F64, count="i64", each="i32"), dict(BLOCK=1024), 4, 1)
     return found
 
 
@@ -83,9 +90,9 @@ def compiled(name, target):
     function, types, constants, warps, stages = kernels()[name]
     names = function.arg_names
     signature = {it: "constexpr" if it in constants else types[it] for it in names}
-    attrs = {(i,): [["tt.divisibility", 16]] for i, it in enumerate(names) if signature[it].startswith("*") or it in ALIGNED}
+    attrs = {(i,): [["tt.divisibility", 16]] for i, it in enumerate(names) if name not in ANY and (signature[it].startswith("*") or it in ALIGNED)}
     stages = stages if isinstance(stages, int) else stages[target]
-    options = dict(num_warps=warps, num_stages=stages, ptx_version=PTX_VERSION)
+    options = dict(num_warps=warps, num_stages=stages, ptx_version=PTX_VERSION, enable_fp_fusion=name not in ROUNDED_APART)
     made = triton.compile(ASTSource(function, signature, constexprs=constants, attrs=attrs), target=GPUTarget("cuda", TARGETS[target], 32), options=options)
     assert "__nv_" not in made.asm["llir"], f"{name} has code of libdevice"
     letters = "".join(LETTERS.get(signature[it], "p") for it in names if it not in constants)

@@ -22,5 +22,10 @@ def square_root(x):
 
 
 @triton.jit
+def square_root_64(x):
+    return tl.inline_asm_elementwise("sqrt.rn.f64 $0, $1;", "=d,d", [x], dtype=tl.float64, is_pure=True, pack=1)
+
+
+@triton.jit
 def sigmoid(x):
     return 1.0 / (1.0 + exp2(-x * LOG2E))

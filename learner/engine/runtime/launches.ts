@@ -6,6 +6,7 @@ import {
   type NormParts,
   normKernels,
   SPLITS,
+  SQUARES_PARTS,
 } from "../graph/operators.ts";
 import type { Pointer } from "./api.ts";
 import { constantOf } from "./kernels.ts";
@@ -113,6 +114,24 @@ const logProbsBackward: Launch = ({ of, inputs, outputs, run }) => {
   run("head_backward", grid, [...inputs, ...outputs, rows, size, vocabulary]);
 };
 
+const ALIGNMENT = 16;
+/** The kernel for aligned numbers, or for any. */
+const variant = (name: string, count: number, addresses: readonly Pointer[]): string =>
+  count % ALIGNMENT === 0 && addresses.every((address) => address % BigInt(ALIGNMENT) === 0n) ? name : `${name}_any`;
+
+const adamw: Launch = ({ of, inputs, outputs, run }) => {
+  const [count] = of(0) as [number];
+  const kernel = variant("adamw", count, [...inputs, ...outputs]);
+  run(kernel, [blocks(kernel, "BLOCK", count)], [...inputs, ...outputs, count]);
+};
+
+const squares: Launch = ({ of, inputs, outputs, run }) => {
+  const [count] = of(0) as [number];
+  const kernel = variant("squares", count, inputs);
+  const each = Math.ceil(blocks(kernel, "BLOCK", count) / SQUARES_PARTS);
+  run(kernel, [SQUARES_PARTS], [...inputs, ...outputs, count, each]);
+};
+
 export const LAUNCHES: Readonly<Record<string, Launch>> = {
   Norm: norm(false),
   AddNorm: norm(true),
@@ -125,4 +144,6 @@ export const LAUNCHES: Readonly<Record<string, Launch>> = {
   AttentionBackward: attentionBackward,
   LogProbs: logProbs,
   LogProbsBackward: logProbsBackward,
+  AdamW: adamw,
+  Squares: squares,
 };
