@@ -121,8 +121,7 @@ function describe(path: string, observed: unknown, desired: unknown): string {
 
 /** The API server returns `0.5` as `500m` and `1024Mi` as `1Gi`. */
 function sameQuantity(desired: unknown, observed: unknown): boolean {
-  const [a, b] = [desired, observed].map((it) =>
-    /string|number/.test(typeof it) ? readQuantity(String(it)) : undefined,
-  );
-  return a !== undefined && a === b;
+  const read = (value: unknown) =>
+    typeof value === "string" || typeof value === "number" ? readQuantity(String(value)) : undefined;
+  return read(desired) !== undefined && read(desired) === read(observed);
 }
