@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | best | debug | grade | task | logprobs |
- * generate | model | serve | report | samples | validate | pretrain | prepare | certificates | completion`.
+ * generate | model | serve | sft | report | samples | validate | pretrain | prepare | certificates | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. A command of another part (learner, actor) starts that part's
  * program as a process (`parts.ts`).
@@ -164,7 +164,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(kubeconfigOption())
     .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
     .option("--leader-elect", "elect one active replica by the Lease longrun-controller", false)
-    .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", "0.0.0.0:8080")
+    .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", ":8080")
     .option("--image <IMAGE>", "learner's image for runs that name none; required, like the next two")
     .option("--actor-image <IMAGE>", "image of actors' supervisors for runs that name none")
     .option("--sandbox-image <IMAGE>", "image of sandboxes for runs that name none")
@@ -177,6 +177,10 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
         "allowed host for webhooks of runs: a name or IP address, or *.DOMAIN for internet addresses only; may be repeated, or separated by commas",
         "none",
       ),
+    )
+    .option(
+      "--dns <JSON>",
+      'DNS servers that pods of runs may ask: {"to": [a NetworkPolicy\'s peers], "ports": [numbers]}; default: those of common clusters',
     )
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
@@ -252,6 +256,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .argument("<RUN>", "run folder")
     .option("--failed", "only samples without a valid submission", false)
     .option("--show <ID>", "show one sample: plan, program, terminal output, grade")
+    .option("--export <FILE>", "write the valid samples as lines that longrun sft and TRL read")
+    .option("--best <N>", "with --export: the best N samples of each task (default: all)")
     .option("--json", "print an object for each sample", false)
     .action(async (run: string, options: SamplesOptions) => {
       const { showSamples } = await import("./cli/samples.ts");

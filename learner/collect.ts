@@ -25,6 +25,9 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  * A lost member makes the batch smaller. A group that has lost all members but one is broken: it is left out, and a new one
  * launched.
  *
+ * Samples of a policy that is more than `maxStaleness` iterations ahead of the weights, which a learner finds that went back to an earlier
+ * checkpoint, stay in the store until the weights are as near to them.
+ *
  * Collection waits for no particular execution, except under `stalenessPolicy: Wait`. Then at most (maxStaleness + 1) B
  * are in flight or wait to be trained on, and a batch waits for old executions that would otherwise be trained on past
  * `maxStaleness`.
@@ -53,13 +56,16 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const most = wait ? (algorithm.maxStaleness + 1) * size : Number.POSITIVE_INFINITY;
   const oversampled = algorithm.collection === "WaitAll" ? size : Math.ceil(algorithm.oversampling * size);
   const oldest = version - algorithm.maxStaleness;
+  // Newer ones are of a learner that has lost its last iterations. They train later, when the weights are as near to them.
+  const until = version + algorithm.maxStaleness;
+  const near = ({ iteration }: OpenGroup) => iteration <= until;
   const since = algorithm.stalenessPolicy === "Drop" ? Math.max(oldest, 0) : 0;
   const smallest = Math.min(groupSize, SMALLEST_GROUP);
   let staleWaited = 0;
 
   const generation = rollout.generation(version);
   const broken = ({ unfinished, finished }: OpenGroup) => unfinished === 0 && finished < smallest;
-  const openGroups = () => withUnderway(store.openGroups({ since }), generation.underway);
+  const openGroups = () => withUnderway(store.openGroups({ since }).filter(near), generation.underway);
   const resample = new Resample(run, size);
   const usable = () => openGroups().filter((group) => !broken(group) && !resample.has(group));
   const executionsWait = () => store.leases.attempts.hasQueued();
@@ -101,7 +107,7 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
       if (prompts > 0 || generation.isUnderWay) {
         phases.enter("generate", generation.begun + prompts * groupSize, generation.launched.samples);
       } else {
-        const done = Math.min(store.takeable({ since }), algorithm.batchSize);
+        const done = Math.min(store.takeable({ since, until }), algorithm.batchSize);
         phases.enter("execute", algorithm.batchSize, done, idleBecause(groups));
       }
       generation.begin(prompts);

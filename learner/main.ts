@@ -270,7 +270,9 @@ async function endOf(run: Run, it: Process, evaluated: Evaluated | undefined): P
     if (signal.aborted || error instanceof SuspendedError) return { state: "stopped", message, exitStatus: 0 };
     log.error({ err: error }, "the run failed");
     if (failureKind(error, "training") !== "volumeFull") return { state: "failed", message, exitStatus };
-    const remedy = options.stay ? "" : ": free space or enlarge the volume, then resume";
+    const remedy = options.stay
+      ? ""
+      : ": free space, enlarge the volume or lower learner.checkpoint.keepLast, then resume";
     return { state: "failed", message: `the disk of ${options.run} is full (${message})${remedy}`, exitStatus };
   }
 }

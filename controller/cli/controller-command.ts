@@ -1,8 +1,11 @@
 /** `longrun controller`: reconciles TrainingRuns until it is stopped. */
+import { readFileSync } from "node:fs";
 import { pino } from "pino";
+import { formatAddress } from "../../proto/address.ts";
 import { ControllerError, EXIT } from "../errors.ts";
-import { formatAddress, parseAddress } from "../local/address.ts";
+import { parseAddress } from "../local/address.ts";
 import { positive } from "../numbers.ts";
+import { DNS_SERVERS, parseDnsServers, withNameservers } from "../operator/desired/dns.ts";
 import { parseRunDefaults } from "../operator/desired/run-defaults.ts";
 import type { Settings } from "../operator/desired/settings.ts";
 import { ApiClient } from "../operator/kube/api-client.ts";
@@ -24,6 +27,7 @@ export interface ControllerOptions {
   runDefaults?: string | undefined;
   kueue: boolean;
   webhookAllow: string[];
+  dns?: string | undefined;
   workers: string;
   qps: string;
   burst: string;
@@ -50,6 +54,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     options.runDefaults === undefined
       ? undefined
       : parseRunDefaults(readInput(options.runDefaults, "--run-defaults "), options.runDefaults);
+  const dns = options.dns === undefined ? DNS_SERVERS : parseDnsServers(options.dns, "--dns");
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
@@ -60,6 +65,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       ...(runDefaults && { runDefaults }),
       kueue,
       proxy: proxyOf(process.env),
+      dns: inCluster ? withNameservers(dns, resolvConf()) : dns,
       webhookHosts: parseHosts(options.webhookAllow, "--webhook-allow"),
     },
     metricsAddress,
@@ -93,6 +99,15 @@ const proxyOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
   Object.fromEntries(
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
   );
+
+/** Returns the file that names a pod's DNS servers, or "" where there is none. */
+function resolvConf(): string {
+  try {
+    return readFileSync("/etc/resolv.conf", "utf8");
+  } catch {
+    return "";
+  }
+}
 
 /** There is no default image: anybody could publish a name that longrun does not own. */
 function imageOf(option: string, image: string | undefined): string {

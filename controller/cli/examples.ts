@@ -45,7 +45,14 @@ export const EXAMPLES: Record<string, readonly string[]> = {
     "longrun results push runs/short s3://results/team/short",
     "longrun results pull s3://results/team/short --out back",
   ],
-  pretrain: ["longrun pretrain --out policies/mine --seed 1"],
+  sft: [
+    "longrun sft --model quickstart --data corpus.jsonl --out models/warm",
+    "longrun sft --model quickstart --data runs/short --best 8 --rank 16 --out adapters/best",
+  ],
+  pretrain: [
+    "longrun pretrain --out policies/mine --seed 1",
+    "longrun pretrain --export-corpus corpus.jsonl --texts 60 --mistake-share 0",
+  ],
   logprobs: ["longrun logprobs --model quickstart --tokens tokens.jsonl"],
   generate: ["longrun generate --model quickstart --prompts prompts.jsonl --temperature 0"],
   model: [

@@ -1,7 +1,7 @@
 /** The commands that are programs of other parts: they read their own arguments, and `--help` of each is their own text. */
 import type { Parts } from "../parts.ts";
 
-export interface PartCommand {
+interface PartCommand {
   part: keyof Parts;
   description: string;
   /** First arguments that choose what is done. */
@@ -35,7 +35,20 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
   pretrain: {
     part: "pretrain",
     description: "make a starting policy",
-    options: ["--out", "--seed", "--texts", "--steps", "--threads", "--batch-size", "--learning-rate"],
+    options: [
+      ...["--out", "--seed", "--texts", "--steps", "--threads", "--batch-size", "--learning-rate"],
+      ...["--export-corpus", "--tasks", "--mistake-share", "--improve-share"],
+    ],
+  },
+  sft: {
+    part: "sft",
+    description: "train a model on given answers before a run",
+    options: [
+      ...[...MODEL, "--data", "--out", "--best", "--task", "--style", "--max-tokens", "--rank", "--alpha", "--targets"],
+      ...["--epochs", "--batch-size", "--micro-batch-size", "--learning-rate", "--schedule", "--warmup-share"],
+      ...["--gradient-clip", "--weight-decay", "--seed", "--held-out", "--checkpoint-seconds", "--compute"],
+      ...["--plan", "--json"],
+    ],
   },
   logprobs: { part: "logProbs", description: "compute log-probs of tokens", options: [...MODEL, "--tokens"] },
   generate: {

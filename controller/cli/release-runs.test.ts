@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ApiError } from "../operator/kube/errors.ts";
-import { FINALIZER } from "../operator/parts/deletion/deletion.ts";
+import { FINALIZER } from "../operator/parts/lifecycle/deletion.ts";
 import { releaseRuns } from "./release-runs.ts";
 
 type Stored = {

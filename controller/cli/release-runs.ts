@@ -8,7 +8,7 @@ import type { Run } from "../operator/desired/names.ts";
 import type { ApiClient, ListOptions } from "../operator/kube/api-client.ts";
 import { ApiError } from "../operator/kube/errors.ts";
 import { TRAINING_RUN } from "../operator/kube/resources.ts";
-import { FINALIZER } from "../operator/parts/deletion/deletion.ts";
+import { FINALIZER } from "../operator/parts/lifecycle/deletion.ts";
 
 const PAGE = 500;
 

@@ -1,5 +1,5 @@
 /** `longrun samples`: lists a run's samples and their results. The learner reads the store. */
-import { EXIT } from "../errors.ts";
+import { ControllerError, EXIT } from "../errors.ts";
 import { harmless } from "../harmless.ts";
 import type { Screen } from "../local/terminal/terminal.ts";
 import { significant } from "../local/terminal/terminal.ts";
@@ -10,11 +10,15 @@ export interface SamplesOptions {
   failed: boolean;
   /** Id of the sample that is shown whole. */
   show?: string | undefined;
+  /** File for the valid samples, as `longrun sft` reads them. */
+  export?: string | undefined;
+  /** With `export`: so many samples of each task, the best. */
+  best?: string | undefined;
   json: boolean;
 }
 
 /** A sample in the output of `longrun samples --json`. */
-export interface ListedSample {
+interface ListedSample {
   id: string;
   purpose: string;
   /** Version of the policy that wrote it. */
@@ -36,10 +40,36 @@ export interface ListedSample {
 /** @returns the exit status */
 export async function showSamples(run: string, options: SamplesOptions, parts: Parts, screen: Screen): Promise<number> {
   const { failed, show, json } = options;
+  if (options.export !== undefined) return exportSamples(run, options.export, options, parts, screen);
+  if (options.best !== undefined)
+    throw new ControllerError("input", "--best is of --export; give that too, or leave it out");
   const args = ["--run", run, ...(failed ? ["--failed"] : []), ...(show === undefined ? [] : ["--show", show])];
   const found = await askPart<ListedSample[] | Record<string, unknown>>(parts.samples, args);
   if (json) for (const line of Array.isArray(found) ? found : [found]) screen.write(`${JSON.stringify(line)}\n`);
   else screen.write(harmless(Array.isArray(found) ? listed(found, run) : shown(found)));
+  return EXIT.done;
+}
+
+interface Exported {
+  file: string;
+  samples: number;
+  leftOut: { invalid: number; flagged: number; alike: number; beaten: number };
+}
+
+async function exportSamples(
+  run: string,
+  file: string,
+  { best, json }: SamplesOptions,
+  parts: Parts,
+  screen: Screen,
+): Promise<number> {
+  const args = ["--run", run, "--export", file, ...(best === undefined ? [] : ["--best", best])];
+  const exported = await askPart<Exported>(parts.samples, args);
+  const { samples, leftOut } = exported;
+  const { invalid, flagged, alike, beaten } = leftOut;
+  const left = `${invalid} not valid, ${flagged} flagged, ${alike} the same program as a better one, ${beaten} not the best`;
+  if (json) screen.write(`${JSON.stringify(exported)}\n`);
+  else screen.write(harmless(`${file}: ${samples} samples; left out: ${left}\n`));
   return EXIT.done;
 }
 

@@ -4,24 +4,17 @@ import type { Settings } from "./desired/settings.ts";
 import type { ApiClient } from "./kube/api-client.ts";
 import type { KubeMetrics } from "./kube/metrics.ts";
 import {
-  CONFIG_MAP,
-  DEPLOYMENT,
   JOB,
-  NETWORK_POLICY,
   PERSISTENT_VOLUME_CLAIM,
   type PersistentVolumeClaim,
   POD,
-  POD_DISRUPTION_BUDGET,
   REPLICA_SET,
-  SECRET,
-  SERVICE,
-  SERVICE_ACCOUNT,
   TRAINING_RUN,
-  WORKLOAD,
 } from "./kube/resources.ts";
 import { Reflector, type ReflectorLog } from "./kube/runtime/reflector.ts";
 import { type KubeObject, parseKey, type Resource } from "./kube/types.ts";
 import { slimJob, slimPod, slimReplicaSet } from "./observe.ts";
+import { PARTS } from "./parts/index.ts";
 import type { Cache } from "./writes/ownership.ts";
 
 /** A watch that has received nothing for this long, not even a bookmark, makes the controller not ready. */
@@ -32,17 +25,13 @@ const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
   [JOB, slimJob],
   [REPLICA_SET, slimReplicaSet],
 ]);
-const CHILDREN = [
-  ...[CONFIG_MAP, DEPLOYMENT, JOB, NETWORK_POLICY, PERSISTENT_VOLUME_CLAIM, POD],
-  ...[POD_DISRUPTION_BUDGET, REPLICA_SET, SECRET, SERVICE, SERVICE_ACCOUNT],
-];
-
 /** Returns the kinds of children. */
-export function childKinds({ kueue }: Pick<Settings, "kueue">): readonly Resource[] {
-  return kueue ? [...CHILDREN, WORKLOAD] : CHILDREN;
+export function childKinds(settings: Pick<Settings, "kueue">, parts = PARTS): readonly Resource[] {
+  const kinds = parts.flatMap((part) => part.kinds?.(settings) ?? []);
+  return [...new Set(kinds)].sort((a, b) => a.plural.localeCompare(b.plural));
 }
 
-export interface CachesOptions {
+interface CachesOptions {
   client: ApiClient;
   /** Empty: all namespaces. */
   namespaces: readonly string[];

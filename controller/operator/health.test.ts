@@ -13,7 +13,12 @@ describe("serveHealth", () => {
     const registry = new Registry();
     new Counter({ name: "looks_total", help: "Looks", registers: [registry] }).inc(3);
     const { sick, unready } = problems;
-    server = await serveHealth({ host: "127.0.0.1", port: 0, registry, sick: () => sick, unready: () => unready });
+    server = await serveHealth({
+      address: { host: "127.0.0.1", port: 0 },
+      registry,
+      sick: () => sick,
+      unready: () => unready,
+    });
   });
   after(() => server.close());
 
@@ -38,8 +43,8 @@ describe("serveHealth", () => {
 });
 
 test("Bad addresses and slow clients stop neither the process nor its probes", async (t) => {
-  const options = { host: "127.0.0.1", registry: new Registry(), sick: () => [], unready: () => [] };
-  const { port, close } = await serveHealth({ ...options, port: 0 });
+  const options = { registry: new Registry(), sick: () => [], unready: () => [] };
+  const { port, close } = await serveHealth({ ...options, address: { host: "127.0.0.1", port: 0 } });
   t.after(close);
   const said = async (request: string) => {
     const socket = connect(port, "127.0.0.1");
@@ -59,8 +64,8 @@ test("Bad addresses and slow clients stop neither the process nor its probes", a
 });
 
 test("An address in use is an error", async (t) => {
-  const options = { host: "127.0.0.1", registry: new Registry(), sick: () => [], unready: () => [] };
-  const first = await serveHealth({ ...options, port: 0 });
+  const options = { registry: new Registry(), sick: () => [], unready: () => [] };
+  const first = await serveHealth({ ...options, address: { host: "127.0.0.1", port: 0 } });
   t.after(() => first.close());
-  await assert.rejects(serveHealth({ ...options, port: first.port }), /EADDRINUSE/);
+  await assert.rejects(serveHealth({ ...options, address: { host: "127.0.0.1", port: first.port } }), /EADDRINUSE/);
 });

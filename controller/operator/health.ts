@@ -2,11 +2,11 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
+import type { Address } from "../../proto/address.ts";
 import { limitedServer } from "../../proto/http-server.ts";
 
-export interface HealthOptions {
-  host: string;
-  port: number;
+interface HealthOptions {
+  address: Address;
   registry: Registry;
   /** Reasons to restart the process; empty: none. */
   sick: () => string[];
@@ -16,8 +16,7 @@ export interface HealthOptions {
 
 /** @throws Error if the address cannot be used */
 export async function serveHealth({
-  host,
-  port,
+  address,
   registry,
   sick,
   unready,
@@ -39,7 +38,7 @@ export async function serveHealth({
         response.writeHead(404).end("there are /metrics, /healthz and /readyz\n");
     }
   });
-  server.listen(port, host);
+  server.listen(address.port, address.host);
   await once(server, "listening");
   return {
     port: (server.address() as AddressInfo).port,

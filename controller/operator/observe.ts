@@ -30,7 +30,7 @@ import type { KubeObject, Resource } from "./kube/types.ts";
 import { type ActorState, actorState, isOver, pastGraceAtMs, takesRoom } from "./parts/actors/actor-state.ts";
 import type { Workload } from "./parts/admission/desired.ts";
 import type { LearnerObserved } from "./parts/learner/learner-link.ts";
-import { type Cache, isChildOf, isOrphanOf, learnerPodsOf, podsOf, volumeOf } from "./writes/ownership.ts";
+import { type Cache, childOf, isChildOf, isOrphanOf, learnerPodsOf, podsOf, volumeOf } from "./writes/ownership.ts";
 
 export interface Observed {
   run: Run;
@@ -44,9 +44,6 @@ export interface Observed {
   /** `NAME-model`, and its newest pod. */
   model: Job | undefined;
   modelPod: Pod | undefined;
-  /** `NAME-results`, and its newest pod. */
-  results: Job | undefined;
-  resultsPod: Pod | undefined;
   actors: ObservedActor[];
   /** Their Deployment, its pods, and the Secret with their certificate. */
   generators: { deployment: Deployment | undefined; pods: Pod[]; secret: Secret | undefined };
@@ -92,21 +89,16 @@ export function observe(
   { kueue, nowMs }: { kueue: boolean; nowMs: number },
 ): Observed {
   const { namespace, uid } = run.metadata;
-  const named = <T extends KubeObject>(resource: Resource, name: string): T | undefined => {
-    const found = cache.get<T>(resource, `${namespace}/${name}`);
-    return found && isChildOf(run, found) ? found : undefined;
-  };
-  const child = <T extends KubeObject>(resource: Resource, suffix: string) =>
-    named<T>(resource, childName(run, suffix));
+  const child = <T extends KubeObject>(resource: Resource, suffix: string) => childOf<T>(run, cache, resource, suffix);
   const podsOfJob = (job: Job) => cache.ownedBy<Pod>(POD, namespace, job.metadata.uid!);
   const jobs = cache.ownedBy<Job>(JOB, namespace, uid);
   const orphans = cache.labelledJobs<Job>(run).filter((job) => isOrphanOf(run, job));
   const learnerPods = learnerPodsOf(run, cache);
   const present = learnerPods.filter((pod) => !pod.metadata.deletionTimestamp);
-  const [init, model, results] = ["init", "model", "results"].map((it) => child<Job>(JOB, it));
+  const [init, model] = ["init", "model"].map((it) => child<Job>(JOB, it));
   const generators = child<Deployment>(DEPLOYMENT, GENERATORS);
   const generatorPods = podsOf(generators, run, cache);
-  const others = jobs.filter(({ metadata: { name } }) => name !== results?.metadata.name);
+  const others = jobs.filter(({ metadata: { name } }) => name !== childName(run, "results"));
   const pods = [...learnerPods, ...generatorPods, ...others.flatMap(podsOfJob)];
   const [authority, learner] = ["ca", "learner-tls"].map((it) => child<Secret>(SECRET, it));
   return {
@@ -119,8 +111,6 @@ export function observe(
     initPod: newest(init ? podsOfJob(init) : []),
     model,
     modelPod: newest(model ? podsOfJob(model) : []),
-    results,
-    resultsPod: newest(results ? podsOfJob(results) : []),
     actors: observeActors(run, [...jobs, ...orphans], link, podsOfJob, cache, nowMs),
     generators: { deployment: generators, pods: generatorPods, secret: child(SECRET, `${GENERATORS}-tls`) },
     // A pod that the kubelet refused is not removed, and may have been created in the same second as the pod that runs.
@@ -186,7 +176,7 @@ export function livingLearner({ learnerPod, leavingPod }: Observed): Pod | undef
   return [learnerPod, leavingPod].find((pod) => pod && !isOver(pod));
 }
 
-function newest(pods: Pod[]): Pod | undefined {
+export function newest(pods: Pod[]): Pod | undefined {
   return pods.reduce<Pod | undefined>(
     (best, pod) => (best && createdMs(best) >= createdMs(pod) ? best : pod),
     undefined,

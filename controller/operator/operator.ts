@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { KubeConfig } from "@kubernetes/client-node";
+import type { Address } from "../../proto/address.ts";
 import { Caches, childKinds } from "./caches.ts";
 import type { Context, Log } from "./context.ts";
 import { childName, GRPC_PORT, type Run } from "./desired/names.ts";
@@ -42,7 +43,7 @@ export interface OperatorOptions {
     | { namespace: string; identity?: string; leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number }
     | undefined;
   /** Address of metrics and health; undefined: they are not served. */
-  metricsAddress?: { host: string; port: number } | undefined;
+  metricsAddress?: Address | undefined;
   /** Whether learners are dialled by their Service; otherwise through the API server. */
   inCluster: boolean;
   /** Runs that are reconciled at once. [8] */
@@ -136,7 +137,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const health =
     options.metricsAddress &&
     (await serveHealth({
-      ...options.metricsAddress,
+      address: options.metricsAddress,
       registry: metrics.registry,
       sick: () =>
         queue

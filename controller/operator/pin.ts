@@ -9,8 +9,8 @@ import type { Inputs } from "./desired/inputs.ts";
 import { digestOf, IMAGES, INPUT_HASH, SPEC_HASH } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { Deployment } from "./kube/resources.ts";
-import type { LifecyclePlan } from "./lifecycle.ts";
 import type { Observed, ObservedActor } from "./observe.ts";
+import type { LifecyclePlan } from "./parts/lifecycle/lifecycle.ts";
 import { findCondition } from "./status/conditions.ts";
 
 export type Images = Required<ImagesStatus>;

@@ -1,17 +1,15 @@
 /** Tests the decisions of reconcile before it reads any child. test/controller tests the rest with a real API server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { messages } from "../../proto/service.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import { Memories } from "./memory.ts";
 import { SILENT_ACTOR_SECONDS } from "./parts/actors/actor-state.ts";
+import { KEY, owned, takingCluster } from "./reconcile.fixture.ts";
 import { reconcile } from "./reconcile.ts";
-import { at, linkOf, NOW_MS, runOf } from "./run.fixture.ts";
+import { at, NOW_MS, runOf } from "./run.fixture.ts";
 import { CONFIRM_SECONDS, Expectations } from "./writes/expectations.ts";
-
-const KEY = "team/quick";
 
 /** Returns a cluster with one run and nothing else. It accepts deletions and refuses all other calls. */
 function clusterOf(run: ReturnType<typeof runOf> | undefined) {
@@ -83,59 +81,6 @@ test("A run whose volume is gone waits for no copy of it", async () => {
   await look().catch(() => {});
   assert.ok(calls.includes("delete TrainingRun"));
 });
-
-const owned = (name: string, ownerUid: string) => ({
-  ...{ name, namespace: "team", uid: `uid-${name}`, resourceVersion: "1", creationTimestamp: at(-600) },
-  ownerReferences: [{ uid: ownerUid, controller: true }],
-});
-type Owned = { metadata: ReturnType<typeof owned> };
-
-/** Returns a cluster that accepts every write and stores none. `children` are the run's, by kind; its learner executes programs. */
-function takingCluster(run: ReturnType<typeof runOf>, children: Record<string, Owned[]>) {
-  const deleted: string[] = [];
-  /** The learner's replicas, as applied. */
-  const replicas: number[] = [];
-  const suspended: string[] = [];
-  let nowMs = NOW_MS;
-  const store = async ({ kind }: { kind: string }, object: { metadata?: object; spec?: { replicas?: number } }) => {
-    if (kind === "Deployment") replicas.push(object.spec!.replicas!);
-    return { ...object, metadata: { ...object.metadata, uid: "1", resourceVersion: "1" } };
-  };
-  const nothing = () => {};
-  const context = {
-    cache: {
-      trainingRun: () => run,
-      get: ({ kind }: { kind: string }, key: string) =>
-        children[kind]?.find(({ metadata }) => key === `team/${metadata.name}`),
-      ownedBy: ({ kind }: { kind: string }, _: string, uid: string) =>
-        (children[kind] ?? []).filter(({ metadata }) => metadata.ownerReferences[0]!.uid === uid),
-      labelledJobs: () => [],
-    },
-    client: {
-      get: async ({ kind }: { kind: string }) => (kind === "TrainingRun" ? run : undefined),
-      list: async () => ({ items: [] }),
-      ...{ create: store, apply: store, mergePatch: async () => ({ metadata: owned("quick", "") }), hasSpare: true },
-      delete: async ({ kind }: { kind: string }, { name }: { name: string }) => void deleted.push(`${kind} ${name}`),
-    },
-    links: {
-      ...{ observed: () => linkOf({ phase: messages.Phase.EXECUTING }), drop: nothing, ensure: nothing },
-      ...{ drainActors: async () => {}, reportTerminations: async () => {} },
-      suspend: (_: string, { reason }: { reason: string }) => {
-        suspended.push(reason);
-        return new Promise(() => {}); // the checkpoint is never written
-      },
-    },
-    expectations: { confirm: async () => {}, unseen: () => [], add: nothing, forget: nothing },
-    metrics: new Proxy({}, { get: () => nothing }),
-    ...{ memories: new Memories(), settings: DEFAULT_SETTINGS, events: { record: nothing }, wake: nothing },
-    ...{ log: { debug: nothing, info: nothing, warn: nothing }, now: () => nowMs },
-  } as unknown as Context;
-  const lookAt = (seconds: number) => {
-    nowMs = NOW_MS + seconds * 1000;
-    return reconcile(KEY, context);
-  };
-  return { deleted, replicas, suspended, lookAt };
-}
 
 test("The controller removes a running actor that the learner does not hear after SILENT_ACTOR_SECONDS", async () => {
   const run = runOf({ learner: { storage: { retain: "Never" } } });

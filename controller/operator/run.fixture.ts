@@ -33,7 +33,7 @@ export function runOf(spec: object = {}, status: object = {}, metadata: object =
 export function observedOf(run: Run, change: Partial<Observed> = {}): Observed {
   return {
     ...{ run, deployment: undefined, config: undefined, volume: undefined, secrets: {}, init: undefined },
-    ...{ initPod: undefined, model: undefined, modelPod: undefined, results: undefined, resultsPod: undefined },
+    ...{ initPod: undefined, model: undefined, modelPod: undefined },
     generators: { deployment: undefined, pods: [], secret: undefined },
     ...{ actors: [], learnerPod: undefined, leavingPod: undefined, link: undefined },
     ...{ workload: undefined, hasPods: false, nextLossMs: undefined },

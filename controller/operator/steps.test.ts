@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { type Context, type Look, settle } from "./context.ts";
 import { ApiError } from "./kube/errors.ts";
-import { Memories } from "./memory.ts";
 import { runOf } from "./run.fixture.ts";
-import { IndependentSteps, tryStep } from "./steps.ts";
+import { tryAll, tryStep } from "./steps.ts";
 import { BlockedError } from "./writes/refusals.ts";
 
-const NOW_MS = Date.parse("2026-11-23T12:00:00Z");
 const run = runOf();
 const failed = (status: number) => new ApiError(`status ${status}`, { status, reason: "Test" });
 const blocked = () => new BlockedError("NameTaken", "the name is taken");
@@ -19,8 +17,10 @@ function looking() {
     wake: () => happened.push("woken"),
     log: { warn: (_: object, message: string) => happened.push(message) },
   } as unknown as Context;
-  const memory = new Memories().of("team/quick", run, NOW_MS);
-  return { look: { key: "team/quick", memory, context } as unknown as Look, memory, happened };
+  const memory: { forceDeleted?: string } = {};
+  const calls = new Set<string>();
+  const look = { key: "team/quick", memory, calls, context } as unknown as Look<typeof memory>;
+  return { look, memory, calls, happened };
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -42,15 +42,15 @@ describe("The result of a step", () => {
   });
 
   test("A call changes the memory when it returns, and the run is reconciled again", async () => {
-    const { look, memory, happened } = looking();
+    const { look, memory, calls, happened } = looking();
     settle(look, { call: { kind: "suspend", work: async () => ({ forceDeleted: "pod" }) } });
-    assert.deepEqual([memory.forceDeleted, [...memory.calls]], [undefined, ["suspend"]]);
+    assert.deepEqual([memory.forceDeleted, [...calls]], [undefined, ["suspend"]]);
     await settled();
-    assert.deepEqual([memory.forceDeleted, [...memory.calls], happened], ["pod", [], ["woken"]]);
+    assert.deepEqual([memory.forceDeleted, [...calls], happened], ["pod", [], ["woken"]]);
   });
 
   test("One call of a kind runs at a time, and another begins after it has failed", async () => {
-    const { look, memory, happened } = looking();
+    const { look, calls, happened } = looking();
     let begun = 0;
     const call = {
       kind: "suspend",
@@ -63,7 +63,7 @@ describe("The result of a step", () => {
     settle(look, { call: { ...call, kind: "drainActors" } });
     assert.equal(begun, 2);
     await settled();
-    assert.deepEqual([[...memory.calls], happened.filter((it) => it === "woken").length], [[], 2]);
+    assert.deepEqual([[...calls], happened.filter((it) => it === "woken").length], [[], 2]);
     settle(look, { call });
     assert.equal(begun, 3);
   });
@@ -90,7 +90,6 @@ describe("An error of a step", () => {
 
 describe("steps that do not depend on one another", () => {
   test("All of them are tried; the first refusal and the first error count", async () => {
-    const steps = new IndependentSteps(run);
     const first = failed(500);
     let tried = 0;
     const failing = (error: Error) => async () => {
@@ -98,10 +97,10 @@ describe("steps that do not depend on one another", () => {
       throw error;
     };
     const other = new BlockedError("NameTaken", "another name is taken");
-    const found = await steps.all(failing(first), failing(blocked()), failing(failed(500)), failing(other));
-    assert.deepEqual([tried, found.failed, found.finding?.message], [4, true, "the name is taken"]);
-    assert.equal(steps.error, first);
-    assert.deepEqual(await steps.all(async () => {}), { failed: false, finding: undefined });
+    const found = await tryAll(run, failing(first), failing(blocked()), failing(failed(500)), failing(other));
+    assert.deepEqual([tried, found.failed, found.refused?.message], [4, true, "the name is taken"]);
+    assert.equal(found.error, first);
+    assert.deepEqual(await tryAll(run, async () => {}), { failed: false, refused: undefined, error: undefined });
   });
 
   for (const [what, error] of [
@@ -109,10 +108,9 @@ describe("steps that do not depend on one another", () => {
     ["no connection", new Error("ECONNREFUSED")],
   ] as const)
     test(`They end at once where the API server does not answer: ${what}`, async () => {
-      const steps = new IndependentSteps(run);
       const next = async () => assert.fail("the next step waits just as long");
       await assert.rejects(
-        steps.all(() => Promise.reject(error), next),
+        tryAll(run, () => Promise.reject(error), next),
         error,
       );
     });

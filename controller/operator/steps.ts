@@ -2,16 +2,15 @@
 
 import type { Run } from "./desired/names.ts";
 import { ApiError } from "./kube/errors.ts";
-import type { Changes } from "./memory.ts";
 import type { Finding } from "./status/conditions.ts";
 import { writeBlocker } from "./writes/refusals.ts";
 
 /** `settle` of context.ts applies it. */
-export interface StepResult {
-  /** The changed fields of the run's memory. */
-  remember?: Changes | undefined;
+export interface StepResult<Memory = object> {
+  /** The changed fields of the part's memory. */
+  remember?: Partial<Memory> | undefined;
   /** A call to start in the background. */
-  call?: Call | undefined;
+  call?: Call<Memory> | undefined;
   /** Seconds until the next reconcile, even if nothing changes. */
   againSeconds?: number | undefined;
   /** Why the API server refused the step; a person must act. */
@@ -21,58 +20,52 @@ export interface StepResult {
 }
 
 /** A call to the learner, or to a webhook. */
-export interface Call {
+export interface Call<Memory = object> {
   /** At most one call of each kind runs at a time; another is not started. */
   kind: string;
-  /** Returns the changed fields of the run's memory. */
-  work: () => Promise<Changes>;
+  /** Returns the changed fields of the part's memory. */
+  work: () => Promise<Partial<Memory>>;
 }
 
 /** Runs a step. @returns its result, with `refused` if a person must act @throws Error that a retry may resolve */
-export async function tryStep(run: Run, step: () => Promise<StepResult>): Promise<StepResult> {
+export async function tryStep<Result extends StepResult>(
+  run: Run,
+  step: () => Promise<Result>,
+): Promise<Partial<Result> & Pick<StepResult, "refused" | "error">> {
   try {
     const { error, ...result } = await step();
-    if (error === undefined) return result;
+    if (error === undefined) return result as Partial<Result>;
     const refused = writeBlocker(error, run);
-    return refused ? { ...result, refused } : { ...result, error };
+    return { ...(result as Partial<Result>), ...(refused ? { refused } : { error }) };
   } catch (error) {
     const refused = writeBlocker(error, run);
     if (!refused) throw error;
-    return { refused };
+    return { refused } as Partial<Result> & { refused: Finding };
   }
 }
 
-/** Runs independent steps: all of them, even after one has failed. */
-export class IndependentSteps {
-  readonly #run: Run;
-  #error: unknown;
+export type Tried = { failed: boolean } & Pick<StepResult, "refused" | "error">;
 
-  constructor(run: Run) {
-    this.#run = run;
-  }
-
-  /** Returns whether a step failed, and the finding about the first refusal. @throws Error if the API server does not answer */
-  async all(...steps: (() => Promise<unknown>)[]): Promise<{ failed: boolean; finding: Finding | undefined }> {
-    let failed = false;
-    let finding: Finding | undefined;
-    for (const step of steps)
-      try {
-        await step();
-      } catch (error) {
-        const found = writeBlocker(error, this.#run);
-        // If the API server does not answer, the next step would only wait as long.
-        if (!found && !isAnswer(error)) throw error;
-        if (!found) this.#error ??= error;
-        finding ??= found;
-        failed = true;
-      }
-    return { failed, finding };
-  }
-
-  /** The first error that a retry may resolve. */
-  get error(): unknown {
-    return this.#error;
-  }
+/**
+ * Runs independent steps: all of them, even after one has failed. Returns whether a step failed, the first refusal, and the first error
+ * that a retry may resolve. @throws Error if the API server does not answer
+ */
+export async function tryAll(run: Run, ...steps: (() => Promise<unknown>)[]): Promise<Tried> {
+  let failed = false;
+  let refused: Finding | undefined;
+  let first: unknown;
+  for (const step of steps)
+    try {
+      await step();
+    } catch (error) {
+      const found = writeBlocker(error, run);
+      // If the API server does not answer, the next step would only wait as long.
+      if (!found && !isAnswer(error)) throw error;
+      if (!found) first ??= error;
+      refused ??= found;
+      failed = true;
+    }
+  return { failed, refused, error: first };
 }
 
 function isAnswer(error: unknown): boolean {

@@ -216,11 +216,17 @@ describe("longrun model", () => {
     fs.cpSync(POLICY, folder, { recursive: true });
     fs.writeFileSync(path.join(folder, "generation_config.json"), '{"eos_token_id":0}');
     const shown = (of: string) => longrun("model", "info", of).lines;
-    assert.ok(shown(POLICY).includes("end of text   2 <|im_end|>"));
+    assert.ok(shown(POLICY).includes("end of text   2 <|im_end|> (generation_config.json)"));
     assert.ok(!shown(POLICY).some((line) => line.startsWith("warning")));
-    assert.ok(shown(folder).includes("end of text   0 <|endoftext|>"));
+    assert.ok(shown(folder).includes("end of text   0 <|endoftext|> (generation_config.json)"));
     assert.ok(shown(folder).some((line) => /^warning +.* ends an answer with <\|im_end\|> \(2\), but only/.test(line)));
-    assert.ok(shown(LLAMA).includes("end of text   none"), "a folder without a tokenizer");
+    assert.ok(
+      shown(LLAMA).includes("end of text   none: no file of the folder names one"),
+      "a folder without a tokenizer",
+    );
+    fs.writeFileSync(path.join(folder, "generation_config.json"), '{"eos_token_id":null}');
+    assert.ok(shown(folder).includes("end of text   2 <|im_end|> (config.json)"));
+    fs.writeFileSync(path.join(folder, "generation_config.json"), '{"eos_token_id":0}');
     const damaged = path.join(root, "damaged-tokenizer");
     fs.cpSync(POLICY, damaged, { recursive: true });
     fs.writeFileSync(path.join(damaged, "tokenizer.json"), "{");

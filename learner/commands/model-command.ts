@@ -10,6 +10,7 @@ import {
   convertFolder,
   type Device,
   elementCount,
+  eosIdsOf,
   fitRun,
   gpuLines,
   gpuTable,
@@ -22,7 +23,6 @@ import {
   PROJECTIONS,
   parseDevices,
   planTable,
-  readEosIds,
   readTokenizer,
   SHARD_BYTES,
   size,
@@ -128,16 +128,24 @@ function modelInfo({ config, tensors, folder }: MappedWeights) {
   };
 }
 
+interface EndsOfText {
+  eosIds: number[];
+  /** The file that names them. */
+  eosSource: string | undefined;
+  eosTokens?: (string | undefined)[];
+  warning?: string;
+}
+
 /** The tokens that end a response. Names are missing without a usable tokenizer. */
-function endsOfText(folder: string): { eosIds: number[]; eosTokens?: (string | undefined)[]; warning?: string } {
-  const eosIds = readEosIds(folder);
+function endsOfText(folder: string): EndsOfText {
+  const { ids: eosIds, source: eosSource } = eosIdsOf(folder);
   try {
     const tokenizer = readTokenizer(folder);
     const warning = turnEndWarning(folder, tokenizer);
-    return { eosIds, eosTokens: eosIds.map((id) => tokenName(tokenizer, id)), ...(warning && { warning }) };
+    return { eosIds, eosSource, eosTokens: eosIds.map((id) => tokenName(tokenizer, id)), ...(warning && { warning }) };
   } catch (cause) {
     if (!(cause instanceof ModelError)) throw cause;
-    return { eosIds, ...(fs.existsSync(path.join(folder, "tokenizer.json")) && { warning: cause.message }) };
+    return { eosIds, eosSource, ...(fs.existsSync(path.join(folder, "tokenizer.json")) && { warning: cause.message }) };
   }
 }
 
@@ -150,7 +158,10 @@ function printInfo(info: ReturnType<typeof modelInfo>): void {
     ["attention", `${info.heads} heads of ${info.headSize}, ${info.keyValueHeads} of keys and values`],
     ["vocabulary", `${info.vocabulary}, ${info.tied ? "tied" : "untied"}`],
     ["positions", `${info.positions}, rope ${info.rope}`],
-    ["end of text", ends.join(", ") || "none"],
+    [
+      "end of text",
+      ends.length > 0 ? `${ends.join(", ")} (${info.eosSource})` : "none: no file of the folder names one",
+    ],
     ["parameters", String(info.parameters)],
     [
       "weights",

@@ -101,6 +101,14 @@ export interface LogProbs {
   entropies: Float32Array;
 }
 
+export interface Fit {
+  /** sum over the response tokens of -log pi, nats */
+  loss: number;
+  /** response tokens that are the policy's most probable ones */
+  correct: number;
+  tokens: number;
+}
+
 export interface PolicySample extends Sequence {
   /** log pi/T with the weights that the update started from, float32 [response] */
   proximalLogProbs: Float32Array;
@@ -202,6 +210,8 @@ export interface Engine {
    */
   generate(prompts: Int32Array[], options: GenerateOptions, listener?: Listener): Promise<Response[]>;
   evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]>;
+  /** Measures how well the policy predicts responses, at temperature 1; trains nothing. */
+  measureFit(batch: Sequence[]): Promise<Fit>;
   /** Makes the critic, a copy of the policy's trained weights with a head that predicts `value` everywhere, unless there is one already. */
   initializeCritic(value: number): Promise<void>;
   /** One optimiser step over the batch. */
@@ -255,6 +265,7 @@ export async function startEngine(o: EngineOptions, onFailure?: (cause: EngineEr
   return {
     generate: calls.generate,
     evaluate: calls.evaluate,
+    measureFit: calls.measureFit,
     initializeCritic: calls.initializeCritic,
     updatePolicy: calls.updatePolicy,
     updateCritic: calls.updateCritic,

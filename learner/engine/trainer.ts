@@ -9,6 +9,7 @@ import type {
   Engine,
   EngineOptions,
   EvaluateOptions,
+  Fit,
   GenerateOptions,
   LogProbs,
   PolicySample,
@@ -31,6 +32,7 @@ import type { Listener, Response } from "./model/generate.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
 import { digestOf, ModelState } from "./model-state.ts";
 import { checkCompute } from "./sessions.ts";
+import { addStatistics, variance } from "./step-statistics.ts";
 import { type StartWorker, Workers } from "./workers.ts";
 
 const OFF = 1e30; // a clip without effect
@@ -111,6 +113,21 @@ export class Trainer implements Engine {
     }
     if (options.values) scatter(await this.#workers.evaluate("values", feeds), "values");
     return results;
+  }
+
+  async measureFit(batch: Sequence[]): Promise<Fit> {
+    this.#check(batch);
+    const feeds = this.#feeds(this.#microBatches(batch), batch, ({ rows }) => logProbFeeds(rows, 1));
+    const fit: Fit = { loss: 0, correct: 0, tokens: 0 };
+    for (const outputs of await this.#workers.evaluate("accuracy", feeds)) {
+      const [logProbs, largest] = [outputs.logProbs.data, outputs.largest.data] as Float32Array[];
+      for (const [t, logProb] of logProbs.entries()) {
+        fit.loss -= logProb;
+        if (logProb === largest[t]) fit.correct++;
+      }
+      fit.tokens += logProbs.length;
+    }
+    return fit;
   }
 
   async initializeCritic(value: number): Promise<void> {
@@ -311,30 +328,4 @@ function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Arr
     at += response.length;
     return tokens.subarray(at - response.length, at);
   });
-}
-
-function addStatistics(
-  totals: Record<"kl" | "ratio" | "ratioMax" | "clipped" | "entropy" | "tokens", number>,
-  { proximalLogProbs, advantages }: PolicySample,
-  logProbs: Float32Array,
-  entropies: Float32Array,
-  { clipRatio, clipRatioHigh = clipRatio, dualClip }: PolicyStep,
-): void {
-  for (let t = 0; t < logProbs.length; t++) {
-    const ratio = Math.exp(logProbs[t] - proximalLogProbs[t]);
-    totals.kl += proximalLogProbs[t] - logProbs[t];
-    totals.ratio += ratio;
-    totals.ratioMax = Math.max(totals.ratioMax, ratio);
-    const a = advantages[t];
-    const dual = dualClip > 0 && ratio > dualClip;
-    if ((a > 0 && ratio > 1 + clipRatioHigh) || (a < 0 && (ratio < 1 - clipRatio || dual))) totals.clipped++;
-    totals.entropy += entropies[t];
-    totals.tokens++;
-  }
-}
-
-/** Returns the variance, 0 without numbers. */
-function variance(numbers: readonly number[]): number {
-  const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
-  return numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / (numbers.length || 1);
 }

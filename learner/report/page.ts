@@ -99,10 +99,10 @@ function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): 
   const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
   const evaluated = { running: "being evaluated", succeeded: "evaluated", failed: "failed", stopped: "stopped" }[state];
   const trained = {
-    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)}`,
-    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}`,
-    failed: `failed in iteration ${done + 1} of ${count(of)}`,
-    stopped: `stopped after ${done} of ${count(of)} iterations`,
+    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)} (stopping.iterations)`,
+    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}${done === of ? " (stopping.iterations)" : ""}`,
+    failed: `failed in iteration ${done + 1} of ${count(of)} (stopping.iterations)`,
+    stopped: `stopped after ${done} of ${count(of)} iterations (stopping.iterations)`,
   }[state];
   const described = tasks.map(({ name: task, metric, better }) =>
     better ? `${task} (${metric}, ${better} is better)` : task,

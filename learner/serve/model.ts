@@ -1,9 +1,13 @@
 import type { Tokenizer } from "../engine/index.ts";
+import type { PromptEncoder } from "./encoder.ts";
 
 /** The server's one model. */
 export interface ServedModel {
   readonly name: string;
-  readonly tokenizer: Tokenizer;
+  /** For answers. */
+  readonly tokenizer: Pick<Tokenizer, "decode" | "hasChatTemplate" | "longestToken">;
+  /** For prompts. */
+  readonly encoder: PromptEncoder;
   readonly vocabSize: number;
   /** Most tokens of a prompt and its answer together. */
   readonly maxPositions: number;

@@ -28,7 +28,7 @@ import {
 } from "../../controller/operator/kube/resources.ts";
 import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
 import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
-import { FINALIZER } from "../../controller/operator/parts/deletion/deletion.ts";
+import { FINALIZER } from "../../controller/operator/parts/lifecycle/deletion.ts";
 import { findCondition } from "../../controller/operator/status/conditions.ts";
 import { firstDifference } from "../../controller/operator/writes/compare.ts";
 import { withoutRemovedFields } from "../../crds/removed.ts";

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, SECRET } from "../../controller/operator/kube/resources.ts";
 import type { KubeObject } from "../../controller/operator/kube/types.ts";
-import { FINALIZER } from "../../controller/operator/parts/deletion/deletion.ts";
+import { FINALIZER } from "../../controller/operator/parts/lifecycle/deletion.ts";
 import { receive } from "./receiver.ts";
 import { Phase } from "./simulated-learner.ts";
 import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";

@@ -22,7 +22,7 @@ import {
   type Secret,
   TRAINING_RUN,
 } from "../../controller/operator/kube/resources.ts";
-import { FINALIZER } from "../../controller/operator/parts/deletion/deletion.ts";
+import { FINALIZER } from "../../controller/operator/parts/lifecycle/deletion.ts";
 import {
   answers,
   conditionOf,

@@ -137,7 +137,12 @@ function runOutside(text: string): Seen {
   symlinkSync(inputs.task, join(place, "input"));
   writeFileSync(join(place, "program.py"), text);
   const env = { PATH: process.env.PATH, HOME: place, USER: "program", LANG: "C.UTF-8", PYTHONHASHSEED: "0" };
-  const run = spawnSync(python, ["program.py"], { cwd: place, env, encoding: "utf8", timeout: OUTSIDE_TIMEOUT_MILLISECONDS });
+  const run = spawnSync(python, ["program.py"], {
+    cwd: place,
+    env,
+    encoding: "utf8",
+    timeout: OUTSIDE_TIMEOUT_MILLISECONDS,
+  });
   const path = join(place, "submission.csv");
   const submission = existsSync(path) ? readFileSync(path, "latin1") : undefined;
   return { status: run.status!, submission, output: run.stdout };

@@ -19,7 +19,7 @@ import { isBundledTask } from "./prepare.ts";
 const DEFAULT_MODEL = "quickstart";
 
 /** A manifest's text, its name in errors, and the base folder of its relative paths. */
-export interface ManifestText {
+interface ManifestText {
   text: string;
   source: string;
   directory: string;

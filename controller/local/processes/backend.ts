@@ -1,13 +1,13 @@
 /** Starts, follows and ends the processes of a run on this machine: the learner and its actors. */
 import { join } from "node:path";
 import type { TrainingRun } from "../../../crds/trainingrun.ts";
+import { type Address, dialledHost, formatAddress } from "../../../proto/address.ts";
 import type { RunCertificates } from "../../../proto/certificates.ts";
 import { EXIT_STATUS } from "../../../proto/exit-status.ts";
 import type { PhaseName } from "../../../proto/service.ts";
 import { removeLeftFolders, SANDBOX_FOLDERS } from "../../../proto/temporary-folder.ts";
 import { ControllerError, EXIT } from "../../errors.ts";
 import { runPart } from "../../part-process.ts";
-import { type Address, dialledHost, formatAddress } from "../address.ts";
 import type { Surroundings } from "../surroundings.ts";
 import { duration } from "../terminal/duration.ts";
 import { FirstEstimate } from "../terminal/first-estimate.ts";
@@ -219,8 +219,8 @@ export class Backend {
 
   /** Returns the metrics address of actor `index`: the ports after the learner's, or any free port if the learner's port is 0. */
   #actorMetrics(index: number): string {
-    const { host, port } = this.#o.metricsListen;
-    return formatAddress({ host, port: port === 0 ? 0 : port + 1 + index });
+    const { port } = this.#o.metricsListen;
+    return formatAddress({ ...this.#o.metricsListen, port: port === 0 ? 0 : port + 1 + index });
   }
 
   get #dialled(): Address {

@@ -18,7 +18,7 @@ describe("network policies", () => {
     });
     assert.deepEqual(
       toDns!.ports!.map(({ port }) => port),
-      [53, 53],
+      [53, 53, 5353, 5353],
     );
     assert.equal(actor!.spec!.egress!.length, 2);
   });

@@ -1,6 +1,7 @@
 /** Service accounts, which have no rights, and network policies. */
 import type { V1NetworkPolicyEgressRule, V1NetworkPolicyPeer } from "@kubernetes/client-node";
 import type { NetworkPolicy, ServiceAccount } from "../kube/resources.ts";
+import { dnsRule } from "./dns.ts";
 import {
   COMPONENT,
   childMetadata,
@@ -16,8 +17,6 @@ import type { Settings } from "./settings.ts";
 
 /** Labels of the controller's own pods, in any namespace. */
 export const CONTROLLER_POD_LABELS = { "app.kubernetes.io/name": "longrun", [COMPONENT]: "controller" };
-
-const DNS_PORT = 53;
 
 /** Returns the run's service accounts. None has any right, and no pod gets a token. */
 export function desiredServiceAccounts(run: Run): ServiceAccount[] {
@@ -46,7 +45,7 @@ export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPol
   const pushes = results && outwardPolicy(run, "results", settings, results.s3, s3Egress(results.s3));
   const outward = [hub, bucket, registry, pushes].filter((policy) => policy !== undefined);
   const generates = generation ? [generatorPolicy(run)] : [];
-  return [learnerPolicy(run, settings), actorPolicy(run), ...outward, ...generates];
+  return [learnerPolicy(run, settings), actorPolicy(run, settings), ...outward, ...generates];
 }
 
 const HTTPS_PORT = 443;
@@ -58,7 +57,7 @@ const HTTPS_PORT = 443;
 function outwardPolicy(
   run: Run,
   component: "model" | "results",
-  { proxy = {} }: Settings,
+  { proxy = {}, dns }: Settings,
   { endpoint }: { endpoint?: string },
   further: V1NetworkPolicyEgressRule[] = [],
 ): NetworkPolicy {
@@ -71,20 +70,16 @@ function outwardPolicy(
     spec: {
       podSelector: { matchLabels: podLabels(run, component) },
       policyTypes: ["Ingress", "Egress"],
-      egress: [{ ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) }, ...further, DNS],
+      egress: [
+        { ports: [...ports].sort((a, b) => a - b).map((port) => ({ port, protocol: "TCP" })) },
+        ...further,
+        dnsRule(dns),
+      ],
     },
   };
 }
 
 const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? HTTPS_PORT : 80);
-
-const DNS = {
-  to: [{ namespaceSelector: {}, podSelector: { matchLabels: { "k8s-app": "kube-dns" } } }],
-  ports: [
-    { port: DNS_PORT, protocol: "UDP" },
-    { port: DNS_PORT, protocol: "TCP" },
-  ],
-};
 
 /** Returns the generators' NetworkPolicy. In: the learner. Out: nothing. The kubelet's probes come from the node, which no policy blocks. */
 function generatorPolicy(run: Run): NetworkPolicy {
@@ -109,7 +104,7 @@ function generatorPolicy(run: Run): NetworkPolicy {
  * Returns the learner's NetworkPolicy. In: its actors, the controller and readers of metrics. Out: its generators, and DNS to find
  * them; a learner without generators opens no connection.
  */
-function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPolicy {
+function learnerPolicy(run: Run, { controllerNamespace, dns }: Settings): NetworkPolicy {
   const controller: V1NetworkPolicyPeer = {
     namespaceSelector: controllerNamespace
       ? { matchLabels: { "kubernetes.io/metadata.name": controllerNamespace } }
@@ -136,7 +131,7 @@ function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPoli
             to: [{ podSelector: { matchLabels: podLabels(run, "generator") } }],
             ports: [{ port: GENERATOR_PORT, protocol: "TCP" }],
           },
-          DNS,
+          dnsRule(dns),
         ],
       }),
     },
@@ -147,7 +142,7 @@ function learnerPolicy(run: Run, { controllerNamespace }: Settings): NetworkPoli
  * Returns the actors' NetworkPolicy. In: readers of the supervisor's metrics; the supervisor serves nothing else. Programs share its
  * network but have no sockets. Out: the learner's port, and DNS to find it.
  */
-function actorPolicy(run: Run): NetworkPolicy {
+function actorPolicy(run: Run, { dns }: Settings): NetworkPolicy {
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
@@ -161,7 +156,7 @@ function actorPolicy(run: Run): NetworkPolicy {
           to: [{ podSelector: { matchLabels: podLabels(run, "learner") } }],
           ports: [{ port: GRPC_PORT, protocol: "TCP" }],
         },
-        DNS,
+        dnsRule(dns),
       ],
     },
   };

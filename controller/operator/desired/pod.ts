@@ -39,7 +39,7 @@ export const CONTAINER_SECURITY: V1SecurityContext = {
 };
 
 /** A volume's source: a claim, or an image. */
-export interface DataSource {
+interface DataSource {
   persistentVolumeClaim?: PersistentVolumeClaim;
   image?: ImageVolumeSource;
 }

@@ -122,7 +122,7 @@ describe("pods", () => {
     ["a bundled task", {}, "learner", /--task-dir \/opt\/longrun-tasks\/diamonds/],
     ["a custom task", CUSTOM, "learner", /--task-dir \/tasks\/own/],
     ["the manifest", {}, "learner", /--run \/data\/run --manifest \/config\/trainingrun\.yaml --tls \/tls --stay/],
-    ["ports", {}, "learner", /--listen 0\.0\.0\.0:7443 --metrics-listen 0\.0\.0\.0:9400/],
+    ["ports", {}, "learner", /--listen :7443 --metrics-listen :9400/],
     [
       "the learner's address",
       {},

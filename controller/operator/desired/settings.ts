@@ -1,3 +1,4 @@
+import type { DnsServers } from "./dns.ts";
 import type { RunDefaults } from "./run-defaults.ts";
 
 /** Settings of the controller that all runs share. */
@@ -13,6 +14,8 @@ export interface Settings {
   controllerNamespace?: string;
   /** Hosts that webhooks may be posted to (webhook-hosts.ts). Absent or empty: none. */
   webhookHosts?: readonly string[];
+  /** DNS servers that pods may ask. Absent: those of common clusters (dns.ts). */
+  dns?: DnsServers;
   /** HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the controller. Jobs that fetch a model or copy results get them too. */
   proxy?: Readonly<Record<string, string>>;
   /** Defaults for fields that runs leave out. */

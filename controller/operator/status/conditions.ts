@@ -97,23 +97,40 @@ export const REASONS = {
 
 export type Reason = keyof typeof REASONS;
 
-/** Reasons of events that belong to no condition. README.md explains each of these and each reason above. */
-export const EVENTS = [
-  // actors
-  ...["ScaledUp", "ScaledDown", "Draining", "ActorsDisrupted", "SandboxTerminated"],
-  // suspension
-  ...["CheckpointWritten", "CheckpointNotWaitedFor"],
-  // volume, and the end
-  ...["VolumeNameTaken", "VolumeStays", "VolumeGoes", "Expired"],
-  // children
-  ...["Repaired", "CertificatesRenewed", "PodForceDeleted"],
-  // results
-  "ResultsNotPushed",
-  // evaluations, webhook, Kueue
-  ...["Evaluated", "WebhookDelivered", "WebhookGivenUp", "WorkloadMade", "QuotaReleased"],
-] as const;
+/**
+ * Events that belong to no condition: their type, and what the controller did. README.md explains each of these and each reason above.
+ */
+export const EVENTS = {
+  ScaledUp: ["Normal", "Scale"],
+  ScaledDown: ["Normal", "Scale"],
+  Draining: ["Normal", "Drain"],
+  ActorsDisrupted: ["Normal", "Report"],
+  SandboxTerminated: ["Warning", "Report"],
+  CheckpointWritten: ["Normal", "Suspend"],
+  CheckpointNotWaitedFor: ["Warning", "Suspend"],
+  VolumeNameTaken: ["Normal", "CreateVolume"],
+  VolumeStays: ["Normal", "Delete"],
+  VolumeGoes: ["Normal", "Delete"],
+  Expired: ["Normal", "Delete"],
+  Repaired: ["Normal", "Repair"],
+  CertificatesRenewed: ["Normal", "Renew"],
+  PodForceDeleted: ["Warning", "ForceDelete"],
+  ResultsNotPushed: ["Warning", "Push"],
+  Evaluated: ["Normal", "Reconcile"],
+  WebhookDelivered: ["Normal", "Notify"],
+  WebhookGivenUp: ["Warning", "Notify"],
+  WorkloadMade: ["Normal", "Queue"],
+  QuotaReleased: ["Normal", "Queue"],
+} as const satisfies Record<string, ["Normal" | "Warning", action: string]>;
 
-export type EventReason = Reason | (typeof EVENTS)[number];
+export type EventReason = Reason | keyof typeof EVENTS;
+
+/** Returns the fields of the event with this reason. */
+export function eventOf(reason: EventReason): { type: "Normal" | "Warning"; reason: EventReason; action: string } {
+  const ofCondition: { event?: "Normal" | "Warning" } | undefined = REASONS[reason as Reason];
+  const [type, action] = EVENTS[reason as keyof typeof EVENTS] ?? [ofCondition?.event ?? "Normal", "Reconcile"];
+  return { type, reason, action };
+}
 
 export interface Finding {
   reason: Reason;
@@ -161,10 +178,7 @@ export function stamp(
 }
 
 /** Returns the events for a change of the conditions. */
-export function announcements(
-  after: Condition[],
-  before: Condition[],
-): { type: "Normal" | "Warning"; reason: Reason; message: string }[] {
+export function announcements(after: Condition[], before: Condition[]): Finding[] {
   const told = new Set<string>();
   return after.flatMap(({ type, reason, message }) => {
     const old = before.find((it) => it.type === type);
@@ -173,7 +187,7 @@ export function announcements(
     if (old?.reason !== reason || isBlocker(reason)) {
       if (told.has(`${reason} ${message}`)) return []; // two conditions with one cause
       told.add(`${reason} ${message}`);
-      return [{ type: entry.event, reason: reason as Reason, message }];
+      return [{ reason: reason as Reason, message }];
     }
     return [];
   });

@@ -2,11 +2,7 @@
 import type { EvaluatedPolicyStatus, EvaluationStatus, TrainingRunStatus } from "../../../crds/trainingrun.ts";
 import { significant } from "../../numbers.ts";
 
-export interface Announcement {
-  type: "Normal";
-  reason: "Evaluating" | "Evaluated";
-  message: string;
-}
+type Announcement = { reason: "Evaluating" | "Evaluated"; message: string };
 
 /** Returns the event messages for a change. */
 export function evaluationAnnouncements(now: TrainingRunStatus, before: TrainingRunStatus): Announcement[] {
@@ -17,13 +13,13 @@ export function evaluationAnnouncements(now: TrainingRunStatus, before: Training
       const policy = evaluation[when];
       if (!policy || policy.iteration === known.get(task)?.[when]?.iteration) continue;
       const of = task === "" ? "" : `, ${task}`;
-      told.push({ type: "Normal", reason: "Evaluated", message: `${when} training${of}: ${describe(policy)}` });
+      told.push({ reason: "Evaluated", message: `${when} training${of}: ${describe(policy)}` });
     }
   if (now.phase === "Evaluating" && before.phase !== "Evaluating") {
     const iteration = now.iteration ?? 0;
     const wasEvaluated = [...evaluationsOf(now).values()].some((evaluation) => evaluation.before);
     const when = iteration === 0 && !wasEvaluated ? "before training" : `after iteration ${iteration}`;
-    told.push({ type: "Normal", reason: "Evaluating", message: `the policy is evaluated ${when} (spec.evaluation)` });
+    told.push({ reason: "Evaluating", message: `the policy is evaluated ${when} (spec.evaluation)` });
   }
   return told;
 }

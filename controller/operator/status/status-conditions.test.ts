@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages } from "../../../proto/service.ts";
-import type { Stage } from "../lifecycle.ts";
+import type { Stage } from "../parts/lifecycle/lifecycle.ts";
 import { actorOf, at, linkOf, NOW_MS, podOf, runOf } from "../run.fixture.ts";
 import { CONDITION_TYPES, type ConditionType, findCondition, REASONS } from "./conditions.ts";
 import { CONNECTED, type facts, RUN, SCALE, shown, statusOf, unschedulable } from "./status.fixture.ts";
-import type { StatusFacts } from "./status-facts.ts";
+import type { StatusFacts } from "./status.ts";
 
 const { Phase } = messages;
 

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { labelsOf } from "../desired/names.ts";
 import { actorOf, at, NOW_MS, runOf } from "../run.fixture.ts";
-import { facts, RUN, SCALE, statusOf, unschedulable } from "./status.fixture.ts";
-import { desiredStatus } from "./status.ts";
+import { facts, RUN, SCALE, statusFrom, statusOf, unschedulable } from "./status.fixture.ts";
 
 const LINE = {
   iteration: 4,
@@ -68,7 +67,7 @@ describe("The fields of the status", () => {
       },
     });
     const later = { ...same, observed: { ...same.observed, run }, nowMs: NOW_MS + 100_000 };
-    assert.deepEqual(desiredStatus(later), status);
+    assert.deepEqual(statusFrom(later), status);
   });
 
   test("They stay when the learner is away", () => {

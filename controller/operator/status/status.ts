@@ -1,59 +1,52 @@
-/** Computes the status of a TrainingRun, except its conditions (status-conditions.ts). Pure. */
+/** Computes the status of a TrainingRun from its conditions and its parts' pieces. Pure. */
 import type { ActorsStatus, Condition, TaskStatus, TrainingRunStatus } from "../../../crds/trainingrun.ts";
 import { significant } from "../../numbers.ts";
-import { COMPONENT, RUN } from "../desired/names.ts";
-import type { Stage } from "../lifecycle.ts";
-import { isActive, learnerPhase } from "../observe.ts";
-import { generationStatus } from "../parts/generators/generation.ts";
-import { learnerFailures } from "../parts/learner/learner-failures.ts";
+import { learnerPhase } from "../observe.ts";
 import type { LearnerStatus, ReportedIteration } from "../parts/learner/learner-status.ts";
-import { clip, findCondition, stamp } from "./conditions.ts";
-import { conditionsOf } from "./status-conditions.ts";
-import { isOver, isStopping, type StatusFacts, waitingReason } from "./status-facts.ts";
+import { isStopping } from "../parts/lifecycle/conditions.ts";
+import { isOver, type Stage } from "../parts/lifecycle/lifecycle.ts";
+import { findCondition, stamp } from "./conditions.ts";
+import { type ConditionsFacts, conditionsOf } from "./status-conditions.ts";
+import { dropUndefined, timeOf } from "./values.ts";
 
 /** Longest text of a column of kubectl get. */
 const DISPLAYED_CHARACTERS = 120;
 /** RFC 3339 has four digits for a year. */
 const LAST_DATE_MS = Date.UTC(9999, 11, 31);
 
+export interface StatusFacts extends ConditionsFacts {
+  /** The pieces of all parts. */
+  pieces: Partial<TrainingRunStatus>;
+  nowMs: number;
+}
+
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
-  const { observed, lifecycle, learner, written, notification, images, results, nowMs } = facts;
+  const { observed, lifecycle, pieces, nowMs } = facts;
   const { run, link } = observed;
   const before = run.status ?? {};
-  const now = new Date(Math.floor(nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
+  const now = timeOf(nowMs);
   const heard = link?.status;
-  const began = before.startTime ?? (learner.available ? now : undefined);
+  const conditions = stamp(conditionsOf(facts), before.conditions ?? [], { generation: run.metadata.generation, now });
+  const isAvailable = findCondition(conditions, "LearnerAvailable")!.status === "True";
+  const began = before.startTime ?? (isAvailable ? now : undefined);
   const ended = isOver(lifecycle.stage) ? (before.completionTime ?? now) : undefined;
   const progress = progressOf(run.spec.stopping.iterations, heard, before, nowMs, ended !== undefined);
-  const conditions = stamp(conditionsOf(facts), before.conditions ?? [], { generation: run.metadata.generation, now });
-  const actors = actorsOf(facts, now);
-  const generation = generationStatus(observed, facts.generation);
   const executions = heard?.executions ? countsOf(heard.executions) : before.executions;
   const several = run.spec.tasks.length > 1;
   const tasks = tasksOf(run, heard, before);
+  const { actors, generation } = pieces;
+  const isEvaluating = isAvailable && learnerPhase(link) === "FINAL_EVALUATION";
   return dropUndefined({
     observedGeneration: run.metadata.generation,
-    phase: phaseOf(
-      isStopping(facts) ? "Suspending" : lifecycle.stage,
-      conditions,
-      began,
-      learner.available && learnerPhase(link) === "FINAL_EVALUATION",
-    ),
+    phase: phaseOf(isStopping(facts) ? "Suspending" : lifecycle.stage, conditions, began, isEvaluating),
     conditions,
     startTime: began,
     completionTime: ended,
     executions: ended && executions ? { ...executions, queued: 0, running: 0 } : executions,
-    actors,
-    generation,
-    checkpoint: heard?.checkpoint ?? written ?? before.checkpoint,
-    // A run that was resumed after a failure ends again, and its webhook is posted again.
-    notification: ended === undefined ? undefined : (notification ?? before.notification),
-    failures: learnerFailures(observed),
-    images,
-    results,
     evaluation: heard?.evaluation ?? (several ? undefined : before.evaluation),
     ...progress,
     tasks,
+    ...pieces,
     display: {
       ...displayOf(progress, several ? tasks : undefined, actors, run.spec.stopping.iterations),
       ...(generation && { generators: `${generation.ready}/${generation.replicas}` }),
@@ -124,7 +117,7 @@ function completionOf(
   if (elapsedSeconds === undefined) return undefined;
   const leftSeconds = (elapsedSeconds / Math.max(1, iteration)) * Math.max(0, iterations - iteration);
   const atMs = nowMs + leftSeconds * 1000;
-  return atMs > LAST_DATE_MS ? undefined : new Date(atMs).toISOString().replace(/\.\d+Z/, "Z");
+  return atMs > LAST_DATE_MS ? undefined : timeOf(atMs);
 }
 
 function percentOf(iteration: number, iterations: number): number {
@@ -145,29 +138,6 @@ function phaseOf(
   return stage === "Running" && evaluating ? "Evaluating" : "Running";
 }
 
-function actorsOf({ observed, scale, actorsRefused }: StatusFacts, now: string): ActorsStatus {
-  const { run, actors, link } = observed;
-  const before = run.status?.actors;
-  const active = actors.filter(isActive);
-  const waiting = active.filter(({ state }) => state === "starting");
-  const running = active.length - waiting.length;
-  const desired = scale.desired ?? before?.desired;
-  const idle = link?.connected
-    ? active.filter((actor) => actor.connected && actor.executions === 0).length
-    : before?.idle;
-  const reason = actorsRefused ?? waitingReason(waiting);
-  return dropUndefined({
-    desired,
-    running,
-    idle: Math.min(idle ?? 0, running),
-    waiting: waiting.length,
-    waitingReason: reason && clip(reason.message),
-    replicas: active.length,
-    selector: `${COMPONENT}=actor,${RUN}=${run.metadata.name}`,
-    lastScaleTime: desired === before?.desired ? before?.lastScaleTime : now,
-  });
-}
-
 const shortened = (text: string): string =>
   text.length > DISPLAYED_CHARACTERS ? `${text.slice(0, DISPLAYED_CHARACTERS - 1)}…` : text;
 
@@ -175,7 +145,7 @@ const shortened = (text: string): string =>
 function displayOf(
   { iteration, score }: Progress,
   tasks: TaskStatus[] | undefined,
-  { running, desired }: ActorsStatus,
+  { running = 0, desired = 0 }: ActorsStatus = {},
   iterations: number,
 ) {
   const number = (value: number | undefined) => (value === undefined ? undefined : significant(value));
@@ -185,10 +155,6 @@ function displayOf(
     best: best && best.length > 0 ? shortened(best.join(" ")) : number(score?.best),
     mean: number(tasks ? score?.meanNormalized : score?.mean),
     valid: score?.validFraction === undefined ? undefined : `${Math.round(score.validFraction * 100)}%`,
-    actors: `${running}/${desired ?? 0}`,
+    actors: `${running}/${desired}`,
   });
-}
-
-function dropUndefined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, it]) => it !== undefined)) as never;
 }

@@ -1,9 +1,11 @@
 /** Warnings from Kubernetes' events about an object that is not created or ready and whose status does not say why. */
 
 import type { Look } from "../context.ts";
-import { EVENT } from "../kube/resources.ts";
+import { EVENT, type Job, type Pod } from "../kube/resources.ts";
 import type { KubeObject } from "../kube/types.ts";
+import type { Remembers } from "../memory.ts";
 import { createdMs } from "../observe.ts";
+import type { Stuck } from "../part.ts";
 import { jobState } from "../parts/actors/actor-state.ts";
 import type { Warning } from "../parts/learner/learner-state.ts";
 import type { StepResult } from "../steps.ts";
@@ -12,48 +14,39 @@ import { isSilent, NO_POD_SECONDS } from "./blockers.ts";
 /** Time between two requests for the events of an object that makes no progress. */
 const WARNING_SECONDS = 15;
 
-/**
- * Returns the newest warnings about a learner, the Jobs before it, an actor, a generator or the Job that copies results, if it makes no
- * progress and its own status has no reason.
- */
+interface WarningMemory {
+  /** The newest warning about an object that makes no progress. */
+  warning?: { uid: string; atMs: number; warning: Warning | undefined };
+}
+
+/** The owner of the memory of warnings. */
+export const WARNINGS: Remembers<WarningMemory> = {};
+
+/** Returns a pod that makes no progress. */
+export function stuckPod(pod: Pod | undefined, nowMs: number): Pod | undefined {
+  return pod && isSilent(pod, nowMs) ? pod : undefined;
+}
+
+/** Returns a Job's pod that makes no progress, or the Job if it has no pod for long. */
+export function stuckJob(job: Job | undefined, pod: Pod | undefined, nowMs: number): Stuck {
+  const podless = job && !pod && jobState(job) === undefined ? job : undefined;
+  const overdue = podless && nowMs - createdMs(podless) > NO_POD_SECONDS * 1000 ? podless : undefined;
+  return { subject: stuckPod(pod, nowMs) ?? overdue, waiting: podless !== undefined };
+}
+
+/** Returns the newest warning about the first part's object that makes no progress. `index`: the part's. */
 export async function findWarning(
-  look: Look,
-): Promise<StepResult & { learner?: Warning; actors?: Warning; generators?: Warning; results?: Warning }> {
-  const { observed, memory, nowMs } = look;
-  const { learnerPod, init, initPod, model, modelPod, results, resultsPod, actors, generators } = observed;
-  const stuck = actors.find(
-    ({ state, pod, job }) =>
-      state === "starting" && (pod ? isSilent(pod, nowMs) : nowMs - createdMs(job) > NO_POD_SECONDS * 1000),
-  );
-  const podless = [[init, initPod] as const, [model, modelPod] as const, [results, resultsPod] as const].flatMap(
-    ([job, pod]) => (job && !pod && jobState(job) === undefined ? [job] : []),
-  );
-  const overdue = podless.filter((job) => nowMs - createdMs(job) > NO_POD_SECONDS * 1000);
-  const ownStuck =
-    [learnerPod, initPod, modelPod].find((pod) => pod && isSilent(pod, nowMs)) ??
-    overdue.find((job) => job !== results);
-  const stuckResults = resultsPod && isSilent(resultsPod, nowMs) ? resultsPod : overdue.find((job) => job === results);
-  const stuckActor = stuck?.pod ?? stuck?.job;
-  const pending = generators.pods.filter(({ status }) => status?.phase === "Pending");
-  const stuckGenerator = pending.find((pod) => isSilent(pod, nowMs));
-  const subject = ownStuck ?? stuckActor ?? stuckGenerator ?? stuckResults;
-  const waiting = podless.length > 0 || pending.length > 0 || actors.some(({ state }) => state === "starting");
-  if (!subject) return waiting ? { againSeconds: WARNING_SECONDS } : {};
-  const uid = subject.metadata.uid!;
+  look: Look<WarningMemory>,
+  parts: Stuck[],
+): Promise<StepResult<WarningMemory> & { index?: number; warning?: Warning | undefined }> {
+  const { memory, nowMs } = look;
+  const index = parts.findIndex(({ subject }) => subject);
+  if (index === -1) return parts.some(({ waiting }) => waiting) ? { againSeconds: WARNING_SECONDS } : {};
+  const uid = parts[index]!.subject!.metadata.uid!;
   const known = memory.warning;
   const isFresh = known?.uid === uid && nowMs - known.atMs < WARNING_SECONDS * 1000;
   const found = isFresh ? known : { uid, atMs: nowMs, warning: await newestWarning(look, uid) };
-  return {
-    ...(found.warning && { [partOf({ ownStuck, stuckActor, stuckGenerator })]: found.warning }),
-    remember: { warning: found },
-    againSeconds: WARNING_SECONDS,
-  };
-}
-
-function partOf({ ownStuck, stuckActor, stuckGenerator }: Partial<Record<string, KubeObject>>) {
-  if (ownStuck) return "learner";
-  if (stuckActor) return "actors";
-  return stuckGenerator ? "generators" : "results";
+  return { index, warning: found.warning, remember: { warning: found }, againSeconds: WARNING_SECONDS };
 }
 
 async function newestWarning({ observed: { run }, context }: Look, uid: string): Promise<Warning | undefined> {

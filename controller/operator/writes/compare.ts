@@ -1,4 +1,5 @@
 /** Compares an object of the API server with the desired one, without fields that only the server sets. */
+import { readQuantity } from "../../../crds/quantity.ts";
 
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json =>
@@ -12,7 +13,7 @@ const isObject = (value: unknown): value is Json =>
 export function firstDifference(desired: unknown, observed: unknown, path = ""): string | undefined {
   if (Array.isArray(desired)) {
     if (!Array.isArray(observed))
-      return isEmpty(desired) && observed === undefined ? undefined : tell(path, observed, desired);
+      return isEmpty(desired) && observed === undefined ? undefined : describe(path, observed, desired);
     if (desired.length !== observed.length)
       return `${path} has ${observed.length} items, should have ${desired.length}`;
     for (const [index, item] of desired.entries()) {
@@ -23,7 +24,7 @@ export function firstDifference(desired: unknown, observed: unknown, path = ""):
   }
   if (isObject(desired)) {
     if (observed === undefined && isEmpty(desired)) return undefined;
-    if (!isObject(observed)) return tell(path, observed, desired);
+    if (!isObject(observed)) return describe(path, observed, desired);
     for (const [key, value] of Object.entries(desired)) {
       if (value === undefined) continue;
       const difference = firstDifference(value, observed[key], path ? `${path}.${key}` : key);
@@ -31,7 +32,7 @@ export function firstDifference(desired: unknown, observed: unknown, path = ""):
     }
     return undefined;
   }
-  return desired === observed || sameQuantity(desired, observed) ? undefined : tell(path, observed, desired);
+  return desired === observed || sameQuantity(desired, observed) ? undefined : describe(path, observed, desired);
 }
 
 /**
@@ -78,7 +79,7 @@ function exactDifference(desired: unknown, observed: unknown, path: string): str
   }
   if (isObject(desired) && isObject(observed))
     return first(keysOf(desired, observed), (key) => exactDifference(desired[key], observed[key], `${path}.${key}`));
-  return desired === observed ? undefined : tell(path, observed, desired);
+  return desired === observed ? undefined : describe(path, observed, desired);
 }
 
 function first<T>(items: Iterable<T>, find: (item: T) => string | undefined): string | undefined {
@@ -110,7 +111,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === "" || value === false;
 }
 
-function tell(path: string, observed: unknown, desired: unknown): string {
+function describe(path: string, observed: unknown, desired: unknown): string {
   const show = (value: unknown): string => {
     const text = value === undefined ? "absent" : JSON.stringify(value);
     return text.length > 60 ? `${text.slice(0, 57)}...` : text;
@@ -118,24 +119,10 @@ function tell(path: string, observed: unknown, desired: unknown): string {
   return `${path} is ${show(observed)}, should be ${show(desired)}`;
 }
 
-const SUFFIXES: Record<string, number> = {
-  ...Object.fromEntries(["", "k", "M", "G", "T", "P", "E"].map((suffix, power) => [suffix, 1000 ** power])),
-  ...Object.fromEntries(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].map((suffix, power) => [suffix, 1024 ** (power + 1)])),
-  m: 1e-3,
-  u: 1e-6,
-  n: 1e-9,
-};
-
-/** Returns a Kubernetes quantity (`500m`, `1Gi`, `2e3`) as a number; undefined for other text. */
-function quantity(value: unknown): number | undefined {
-  if (typeof value === "number") return value;
-  const match = typeof value === "string" ? /^([+-]?[\d.]+(?:[eE][+-]?\d+)?)([A-Za-z]{0,2})$/.exec(value) : null;
-  const unit = match ? SUFFIXES[match[2]!] : undefined;
-  return match && unit !== undefined ? Number(match[1]) * unit : undefined;
-}
-
 /** The API server returns `0.5` as `500m` and `1024Mi` as `1Gi`. */
 function sameQuantity(desired: unknown, observed: unknown): boolean {
-  const a = quantity(desired);
-  return a !== undefined && a === quantity(observed);
+  const [a, b] = [desired, observed].map((it) =>
+    /string|number/.test(typeof it) ? readQuantity(String(it)) : undefined,
+  );
+  return a !== undefined && a === b;
 }

@@ -32,6 +32,17 @@ export function isChildOf(run: Run, object: KubeObject): boolean {
   return object.metadata.namespace === run.metadata.namespace && controllerUid(object) === run.metadata.uid;
 }
 
+/** Returns the run's child `NAME-suffix`. */
+export function childOf<T extends KubeObject>(
+  run: Run,
+  cache: Cache,
+  resource: Resource,
+  suffix: string,
+): T | undefined {
+  const found = cache.get<T>(resource, `${run.metadata.namespace}/${childName(run, suffix)}`);
+  return found && isChildOf(run, found) ? found : undefined;
+}
+
 /** Whether the object has this run's label and no controlling owner: its owner reference was removed, or it never had one. */
 export function isOrphanOf(run: Run, { metadata }: KubeObject): boolean {
   const { namespace, labels } = metadata;
@@ -61,8 +72,7 @@ export function podsOf(deployment: Deployment | undefined, run: Run, cache: Cach
 }
 
 export function deploymentOf(run: Run, cache: Cache): Deployment | undefined {
-  const found = cache.get<Deployment>(DEPLOYMENT, `${run.metadata.namespace}/${childName(run, "learner")}`);
-  return found && isChildOf(run, found) ? found : undefined;
+  return childOf(run, cache, DEPLOYMENT, "learner");
 }
 
 /** Returns both possible names of the run's volume: the second is used if an earlier run with this name has left its volume. */

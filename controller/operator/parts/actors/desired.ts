@@ -127,7 +127,7 @@ function supervisor(run: Run, name: string, inputs: string[], settings: Settings
     command: ["node", `${APP}/actor/main.ts`],
     args: [
       ...["--learner", `${learnerHost(run)}:${GRPC_PORT}`, "--tls", "/tls", "--name", name, "--run-id", runId(run)],
-      ...["--slots", String(actors.slots), "--sandboxes", "/sandboxes", "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
+      ...["--slots", String(actors.slots), "--sandboxes", "/sandboxes", "--metrics-listen", `:${METRICS_PORT}`],
       ...["--inputs", inputs.join(",")],
       ...(actors.isolation === "Pod" ? ["--executions", "1"] : []),
       ...(actors.requireIsolation ? [] : ["--allow-no-isolation"]),

@@ -3,9 +3,9 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { messages } from "../../../../proto/service.ts";
 import { DRAINING } from "../../desired/names.ts";
-import type { Stage } from "../../lifecycle.ts";
 import type { ObservedActor } from "../../observe.ts";
 import { actorOf, at, linkOf, NOW_MS, observedOf, runOf } from "../../run.fixture.ts";
+import type { Stage } from "../lifecycle/lifecycle.ts";
 import { Stabiliser } from "./autoscale.ts";
 import { demandOf, describeScaling, drainSeconds, isDraining, planActors } from "./scale.ts";
 

@@ -1,8 +1,8 @@
 /** Plans which actors to create, drain and remove to match the work. Pure. */
 
 import { DRAINING, type Run } from "../../desired/names.ts";
-import type { Stage } from "../../lifecycle.ts";
 import { isActive, learnerPhase, type Observed, type ObservedActor } from "../../observe.ts";
+import type { Stage } from "../lifecycle/lifecycle.ts";
 import { isDisrupted } from "./actor-state.ts";
 import { actorsToDrain, type Demand, desiredActors, type Stabiliser } from "./autoscale.ts";
 
@@ -37,7 +37,7 @@ const WITHOUT_ACTORS: Partial<Record<Stage, string>> = {
  */
 const ORPHANED = "it has no owner reference";
 
-export interface ScaleOptions {
+interface ScaleOptions {
   stage: Stage;
   stabiliser: Stabiliser;
   /** Hash of an actor as it would be created now. */

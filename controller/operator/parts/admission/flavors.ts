@@ -5,7 +5,6 @@ import { digestOf, type Run } from "../../desired/names.ts";
 import { mergeStrategically } from "../../desired/pod.ts";
 import { RESOURCE_FLAVOR } from "../../kube/resources.ts";
 import type { KubeObject } from "../../kube/types.ts";
-import type { StepResult } from "../../steps.ts";
 import { BlockedError } from "../../writes/refusals.ts";
 import { ACTORS_SET, GENERATORS_SET, LEARNER_SET, type NodeChoice, type Workload } from "./desired.ts";
 
@@ -14,12 +13,14 @@ export type ResourceFlavor = KubeObject & {
   spec?: { nodeLabels?: Record<string, string>; tolerations?: NodeChoice["tolerations"] };
 };
 
-/** Returns the nodes that Kueue chose for an admitted run. @throws BlockedError | ApiError */
-export async function findFlavors(look: Look): Promise<StepResult> {
-  const { observed, memory, context } = look;
+/** The nodes that Kueue chose in one admission. */
+export type Flavors = { of: string; choices: Record<string, NodeChoice[]> };
+
+/** Returns the nodes that Kueue chose for an admitted run. @param known the last result @throws BlockedError | ApiError */
+export async function findFlavors({ observed, context }: Look, known: Flavors | undefined): Promise<Flavors> {
   const { admission, admissionChecks } = observed.workload?.status ?? {};
   const of = digestOf([observed.workload?.metadata.uid, admission, admissionChecks]);
-  if (memory.flavors?.of === of) return {};
+  if (known?.of === of) return known;
   const flavors = new Map<string, ResourceFlavor>();
   for (const name of flavorsOf(observed.workload)) {
     const flavor = await context.client.get<ResourceFlavor>(RESOURCE_FLAVOR, { name });
@@ -30,7 +31,7 @@ export async function findFlavors(look: Look): Promise<StepResult> {
       );
     flavors.set(name, flavor);
   }
-  return { remember: { flavors: { of, choices: choicesOf(observed.workload, flavors) } } };
+  return { of, choices: choicesOf(observed.workload, flavors) };
 }
 
 function flavorsOf(workload: Workload | undefined): string[] {

@@ -2,16 +2,15 @@
  * The run's Workload. The controller creates it before any other object, deletes it when the run needs no nodes, and sets the
  * conditions that Kueue expects of a Workload's owner: https://kueue.sigs.k8s.io/docs/concepts/workload/
  */
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { inputsOf } from "../../desired/inputs.ts";
 import { digestOf, INPUT_HASH, queueNameOf, SPEC_HASH } from "../../desired/names.ts";
 import { PRIORITY_CLASS, WORKLOAD, WORKLOAD_PRIORITY_CLASS } from "../../kube/resources.ts";
 import type { KubeObject } from "../../kube/types.ts";
-import type { LifecyclePlan } from "../../lifecycle.ts";
-import type { RunMemory } from "../../memory.ts";
 import { isSeen, pinnedImages } from "../../pin.ts";
-import type { StepResult } from "../../steps.ts";
+import { timeOf } from "../../status/values.ts";
 import { readyGenerators } from "../generators/generation.ts";
+import type { LifecyclePlan } from "../lifecycle/lifecycle.ts";
 import { desiredWorkload, type PriorityClassRef, type Workload, type WorkloadCondition } from "./desired.ts";
 import {
   type Admission,
@@ -30,30 +29,38 @@ const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 
-export function admission(look: Look): StepResult & { queue: Admission } {
-  if (!look.context.settings.kueue) return { queue: NOT_QUEUED };
-  const asked = askedOf(look);
-  return { queue: admissionOf(desiredOf(look, asked), look.observed.workload), remember: { workload: asked } };
+/** The desired Workload for one generation and queue. */
+export type Asked = { of: string; desired: Workload };
+
+/** @param known the last result */
+export function findAdmission(
+  look: Look,
+  known: Asked | undefined,
+): { queue: Admission; asked: Asked | undefined; workload: Workload | undefined } {
+  if (!look.context.settings.kueue) return { queue: NOT_QUEUED, asked: known, workload: undefined };
+  const asked = askedOf(look, known);
+  const workload = desiredOf(look, asked);
+  return { queue: admissionOf(workload, look.observed.workload), asked, workload };
 }
 
 /** Returns the desired Workload, computed once for each generation and queue. */
-function askedOf({ observed: { run }, memory, context }: Look): RunMemory["workload"] {
+function askedOf({ stored, observed: { run }, context }: Look, known: Asked | undefined): Asked | undefined {
   const queueName = queueNameOf(run);
   if (queueName === undefined) return undefined;
   const of = `${run.metadata.generation} ${queueName}`;
-  if (memory.workload?.of === of) return memory.workload;
-  const inputs = digestOf([inputsOf(memory.run), queueName]);
+  if (known?.of === of) return known;
+  const inputs = digestOf([inputsOf(stored), queueName]);
   return { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };
 }
 
 /** Returns the desired Workload; an upgrade alone does not change an admitted one. */
-function desiredOf(look: Look, remembered = askedOf(look)): Workload | undefined {
+function desiredOf(look: Look, asked: Asked | undefined): Workload | undefined {
   const { run, workload } = look.observed;
-  const desired = remembered?.desired;
+  const desired = asked?.desired;
   if (!desired) return undefined;
   if (!workload || !isReserved(workload) || !pinnedImages(look.observed)) return desired;
-  const { [SPEC_HASH]: made = "", [INPUT_HASH]: asked } = workload.metadata.annotations ?? {};
-  const keeps = asked === undefined ? isSeen(run) : asked === desired.metadata.annotations?.[INPUT_HASH];
+  const { [SPEC_HASH]: made = "", [INPUT_HASH]: inputs } = workload.metadata.annotations ?? {};
+  const keeps = inputs === undefined ? isSeen(run) : inputs === desired.metadata.annotations?.[INPUT_HASH];
   return keeps ? marked(desired, { [SPEC_HASH]: made }) : desired;
 }
 
@@ -63,11 +70,14 @@ function marked(workload: Workload, annotations: Record<string, string>): Worklo
 }
 
 /** @throws BlockedError | ApiError */
-export async function reconcileWorkload(look: Look, { stage, learnerReplicas }: LifecyclePlan): Promise<void> {
+export async function reconcileWorkload(
+  look: Look,
+  { stage, learnerReplicas }: LifecyclePlan,
+  desired: Workload | undefined,
+): Promise<void> {
   const { observed, context, writes } = look;
   if (!context.settings.kueue) return;
   const { workload } = observed;
-  const desired = desiredOf(look);
   const isIdle = learnerReplicas === 0 && !observed.hasPods;
   if (stage === "Ended" || stage === "Ending") {
     if (workload && isIdle) await finish(look, workload);
@@ -81,13 +91,8 @@ export async function reconcileWorkload(look: Look, { stage, learnerReplicas }: 
   if (!workload) {
     const made: Workload = { ...desired, spec: { ...desired.spec, ...(await priorityOf(look)) } };
     await writes.apply(WORKLOAD, made);
-    tell(
-      look,
-      "Normal",
-      "WorkloadMade",
-      `waits in LocalQueue ${desired.spec.queueName} as Workload ${desired.metadata.name}`,
-      "Queue",
-    );
+    const note = `waits in LocalQueue ${desired.spec.queueName} as Workload ${desired.metadata.name}`;
+    recordEvent(look, "WorkloadMade", note);
     return;
   }
   if (isReserved(workload)) {
@@ -152,13 +157,8 @@ async function giveBack(look: Look, workload: Workload): Promise<void> {
   if (conditionOf(workload, "PodsReady"))
     changes.push({ type: "PodsReady", status: "False", reason: "WaitForStart", message: "no pod is left" });
   await setStatus(look, workload, changes, { admission: null });
-  tell(
-    look,
-    "Normal",
-    "QuotaReleased",
-    `no pod is left: Workload ${workload.metadata.name} returned its quota`,
-    "Queue",
-  );
+  const note = `no pod is left: Workload ${workload.metadata.name} returned its quota`;
+  recordEvent(look, "QuotaReleased", note);
 }
 
 async function finish(look: Look, workload: Workload): Promise<void> {
@@ -171,7 +171,7 @@ async function finish(look: Look, workload: Workload): Promise<void> {
 type Change = Pick<WorkloadCondition, "type" | "status" | "reason" | "message">;
 
 async function setStatus(look: Look, workload: Workload, changes: Change[], status: object = {}): Promise<void> {
-  const now = new Date(Math.floor(look.nowMs / 1000) * 1000).toISOString().replace(".000Z", "Z");
+  const now = timeOf(look.nowMs);
   const clipped = changes.map((it) => ({ ...it, message: it.message.slice(0, MESSAGE_CHARACTERS) }));
   const patch = { status: { ...status, conditions: setConditions(workload, clipped, now) } };
   await look.writes.patch(WORKLOAD, workload, patch, { subresource: "status" });

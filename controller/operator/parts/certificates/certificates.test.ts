@@ -8,9 +8,8 @@ import {
   type CertificateSecrets,
   controllerCertificate,
   type EnsuredCertificates,
-  ensureActorCertificate,
   ensureCertificates,
-  ensureGeneratorCertificate,
+  ensureSigned,
   type SecretData,
 } from "./certificates.ts";
 
@@ -26,7 +25,7 @@ type Secrets = CertificateSecrets & { actor?: SecretData | undefined };
 async function ensure(observed: Secrets, now: number, hosts = HOSTS, actorName = ACTOR) {
   const run = await ensureCertificates(observed, { name: "quickstart", hosts, now });
   const authority = run.write.authority ?? observed.authority!;
-  const actor = await ensureActorCertificate(authority, observed.actor, { name: actorName, now });
+  const actor = await ensureSigned(authority, observed.actor, { role: "actor", name: actorName, hosts: [], now });
   const write: Secrets = { ...run.write, ...(actor.write && { actor: actor.write }) };
   const reasons = [...run.reasons, ...(actor.reason ? [actor.reason] : [])];
   const [renewAtMs, expireAtMs] = (["renewAtMs", "expireAtMs"] as const).map((it) => Math.min(run[it], actor[it]));
@@ -182,7 +181,7 @@ test("An actor's certificate names the actor, and is made again if it names anot
     "the certificate of quickstart-actor-0-1 was replaced: it was not of quickstart-actor-0-1",
   ]);
   await assert.rejects(
-    ensureActorCertificate({}, undefined, { name: ACTOR, now: START }),
+    ensureSigned({}, undefined, { role: "actor", name: ACTOR, hosts: [], now: START }),
     /authority .* cannot be read/,
   );
 });
@@ -221,7 +220,7 @@ test("A learner gets a certificate to dial generators, and all generators share 
   assert.ok(leafOf(changed, "learner").keyUsage!.includes(CLIENT_AUTHENTICATION));
   const hosts = ["quickstart-generators.default.svc"];
   const of = (secret: SecretData | undefined, now = START) =>
-    ensureGeneratorCertificate(write.authority!, secret, { name: "quickstart", hosts, now });
+    ensureSigned(write.authority!, secret, { role: "generator", name: "quickstart", hosts, now });
   const made = await of(undefined);
   const leaf = new X509Certificate(pem(made.write, "tls.crt"));
   assert.deepEqual(leaf.subject.split("\n"), ["O=longrun", "OU=generator", "CN=quickstart"]);

@@ -28,6 +28,15 @@ const CLIENT_AUTHENTICATION = "1.3.6.1.5.5.7.3.2";
 /** A secret's `data`: base64 by file name. */
 export type SecretData = Record<string, string>;
 
+/** Dates of the certificates in the secrets with these resource versions, found right; Unix milliseconds. */
+export interface CertificateDates {
+  versions: string;
+  /** Whether the learner's certificate is also valid for calls to generators. */
+  dials?: boolean;
+  renewAtMs: number;
+  expireAtMs: number;
+}
+
 /** Secrets of a run on the API server; absent: there is no such secret. */
 export interface CertificateSecrets {
   /** `NAME-ca` */
@@ -36,7 +45,7 @@ export interface CertificateSecrets {
   learner?: SecretData;
 }
 
-export interface CertificateTimes {
+interface CertificateTimes {
   /** Validity of an authority. [1 year] */
   authoritySeconds: number;
   /** Validity of the certificates that it signs. [30 days] */
@@ -56,7 +65,7 @@ export const CERTIFICATE_TIMES: CertificateTimes = {
   distributeSeconds: 3600,
 };
 
-export interface CertificateOptions {
+interface CertificateOptions {
   /** Name of the run or of the actor: the certificate's common name. */
   name: string;
   /** DNS names of the learner's Service, by which it is dialled. */
@@ -80,7 +89,7 @@ export interface EnsuredCertificates {
 }
 
 /** The required content of an actor's secret or of the generators' secret. */
-export interface EnsuredLeaf {
+interface EnsuredLeaf {
   /** Whole data of the secret; undefined: the secret is right. */
   write: SecretData | undefined;
   /** For an event; undefined: the certificate stays. */
@@ -130,51 +139,20 @@ export async function ensureCertificates(
 }
 
 /**
- * Returns what the secret of one actor must hold now: a certificate in the actor's name. It is replaced for the same reasons as
- * the learner's certificate.
+ * Returns what the secret of an actor, or of all generators, must hold now: one certificate in the name of the actor or of the run. It is
+ * replaced for the same reasons as the learner's certificate.
  *
  * @param authority data of the run's `NAME-ca`, as `ensureCertificates` left it
- * @param name of the actor
  * @throws Error if `authority` cannot be read; `ensureCertificates` repairs it
  */
-export async function ensureActorCertificate(
+export async function ensureSigned(
   authority: SecretData,
   observed: SecretData | undefined,
-  { name, now, times }: Omit<CertificateOptions, "hosts" | "dials">,
+  { times, ...request }: Omit<CertificateOptions, "dials"> & Pick<LeafRequest, "role">,
 ): Promise<EnsuredLeaf> {
-  return ensureSigned(authority, observed, { role: "actor", name, hosts: [], now, times });
-}
-
-/**
- * Returns what the generators' secret must hold now: one certificate for all generators, in the run's name and for `hosts`.
- *
- * @throws Error like `ensureActorCertificate`
- */
-export async function ensureGeneratorCertificate(
-  authority: SecretData,
-  observed: SecretData | undefined,
-  options: Omit<CertificateOptions, "dials">,
-): Promise<EnsuredLeaf> {
-  return ensureSigned(authority, observed, { role: "generator", ...options });
-}
-
-async function ensureSigned(
-  authority: SecretData,
-  observed: SecretData | undefined,
-  {
-    role,
-    name,
-    hosts,
-    now,
-    times,
-  }: Omit<CertificateOptions, "times"> & {
-    role: LeafRequest["role"];
-    times?: Partial<CertificateTimes> | undefined;
-  },
-): Promise<EnsuredLeaf> {
-  const found = readAuthority(authority, now);
-  if (found === undefined) throw new Error(`the authority that signs for ${name} cannot be read`);
-  return ensureLeaf(found, observed, { role, name, hosts, now, t: { ...CERTIFICATE_TIMES, ...times } });
+  const found = readAuthority(authority, request.now);
+  if (found === undefined) throw new Error(`the authority that signs for ${request.name} cannot be read`);
+  return ensureLeaf(found, observed, { ...request, t: { ...CERTIFICATE_TIMES, ...times } });
 }
 
 interface LeafRequest {

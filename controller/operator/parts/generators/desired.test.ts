@@ -49,7 +49,7 @@ describe("The pods of generators", () => {
     assert.deepEqual(others, []);
     assert.equal(container!.image, DEFAULT_SETTINGS.image);
     const expected = {
-      ...{ "--model": "/model/qwen/3b", "--slots": "32", "--context": "1536", "--host": "0.0.0.0" },
+      ...{ "--model": "/model/qwen/3b", "--slots": "32", "--context": "1536" },
       ...{ "--port": "8443", "--tls": "/tls", "--probe-port": "8081", "--drain-seconds": "60" },
     };
     for (const [name, value] of Object.entries(expected)) assert.equal(option(container!.args, name), value, name);

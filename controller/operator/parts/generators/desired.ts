@@ -122,7 +122,7 @@ function serve(run: Run, generation: Generation, mounts: V1VolumeMount[], settin
     args: [
       ...own,
       ...["--slots", String(model.generationBatchSize)],
-      ...["--host", "0.0.0.0", "--port", String(GENERATOR_PORT), "--tls", "/tls"],
+      ...["--port", String(GENERATOR_PORT), "--tls", "/tls"],
       ...["--probe-port", String(PROBE_PORT), "--drain-seconds", String(generation.drainSeconds)],
     ],
     ports: [{ name: "generate", containerPort: GENERATOR_PORT, protocol: "TCP" }],

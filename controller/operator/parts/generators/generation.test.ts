@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { messages, type StatusMessage } from "../../../../proto/service.ts";
 import { DEFAULT_SETTINGS } from "../../desired/settings.fixture.ts";
-import type { Stage } from "../../lifecycle.ts";
 import type { Observed } from "../../observe.ts";
 import { linkOf, NOW_MS, observedOf, podOf, runOf } from "../../run.fixture.ts";
 import type { Finding } from "../../status/conditions.ts";
 import { Stabiliser } from "../actors/autoscale.ts";
 import { desiredWorkload, type Workload } from "../admission/desired.ts";
+import type { Stage } from "../lifecycle/lifecycle.ts";
 import {
   describeGeneration,
   type GenerationPlan,

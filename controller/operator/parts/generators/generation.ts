@@ -1,12 +1,12 @@
 /** Computes the desired number of generators and the state of the existing ones. Pure. */
 import type { GenerationStatus } from "../../../../crds/trainingrun.ts";
-import type { Stage } from "../../lifecycle.ts";
 import type { Observed } from "../../observe.ts";
 import { podBlocker } from "../../status/blockers.ts";
-import type { Finding } from "../../status/conditions.ts";
+import { condition, type Finding, type NewCondition } from "../../status/conditions.ts";
 import { type Demand, desiredActors, type Stabiliser } from "../actors/autoscale.ts";
 import { demandOf } from "../actors/scale.ts";
 import { GENERATORS_SET } from "../admission/desired.ts";
+import type { Stage } from "../lifecycle/lifecycle.ts";
 
 /** A generator that the learner has not used for this long is reported: new weights of a large model take minutes. */
 export const UNUSED_SECONDS = 300;
@@ -108,7 +108,7 @@ export function unusedSince(
   return new Map(unused.map(({ address }) => [address, before.get(address) ?? nowMs]));
 }
 
-export interface GenerationFacts {
+interface GenerationFacts {
   plan: GenerationPlan;
   /** The API server's refusal of a generator's object, or a warning event about a pod that does not start. */
   refused: Finding | undefined;
@@ -116,6 +116,13 @@ export interface GenerationFacts {
   unusedSinceMs: ReadonlyMap<string, number>;
   /** Unix milliseconds. */
   nowMs: number;
+}
+
+/** Returns the condition of a run that has generators. */
+export function generationCondition(observed: Observed, facts: GenerationFacts | undefined): NewCondition[] {
+  if (!observed.run.spec.generation || !facts) return [];
+  const { available, ...finding } = generationFinding(observed, facts);
+  return [condition("GenerationAvailable", available, finding)];
 }
 
 /** Returns the finding for the condition GenerationAvailable: whether a generator can write. */

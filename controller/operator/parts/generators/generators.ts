@@ -1,23 +1,24 @@
 /** Writes the objects of a run's generators: certificate, Service, Deployment. */
 
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { childMetadata, GENERATORS, generatorHosts } from "../../desired/names.ts";
-import {
-  DEPLOYMENT,
-  PERSISTENT_VOLUME_CLAIM,
-  type PersistentVolumeClaim,
-  SECRET,
-  SERVICE,
-  type Secret,
-} from "../../kube/resources.ts";
-import type { Changes } from "../../memory.ts";
+import { DEPLOYMENT, PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, SERVICE } from "../../kube/resources.ts";
 import type { StepResult } from "../../steps.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { BlockedError } from "../../writes/refusals.ts";
 import { Stabiliser } from "../actors/autoscale.ts";
-import { ensureGeneratorCertificate, type SecretData } from "../certificates/certificates.ts";
+import type { CertificateDates } from "../certificates/certificates.ts";
+import { reconcileSigned } from "../certificates/signed.ts";
 import { desiredGeneratorService, desiredGenerators } from "./desired.ts";
 import { describeGeneration, type GenerationPlan } from "./generation.ts";
+
+export interface GeneratorsMemory {
+  /** Stabiliser of the number of generators, and the `scaleDownSeconds` it was created for. */
+  stabiliser?: { scaleDownSeconds: number; stabiliser: Stabiliser };
+  certificate?: CertificateDates | undefined;
+  /** Time since which the learner does not use a generator, by address. */
+  unusedSinceMs: ReadonlyMap<string, number>;
+}
 
 /**
  * Reconciles the generators' objects. Creates none before the run may have its first pod. A Deployment that is not wanted any more
@@ -25,7 +26,11 @@ import { describeGeneration, type GenerationPlan } from "./generation.ts";
  *
  * @throws BlockedError | ApiError
  */
-export async function reconcileGenerators(look: Look, plan: GenerationPlan | undefined): Promise<StepResult> {
+export async function reconcileGenerators(
+  look: Look<GeneratorsMemory>,
+  plan: GenerationPlan | undefined,
+  certified: boolean,
+): Promise<StepResult<GeneratorsMemory>> {
   const { run, generators } = look.observed;
   const { deployment } = generators;
   if (!plan) return {};
@@ -37,21 +42,34 @@ export async function reconcileGenerators(look: Look, plan: GenerationPlan | und
   if (!deployment) await checkClaim(look);
   const text = describeGeneration(look.observed, plan);
   const isMore = plan.replicas > (run.status?.generation?.replicas ?? 0);
-  const remember = await reconcileCertificate(look);
+  const { authority } = look.observed.secrets;
+  // The next reconcile sees the secrets that the part certificates has just written; until then pods wait for their Secret.
+  const certificate =
+    certified && authority
+      ? await reconcileSigned(look, look.memory.certificate, {
+          ...{ authority, secret: generators.secret, role: "generator", name: run.metadata.name },
+          metadata: childMetadata(run, `${GENERATORS}-tls`, "generator"),
+          hosts: generatorHosts(run),
+        })
+      : look.memory.certificate;
   await applyChild(look, SERVICE, desiredGeneratorService(run));
   await applyChild(look, DEPLOYMENT, desiredGenerators(run, { replicas: plan.replicas, settings: look.settings }));
-  if (text) tell(look, "Normal", isMore ? "ScaledUp" : "ScaledDown", text, "Scale");
-  return { remember, againSeconds: plan.againSeconds };
+  if (text) recordEvent(look, isMore ? "ScaledUp" : "ScaledDown", text);
+  return { remember: { certificate }, againSeconds: plan.againSeconds };
 }
 
 /** A controller that has just started knows no demand, so the existing number counts for one more window. */
-export function stabiliserOf({ observed, memory, nowMs }: Look): StepResult & { stabiliser: Stabiliser } {
+export function stabiliserOf({
+  observed,
+  memory,
+  nowMs,
+}: Look<GeneratorsMemory>): StepResult<GeneratorsMemory> & { stabiliser: Stabiliser } {
   const { scaleDownSeconds = 0 } = observed.run.spec.generation ?? {};
-  const known = memory.generationStabiliser;
+  const known = memory.stabiliser;
   if (known?.scaleDownSeconds === scaleDownSeconds) return { stabiliser: known.stabiliser };
   const stabiliser = new Stabiliser(scaleDownSeconds);
   stabiliser.next(observed.run.status?.generation?.replicas ?? 0, nowMs / 1000);
-  return { stabiliser, remember: { generationStabiliser: { scaleDownSeconds, stabiliser } } };
+  return { stabiliser, remember: { stabiliser: { scaleDownSeconds, stabiliser } } };
 }
 
 /** Checks the claim with the model, which the learner and each generator mount. @throws BlockedError if only one pod can mount it */
@@ -69,28 +87,4 @@ async function checkClaim({ observed: { run }, context }: Look): Promise<void> {
     "Refused",
     `claim ${claimName} of spec.model.volume is ReadWriteOncePod, so one pod alone can mount it, and the learner and each generator need it: give a claim that is ReadOnlyMany or ReadWriteMany, or an image`,
   );
-}
-
-/** Creates and renews the certificate that all generators share. */
-async function reconcileCertificate(look: Look): Promise<Changes> {
-  const { observed, memory, nowMs } = look;
-  const { run, secrets, generators } = observed;
-  const { authority } = secrets;
-  // The next reconcile sees the secrets that reconcileCertificates has just written; until then pods wait for their Secret.
-  if (!authority || !memory.certificates) return {};
-  const { secret } = generators;
-  const versions = [authority, secret].map((it) => it?.metadata.resourceVersion).join(" ");
-  const known = memory.generatorCertificate;
-  if (secret && known?.versions === versions && nowMs < known.renewAtMs) return {};
-  const { write, reason, renewAtMs, expireAtMs } = await ensureGeneratorCertificate(
-    (authority.data ?? {}) as SecretData,
-    secret && ((secret.data ?? {}) as SecretData),
-    { name: run.metadata.name, hosts: generatorHosts(run), now: nowMs },
-  );
-  if (write === undefined) return { generatorCertificate: { versions, renewAtMs, expireAtMs } };
-  const metadata = childMetadata(run, `${GENERATORS}-tls`, "generator");
-  const desired: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data: write };
-  await look.writes.apply(SECRET, desired);
-  if (secret && reason) tell(look, "Normal", "CertificatesRenewed", reason, "Renew");
-  return { generatorCertificate: undefined };
 }

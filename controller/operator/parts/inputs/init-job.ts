@@ -3,10 +3,10 @@
 import type { Look } from "../../context.ts";
 import { RUN, SPEC_HASH } from "../../desired/names.ts";
 import { JOB, type Job, PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, type Pod } from "../../kube/resources.ts";
-import { needsModel } from "../../lifecycle.ts";
 import { volumeOf } from "../../writes/ownership.ts";
 import { BlockedError } from "../../writes/refusals.ts";
 import { jobState } from "../actors/actor-state.ts";
+import { needsModel } from "../lifecycle/lifecycle.ts";
 import { desiredInit, initHash } from "./init.ts";
 import { desiredModelJob } from "./model.ts";
 

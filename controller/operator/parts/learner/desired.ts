@@ -44,7 +44,7 @@ const LIVENESS_MISSES = 6;
  */
 const DEFAULT_RESOURCES = { requests: { cpu: "500m", memory: "1Gi" } };
 
-export interface LearnerInputs {
+interface LearnerInputs {
   /** Returns the digest of the configuration; another digest restarts the learner. */
   configHash: string;
   claimName: string;
@@ -94,7 +94,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
     args: [
       ...["--run", "/data/run", "--manifest", `/config/${MANIFEST}`, "--tls", "/tls", "--stay"],
       ...["--run-id", runId(run)],
-      ...["--listen", `0.0.0.0:${GRPC_PORT}`, "--metrics-listen", `0.0.0.0:${METRICS_PORT}`],
+      ...["--listen", `:${GRPC_PORT}`, "--metrics-listen", `:${METRICS_PORT}`],
       ...(spec.generation ? ["--generators", `https://${generatorHost(run)}:${GENERATOR_PORT}`] : []),
       ...folders.flatMap((folder) => ["--task-dir", folder]),
     ],
@@ -186,7 +186,8 @@ export function desiredService(run: Run): Service {
       // Actors and the controller retry, so they may see the address of a learner that is still starting.
       publishNotReadyAddresses: true,
       ports: [
-        { name: "grpc", port: GRPC_PORT, targetPort: "grpc", protocol: "TCP" },
+        // By name or appProtocol service meshes know that the connection is TLS already; `grpc` is HTTP/2 in clear text for them.
+        { name: "tls-grpc", port: GRPC_PORT, targetPort: "grpc", protocol: "TCP", appProtocol: "tls" },
         { name: "metrics", port: METRICS_PORT, targetPort: "metrics", protocol: "TCP" },
       ],
     },

@@ -1,9 +1,9 @@
 /** States of a learner's pod, and a table test of what the controller concludes from them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Stage } from "../../lifecycle.ts";
 import type { Observed } from "../../observe.ts";
 import { at, deploymentOf, NOW_MS, observedOf, podOf, runOf } from "../../run.fixture.ts";
+import type { Stage } from "../lifecycle/lifecycle.ts";
 import { type LearnerFacts, learnerState } from "./learner-state.ts";
 
 const RUN = runOf();

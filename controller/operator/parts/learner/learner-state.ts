@@ -2,7 +2,6 @@
 import { volumeWanted } from "../../../../proto/volume.ts";
 import { childName, GRPC_PORT } from "../../desired/names.ts";
 import type { Pod } from "../../kube/resources.ts";
-import { type LifecyclePlan, needsModel } from "../../lifecycle.ts";
 import { livingLearner, type Observed } from "../../observe.ts";
 import {
   deploymentBlocker,
@@ -18,6 +17,7 @@ import {
 import type { Finding } from "../../status/conditions.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { sourceName } from "../inputs/model.ts";
+import { type LifecyclePlan, needsModel } from "../lifecycle/lifecycle.ts";
 import { DEFAULT_SIZE } from "../volume/desired.ts";
 import { nodeLossFinding, OVERDUE_SECONDS, overdueSeconds } from "../volume/node-loss.ts";
 import { describeEnd, isVolumeFull, lastTermination, lastWords, learnerFailures } from "./learner-failures.ts";
@@ -26,7 +26,7 @@ import type { LearnerStatus } from "./learner-status.ts";
 /** The newest warning about an object that makes no progress; used if the object's own status gives no reason. */
 export type Warning = { reason?: string; note?: string };
 
-export interface LearnerState extends Finding {
+interface LearnerState extends Finding {
   available: boolean;
   /** Seconds until time alone may change it. */
   againSeconds?: number;

@@ -4,9 +4,9 @@ import { Ajv } from "ajv";
 import fc from "fast-check";
 import { readSchema } from "../../../../crds/schema.ts";
 import { messages, type StatusMessage, type StatusReceived } from "../../../../proto/service.ts";
-import type { Stage } from "../../lifecycle.ts";
 import { actorOf, linkOf, NOW_MS, observedOf, runOf } from "../../run.fixture.ts";
-import { desiredStatus } from "../../status/status.ts";
+import { statusFrom } from "../../status/status.fixture.ts";
+import type { Stage } from "../lifecycle/lifecycle.ts";
 import { parseCheckpoint, parseLearnerStatus } from "./learner-status.ts";
 
 const { Phase, Status } = messages;
@@ -189,7 +189,7 @@ const RUN = runOf({ stopping: { iterations: 10 }, generation: {} });
 
 function statusOf(said: StatusMessage, stage: Stage = "Running", before: object = {}, of = RUN) {
   const run = { ...of, status: before };
-  return desiredStatus({
+  return statusFrom({
     observed: observedOf(run, { actors: [actorOf(run, 0)], link: linkOf(said) }),
     lifecycle: { stage, learnerReplicas: 1 },
     learner: { available: true, reason: "Connected", message: "the learner answers" },
@@ -198,9 +198,7 @@ function statusOf(said: StatusMessage, stage: Stage = "Running", before: object 
       ...{ againSeconds: undefined, failures: 0 },
     },
     refused: {},
-    actorsRefused: undefined,
     generation: { replicas: 2, demand: undefined, againSeconds: undefined },
-    nowMs: NOW_MS,
   });
 }
 

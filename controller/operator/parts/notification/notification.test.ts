@@ -4,10 +4,10 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NotificationStatus } from "../../../../crds/trainingrun.ts";
+import { until } from "../../../../test/until.ts";
 import { type Look, settle } from "../../context.ts";
-import { Memories } from "../../memory.ts";
 import { at, NOW_MS, observedOf, runOf } from "../../run.fixture.ts";
-import { eventOf, isUntold, notify } from "./notification.ts";
+import { eventOf, isUntold, type NotificationMemory, notify } from "./notification.ts";
 
 const SECRET = "T0P-SECRET";
 const ENDED = {
@@ -46,9 +46,10 @@ describe("The webhook of a run that is over", () => {
     const logged: string[] = [];
     const waking = { resolve: () => {} };
     let nowMs = NOW_MS;
-    const memories = new Memories();
+    let memory: NotificationMemory = { notification: undefined };
+    const calls = new Set<string>();
     const run = runOf({ notifications: { webhook } }, structuredClone(found));
-    const begin = (): Look => {
+    const begin = (): Look<NotificationMemory> => {
       const context = {
         client: { get: async (_: unknown, { name }: { name: string }) => secrets[name] && { data: secrets[name] } },
         events: {
@@ -60,10 +61,11 @@ describe("The webhook of a run that is over", () => {
           warn: (fields: object, message: string) => told.push(JSON.stringify([fields, message])),
         },
         settings: { webhookHosts },
+        cache: { trainingRun: () => run },
         ...{ wake: () => waking.resolve(), now: () => nowMs },
       };
-      const memory = memories.of("team/quick", run, nowMs);
-      return { key: "team/quick", observed: observedOf(run), memory, context, nowMs } as unknown as Look;
+      const seen = { key: "team/quick", observed: observedOf(structuredClone(run)), memory, calls, context, nowMs };
+      return seen as unknown as Look<NotificationMemory>;
     };
     const look = () => {
       const it = begin();
@@ -92,7 +94,9 @@ describe("The webhook of a run that is over", () => {
       /** Writes the status as the reconcile does. */
       write: () => Object.assign(run.status!, { notification: begin().memory.notification }),
       /** Another process takes over. */
-      forget: () => memories.forget("team/quick"),
+      forget: () => {
+        memory = { notification: undefined };
+      },
     };
   }
 
@@ -119,7 +123,7 @@ describe("The webhook of a run that is over", () => {
     const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, failed);
     it.look();
     Object.assign(it.run.status!, { completionTime: undefined, conditions: [] });
-    while (it.told.length === 0 && bodies.length === 0) await sleep(10);
+    await until(() => it.told.length > 0 || bodies.length > 0, "a call");
     await sleep(50);
     it.write();
     assert.deepEqual([it.run.status!.notification, it.told], [undefined, []]);

@@ -3,14 +3,19 @@
  * background, and no reconcile waits for it. A controller that takes over before an answer is stored posts once more, with the same id.
  */
 import type { NotificationStatus } from "../../../../crds/trainingrun.ts";
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { type Run, runId } from "../../desired/names.ts";
 import { SECRET, type Secret } from "../../kube/resources.ts";
-import { hasEnded } from "../../lifecycle.ts";
-import type { Changes } from "../../memory.ts";
 import { clip, findCondition } from "../../status/conditions.ts";
+import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
+import { hasEnded } from "../lifecycle/lifecycle.ts";
 import { type Delivery, type FinishedEvent, finishedEvent, pauseSeconds, post, webhookOf } from "./webhook.ts";
+
+export interface NotificationMemory {
+  /** Delivery state, which may be newer than the status. */
+  notification: NotificationStatus | undefined;
+}
 
 /** Returns whether the webhook is not delivered yet; until it is, a finished run is not deleted by its ttl. */
 export function isUntold({ observed }: Look): boolean {
@@ -20,7 +25,7 @@ export function isUntold({ observed }: Look): boolean {
 }
 
 /** Posts the webhook if an attempt is due. `againSeconds` is the time until the next attempt. */
-export function notify(look: Look): StepResult {
+export function notify(look: Look<NotificationMemory>): StepResult<NotificationMemory> {
   const { observed, memory, nowMs } = look;
   // A run that continues after a failure gets another webhook at its next end.
   if (!hasEnded(observed)) return { remember: { notification: undefined } };
@@ -39,21 +44,22 @@ export function notify(look: Look): StepResult {
   const dueMs = attempts === 0 ? nowMs : Date.parse(known!.lastAttemptTime!) + 1000 * pauseSeconds(webhook, attempts);
   if (nowMs < dueMs) return { againSeconds: (dueMs - nowMs) / 1000 };
   const completionTime = run.status?.completionTime;
-  const work = async (): Promise<Changes> => {
+  const work = async (): Promise<Partial<NotificationMemory>> => {
     const answer = await deliver(look, webhook.timeoutSeconds);
     // The receiver's answer goes to the controller's log alone: a tenant could use it to explore the cluster.
     look.context.log.info({ run: look.key, answer: answer.message }, "the webhook was posted");
-    if (memory.run.status?.completionTime !== completionTime) return {}; // the run was resumed, so that end no longer counts
+    const now = look.context.cache.trainingRun(look.key);
+    if (now?.status?.completionTime !== completionTime) return {}; // the run was resumed, so that end no longer counts
     const next = afterAttempt(answer, attempts + 1, webhook.maxAttempts, look.context.now());
-    if (next.state === "Delivered") tell(look, "Normal", "WebhookDelivered", next.message!, "Notify");
-    if (next.state === "GivenUp") tell(look, "Warning", "WebhookGivenUp", next.message!, "Notify");
+    if (next.state === "Delivered") recordEvent(look, "WebhookDelivered", next.message!);
+    if (next.state === "GivenUp") recordEvent(look, "WebhookGivenUp", next.message!);
     return { notification: next };
   };
   return { call: { kind: "webhook", work } };
 }
 
 function afterAttempt(answer: Delivery, attempts: number, maxAttempts: number, nowMs: number): NotificationStatus {
-  const lastAttemptTime = new Date(nowMs).toISOString().replace(/\.\d+Z/, "Z");
+  const lastAttemptTime = timeOf(nowMs);
   const done = { attempts, lastAttemptTime };
   if (answer.delivered) return { ...done, state: "Delivered", message: "the webhook was delivered" };
   const over = !answer.again || attempts >= maxAttempts;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Look } from "../../context.ts";
 import type { Job, Pod } from "../../kube/resources.ts";
 import { at, NOW_MS, observedOf, podOf, runOf } from "../../run.fixture.ts";
-import { resultsStatus, untoldFailure } from "./results.ts";
+import { type CopyJob, resultsStatus, untoldFailure } from "./results.ts";
 
 const SPEC = { results: { s3: { bucket: "results", prefix: "quick" }, intervalSeconds: 60 } };
 const CHECKPOINT = { iteration: 3, digest: "d", path: "checkpoints/1-000003" };
@@ -26,16 +26,20 @@ function failed(
     spec: { activeDeadlineSeconds: 900 },
     status: { conditions: [condition] },
   };
-  const observed = observedOf(run, { results: job as unknown as Job, resultsPod: pod });
+  const copy: CopyJob = { job: job as unknown as Job, pod };
+  const observed = observedOf(run);
   const told: string[] = [];
   const context = {
     events: { record: (_: unknown, { note }: { note: string }) => told.push(note) },
     log: { warn() {} },
   };
   const look = { key: "team/quick", observed, context, nowMs: NOW_MS } as unknown as Look;
-  return { look, told };
+  return { look, copy, told };
 }
-const messageOf = (...args: Parameters<typeof failed>) => resultsStatus(failed(...args).look)?.message;
+const messageOf = (...args: Parameters<typeof failed>) => {
+  const { look, copy } = failed(...args);
+  return resultsStatus(look, copy)?.message;
+};
 const pod = (state: object) =>
   podOf(runOf(), "learner", { phase: "Pending", containerStatuses: [{ name: "push", image: "img", state }] });
 const LATE =
@@ -49,8 +53,12 @@ test("A late copy's message has its Job's seconds, and its pod's message or the 
   assert.equal(messageOf({}, {}, { pod: said }), message);
   const waits = pod({ waiting: { reason: "ErrImagePull", message: "not found" } });
   assert.match(messageOf({}, {}, { pod: waits })!, /deadlineSeconds\): image img cannot be pulled \(not found\)/);
-  const { look, told } = failed({}, { results: { url: "s3://results/quick", message } });
-  assert.deepEqual([resultsStatus(look)?.message, told], [message, []], "the pod is gone, and nothing new is to tell");
+  const { look, copy, told } = failed({}, { results: { url: "s3://results/quick", message } });
+  assert.deepEqual(
+    [resultsStatus(look, copy)?.message, told],
+    [message, []],
+    "the pod is gone, and nothing new is to tell",
+  );
 });
 
 test("The last copy of a run that its ttl deletes is not repeated; the message says what happens to the volume", () => {
@@ -62,11 +70,19 @@ test("The last copy of a run that its ttl deletes is not repeated; the message s
   );
   assert.match(ended(158, "Never")!, /without this copy: volume quick-data goes with the run/);
   assert.equal(ended(160, "Always"), `${LATE}; ${AGAIN}`);
-  const { look } = failed({ ttlSecondsAfterFinished: 100 }, OVER);
-  const message = untoldFailure(look);
+  const { look, copy } = failed({ ttlSecondsAfterFinished: 100 }, OVER);
+  const message = untoldFailure(look, copy);
   assert.match(message!, /without this copy/);
-  assert.equal(
-    untoldFailure(failed({ ttlSecondsAfterFinished: 100 }, { ...OVER, results: { message } }).look),
-    undefined,
-  );
+  const told = failed({ ttlSecondsAfterFinished: 100 }, { ...OVER, results: { message } });
+  assert.equal(untoldFailure(told.look, told.copy), undefined);
+});
+
+test("A Job that the API server refuses is told once, with its cause", () => {
+  const { look, told } = failed({}, {});
+  const refused = { reason: "QuotaExceeded", message: "no Job more than 5" } as const;
+  const message = "job/quick-results cannot be created: no Job more than 5";
+  const none = { job: undefined, pod: undefined };
+  assert.deepEqual([resultsStatus(look, none, { refused })?.message, told], [message, [message]]);
+  const later = failed({}, { results: { url: "s3://results/quick", message } });
+  assert.deepEqual([resultsStatus(later.look, none, { refused })?.message, later.told], [message, []]);
 });

@@ -3,19 +3,34 @@
  * at a time, and each copies the newest checkpoint at its start.
  */
 import type { ResultsStatus } from "../../../../crds/trainingrun.ts";
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { childName, SPEC_HASH } from "../../desired/names.ts";
-import { JOB, type Job } from "../../kube/resources.ts";
-import { hasEnded } from "../../lifecycle.ts";
-import { livingLearner, type Observed } from "../../observe.ts";
+import { JOB, type Job, POD, type Pod } from "../../kube/resources.ts";
+import { livingLearner, newest, type Observed } from "../../observe.ts";
+import type { Trouble } from "../../part.ts";
 import { eventBlocker, podBlocker, RESULTS_S3, volumeWait } from "../../status/blockers.ts";
 import { clip } from "../../status/conditions.ts";
+import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
+import { childOf } from "../../writes/ownership.ts";
 import { jobState } from "../actors/actor-state.ts";
-import { volumeEvent } from "../deletion/deletion.ts";
 import { lastWords } from "../learner/learner-failures.ts";
 import type { Warning } from "../learner/learner-state.ts";
+import { volumeEvent } from "../lifecycle/deletion.ts";
+import { hasEnded } from "../lifecycle/lifecycle.ts";
 import { desiredResultsJob, markOf, type ResultsMark, resultsUrl } from "./desired.ts";
+
+/** `NAME-results`, and its newest pod. */
+export interface CopyJob {
+  job: Job | undefined;
+  pod: Pod | undefined;
+}
+
+export function observeResults({ observed: { run }, context: { cache } }: Look): CopyJob {
+  const job = childOf<Job>(run, cache, JOB, "results");
+  const pods = job ? cache.ownedBy<Pod>(POD, run.metadata.namespace, job.metadata.uid!) : [];
+  return { job, pod: newest(pods) };
+}
 
 /** Returns the state of the run to copy; undefined before the first checkpoint. */
 function markNow(observed: Observed): ResultsMark | undefined {
@@ -30,17 +45,18 @@ const isNewer = (mark: ResultsMark, known: Partial<ResultsMark> | undefined): bo
   known?.url !== mark.url || known.iteration !== mark.iteration || (mark.final && !known.final);
 
 /** Whether the last copy of a finished run is missing; until it has succeeded or failed, the ttl does not delete the run. */
-export function owesResults({ observed }: Look): boolean {
+export function owesResults({ observed }: Look, { job }: CopyJob): boolean {
   const mark = markNow(observed);
   if (!observed.volume) return false; // there is nothing to copy from
-  const hasFailed = observed.results && jobState(observed.results) === "failed";
+  const hasFailed = job && jobState(job) === "failed";
   return mark?.final === true && !hasFailed && isNewer(mark, observed.run.status?.results);
 }
 
 /** Creates a Job if one is due. `againSeconds` is the time until the next Job is allowed. */
-export async function reconcileResults(look: Look): Promise<StepResult> {
+export async function reconcileResults(look: Look, copy: CopyJob): Promise<StepResult> {
   const { observed, nowMs, settings, writes } = look;
-  const { run, results: job, resultsPod, volume } = observed;
+  const { run, volume } = observed;
+  const { job, pod } = copy;
   const mark = markNow(observed);
   if (!mark || !volume || job?.metadata.deletionTimestamp) return {};
   const desired = desiredResultsJob(run, volume.metadata.name, mark, livingLearner(observed) !== undefined, settings);
@@ -52,7 +68,7 @@ export async function reconcileResults(look: Look): Promise<StepResult> {
   const isOther = job.metadata.annotations?.[SPEC_HASH] !== desired.metadata.annotations![SPEC_HASH];
   if (state === undefined) {
     // A waiting pod may wait in vain: for another bucket, or for the learner's former node.
-    const waits = (resultsPod?.status?.phase ?? "Pending") === "Pending";
+    const waits = (pod?.status?.phase ?? "Pending") === "Pending";
     if (isOther && waits) await writes.remove(JOB, job);
     return {};
   }
@@ -60,7 +76,7 @@ export async function reconcileResults(look: Look): Promise<StepResult> {
   const isKnown =
     state === "succeeded"
       ? !isNewer(markOf(job), run.status?.results)
-      : run.status?.results?.message === failureOf(observed, job);
+      : run.status?.results?.message === failureOf(observed, job, pod);
   if (!isKnown || (state === "succeeded" && !isNewer(mark, markOf(job)))) return {};
   const isAtOnce = state === "succeeded" ? mark.final : isOther;
   const waitMs = isAtOnce ? 0 : run.spec.results!.intervalSeconds * 1000 - (nowMs - endedMs(job));
@@ -69,42 +85,41 @@ export async function reconcileResults(look: Look): Promise<StepResult> {
   return {};
 }
 
-/**
- * Returns `status.results`. The last failure stays until a copy succeeds.
- *
- * @param warning about a Job without a pod, or a pod that does not start
- */
-export function resultsStatus(look: Look, warning?: Warning): ResultsStatus | undefined {
+/** Returns `status.results`. The last failure stays until a copy succeeds. */
+export function resultsStatus(
+  look: Look,
+  copy: CopyJob,
+  { refused, warning }: Partial<Trouble> = {},
+): ResultsStatus | undefined {
   const { observed } = look;
-  const { run, results: job } = observed;
+  const { job, pod } = copy;
+  const { run } = observed;
   if (!run.spec.results) return undefined;
   const url = resultsUrl(run.spec.results);
   const { message: earlier, ...before } = run.status?.results ?? {};
   const state = job && jobState(job);
   if (state === "succeeded") return { ...markOf(job!), pushedTime: timeOf(endedMs(job!)) };
-  const message = state === "failed" ? failureOf(observed, job!) : waitOf(look, warning);
-  if (state === "failed" && message !== earlier) tell(look, "Warning", "ResultsNotPushed", message!, "Push");
+  const notCreated = refused && `job/${childName(run, "results")} cannot be created: ${refused.message}`;
+  const failure = state === "failed" ? failureOf(observed, job!, pod) : notCreated;
+  const message = failure ?? waitOf(look, copy, warning);
+  if (failure !== undefined && message !== earlier) recordEvent(look, "ResultsNotPushed", message!);
   const said = message ?? earlier;
   return { ...(before.url === url ? before : { url }), ...(said !== undefined && { message: clip(said) }) };
 }
 
-const timeOf = (atMs: number): string => new Date(atMs).toISOString().replace(".000Z", "Z");
-
 /** Returns why the last copy of a finished run failed, if `status.results` does not say so yet: the run is about to be deleted. */
-export function untoldFailure({ observed }: Look): string | undefined {
-  const { run, results: job } = observed;
+export function untoldFailure({ observed }: Look, { job, pod }: CopyJob): string | undefined {
+  const { run } = observed;
   const mark = markNow(observed);
   if (!job || !mark?.final || jobState(job) !== "failed" || !isNewer(mark, run.status?.results)) return undefined;
-  const message = failureOf(observed, job);
+  const message = failureOf(observed, job, pod);
   return message === run.status?.results?.message ? undefined : message;
 }
 
-function failureOf(observed: Observed, job: Job): string {
-  const { run, resultsPod, volume } = observed;
-  const ended = resultsPod?.status?.containerStatuses?.[0]?.state?.terminated;
-  const said = ended?.message
-    ? lastWords(ended.message)
-    : resultsPod && podBlocker(resultsPod, "learner", volume)?.message;
+function failureOf(observed: Observed, job: Job, pod: Pod | undefined): string {
+  const { run, volume } = observed;
+  const ended = pod?.status?.containerStatuses?.[0]?.state?.terminated;
+  const said = ended?.message ? lastWords(ended.message) : pod && podBlocker(pod, "learner", volume)?.message;
   const isLate = job.status?.conditions?.some(({ reason }) => reason === "DeadlineExceeded");
   const late = `it did not end within ${job.spec?.activeDeadlineSeconds} s (spec.results.deadlineSeconds)`;
   const why = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
@@ -129,10 +144,10 @@ function nextOf(observed: Observed, job: Job): string {
 }
 
 /** Returns why the Job's pod does not run. */
-function waitOf({ observed, nowMs }: Look, warning: Warning | undefined): string | undefined {
-  const { run, resultsPod, volume } = observed;
-  const told = resultsPod && podBlocker(resultsPod, "learner", volume);
-  const isOrdinary = resultsPod && volumeWait(resultsPod, { warning, claim: volume, nowMs });
+function waitOf({ observed, nowMs }: Look, { pod }: CopyJob, warning: Warning | undefined): string | undefined {
+  const { run, volume } = observed;
+  const told = pod && podBlocker(pod, "learner", volume);
+  const isOrdinary = pod && volumeWait(pod, { warning, claim: volume, nowMs });
   const blocker = told ?? (warning && !isOrdinary ? eventBlocker(warning, RESULTS_S3) : undefined);
   return blocker && `job/${childName(run, "results")} waits: ${blocker.message}`;
 }

@@ -1,6 +1,6 @@
 /** Names and writes the run's volume claim. */
 
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { RUN, type Run } from "../../desired/names.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "../../kube/resources.ts";
 import { findCondition } from "../../status/conditions.ts";
@@ -23,13 +23,8 @@ export async function chooseClaim(look: Look): Promise<string> {
   });
   if (!found || mayTake(run, found)) return name;
   const whose = found.metadata.labels?.[RUN] === run.metadata.name ? "an earlier run of this name" : "somebody else";
-  tell(
-    look,
-    "Normal",
-    "VolumeNameTaken",
-    `volume ${name} belongs to ${whose} and is not used; this run uses ${own}`,
-    "CreateVolume",
-  );
+  const note = `volume ${name} belongs to ${whose} and is not used; this run uses ${own}`;
+  recordEvent(look, "VolumeNameTaken", note);
   return own;
 }
 

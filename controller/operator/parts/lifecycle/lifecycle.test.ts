@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { messages } from "../../proto/service.ts";
-import { withRunDefaults } from "./desired/run-defaults.ts";
+import { messages } from "../../../../proto/service.ts";
+import { withRunDefaults } from "../../desired/run-defaults.ts";
+import type { Observed } from "../../observe.ts";
+import { deploymentOf, linkOf, NOW_MS, observedOf, podOf, runOf } from "../../run.fixture.ts";
+import type { Admission } from "../admission/queue.ts";
+import { lastWords } from "../learner/learner-failures.ts";
 import { type LifecyclePlan, planLifecycle, type Suspension } from "./lifecycle.ts";
-import type { Observed } from "./observe.ts";
-import type { Admission } from "./parts/admission/queue.ts";
-import { lastWords } from "./parts/learner/learner-failures.ts";
-import { deploymentOf, linkOf, NOW_MS, observedOf, podOf, runOf } from "./run.fixture.ts";
 
 const { Phase } = messages;
 const RUN = runOf();

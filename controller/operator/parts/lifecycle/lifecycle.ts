@@ -1,14 +1,14 @@
 /** The stage of a run, and whether its learner should run. Pure. */
-import { hasItsGpu } from "../../crds/gpu.ts";
-import type { TrainingRunStatus } from "../../crds/trainingrun.ts";
-import { EXIT_STATUS } from "../../proto/exit-status.ts";
-import { SPEC_HASH } from "./desired/names.ts";
-import { learnerPhase, type Observed } from "./observe.ts";
-import { isOver, jobState } from "./parts/actors/actor-state.ts";
-import { type Admission, NOT_QUEUED } from "./parts/admission/queue.ts";
-import { exhaustion, lastTermination, lastWords } from "./parts/learner/learner-failures.ts";
-import type { Finding } from "./status/conditions.ts";
-import { findCondition } from "./status/conditions.ts";
+import { hasItsGpu } from "../../../../crds/gpu.ts";
+import type { TrainingRunStatus } from "../../../../crds/trainingrun.ts";
+import { EXIT_STATUS } from "../../../../proto/exit-status.ts";
+import { SPEC_HASH } from "../../desired/names.ts";
+import { learnerPhase, type Observed } from "../../observe.ts";
+import type { Finding } from "../../status/conditions.ts";
+import { findCondition } from "../../status/conditions.ts";
+import { isOver as isPodOver, jobState } from "../actors/actor-state.ts";
+import { type Admission, NOT_QUEUED } from "../admission/queue.ts";
+import { exhaustion, lastTermination, lastWords } from "../learner/learner-failures.ts";
 
 const NO_GPU =
   "learner.device CUDA needs a GPU, and neither the run nor the cluster's defaults give the learner one: set learner.resources.limits nvidia.com/gpu to 1 or more, or set gpu.enabled of the chart, then suspend and resume the run";
@@ -88,7 +88,7 @@ function planStage(
  * keeps its pod, so a learner that has stopped would stay.
  */
 export function hasLearner({ deployment, learnerPod }: Observed): boolean {
-  return (deployment?.spec?.replicas ?? 0) > 0 || (learnerPod !== undefined && !isOver(learnerPod));
+  return (deployment?.spec?.replicas ?? 0) > 0 || (learnerPod !== undefined && !isPodOver(learnerPod));
 }
 
 /** Whether the status says that the run is over. A failed run that is suspended is not over, because it can be resumed. */
@@ -96,6 +96,10 @@ export function hasEnded({ run }: Observed): boolean {
   const succeeded = findCondition(run.status?.conditions, "Succeeded");
   if (succeeded?.status === "True") return true;
   return succeeded?.status === "False" && succeeded.reason === "RunFailed" && !run.spec.suspend;
+}
+
+export function isOver(stage: Stage): boolean {
+  return stage === "Ended" || stage === "Ending";
 }
 
 /** FAILED_RUN comes from learners up to 0.2. Later learners end instead, and `exhaustion` decides. */

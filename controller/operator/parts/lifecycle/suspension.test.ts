@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Context, type Look, settle } from "../../context.ts";
-import { Memories, remember } from "../../memory.ts";
 import { deploymentOf, NOW_MS, observedOf, podOf, runOf } from "../../run.fixture.ts";
 import type { Suspended } from "../learner/learner-link.ts";
-import { suspendLearner } from "./suspension.ts";
+import { type LifecycleMemory, suspendLearner } from "./suspension.ts";
 
 const run = runOf();
 const RUNNING = { containerStatuses: [{ name: "learner", state: { running: {} } }] };
@@ -18,10 +17,17 @@ test("The answer to an earlier suspension does not end a later one, which asks a
     log: { info() {}, warn: assert.fail },
     wake() {},
   } as unknown as Context;
-  const memory = new Memories().of("team/quick", run, NOW_MS);
+  const memory = {} as LifecycleMemory;
   const learner = { deployment: deploymentOf(1), learnerPod: podOf(run, "learner", RUNNING) };
   const observed = observedOf(run, { ...learner, link: { connected: true, sinceMs: NOW_MS } });
-  const look = { key: "team/quick", observed, memory, context, nowMs: NOW_MS } as unknown as Look;
+  const look = {
+    key: "team/quick",
+    observed,
+    memory,
+    calls: new Set(),
+    context,
+    nowMs: NOW_MS,
+  } as unknown as Look<LifecycleMemory>;
   const ask = (fromMs: number) =>
     settle(look, suspendLearner(look, { reason: "spec.suspend is true", fromMs, drainSeconds: 0 }));
   const answer = async () => {
@@ -32,7 +38,7 @@ test("The answer to an earlier suspension does not end a later one, which asks a
   ask(NOW_MS);
   ask(NOW_MS);
   assert.equal(answers.length, 1, "one call is on its way");
-  remember(memory, { suspension: undefined }); // the run was resumed
+  Object.assign(memory, { suspension: undefined }); // the run was resumed
   ask(NOW_MS + 1);
   await answer();
   assert.deepEqual([memory.suspension?.done, memory.suspension?.checkpoint], [false, undefined]);

@@ -3,14 +3,14 @@
  * runs and its volume stays: it waits for the last checkpoint, `learner.checkpoint.waitSeconds` at most.
  */
 
-import { type Look, tell } from "../../context.ts";
+import { type Look, recordEvent } from "../../context.ts";
 import { childName, type Run } from "../../desired/names.ts";
 import { TRAINING_RUN } from "../../kube/resources.ts";
-import type { LifecyclePlan } from "../../lifecycle.ts";
 import { findCondition } from "../../status/conditions.ts";
 import type { StepResult } from "../../steps.ts";
 import { staysBehind } from "../volume/desired.ts";
-import { suspendLearner } from "./suspension.ts";
+import type { LifecyclePlan } from "./lifecycle.ts";
+import { type LifecycleMemory, suspendLearner } from "./suspension.ts";
 
 export const FINALIZER = "longrun.dev/final-checkpoint";
 
@@ -30,7 +30,7 @@ export async function reconcileFinalizer(
 }
 
 /** Asks the learner of a run that is being deleted for a last checkpoint. @returns no `againSeconds` if the run may be deleted */
-export function lastCheckpoint(look: Look): StepResult {
+export function lastCheckpoint(look: Look<LifecycleMemory>): StepResult<LifecycleMemory> {
   const { metadata } = look.observed.run;
   if (!metadata.finalizers?.includes(FINALIZER)) return {};
   const fromMs = Date.parse(metadata.deletionTimestamp!);
@@ -62,5 +62,5 @@ export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" |
 function tellOfVolume(look: Look, run: Run): void {
   const volume = look.observed.volume?.metadata.name ?? childName(run, "data");
   const { reason, note } = volumeEvent(run, volume);
-  tell(look, "Normal", reason, note, "Delete");
+  recordEvent(look, reason, note);
 }
