@@ -36,7 +36,7 @@ export interface RunExamples {
  * @throws DataError for a folder without a store or whose tokenizer is missing
  */
 export function examplesOfRun(run: string, best = Number.POSITIVE_INFINITY): RunExamples {
-  const tokenizer = tokenizerOf(run);
+  const opened = openRun(run);
   const store = openStore(join(run, STORE), { readOnly: true });
   const leftOut: LeftOut = { invalid: 0, flagged: 0, alike: 0, beaten: 0 };
   try {
@@ -51,7 +51,7 @@ export function examplesOfRun(run: string, best = Number.POSITIVE_INFINITY): Run
       leftOut.beaten += Math.max(0, distinct.length - best);
       return distinct.slice(0, best);
     });
-    return { examples: kept.map((sample) => ({ ...exampleOf(sample, tokenizer, run), sample })), leftOut };
+    return { examples: kept.map((sample) => ({ ...exampleOf(sample, opened, run), sample })), leftOut };
   } finally {
     store.close();
   }
@@ -67,20 +67,30 @@ function distinctPrograms(samples: readonly Sample[]): Sample[] {
   });
 }
 
-function exampleOf(sample: Sample, tokenizer: Tokenizer, run: string): Example {
-  const { id, promptTokens, solution } = sample;
+/** The prompt's tokens end with the run's `prompts.answerPrefix`, with which the solution begins. */
+function exampleOf(sample: Sample, { tokenizer, answerPrefix = "" }: OpenedRun, run: string): Example {
+  const { id, promptTokens } = sample;
+  const solution = sample.solution.slice(answerPrefix.length);
   const place = `${run}, sample ${id}`;
   const chat = chatOfTokens(promptTokens, tokenizer);
   if (chat) return { prompt: chat.messages, response: chat.answer + solution, place };
   return { prompt: tokenizer.decode(promptTokens, { skipSpecialTokens: false }), response: solution, place };
 }
 
-function tokenizerOf(run: string): Tokenizer {
+interface OpenedRun {
+  tokenizer: Tokenizer;
+  answerPrefix?: string | undefined;
+}
+
+function openRun(run: string): OpenedRun {
   const manifest = join(run, "trainingrun.yaml");
   if (!existsSync(join(run, STORE)) || !existsSync(manifest))
     throw new DataError(`${run}: this is no run folder: it has no ${STORE} and trainingrun.yaml`);
   const { spec } = parseResolved(readFileSync(manifest, "utf8"), manifest);
   const folder = policyFolder(spec.model.policy, manifest, resolve(run));
-  if (existsSync(join(folder, "tokenizer.json"))) return readTokenizer(folder);
+  if (existsSync(join(folder, "tokenizer.json"))) {
+    const { answerPrefix } = spec.prompts;
+    return { tokenizer: readTokenizer(folder), answerPrefix };
+  }
   throw new DataError(`${run}: its prompts are tokens of ${folder}, which has no tokenizer.json; put that folder back`);
 }
