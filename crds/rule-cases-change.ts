@@ -170,6 +170,10 @@ export const CHANGE_CASES: RuleCase[] = [
   fixed("learner.storage.accessMode", "ReadWriteOncePod"),
   fixed("seed", "1"),
   ...fixedOptional("spec", "initFrom", "initFrom is used once", ["{run: a}", "{run: a, iteration: 2}"]),
+  ...fixedOptional("spec", "warmStart", "warmStart is used once", [
+    "{data: {configMap: {name: a}}}",
+    "{data: {configMap: {name: a}}, epochs: 4}",
+  ]),
   ...fixedOptional("spec", "managedBy", "managedBy cannot change", ["example.com/one", "example.com/two"]),
   {
     at: "spec",

@@ -54,6 +54,8 @@ export interface TrainingRunSpec {
   suspend: boolean;
   /** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
   initFrom?: InitFrom;
+  /** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
+  warmStart?: WarmStart;
   /** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
   results?: Results;
   /** Notifications of the run's end. */
@@ -1030,6 +1032,48 @@ export interface InitFrom {
   iteration?: number;
 }
 
+/** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
+export interface WarmStart {
+  /** Lines of messages, or of prompt and completion (learner/sft/README.md). A folder's files that end in .jsonl are read, in the order of their names. Give exactly one source. */
+  data: WarmStartData;
+  /** Times that each example is trained on (default 3; ours, as TRL). */
+  epochs: number;
+  /** Examples of an optimiser step (default 8; ours, as TRL). */
+  batchSize: number;
+  /** Highest learning rate. Absent: 2e-5, with adapters 2e-4 (ours, as TRL). */
+  learningRate?: number;
+  /** Learning rate after the warm-up (default Linear; ours, as TRL). */
+  schedule: 'Constant' | 'Linear' | 'Cosine';
+  /** Share of the steps in which the learning rate rises (default 0.05; ours). */
+  warmupShare: number;
+  /** Largest global gradient norm of a step; 0: no clipping (default 1; ours, as TRL). */
+  gradientClip: number;
+  /** AdamW's weight decay (default 0; ours, as TRL). */
+  weightDecay: number;
+  /** Share of the examples that are measured and not trained on (default 0.1; ours). */
+  heldOut: number;
+  /** Policy from which the KL is measured: as it is after the warm start, or the model itself (default WarmStarted; ours, as the paper measures it from the policy that reinforcement learning begins with). */
+  reference: 'WarmStarted' | 'Initial';
+}
+
+/** Lines of messages, or of prompt and completion (learner/sft/README.md). A folder's files that end in .jsonl are read, in the order of their names. Give exactly one source. */
+export interface WarmStartData {
+  /** File or folder on this machine, relative to the manifest; only for runs without a cluster. */
+  path?: string;
+  /** Claim in the namespace of the run. */
+  persistentVolumeClaim?: PersistentVolumeClaim;
+  /** Image volume (Kubernetes 1.33 and newer). */
+  image?: ImageVolumeSource;
+  /** ConfigMap in the namespace of the run, at most 1 MiB. */
+  configMap?: ConfigMapSource;
+}
+
+/** ConfigMap in the namespace of the run, at most 1 MiB. */
+export interface ConfigMapSource {
+  /** Name of the ConfigMap. */
+  name: string;
+}
+
 /** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
 export interface Results {
   /** Minimum seconds between two copies during the run, and after a failed copy (default 300; ours). */
@@ -1096,8 +1140,8 @@ export interface SecretKeyRef {
 export interface TrainingRunStatus {
   /** The metadata.generation that this status describes. */
   observedGeneration?: number;
-  /** Summary for people; programs read conditions. Evaluating: before, during or after training. */
-  phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
+  /** Summary for people; programs read conditions. WarmingUp: spec.warmStart. Evaluating: before, during or after training. */
+  phase?: 'Pending' | 'Running' | 'WarmingUp' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
   /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; GenerationAvailable with spec.generation; Admitted with Kueue; ObjectsApplied after a refused object. */
   conditions?: Condition[];
   /** Finished iterations. */

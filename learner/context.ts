@@ -1,4 +1,5 @@
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import type { Sequence } from "./engine/index.ts";
 import type { Logger } from "./log.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import type { LearnerMetrics } from "./metrics/prometheus.ts";
@@ -56,4 +57,14 @@ export interface Collected {
   zeroSignalIds: string[];
   /** How many seconds each execution had run that `collection: Discard` threw away. */
   abandonedSeconds: number[];
+}
+
+/** The data of a warm start that is not over. */
+export interface WarmStartData {
+  training: Sequence[];
+  heldOut: Sequence[];
+  digest: string;
+  /** Examples that are left out: of too many tokens, or equal to an earlier one. */
+  tooLong: number;
+  repeated: number;
 }

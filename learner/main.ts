@@ -64,6 +64,7 @@ import { openTasks } from "./tasks/tasks.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
 import { waitingOf } from "./waiting.ts";
+import { readWarmStart } from "./warm-start.ts";
 
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
@@ -144,6 +145,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const cut = turnEndWarning(policy, tokenizer);
   if (cut !== undefined) tell(log, cut);
   const policies = readPolicies(directory);
+  const warmStartData = policies ? undefined : readWarmStart(directory, spec, policy, tokenizer);
   const { engine, device, checkpoint, state, load } = policies
     ? await loadEvaluated(it, policy, policies)
     : await loadPolicy(it, policy, earlier !== undefined);
@@ -199,7 +201,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const waiting = waitingOf(spec, options.stay, phases.stop);
   // Rows of generators have a limit of their own, because some generators round to half precision.
   const limits = generators ? GPU_DEVIATION_LIMITS : deviationLimits(device);
-  const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits };
+  const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits, warmStartData };
 
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
@@ -208,6 +210,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     if (generators) metrics.observeGenerators(generators.status);
   }, 1000);
   if (summary.evaluation.settings) files.announceEvaluation(summary.evaluation);
+  if (summary.warmStart) metrics.showWarmStart(summary.warmStart);
   const end = await endOf(run, it, load && { policies: policies!, load });
   clearInterval(counting);
   await generators?.close();

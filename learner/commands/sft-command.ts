@@ -43,7 +43,12 @@ async function sft(): Promise<number> {
   view.plan(planTable(plan, memory));
   if (options.planOnly) return 0;
 
-  const folder = new WorkFolder(options.out, settingsOf(options, model, data, begin), options.checkpointSeconds);
+  const folder = new WorkFolder(
+    options.out,
+    settingsOf(options, model, data, begin),
+    "another --out",
+    options.checkpointSeconds,
+  );
   if (folder.isFinished) {
     view.finished(folder, adapter !== undefined, model);
     return 0;

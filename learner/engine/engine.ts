@@ -15,6 +15,8 @@ export interface AdapterOptions extends LoraConfig {
   seed: number;
   /** a PEFT folder of the same rank, alpha and targets, with which the policy begins; default random matrices */
   folder?: string;
+  /** the reference has an adapter of its own, which `loadReference` reads; default: it is the model itself */
+  reference?: boolean;
 }
 
 /** Nothing is trained: the model's files are mapped and not copied. */
@@ -236,6 +238,8 @@ export interface Engine {
    * weight after the other into place: after an error the policy is a mixture until a call succeeds.
    */
   loadPolicy(directory: string): Promise<void>;
+  /** Takes the reference's weights from a folder that `savePolicy` wrote. With adapters it needs `AdapterOptions.reference`. */
+  loadReference(directory: string): Promise<void>;
   /** sha256 over the bytes of all weights and moments, hex. */
   digest(): Promise<string>;
   close(): Promise<void>;
@@ -274,6 +278,7 @@ export async function startEngine(o: EngineOptions, onFailure?: (cause: EngineEr
     load: calls.load,
     savePolicy: calls.savePolicy,
     loadPolicy: calls.loadPolicy,
+    loadReference: calls.loadReference,
     digest: calls.digest,
     close: calls.close,
     get failure() {

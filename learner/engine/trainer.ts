@@ -24,10 +24,11 @@ import type {
 } from "./engine.ts";
 import type { Outputs } from "./engine-worker.ts";
 import { EngineError } from "./errors.ts";
-import { type Tensor, tensor } from "./graph/tensor.ts";
+import { join, joinEach, logProbFeeds, scalar, split } from "./feeds.ts";
+import type { Tensor } from "./graph/tensor.ts";
 import { attentionBlocks, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
-import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "./model/decoder.ts";
+import { attentionLength, type DecoderRow, decoderFeeds } from "./model/decoder.ts";
 import type { Listener, Response } from "./model/generate.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
 import { digestOf, ModelState } from "./model-state.ts";
@@ -243,6 +244,15 @@ export class Trainer implements Engine {
     this.#workers.changed("policy");
   }
 
+  async loadReference(directory: string): Promise<void> {
+    this.#checkReference();
+    if (this.#options.adapter && !this.#options.adapter.reference)
+      throw new EngineError("reference", "the engine was started with a reference without an adapter");
+    await this.#workers.ready();
+    this.#reference!.restore(this.#model.read(directory), undefined);
+    this.#workers.changed("reference");
+  }
+
   async digest(): Promise<string> {
     await this.#fetch();
     return digestOf({ policy: this.policy, critic: this.critic });
@@ -304,28 +314,4 @@ export class Trainer implements Engine {
         if (token < 0 || token >= vocabSize) refuse(`token ${token} is not in the vocabulary of ${vocabSize}`);
     }
   }
-}
-
-const scalar = (value: number): Tensor => tensor(Float32Array.of(value), []);
-
-const logProbFeeds = (rows: readonly DecoderRow[], temperature: number): Record<string, Tensor> => ({
-  ...targetFeeds(rows),
-  inverseTemperature: scalar(1 / temperature),
-});
-
-/** The numbers of some samples' response tokens, float32 [response]. */
-const join = (parts: readonly ArrayLike<number>[]): Tensor =>
-  tensor(Float32Array.from(parts.flatMap((part) => Array.from(part))));
-
-/** A number for each sample, the same at all of its response tokens. */
-const joinEach = (samples: readonly Sequence[], of: (index: number) => number): Tensor =>
-  join(samples.map(({ response }, i) => new Float32Array(response.length).fill(of(i))));
-
-/** Cuts per-token numbers into one array for each sequence. */
-function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Array[] {
-  let at = 0;
-  return sequences.map(({ response }) => {
-    at += response.length;
-    return tokens.subarray(at - response.length, at);
-  });
 }

@@ -11,7 +11,7 @@ import type { KnownActor } from "../server/actor-states.ts";
 import { DEBUG_RESULTS, type IterationMetrics } from "./iteration.ts";
 import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
-import { type Evaluation, type EvaluationSummary, evaluationsOf } from "./summary.ts";
+import { type Evaluation, type EvaluationSummary, evaluationsOf, type WarmStartSummary } from "./summary.ts";
 
 /** Stages of a sample; each is timed separately. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
@@ -83,6 +83,18 @@ const EVALUATED: readonly [string, string, (policy: EvaluationSummary) => number
   ["evaluation_score_mean", "Mean score of its valid programs", (policy) => policy.meanScore],
   ["evaluation_score_normalized_mean", "The same, 0 worst to 1 best", (policy) => policy.meanNormalizedScore],
   ["evaluation_score_best", "Best score of its programs", (policy) => policy.bestScore],
+];
+
+/** One gauge per number of the warm start: name, meaning, value. */
+const WARM_START: readonly [string, string, (warmStart: WarmStartSummary) => number | null][] = [
+  ["warm_start_steps", "Optimiser steps of the warm start", (warmStart) => warmStart.taken],
+  ["warm_start_loss", "Mean cross-entropy of its newest batch, nats a token", (warmStart) => warmStart.loss],
+  ["warm_start_held_out_loss", "The same of held-out examples", (warmStart) => warmStart.newest?.loss ?? null],
+  [
+    "warm_start_accuracy_ratio",
+    "Held-out tokens that are most probable",
+    (warmStart) => warmStart.newest?.accuracy ?? null,
+  ],
 ];
 
 /** Every outcome has a value, 0 too. */
@@ -177,6 +189,11 @@ export class LearnerMetrics {
     gauge: this.#gauge(name, help, "task"),
     value,
   }));
+  readonly #warmStart = WARM_START.map(([name, help, value]) => ({
+    name,
+    gauge: this.#gauge(name, help),
+    value,
+  }));
   readonly #labelled = LABELLED.map(([name, help, label, values]) => {
     return { gauge: this.#gauge(name, help, label), label, values };
   });
@@ -265,6 +282,10 @@ export class LearnerMetrics {
       const labels = { task: settings?.task ?? "" };
       if (newest) for (const { gauge, value } of this.#evaluated) set(gauge, labels, value(newest));
     }
+  }
+
+  showWarmStart(summary: WarmStartSummary): void {
+    for (const { gauge, value } of this.#warmStart) set(gauge, {}, value(summary));
   }
 
   observeStage(stage: SampleStage, seconds: number): void {

@@ -5,8 +5,9 @@ import type { CommonError } from "../metrics/common-errors.ts";
 import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
-import type { RunSummary } from "../metrics/summary.ts";
+import type { RunSummary, WarmStartSummary } from "../metrics/summary.ts";
 import { durationWeighting } from "../rl/durations.ts";
+import { sentenceOf } from "../sft/sentence.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
@@ -54,6 +55,7 @@ ${settings(run.manifestText)}
 async function training(run: RunFolder): Promise<Html> {
   const { lines, summary } = run;
   return html`${tiles(run)}
+${summary?.warmStart && warmStart(summary.warmStart)}
 ${run.evaluation ? evaluationSections(run.evaluation) : html`<h2>Before and after</h2>${beforeAfter(run)}`}
 ${byTask(run)}
 ${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
@@ -63,6 +65,18 @@ ${corpus(summary, lines)}
 <h2>Every iteration</h2>
 <p class="soft">Launched and trained: mean duration of the programs that ended, and of those in the batch. ESS: effective sample size. KL: estimate, from the batch, of how far the policy has moved from the starting policy; if it has hardly moved, the estimate can be negative. Lag: iterations between the writing of a sample and its training.</p>
 ${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}`;
+}
+
+/** Renders what the policy learned from given answers before the first iteration. */
+function warmStart(done: WarmStartSummary): Html {
+  const { tooLong, repeated, taken, steps, isOver, seconds } = done;
+  const left = [
+    ...(tooLong > 0 ? [`${tooLong} with too many tokens`] : []),
+    ...(repeated > 0 ? [`${repeated} equal to another one`] : []),
+  ];
+  return html`<h2>Warm start</h2>
+<p>${sentenceOf(done)}; ${duration(seconds)}.${isOver ? "" : ` ${taken} of ${steps} steps are taken.`}</p>
+${left.length > 0 && html`<p class="soft">Examples that were left out: ${left.join(", ")}.</p>`}`;
 }
 
 async function plots(run: RunFolder): Promise<Html> {

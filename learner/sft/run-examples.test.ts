@@ -85,6 +85,27 @@ test("a run's examples are its valid samples, the best ones, no two alike, none 
   });
 });
 
+test("an answer's prefix, with which its prompt ends, stays in the answer alone", () => {
+  const prefix = "Plan: ";
+  for (const [name, prompt] of [
+    ["chat", messages],
+    ["text", "Predict the price."],
+  ] as const) {
+    const run = join(scratchFolder(), name);
+    mkdirSync(run, { recursive: true });
+    writeFileSync(join(run, "trainingrun.yaml"), `${MANIFEST}  prompts: {answerPrefix: "${prefix}"}\n`);
+    const store = openStore(join(run, "store.sqlite"));
+    const tokens = typeof prompt === "string" ? tokenizer.encode(prompt) : tokenizer.encodeChat(prompt);
+    const promptTokens = Int32Array.of(...tokens, ...tokenizer.encode(prefix));
+    const solution = `${prefix}fit.\n\`\`\`python\nprint(1)\n\`\`\``;
+    store.addSamples([newSample("a", { promptTokens, solution, state: "notExecuted" })]);
+    store.setGrade("a", { valid: true, reward: 1, reason: "valid" });
+    store.close();
+    const [example] = examplesOfRun(run).examples;
+    assert.deepEqual([example!.prompt, example!.response], [prompt, solution]);
+  }
+});
+
 test("a program's plan is its first comment or docstring", () => {
   const standard = planOf("import os\n");
   assert.match(standard, /^Train a model/);

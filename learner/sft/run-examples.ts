@@ -36,7 +36,7 @@ export interface RunExamples {
  * @throws DataError for a folder without a store or whose tokenizer is missing
  */
 export function examplesOfRun(run: string, best = Number.POSITIVE_INFINITY): RunExamples {
-  const opened = openRun(run);
+  const policy = policyOf(run);
   const store = openStore(join(run, STORE), { readOnly: true });
   const leftOut: LeftOut = { invalid: 0, flagged: 0, alike: 0, beaten: 0 };
   try {
@@ -51,7 +51,7 @@ export function examplesOfRun(run: string, best = Number.POSITIVE_INFINITY): Run
       leftOut.beaten += Math.max(0, distinct.length - best);
       return distinct.slice(0, best);
     });
-    return { examples: kept.map((sample) => ({ ...exampleOf(sample, opened, run), sample })), leftOut };
+    return { examples: kept.map((sample) => ({ ...exampleOf(sample, policy, run), sample })), leftOut };
   } finally {
     store.close();
   }
@@ -67,30 +67,29 @@ function distinctPrograms(samples: readonly Sample[]): Sample[] {
   });
 }
 
-/** The prompt's tokens end with the run's `prompts.answerPrefix`, with which the solution begins. */
-function exampleOf(sample: Sample, { tokenizer, answerPrefix = "" }: OpenedRun, run: string): Example {
-  const { id, promptTokens } = sample;
-  const solution = sample.solution.slice(answerPrefix.length);
+/** What prompts of a run were encoded with. `answerPrefix`: they end with it, and solutions begin with it. */
+interface Policy {
+  tokenizer: Tokenizer;
+  answerPrefix: string;
+}
+
+function exampleOf(sample: Sample, { tokenizer, answerPrefix }: Policy, run: string): Example {
+  const { id, promptTokens, solution } = sample;
   const place = `${run}, sample ${id}`;
   const chat = chatOfTokens(promptTokens, tokenizer);
-  if (chat) return { prompt: chat.messages, response: chat.answer + solution, place };
-  return { prompt: tokenizer.decode(promptTokens, { skipSpecialTokens: false }), response: solution, place };
+  if (chat) return { prompt: chat.messages, response: solution, place };
+  const text = tokenizer.decode(promptTokens, { skipSpecialTokens: false });
+  const prompt = text.endsWith(answerPrefix) ? text.slice(0, text.length - answerPrefix.length) : text;
+  return { prompt, response: solution, place };
 }
 
-interface OpenedRun {
-  tokenizer: Tokenizer;
-  answerPrefix?: string | undefined;
-}
-
-function openRun(run: string): OpenedRun {
+function policyOf(run: string): Policy {
   const manifest = join(run, "trainingrun.yaml");
   if (!existsSync(join(run, STORE)) || !existsSync(manifest))
     throw new DataError(`${run}: this is no run folder: it has no ${STORE} and trainingrun.yaml`);
   const { spec } = parseResolved(readFileSync(manifest, "utf8"), manifest);
   const folder = policyFolder(spec.model.policy, manifest, resolve(run));
-  if (existsSync(join(folder, "tokenizer.json"))) {
-    const { answerPrefix } = spec.prompts;
-    return { tokenizer: readTokenizer(folder), answerPrefix };
-  }
+  const { answerPrefix = "" } = spec.prompts;
+  if (existsSync(join(folder, "tokenizer.json"))) return { tokenizer: readTokenizer(folder), answerPrefix };
   throw new DataError(`${run}: its prompts are tokens of ${folder}, which has no tokenizer.json; put that folder back`);
 }

@@ -1,10 +1,12 @@
 /** Reads the data of supervised training: files of JSON lines, run folders, folders of programs. */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Message } from "../engine/index.ts";
 import { DataError, type Example, parseExample } from "./examples.ts";
 import { examplesOfPrograms, holdsPrograms } from "./program-examples.ts";
 import { examplesOfRun, STORE } from "./run-examples.ts";
+
+const LINES = ".jsonl";
 
 export interface SourceOptions {
   /** most samples of each task of a run folder; default all valid ones */
@@ -43,6 +45,15 @@ export function readSource(path: string, { best, taskPrompt }: SourceOptions): S
     throw new DataError(`${path}: it has neither ${STORE}, as a run folder, nor programs (.py); check --data`);
   const examples = examplesOfPrograms(path, taskPrompt(path));
   return { examples, facts: `${path}: ${examples.length} programs` };
+}
+
+/** @throws DataError for a line that is no example, or a folder without such files */
+export function examplesOfLines(path: string): Example[] {
+  if (!existsSync(path)) throw new DataError(`${path}: there is no such file or folder`);
+  if (!statSync(path).isDirectory()) return examplesOfFile(path);
+  const names = readdirSync(path).filter((name) => name.endsWith(LINES));
+  if (names.length === 0) throw new DataError(`${path}: the folder has no file that ends in ${LINES}`);
+  return names.sort().flatMap((name) => examplesOfFile(join(path, name)));
 }
 
 function examplesOfFile(path: string): Example[] {

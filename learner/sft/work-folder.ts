@@ -40,6 +40,12 @@ export interface FolderRecord {
 
 export class FolderError extends Error {}
 
+/** Whether training in a folder is over. */
+export function isFinished(path: string): boolean {
+  const record = join(path, RECORD);
+  return existsSync(record) && (JSON.parse(readFileSync(record, "utf8")) as FolderRecord).state === "finished";
+}
+
 export class WorkFolder {
   readonly path: string;
   readonly #record: FolderRecord;
@@ -51,10 +57,11 @@ export class WorkFolder {
   /**
    * Opens a folder, or begins one.
    *
+   * @param remedy of other settings, and of a folder of something else
    * @param checkpointSeconds least seconds between two checkpoints; 0: after each step. Default: so many that they take a tenth of the time
    * @throws FolderError for a folder of something else, or of training with other settings
    */
-  constructor(path: string, settings: Settings, checkpointSeconds?: number) {
+  constructor(path: string, settings: Settings, remedy: string, checkpointSeconds?: number) {
     this.path = path;
     this.#checkpointSeconds = checkpointSeconds;
     const record = join(path, RECORD);
@@ -64,7 +71,7 @@ export class WorkFolder {
         const before = this.#record.settings[name] ?? null;
         if (before === value) continue;
         throw new FolderError(
-          `${path} was begun with ${name} ${before}, now it is ${value}; give what it was, or another --out`,
+          `${path} was begun with ${name} ${before}, now it is ${value}; give what it was, or ${remedy}`,
         );
       }
     } else {

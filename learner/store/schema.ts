@@ -10,7 +10,7 @@
  */
 
 /** Raised with every change of the tables; a store of a later version is refused. */
-export const SCHEMA_VERSION = 7;
+export const SCHEMA_VERSION = 8;
 
 /** With these indexes no statement of an iteration reads every sample. Part of `SCHEMA` and of the upgrade to version 6. */
 const INDEXES = `
@@ -53,6 +53,16 @@ CREATE TABLE failed_solutions (
 CREATE INDEX failed_solutions_by_task ON failed_solutions (task, position);
 `;
 
+/** Part of `SCHEMA` and of the upgrade to version 8. */
+const WARM_STEPS = `
+CREATE TABLE warm_steps (
+  -- Supervised training before the first iteration (warmStart); the lines of warm-start/sft.jsonl that are steps.
+  step INTEGER PRIMARY KEY,                    -- from 1
+  metrics TEXT NOT NULL,                       -- JSON
+  committed_at INTEGER NOT NULL
+) STRICT;
+`;
+
 /** SQL that upgrades a store to the next version. A store that is opened for reading stays unchanged and lacks the additions. */
 export const UPGRADES: Readonly<Record<number, string>> = {
   2: `ALTER TABLE grades ADD COLUMN guards TEXT NOT NULL DEFAULT '[]';
@@ -74,6 +84,7 @@ export const UPGRADES: Readonly<Record<number, string>> = {
       ALTER TABLE samples ADD COLUMN depth INTEGER;
       ALTER TABLE samples ADD COLUMN previous_step TEXT;
       ${FAILED_SOLUTIONS}`,
+  7: WARM_STEPS,
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
@@ -230,4 +241,4 @@ CREATE TABLE checkpoints (
   deleted INTEGER NOT NULL DEFAULT 0,          -- its files are gone: checkpoint.keepLast
   PRIMARY KEY (lineage, iteration)
 ) STRICT;
-${INDEXES}`;
+${WARM_STEPS}${INDEXES}`;

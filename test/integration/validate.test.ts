@@ -51,6 +51,18 @@ const cases: [name: string, args: string[], status: number, said: RegExp][] = [
     /^own\.yaml: .*answers\.csv does not fit the grader: missing column z/,
   ],
   [
+    "a warm start whose data is not there",
+    ["--set", "warmStart={data: {path: custom/none.jsonl}}"],
+    2,
+    /^own\.yaml: spec\.warmStart\.data\.path: \S+custom\/none\.jsonl is missing; name a file of lines, or a folder with \.jsonl files\n$/,
+  ],
+  [
+    "a warm start's ConfigMap",
+    ["--set", "warmStart={data: {configMap: {name: corpus}}}"],
+    2,
+    /^own\.yaml: spec\.warmStart\.data cannot be used here: .*; to check it for Kubernetes, add --cluster\n$/,
+  ],
+  [
     "what only Kubernetes has",
     ["--set", "tasks[0].publicData={persistentVolumeClaim: {claimName: a}}"],
     2,

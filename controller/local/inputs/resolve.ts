@@ -13,6 +13,11 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
   { path: "spec.actors.isolation", set: ({ spec }) => spec.actors.isolation === "Pod", remedy: "set it to Container" },
   { path: "spec.initFrom.run", set: ({ spec }) => spec.initFrom?.run !== undefined, remedy: "give initFrom.path" },
   {
+    path: "spec.warmStart.data",
+    set: ({ spec }) => spec.warmStart !== undefined && spec.warmStart.data.path === undefined,
+    remedy: "give a path",
+  },
+  {
     path: "spec.notifications.webhook.urlFrom",
     set: ({ spec }) => spec.notifications?.webhook?.urlFrom !== undefined,
     remedy: "give notifications.webhook.url, with --set if it is a secret",
@@ -46,6 +51,8 @@ export function resolveForThisMachine(run: TrainingRun, source: string, director
   // A name stays a name: a run folder can then be taken to another machine.
   if (policy !== undefined && !isPolicyName(policy)) spec.model.policy = folder!;
   if (spec.initFrom?.path !== undefined) spec.initFrom.path = resolve(directory, spec.initFrom.path);
+  const data = spec.warmStart?.data;
+  if (data?.path !== undefined) data.path = resolve(directory, data.path);
   for (const task of spec.tasks)
     for (const volume of [task.publicData, task.privateData])
       if (volume?.path !== undefined) volume.path = resolve(directory, volume.path);
@@ -103,6 +110,12 @@ function checkFiles({ spec }: TrainingRun, source: string, policy: string | unde
     if (!names.some((name) => existsSync(join(policy!, name))))
       missing(join(policy!, names[0]!), "spec.model.policy", "name a folder in Hugging Face format");
   if (spec.initFrom?.path) missing(spec.initFrom.path, "spec.initFrom.path", "name a checkpoint folder of another run");
+  if (spec.warmStart?.data.path)
+    missing(
+      spec.warmStart.data.path,
+      "spec.warmStart.data.path",
+      "name a file of lines, or a folder with .jsonl files",
+    );
   spec.tasks.forEach((task, index) => {
     if (!task.publicData) return;
     const at = `spec.tasks[${index}]`;

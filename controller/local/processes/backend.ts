@@ -230,7 +230,8 @@ export class Backend {
   #onStatus(status: StatusReceived): void {
     if (status.iterationJson !== "") this.#showIterations();
     const phase = phaseName(status);
-    if (phase === "FINAL_EVALUATION" && phase !== this.#phase) this.#o.terminal.step(progressText(status));
+    if ((phase === "FINAL_EVALUATION" || phase === "WARMING_UP") && phase !== this.#phase)
+      this.#o.terminal.step(progressText(status));
     this.#phase = phase;
     this.#actors.scale(
       { queued: status.executions?.queued ?? 0, running: status.executions?.running ?? 0 },

@@ -195,6 +195,10 @@ describe("progress", () => {
       { phase: Phase.FINAL_EVALUATION, iteration: 12, iterations: 12, phaseDone: 1, phaseTotal: 8 },
       "evaluating the policy 1/8",
     ],
+    [
+      { phase: Phase.WARMING_UP, iteration: 1, iterations: 12, phaseDone: 3, phaseTotal: 20 },
+      "learning from given answers 3/20",
+    ],
   ];
   for (const [status, expected] of cases)
     test(expected, () => {

@@ -215,14 +215,18 @@ const PHASES: Partial<Record<PhaseName, string>> = {
   TRAINING: "training",
   CHECKPOINTING: "writing a checkpoint",
   FINAL_EVALUATION: "evaluating the policy",
+  WARMING_UP: "learning from given answers",
 };
+
+/** Phases outside of iterations. */
+const BETWEEN: readonly PhaseName[] = ["FINAL_EVALUATION", "WARMING_UP"];
 
 /** @returns the current activity, e.g. `iteration 3/12 · executing programs 14/32 · 2 queued, 1 running · 1 actor` */
 export function progressText(status: StatusReceived): string {
   const { iteration, iterations, phaseDone, phaseTotal, executions, actors, generation } = status;
   const phase = PHASES[phaseName(status)] ?? phaseName(status).toLowerCase();
   const parts = [
-    iteration > 0 && phaseName(status) !== "FINAL_EVALUATION" ? `iteration ${iteration}/${iterations}` : "",
+    iteration > 0 && !BETWEEN.includes(phaseName(status)) ? `iteration ${iteration}/${iterations}` : "",
     phaseTotal > 0 ? `${phase} ${phaseDone}/${phaseTotal}` : phase,
     executions ? `${executions.queued} queued, ${executions.running} running` : "",
     actors && actors.length > 0 ? `${actors.filter((actor) => actor.connected).length} of ${actors.length} actors` : "",

@@ -5,12 +5,14 @@ import { parseTrainingRun } from "../../../crds/trainingrun.ts";
 import { runOf } from "../run.fixture.ts";
 import { desiredConfigMap } from "./config-map.ts";
 import { CUSTOM, claim, configOf, SEVERAL } from "./desired.fixture.ts";
+import { inputsOf } from "./inputs.ts";
 import type { Run } from "./names.ts";
 
 describe("The learner's ConfigMap", () => {
   test("It has a manifest that the learner accepts", () => {
     for (const spec of [
       {},
+      { warmStart: { data: { configMap: { name: "corpus" } } } },
       CUSTOM,
       { initFrom: { run: "other" } },
       { model: { policy: "big/model", volume: claim("models") } },
@@ -66,6 +68,17 @@ describe("The learner's ConfigMap", () => {
       ],
     );
     assert.doesNotThrow(() => parseTrainingRun(data!["trainingrun.yaml"]!, "config"));
+  });
+
+  test("warmStart.data becomes the path at which the learner mounts it, and other data is another input", () => {
+    const of = (name: string, more = {}) => runOf({ warmStart: { data: { configMap: { name } }, ...more } });
+    assert.deepEqual(configOf(of("corpus", { epochs: 5 })).spec.warmStart, {
+      data: { path: "/warm-start" },
+      epochs: 5,
+    });
+    assert.notEqual(inputsOf(of("corpus")).learner, inputsOf(of("other")).learner);
+    assert.equal(inputsOf(of("corpus")).actor, inputsOf(of("other")).actor);
+    assert.equal(configOf(runOf()).spec.warmStart, undefined);
   });
 
   test("initFrom.run becomes the copy on the run's own volume", () =>

@@ -13,6 +13,8 @@ export const TASK = "task.yaml";
 export const MODEL = "/model";
 /** Folder on the run's volume into which the Job `NAME-model` fetches `model.source`. */
 export const FETCHED_MODEL = "/data/model";
+/** Mount path of `warmStart.data` in the learner. */
+export const WARM_START = "/warm-start";
 /** Folder on the run's volume into which the Job `NAME-init` copies another run's checkpoint. */
 export const INIT_CHECKPOINT = "/data/init";
 
@@ -95,7 +97,7 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     ...others
   } = spec;
   // A webhook's address may be a secret, and the report shows the learner's manifest.
-  const { notifications: _____, failurePolicy: ______, upgradePolicy: _______, initFrom, ...rest } = others;
+  const { notifications: _____, failurePolicy: ______, upgradePolicy: _______, initFrom, warmStart, ...rest } = others;
   const own = Object.fromEntries(
     Object.entries(CONTROLLERS_OWN).flatMap(([part, fields]) => {
       const value = rest[part as keyof typeof rest];
@@ -109,6 +111,7 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     // The rule about the image needs actors.sandboxImage, which only the controller knows.
     tasks: spec.tasks.map(({ sandboxImage: _, ...task }) => (isCustom(task) ? localTask(task) : task)),
     model: localModel(spec.model),
+    ...(warmStart && { warmStart: { ...warmStart, data: { path: WARM_START } } }),
     ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
   } as TrainingRunSpec);
 }

@@ -29,10 +29,12 @@ const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes
  * @param choices nodes that Kueue chose, see flavors.ts
  */
 export function inputsOf(run: Run, choices: unknown = {}): Inputs {
-  const { learner = {}, actors = {}, tasks = [], generation } = asWritten(run.spec);
+  const { learner = {}, actors = {}, tasks = [], generation, warmStart } = asWritten(run.spec);
   const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
+  // an earlier controller's digests have no such part
+  const warmData = warmStart ? [warmStart.data] : [];
   return {
-    learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices]),
+    learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices, ...warmData]),
     actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices]),
     ...(generation && { generator: digestOf(pick(generation, GENERATOR_FIELDS)) }),
   };

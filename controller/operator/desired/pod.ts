@@ -7,7 +7,13 @@ import type {
   V1VolumeMount,
 } from "@kubernetes/client-node";
 import { gpuCount } from "../../../crds/gpu.ts";
-import type { ImageVolumeSource, PersistentVolumeClaim, PodTemplate, Resources } from "../../../crds/trainingrun.ts";
+import type {
+  ConfigMapSource,
+  ImageVolumeSource,
+  PersistentVolumeClaim,
+  PodTemplate,
+  Resources,
+} from "../../../crds/trainingrun.ts";
 
 /** User of learner and supervisor. Programs run as another user, who can signal neither. */
 export const USER = 10001;
@@ -38,24 +44,28 @@ export const CONTAINER_SECURITY: V1SecurityContext = {
   readOnlyRootFilesystem: true,
 };
 
-/** A volume's source: a claim, or an image. */
-interface DataSource {
+/** A volume's source: a claim, an image, or a ConfigMap. */
+export interface DataSource {
   persistentVolumeClaim?: PersistentVolumeClaim;
   image?: ImageVolumeSource;
+  configMap?: ConfigMapSource;
 }
 
 /** Returns a read-only volume of the user's data, and its mount at `mountPath`. */
 export function dataVolume(
   name: string,
-  { persistentVolumeClaim: claim, image }: DataSource,
+  { persistentVolumeClaim: claim, image, configMap }: DataSource,
   mountPath: string,
 ): { volume: V1Volume; mount: V1VolumeMount } {
   const mount: V1VolumeMount = { name, mountPath, readOnly: true };
   if (claim?.subPath) mount.subPath = claim.subPath;
   return {
-    volume: claim
-      ? { name, persistentVolumeClaim: { claimName: claim.claimName, readOnly: true } }
-      : { name, image: { reference: image?.reference } },
+    volume: {
+      name,
+      ...(claim && { persistentVolumeClaim: { claimName: claim.claimName, readOnly: true } }),
+      ...(image && { image: { reference: image.reference } }),
+      ...(configMap && { configMap: { name: configMap.name } }),
+    },
     mount,
   };
 }

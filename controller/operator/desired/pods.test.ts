@@ -80,6 +80,25 @@ describe("pods", () => {
     );
   });
 
+  test("The learner alone mounts the data of a warm start, from a ConfigMap, a claim or an image", () => {
+    for (const [data, volume, subPath] of [
+      [{ configMap: { name: "corpus" } }, { configMap: { name: "corpus" } }, undefined],
+      [
+        { persistentVolumeClaim: { claimName: "data", subPath: "warm" } },
+        { persistentVolumeClaim: { claimName: "data", readOnly: true } },
+        "warm",
+      ],
+      [{ image: { reference: "corpus:1" } }, { image: { reference: "corpus:1" } }, undefined],
+    ] as const) {
+      const { learner, actor } = podsOf(runOf({ warmStart: { data } }));
+      const own = learner.volumes!.find(({ name }) => name === "warm-start");
+      assert.deepEqual(own, { name: "warm-start", ...volume });
+      const mount = learner.containers[0]!.volumeMounts!.find(({ name }) => name === "warm-start");
+      assert.deepEqual([mount?.mountPath, mount?.readOnly, mount?.subPath], ["/warm-start", true, subPath]);
+      assert.doesNotMatch(JSON.stringify(actor), /warm-start/);
+    }
+  });
+
   test("Each of several tasks has its own folder and data; no actor has an answer", () => {
     const run = runOf(SEVERAL);
     const { learner, actor } = podsOf(run);

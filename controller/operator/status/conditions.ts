@@ -32,6 +32,7 @@ export const REASONS = {
   Generating: {},
   Executing: {},
   Evaluating: {},
+  WarmingUp: {},
   Checkpointing: {},
   Finished: {},
   // Succeeded

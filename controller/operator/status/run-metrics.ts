@@ -14,6 +14,7 @@ type RunName = Record<RunLabels, string>;
 const PHASE: Record<NonNullable<TrainingRunStatus["phase"]>, true> = {
   Pending: true,
   Running: true,
+  WarmingUp: true,
   Evaluating: true,
   Suspended: true,
   Succeeded: true,

@@ -60,6 +60,7 @@ describe("conditions", () => {
       "Running",
     ],
     ["generating", { said: { phase: Phase.GENERATING } }, { Progressing: "True Generating" }],
+    ["warming up", { said: { phase: Phase.WARMING_UP } }, { Progressing: "True WarmingUp" }, "WarmingUp"],
     ["evaluating", { said: { phase: Phase.FINAL_EVALUATION } }, { Progressing: "True Evaluating" }, "Evaluating"],
     [
       "evaluating, and told to stop",

@@ -61,6 +61,7 @@ const DOING: Partial<Record<PhaseName, [reason: Reason, what: string]>> = {
   TRAINING: ["Training", "the model learns from the batch"],
   CHECKPOINTING: ["Checkpointing", "a checkpoint is written"],
   FINAL_EVALUATION: ["Evaluating", "the model is evaluated"],
+  WARMING_UP: ["WarmingUp", "the model learns from given answers (spec.warmStart)"],
 };
 
 /** Returns the learner's reason for having no results, and the time since which, if a person must act. */

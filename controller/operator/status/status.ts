@@ -1,5 +1,6 @@
 /** Computes the status of a TrainingRun from its conditions and its parts' pieces. Pure. */
 import type { ActorsStatus, Condition, TaskStatus, TrainingRunStatus } from "../../../crds/trainingrun.ts";
+import type { PhaseName } from "../../../proto/service.ts";
 import { significant } from "../../numbers.ts";
 import { learnerPhase } from "../observe.ts";
 import type { LearnerStatus, ReportedIteration } from "../parts/learner/learner-status.ts";
@@ -35,10 +36,10 @@ export function desiredStatus(facts: StatusFacts): TrainingRunStatus {
   const several = run.spec.tasks.length > 1;
   const tasks = tasksOf(run, heard, before);
   const { actors, generation } = pieces;
-  const isEvaluating = isAvailable && learnerPhase(link) === "FINAL_EVALUATION";
+  const doing = isAvailable ? learnerPhase(link) : undefined;
   return dropUndefined({
     observedGeneration: run.metadata.generation,
-    phase: phaseOf(isStopping(facts) ? "Suspending" : lifecycle.stage, conditions, began, isEvaluating),
+    phase: phaseOf(isStopping(facts) ? "Suspending" : lifecycle.stage, conditions, began, doing),
     conditions,
     startTime: began,
     completionTime: ended,
@@ -128,14 +129,16 @@ function phaseOf(
   stage: Stage,
   conditions: Condition[],
   began: string | undefined,
-  evaluating: boolean,
+  doing: PhaseName | undefined,
 ): TrainingRunStatus["phase"] {
   if (findCondition(conditions, "Succeeded")?.status === "True") return "Succeeded";
   if (findCondition(conditions, "Failed")?.status === "True") return "Failed";
   if (stage === "Suspended") return "Suspended";
   if (began === undefined || stage === "Refused") return "Pending";
   if (stage === "Queued") return "Suspended";
-  return stage === "Running" && evaluating ? "Evaluating" : "Running";
+  if (stage !== "Running") return "Running";
+  if (doing === "WARMING_UP") return "WarmingUp";
+  return doing === "FINAL_EVALUATION" ? "Evaluating" : "Running";
 }
 
 const shortened = (text: string): string =>

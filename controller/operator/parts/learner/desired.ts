@@ -1,6 +1,15 @@
 /** The one learner of a run: Deployment, Service, disruption budget. */
 import type { V1Container, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
-import { dataName, isCustom, MANIFEST, MODEL, TASK, taskFile, taskFolder } from "../../desired/config-map.ts";
+import {
+  dataName,
+  isCustom,
+  MANIFEST,
+  MODEL,
+  TASK,
+  taskFile,
+  taskFolder,
+  WARM_START,
+} from "../../desired/config-map.ts";
 import {
   childMetadata,
   childName,
@@ -170,6 +179,7 @@ function learnerVolumes(run: Run, claimName: string): { volumes: V1Volume[]; mou
     });
   }
   if (run.spec.model.volume) add(dataVolume("model", run.spec.model.volume, MODEL));
+  if (run.spec.warmStart) add(dataVolume("warm-start", run.spec.warmStart.data, WARM_START));
   const shared = sharedMemory(run.spec.learner);
   if (shared) add(shared);
   return { volumes, mounts };

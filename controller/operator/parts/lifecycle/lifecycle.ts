@@ -161,5 +161,6 @@ function localPathOf({ spec }: Observed["run"]): string | undefined {
   for (const [index, task] of spec.tasks.entries())
     for (const field of ["publicData", "privateData"] as const)
       if (task[field]?.path !== undefined) return `spec.tasks[${index}].${field}.path`;
+  if (spec.warmStart?.data.path !== undefined) return "spec.warmStart.data.path";
   return spec.initFrom?.path === undefined ? undefined : "spec.initFrom.path";
 }
