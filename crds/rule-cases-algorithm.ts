@@ -22,6 +22,12 @@ export const ALGORITHM_CASES: RuleCase[] = [
       (compute) => `learner={compute: ${compute}, device: CUDA, resources: {limits: {nvidia.com/gpu: 1}}}`,
     ),
   },
+  {
+    at: "spec",
+    message: "algorithm.zeroSignal Resample compares the samples of a prompt",
+    refused: ["algorithm.zeroSignal=Resample"],
+    accepted: ["algorithm={zeroSignal: Resample, baseline: GRPO}"],
+  },
   ...(["noCodeBlock", "unclosedCodeBlock", "syntaxError", "importError", "failed"] as const).map((step) => ({
     at: "spec",
     message: "a failed program with all markers must earn less than any valid one: keep each of",

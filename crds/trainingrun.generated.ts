@@ -316,6 +316,12 @@ export interface Prompts {
   debugProbability: number;
   /** Most debug prompts in a row: a program that so many led to is not debugged again (default 3; ours). */
   maxDepth: number;
+  /** How prompts draw one of several tasks: by tasks[].weight, or by weight and how much the task's rewards differed lately (default Weight; ours). */
+  taskSampling: 'Weight' | 'Learnability';
+  /** Iterations with samples of a task that taskSampling Learnability looks back on (default 5; ours). */
+  learnabilityIterations: number;
+  /** Least share of its weight that a task keeps under taskSampling Learnability, however alike its rewards are (default 0.1; ours). */
+  learnabilityFloor: number;
   /** Number of newest valid solutions of a task from which improve prompts draw (default 64; ours). */
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
@@ -390,6 +396,8 @@ export interface Algorithm {
   aggregation: 'SeqMeanTokenMean' | 'TokenMean' | 'SeqMeanTokenSumNorm';
   /** Cannot change. Baseline of advantages: a learned critic (PPO), the batch mean, the prompt group's mean and deviation (GRPO), or the mean of the group's other samples (RLOO) (default Critic; paper, Table 3). */
   baseline: 'Critic' | 'BatchMean' | 'GRPO' | 'RLOO';
+  /** Groups of a batch whose samples all earned the same and teach nothing. Resample throws them away and samples others, as many as oversampling allows beyond the batch; it needs baseline GRPO or RLOO (default Keep; DAPO: Resample). */
+  zeroSignal: 'Keep' | 'Resample';
   /** Cannot change. Samples per prompt with baseline GRPO or RLOO; divides batchSize (default 8; ours; TRL: 8). */
   groupSize: number;
   /** With baseline GRPO, divide advantages by the standard deviation of the group's rewards; false: Dr. GRPO (default true; verl v0.2, as in DeepSeekMath). */

@@ -293,9 +293,9 @@ test("a run that was killed uses no sample number twice, and a group keeps its s
 
 test("the time without a running program does not count while solutions are generated", async () => {
   const { run, end, execute, store } = await heldRun({ maxStaleness: 0, oversampling: 1 });
-  const impatient = { ...run, waiting: { idleSeconds: 0.05 } } as Run;
+  const impatient = { ...run, waiting: { idleSeconds: 0.5 } } as Run;
   const collecting = collect(impatient, 1);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await new Promise((resolve) => setTimeout(resolve, 1000));
   await end(4);
   await execute();
   const { batch } = await collecting;

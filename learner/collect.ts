@@ -1,5 +1,6 @@
 import type { Collected } from "./context.ts";
 import type { Idle } from "./phases.ts";
+import { Resample } from "./resample.ts";
 import { SMALLEST_GROUP, samplesPerPrompt } from "./rl/groups.ts";
 import type { Generation } from "./rollout/generation.ts";
 import type { Run } from "./run.ts";
@@ -36,6 +37,8 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  * batch uses, less those that have ended already beyond a batch. It does neither while executions wait for an actor: more solutions
  * would only be older when they are trained on.
  *
+ * `zeroSignal: Resample` throws away groups of a complete batch that teach nothing, and collection goes on (resample.ts).
+ *
  * When the batch is complete no further generation starts. Generations under way run to their end and are stored, so that
  * one policy version writes all of a sample.
  *
@@ -63,7 +66,8 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const generation = rollout.generation(version);
   const broken = ({ unfinished, finished }: OpenGroup) => unfinished === 0 && finished < smallest;
   const openGroups = () => withUnderway(store.openGroups({ since }).filter(near), generation.underway);
-  const usable = () => openGroups().filter((group) => !broken(group));
+  const resample = new Resample(run, size);
+  const usable = () => openGroups().filter((group) => !broken(group) && !resample.has(group));
   const executionsWait = () => store.leases.attempts.hasQueued();
   const atStart = usable();
   const surplus = Math.max(0, atStart.filter(complete).length - size);
@@ -93,7 +97,10 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
     for (;;) {
       const groups = usable();
       const isFull = isComplete(groups);
-      const wanted = Math.max(target - groups.length, isFull && !overlaps ? 0 : ahead(groups));
+      if (isFull && resample.from(groups.filter(complete).slice(0, size))) continue;
+      // A thrown group is one of the m B; a batch is filled again all the same.
+      const open = Math.max(target - resample.size, size);
+      const wanted = Math.max(open - groups.length, isFull && !overlaps ? 0 : ahead(groups));
       if (isFull && wanted === 0) break;
 
       const prompts = Math.min(wanted, generation.room);
@@ -120,9 +127,11 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const staleIds = since === 0 ? [] : ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { until: since - 1 }));
   const brokenGroups = openGroups().filter(broken);
   const brokenIds = ids(store.groupSamples(brokenGroups.map(({ id }) => id)));
-  const collected = { batch, staleIds, staleWaited, surplusIds: [], brokenIds, abandonedSeconds: [] };
+  const zeroSignalIds = resample.samples();
+  const left = { staleIds, staleWaited, surplusIds: [], brokenIds, zeroSignalIds };
+  const collected = { batch, ...left, abandonedSeconds: [] };
   if (algorithm.collection !== "Discard") return collected;
-  const named = new Set([...ids(batch), ...brokenIds]);
+  const named = new Set([...ids(batch), ...brokenIds, ...zeroSignalIds]);
   const surplusIds = ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { since })).filter((id) => !named.has(id));
   store.discardUnfinished("the batch is complete and algorithm.collection is Discard");
   return { ...collected, surplusIds, abandonedSeconds: store.abandonedSeconds(version) };

@@ -53,6 +53,8 @@ export interface Collected {
   surplusIds: string[];
   /** Samples left out for good: too much of their group was lost to compare them with. */
   brokenIds: string[];
+  /** Samples left out for good: their group taught nothing, under `zeroSignal: Resample`. */
+  zeroSignalIds: string[];
   /** How many seconds each execution had run that `collection: Discard` threw away. */
   abandonedSeconds: number[];
 }

@@ -75,7 +75,7 @@ export class Iterations {
    */
   async finish(done: FinishedIteration): Promise<void> {
     const { spec, store, progress, phases, checkpoints, files, log, isReplay } = this.#run;
-    const { iteration, batch, staleIds, surplusIds, brokenIds } = done;
+    const { iteration, batch, staleIds, surplusIds, brokenIds, zeroSignalIds } = done;
     const { everyIterations } = spec.learner.checkpoint;
     const startedAt = performance.now();
     const elapsedSeconds = progress.state.elapsedSeconds + (startedAt - this.#sinceMs) / 1000;
@@ -88,7 +88,7 @@ export class Iterations {
     phases.end();
     const line = this.#line(done, checkpoints.takeWritten());
     const sampleIds = isReplay ? [] : batch.map(({ id }) => id);
-    const droppedIds = [...staleIds, ...surplusIds, ...brokenIds];
+    const droppedIds = [...staleIds, ...surplusIds, ...brokenIds, ...zeroSignalIds];
     store.commitIteration({ iteration, sampleIds, droppedIds, metrics: { ...line } });
     if (checkpoint) checkpoints.keep(iteration, checkpoint.written);
 
@@ -116,7 +116,7 @@ export class Iterations {
 
   #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {
     const { spec, store, tasks, corpus, progress, phases, grades, generators, isReplay } = this.#run;
-    const { iteration, batch, staleIds, staleWaited, brokenIds, abandonedSeconds, updated } = done;
+    const { iteration, batch, staleIds, staleWaited, brokenIds, zeroSignalIds, abandonedSeconds, updated } = done;
     const measured = (sample: Sample) =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
     const { queued, running, lost, retried } = store.counts();
@@ -148,6 +148,7 @@ export class Iterations {
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,
       groupDropped: brokenIds.length,
+      zeroSignalDropped: zeroSignalIds.length,
       ...(generators && { generation: generators.takeCounts() }),
       // A task that was removed and added again continues from its own newest line.
       previous: {

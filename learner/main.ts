@@ -164,7 +164,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const phases = new Phases(context, signal, suspension.signal);
   const generators = startGenerators(it, { engine, device, policy, phases, progress: context.progress });
   const rollout = new Rollout({
-    ...{ engine, writers: generators, store, spec },
+    ...{ engine, writers: generators, store, spec, lines },
     addSamples: (samples) => server.write(() => store.addSamples(samples)),
     tasks: tasks.all.map((task) => {
       const { weight } = task.spec;
@@ -175,6 +175,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
+  for (const { task, cut } of rollout.leftOut)
+    tell(log, `task ${task}: to fit in model.maxPromptTokens its prompts leave out: ${shortened(cut)}`);
   // After the prompts: a task whose prompt does not fit is refused before the run has begun.
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
@@ -271,7 +273,9 @@ async function endOf(run: Run, it: Process, evaluated: Evaluated | undefined): P
     if (signal.aborted || error instanceof SuspendedError) return { state: "stopped", message, exitStatus: 0 };
     log.error({ err: error }, "the run failed");
     if (failureKind(error, "training") !== "volumeFull") return { state: "failed", message, exitStatus };
-    const remedy = options.stay ? "" : ": free space or enlarge the volume, then resume";
+    const remedy = options.stay
+      ? ""
+      : ": free space, enlarge the volume or lower learner.checkpoint.keepLast, then resume";
     return { state: "failed", message: `the disk of ${options.run} is full (${message})${remedy}`, exitStatus };
   }
 }
@@ -346,6 +350,14 @@ async function finish(it: Process, server: LearnerServer, state: keyof typeof FI
   await server.close();
   await metricsServer.close();
   store.close();
+}
+
+/** Most parts of a prompt that a line names. */
+const NAMED_PARTS = 5;
+
+function shortened(cut: readonly string[]): string {
+  const more = cut.length > NAMED_PARTS ? `; and ${cut.length - NAMED_PARTS} more` : "";
+  return `${cut.slice(0, NAMED_PARTS).join("; ")}${more}`;
 }
 
 /** Returns the tasks that have samples in the run's store; none if the run has not begun. */

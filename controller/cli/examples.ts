@@ -58,6 +58,7 @@ export const EXAMPLES: Record<string, readonly string[]> = {
   model: [
     "longrun model fetch Qwen/Qwen2.5-0.5B-Instruct",
     "longrun model info quickstart",
+    "longrun model tokenize quickstart 'import pandas as pd'",
     "longrun model info quickstart --plan",
     "longrun model info quickstart --plan lora --tokens 256:256",
     "longrun model convert quickstart --out policies/half --dtype bfloat16",

@@ -1,7 +1,7 @@
 /** The commands that are programs of other parts: they read their own arguments, and `--help` of each is their own text. */
 import type { Parts } from "../parts.ts";
 
-export interface PartCommand {
+interface PartCommand {
   part: keyof Parts;
   description: string;
   /** First arguments that choose what is done. */
@@ -54,12 +54,12 @@ export const PART_COMMANDS: Record<string, PartCommand> = {
   generate: {
     part: "generate",
     description: "generate responses to prompts",
-    options: [...MODEL, "--prompts", "--max-tokens", "--temperature", "--seed"],
+    options: [...MODEL, "--prompts", "--max-tokens", "--temperature", "--seed", "--show-prompt"],
   },
   model: {
     part: "model",
-    description: "fetch a model, describe a model folder, or convert or merge it",
-    words: ["fetch", "info", "convert", "merge"],
+    description: "fetch a model, describe a model folder, tokenize a text, or convert or merge it",
+    words: ["fetch", "info", "tokenize", "convert", "merge"],
     options: [
       ...["--check", "--json", "--plan", "--tokens", "--batch", "--compute", "--device", "--gpus", "--memory-bytes"],
       ...["--out", "--dtype", "--shard-size", "--model", "--adapter", "--revision"],

@@ -18,7 +18,7 @@ export interface SamplesOptions {
 }
 
 /** A sample in the output of `longrun samples --json`. */
-export interface ListedSample {
+interface ListedSample {
   id: string;
   purpose: string;
   /** Version of the policy that wrote it. */
@@ -73,6 +73,16 @@ async function exportSamples(
   return EXIT.done;
 }
 
+/** What a sample without a grade waits for. */
+const STATES: Readonly<Record<string, string>> = {
+  queued: "waits for an actor",
+  leased: "runs",
+  finished: "has run, is not graded yet",
+  notExecuted: "no program to run, is not graded yet",
+  lost: "lost: its executions did not end",
+  discarded: "discarded before it ended",
+};
+
 const HEADS = ["id", "trained in", "task", "prompt", "score", "reward", "duration", "result"];
 
 function listed(samples: readonly ListedSample[], run: string): string {
@@ -80,7 +90,7 @@ function listed(samples: readonly ListedSample[], run: string): string {
   const rows = samples.map(
     ({ id, trainedIn, task, kind, state, valid, score, reward, clamped, guards, durationSeconds, error }) => {
       const notes = [...guards.map((guard) => `flagged: ${guard}`), ...(clamped ? ["at rewardFloor"] : [])];
-      const result = valid ? ["valid", ...notes].join(", ") : error || state;
+      const result = valid ? ["valid", ...notes].join(", ") : error || (STATES[state] ?? state);
       const duration = durationSeconds === null ? "-" : `${durationSeconds.toFixed(2)} s`;
       return [
         id,

@@ -13,7 +13,7 @@ import { findCondition } from "../operator/status/conditions.ts";
 
 const POLL_SECONDS = 2;
 
-export interface SmokeTestOptions {
+interface SmokeTestOptions {
   client: Pick<ApiClient, "create" | "get" | "delete">;
   namespace: string;
   /** Text of a TrainingRun. */

@@ -17,7 +17,7 @@ import { preparePython, taskFolder } from "./inputs/prepare.ts";
 import { ANSWERS } from "./inputs/resolve.ts";
 import type { Screen } from "./terminal/terminal.ts";
 
-export interface ExecOptions {
+interface ExecOptions {
   /** Task folder with prepared/. It needs task.yaml unless its name is one of the twelve MLE-bench tasks. */
   task: string;
   json: boolean;

@@ -16,7 +16,7 @@ import type { IterationLine } from "./terminal/terminal.ts";
 type NamedRun = Pick<TrainingRun, "spec"> & { metadata: { name: string } };
 
 /** A failed webhook prints a line and does not change the run's result. */
-export interface NotifyOptions {
+interface NotifyOptions {
   /** Unix milliseconds; an end that was recorded earlier has been posted already. */
   since: number;
   signal: AbortSignal;

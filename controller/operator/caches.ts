@@ -31,7 +31,7 @@ export function childKinds(settings: Pick<Settings, "kueue">, parts = PARTS): re
   return [...new Set(kinds)].sort((a, b) => a.plural.localeCompare(b.plural));
 }
 
-export interface CachesOptions {
+interface CachesOptions {
   client: ApiClient;
   /** Empty: all namespaces. */
   namespaces: readonly string[];

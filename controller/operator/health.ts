@@ -5,7 +5,7 @@ import type { Registry } from "prom-client";
 import type { Address } from "../../proto/address.ts";
 import { limitedServer } from "../../proto/http-server.ts";
 
-export interface HealthOptions {
+interface HealthOptions {
   address: Address;
   registry: Registry;
   /** Reasons to restart the process; empty: none. */

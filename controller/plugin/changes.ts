@@ -11,7 +11,7 @@ import { isOver, statusLines } from "./status.ts";
 
 const POLL_SECONDS = 2;
 
-export interface ChangeOptions {
+interface ChangeOptions {
   /** Whether to wait until the change is done; false: return at once. */
   wait: boolean;
   timeoutSeconds: number;

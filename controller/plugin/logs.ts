@@ -10,7 +10,7 @@ import { COMPONENT, RUN, SUPERVISOR } from "../operator/desired/names.ts";
 import { POD, type Pod } from "../operator/kube/resources.ts";
 import { type Cluster, readRun } from "./cluster.ts";
 
-export interface LogsOptions {
+interface LogsOptions {
   component: "learner" | "actor";
   follow: boolean;
   /** Read the container before its last restart. */

@@ -10,7 +10,7 @@ import { findCondition, isBlocker } from "../operator/status/conditions.ts";
 import { type Cluster, readRun } from "./cluster.ts";
 import { span } from "./text.ts";
 
-export interface StatusOptions {
+interface StatusOptions {
   /** Whether to refresh until the run is over. */
   watch: boolean;
   json: boolean;

@@ -12,7 +12,7 @@ import type { Cluster } from "./cluster.ts";
 import { isOver } from "./status.ts";
 import { span } from "./text.ts";
 
-export interface ListedVolume {
+interface ListedVolume {
   namespace: string;
   name: string;
   run: string;

@@ -361,3 +361,35 @@ describe("longrun model", () => {
     }
   });
 });
+
+describe("what a model reads", () => {
+  it("model tokenize prints the tokens of a text", () => {
+    const { lines, status } = longrun("model", "tokenize", POLICY, "import pandas", "as pd");
+    assert.equal(status, 0);
+    assert.match(lines.at(-1)!, /^\d+ tokens$/);
+    assert.equal(
+      lines
+        .slice(0, -1)
+        .map((line) => JSON.parse(line.trim().replace(/^\d+ +/, "")))
+        .join(""),
+      "import pandas as pd",
+    );
+    const { ids, texts } = JSON.parse(longrun("model", "tokenize", "--json", POLICY, "print(1)").lines[0]!);
+    assert.equal(texts.join(""), "print(1)");
+    assert.ok(ids.length === texts.length && ids.every(Number.isInteger));
+  });
+
+  it("generate --show-prompt shows the text that the model continues", () => {
+    const prompts = write({ messages: [{ role: "user", content: "Hello" }] });
+    const shown = ["--model", POLICY, "--prompts", prompts, "--max-tokens", "1"];
+    const [answer] = longrun("generate", ...shown, "--show-prompt").lines;
+    assert.match(JSON.parse(answer!).prompt, /^<\|im_start\|>[\s\S]*Hello<\|im_end\|>\n<\|im_start\|>assistant\n$/);
+    assert.ok(!("prompt" in JSON.parse(longrun("generate", ...shown).lines[0]!)));
+  });
+
+  it("a GGUF file is refused with its conversion", () => {
+    const { stderr, status } = longrun("model", "info", "models/tiny.gguf");
+    assert.match(stderr, /models\/tiny\.gguf is a GGUF file.*"models", "tiny\.gguf".*gguf_file=f.*save_pretrained/);
+    assert.notEqual(status, 0);
+  });
+});

@@ -5,30 +5,50 @@
  */
 
 import type { AdamWScalars } from "./adamw.ts";
+import { fusedAdamW, fusedSquares, fusesAdamW } from "./graph/fused.ts";
 import { Graph, type Value } from "./graph/graph.ts";
 import { add, cast, div, mul, sqrt, square, sub, sum } from "./graph/primitives.ts";
 import { type DeviceTensor, DTYPES } from "./graph/tensor.ts";
 import type { HeldModel, Range } from "./model-memory.ts";
 import { BLOCK_NUMBERS, type DeviceBuffer } from "./runtime/buffer.ts";
 import type { Runtime } from "./runtime/runtime.ts";
+import type { StepOptions } from "./steps.ts";
 
 const BLOCK = ["block"];
 const SCALARS: readonly (keyof AdamWScalars)[] = [
   ...(["scale", "beta1", "gradientShare", "beta2", "squareShare", "stepSize", "epsilon", "decay"] as const),
 ];
 
+type GraphOptions = Pick<StepOptions, "compute" | "kernels">;
+
 /** gradient, float32 [block], and total, float64 [] -> squares, the total with the sum of the gradient's, float64 [] */
-export function squaresGraph(): Graph {
-  const graph = new Graph("squares");
-  const squares = sum(square(cast(graph.input("gradient", "float32", BLOCK), "float64")));
-  graph.output("squares", add(graph.input("total", "float64", []), squares));
+export function squaresGraph(options: GraphOptions = {}): Graph {
+  const graph = new Graph("squares", options);
+  const gradient = graph.input("gradient", "float32", BLOCK);
+  const squares = fusesAdamW({ graph }) ? fusedSquares(gradient) : square(cast(gradient, "float64"));
+  graph.output("squares", add(graph.input("total", "float64", []), sum(squares)));
   return graph;
 }
 
-/** weights, gradient, first, second, float32 [block], and AdamWScalars -> `new weights`, `new first`, `new second` */
-export function adamwGraph(): Graph {
-  const graph = new Graph("adamw");
-  const numbers = (name: string) => cast(graph.input(name, "float32", BLOCK), "float64");
+/**
+ * weights, gradient, first, second, float32 [block], and AdamWScalars, each by its name or together as `scalars`, float64 [8] ->
+ * `new weights`, `new first`, `new second`
+ */
+export function adamwGraph(options: GraphOptions = {}): Graph {
+  const graph = new Graph("adamw", options);
+  const given = (name: string) => graph.input(name, "float32", BLOCK);
+  if (fusesAdamW({ graph })) {
+    const scalars = graph.input("scalars", "float64", [SCALARS.length]);
+    const inputs = {
+      weights: given("weights"),
+      gradient: given("gradient"),
+      first: given("first"),
+      second: given("second"),
+    };
+    for (const [name, value] of Object.entries(fusedAdamW(inputs, scalars))) graph.output(`new ${name}`, value);
+    return graph;
+  }
+  const numbers = (name: string) => cast(given(name), "float64");
   const scalar = (name: keyof AdamWScalars) => graph.input(name, "float64", []);
   const output = (name: string, value: Value) => graph.output(`new ${name}`, cast(value, "float32"));
   const g = mul(numbers("gradient"), scalar("scale"));
@@ -52,12 +72,15 @@ type Numbers = DeviceBuffer | Float32Array;
 /** Weights and both moments. */
 export const PASSING = 3;
 
-/** @param passes whether weights and moments may be in this process's memory: room for a block of each is reserved there */
-export async function deviceAdamW(runtime: Runtime, threads: number, passes = false) {
+/**
+ * @param passes whether weights and moments may be in this process's memory: room for a block of each is reserved there
+ * @param graphs `compute` bfloat16: our own kernels do it where they serve, with the same bits
+ */
+export async function deviceAdamW(runtime: Runtime, threads: number, passes = false, graphs: GraphOptions = {}) {
   // the graph runs as written above
   const options = { threads, graphOptimizationLevel: "basic" } as const;
-  const squaresOf = await runtime.createSession(squaresGraph(), options);
-  const adamw = await runtime.createSession(adamwGraph(), options);
+  const squaresOf = await runtime.createSession(squaresGraph(graphs), options);
+  const adamw = await runtime.createSession(adamwGraph(graphs), options);
   const reserve = (numbers: number) => runtime.reserve((numbers * NUMBER_BYTES) / DTYPES.float32.bytes);
   const [scalars, total] = [reserve(SCALARS.length), reserve(1)];
   const number = (buffer: DeviceBuffer, i: number) => buffer.viewOfBytes(NUMBER_BYTES * i, "float64", []);
@@ -95,7 +118,11 @@ export async function deviceAdamW(runtime: Runtime, threads: number, passes = fa
       given: AdamWScalars,
     ): Promise<void> {
       await runtime.write(scalars, words(Float64Array.from(SCALARS, (name) => given[name])));
-      const feeds = Object.fromEntries(SCALARS.map((name, i) => [name, number(scalars, i)]));
+      const together = scalars.viewOfBytes(0, "float64", [SCALARS.length]);
+      const feeds = {
+        scalars: together,
+        ...Object.fromEntries(SCALARS.map((name, i) => [name, number(scalars, i)])),
+      };
       for (const { values: g, start, end } of gradient.blocks(to, from)) {
         const [at, count] = [start - from, end - start];
         const w = await there(weights, 0, start, count);

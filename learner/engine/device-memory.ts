@@ -156,7 +156,9 @@ export class DeviceMemory implements Memory, OnDevice {
   }
 
   async #optimiser(): Promise<DeviceAdamW> {
-    this.#adamw ??= await deviceAdamW(this.runtime, this.#threads, this.offloads);
+    this.#adamw ??= await deviceAdamW(this.runtime, this.#threads, this.offloads, {
+      ...(this.#narrow && { compute: "bfloat16", kernels: this.runtime.kernels }),
+    });
     return this.#adamw;
   }
 }

@@ -4,6 +4,7 @@ import type { AdapterOptions } from "./engine.ts";
 import type { Compute, Graph } from "./graph/graph.ts";
 import { blocksOf } from "./model/decoder.ts";
 import { MappedWeights } from "./model/mapped.ts";
+import { plannedKernels } from "./runtime/kernels.ts";
 import {
   accuracyGraph,
   evaluateGraph,
@@ -72,7 +73,8 @@ export class PlanGraphs {
       maxResponseTokens,
     } = request;
     const { model } = this.model(request);
-    const options = { compute, blocks: blocksOf(maxPromptTokens + maxResponseTokens) };
+    const blocks = blocksOf(maxPromptTokens + maxResponseTokens);
+    const options = { compute, blocks, ...(compute === "bfloat16" && { kernels: plannedKernels }) };
     const built = (name: string, step: boolean, build: () => Graph) => {
       const key = [name, folder, adapter, options, step && checkpointing];
       return once(this.#graphs, key, () => ({ graph: build(), step, passes: new Map() }));

@@ -29,7 +29,7 @@ export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Omit<EngineOptions, "model">;
   /** Options of all graphs. */
-  readonly #graphs: Pick<StepOptions, "compute" | "blocks">;
+  readonly #graphs: Pick<StepOptions, "compute" | "kernels" | "blocks">;
   readonly #create: OnDevice["createSession"];
   readonly #activationBytes: number;
   readonly #made = new Map<string, Session>();
@@ -42,7 +42,9 @@ export class Sessions {
   constructor(model: Adaptation, options: Omit<EngineOptions, "model">, onDevice?: OnDevice) {
     this.#model = model;
     this.#options = options;
-    this.#graphs = { compute: graphCompute(options.compute), blocks: attentionBlocks(options) };
+    const compute = graphCompute(options.compute);
+    const kernels = compute === "bfloat16" ? onDevice?.runtime.kernels : undefined;
+    this.#graphs = { compute, kernels, blocks: attentionBlocks(options) };
     this.#create = onDevice?.createSession ?? createSession;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
   }

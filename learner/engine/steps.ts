@@ -2,7 +2,7 @@
 
 import type { Adaptation, Role } from "./adaptation.ts";
 import { gradients } from "./graph/gradients.ts";
-import { type Compute, Graph, type Value } from "./graph/graph.ts";
+import { type Compute, Graph, type KernelSource, type Value } from "./graph/graph.ts";
 import { concat, plus } from "./graph/primitives.ts";
 import { crossEntropy, policyLoss, policyLossInputs, valueLoss, valueLossInputs } from "./losses.ts";
 import { decoder, decoderInputs, RESPONSE } from "./model/decoder.ts";
@@ -23,11 +23,13 @@ export interface StepOptions {
   checkpointing?: boolean;
   /** Format of matrix products; weights and gradients are always float32. Default float32. */
   compute?: Compute;
+  /** Our own kernels on the device, for a graph that computes in bfloat16; left out: none. */
+  kernels?: KernelSource | undefined;
   /** Blocks of attention, as in the feeds (../model/decoder.ts); default: for short sequences. */
   blocks?: number | undefined;
 }
 
-type EvaluationOptions = Pick<StepOptions, "compute" | "blocks">;
+type EvaluationOptions = Pick<StepOptions, "compute" | "kernels" | "blocks">;
 type TrunkOptions = StepOptions & { requiresGrad: boolean };
 type PolicyOptions = TrunkOptions & { largest?: boolean };
 

@@ -46,6 +46,7 @@ function measure(fields: Partial<IterationInput>) {
     zeroSpreadShare: null,
     noSignal: false,
     groupDropped: 0,
+    zeroSignalDropped: 0,
     wallTime: new Date("2026-01-02T03:04:05Z"),
     ...fields,
   });

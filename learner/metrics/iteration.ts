@@ -9,7 +9,7 @@ import { guardNames } from "../grading/guards.ts";
 import type { UpdateResult } from "../rl/update.ts";
 import { durationHistogram } from "./durations.ts";
 import type { MeasuredSample } from "./measured-sample.ts";
-import { mean, share, sum } from "./statistics.ts";
+import { deviation, mean, share, sum } from "./statistics.ts";
 import { counts, countsOf, largest, round, shares } from "./tallies.ts";
 
 /** The parts of the previous line that a new line continues. */
@@ -68,6 +68,8 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   staleWaited: number;
   /** Samples left out because the rest of their group was lost. */
   groupDropped: number;
+  /** Samples left out because their group taught nothing. */
+  zeroSignalDropped: number;
   /** Counts of faults of generators, rows that moved to another generator, and rows that could not be checked; absent without generators. */
   generation?: { faults: Record<string, number>; movedRows: number; uncheckedRows: number };
   checkpoint?: { seconds: number; bytes: number } | undefined;
@@ -184,6 +186,7 @@ function taskMetrics(task: TaskScale, trained: readonly MeasuredSample[], previo
     samples: own.length,
     validFraction: share(valid.length, own.length) ?? 0,
     meanReward: mean(own.flatMap((sample) => sample.reward ?? [])),
+    rewardDeviation: deviation(own.flatMap((sample) => sample.reward ?? [])),
     meanDurationSeconds: mean(own.flatMap((sample) => sample.durationSeconds ?? [])),
     meanScore: mean(scores),
     meanNormalizedScore: mean(normalizedScores([task], valid)),

@@ -53,6 +53,7 @@ function line(fields: Partial<IterationInput> = {}) {
     zeroSpreadShare: null,
     noSignal: false,
     groupDropped: 0,
+    zeroSignalDropped: 0,
     wallTime: new Date(0),
     ...fields,
   });

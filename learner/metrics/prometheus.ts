@@ -113,6 +113,12 @@ const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Re
   ["task_valid_ratio", "Share of them that was graded", "task", (line) => perTask(line, (task) => task.validFraction)],
   ["task_reward_mean", "Their mean reward", "task", (line) => perTask(line, (task) => task.meanReward ?? null)],
   [
+    "task_reward_deviation",
+    "Standard deviation of their rewards",
+    "task",
+    (line) => perTask(line, (task) => task.rewardDeviation ?? null),
+  ],
+  [
     "task_score_normalized_mean",
     "Their mean score, 0 worst to 1 best of the task's range",
     "task",
@@ -144,6 +150,12 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["verification_failures_total", "Refused instrumentations", undefined, (l) => ({ "": l.verificationFailures })],
   ["stale_dropped_total", "Samples past the staleness bound", undefined, (line) => ({ "": line.staleDropped })],
   ["group_dropped_total", "Samples whose group was lost", undefined, (line) => ({ "": line.groupDropped })],
+  [
+    "zero_signal_dropped_total",
+    "Samples whose group taught nothing",
+    undefined,
+    (l) => ({ "": l.zeroSignalDropped ?? 0 }),
+  ],
   ["generator_faults_total", "Times a generator was not used, by reason", "fault", (l) => l.generation?.faults ?? {}],
   ["generator_moved_rows_total", "Rows that went to another generator", undefined, (l) => moved(l, "movedRows")],
   ["generator_unchecked_rows_total", "Rows not compared for lag", undefined, (l) => moved(l, "uncheckedRows")],

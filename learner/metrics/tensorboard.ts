@@ -23,7 +23,7 @@ export const SECTIONS = {
   programs: [
     ...["samples", "executed", "validFraction", "truncatedFraction", "verbatimValidShare", "flagged", "forgedMarkers"],
     ...["clampedRewards", "cappedRewards", "verificationFailures", "zeroSpreadShare", "groupDropped"],
-    ...["noSignalIterations"],
+    ...["noSignalIterations", "zeroSignalDropped"],
   ],
   durations: [
     ...["meanDurationSeconds", "trainedMeanDurationSeconds", "weightedMeanDurationSeconds"],

@@ -236,6 +236,7 @@ function madeUpLine(
     zeroSpreadShare: null,
     noSignal: false,
     groupDropped: 0,
+    zeroSignalDropped: 0,
     checkpoint: { seconds: 0.3, bytes: 12_600_000 },
     previous,
     wallTime: new Date(Date.UTC(2000, 0, 1) + elapsedSeconds * 1000),

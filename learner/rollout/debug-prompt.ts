@@ -14,7 +14,7 @@ import {
   shortSystem,
   shortTask,
 } from "./prompts.ts";
-import { shortenings } from "./shorten.ts";
+import { shortenings, shorterIntroductions } from "./shorten.ts";
 import { formatSolution } from "./solution.ts";
 
 export interface FailedSolution extends ShownSolution {
@@ -61,7 +61,7 @@ export function debugPrompt(
   limits: PromptLimits & { outputTailBytes: number },
 ): Prompt | undefined {
   const { style, encode, maxPromptTokens, outputTailBytes } = limits;
-  const steps = style === "Paper" ? [...shortenings(task)] : [];
+  const steps = [...(style === "Paper" ? shortenings(task) : shorterIntroductions(task))];
   const taskAfter = (taken: number) => steps[taken - 1]?.task ?? task;
   const made = (shown: PromptTask | undefined, bytes: number) => {
     const messages = debugMessages(shown, failed, style, bytes);

@@ -7,6 +7,7 @@ import { debugPrompt } from "./debug-prompt.ts";
 import { drawTask } from "./draw-task.ts";
 import { distinctFailures, drawFailure, type Failure } from "./failures.ts";
 import type { Drawn } from "./generation.ts";
+import { drawingWeights, type TaskLines } from "./learnability.ts";
 import type { PromptTask } from "./prompt-task.ts";
 import { improvePrompt, type Prompt, type PromptLimits } from "./prompts.ts";
 
@@ -21,17 +22,21 @@ export interface DrawsOptions {
   store: Pick<Store, "previousSolutions" | "failedSolutions">;
   spec: Pick<TrainingRunSpec, "seed" | "prompts">;
   shown: readonly Shown[];
+  /** Of the iterations so far, oldest first. */
+  lines: readonly TaskLines[];
   limits: PromptLimits & { outputTailBytes: number };
 }
 
 export class Draws {
   readonly #o: DrawsOptions;
+  readonly #tasks: readonly Shown[];
   readonly #previousOf: ReadonlyMap<string, PreviousSolution[]>;
   /** Empty if debug prompts are off. */
   readonly #failedOf: ReadonlyMap<string, Failure[]>;
 
   constructor(o: DrawsOptions) {
     this.#o = o;
+    this.#tasks = drawingWeights(o.shown, o.lines, o.spec.prompts);
     const { debugProbability, maxDepth, previousSolutions: limit } = o.spec.prompts;
     const names = o.shown.map(({ task }) => task.name);
     const failuresOf = (name: string) => distinctFailures(o.store.failedSolutions(name, { limit, maxDepth }));
@@ -40,15 +45,15 @@ export class Draws {
   }
 
   /**
-   * Draws a task by its weight; with probability `debugProbability` a failed program of it, otherwise with probability
+   * Draws a task by its weight, which `taskSampling` may change; with probability `debugProbability` a failed program of it, otherwise with probability
    * `improveProbability` a uniformly drawn previous solution, or from scratch where there is none that fits. If debug prompts are on, a
    * failed program takes the place of a previous solution while there is none.
    *
    * @param number of the sample, which alone decides
    */
   draw(number: number): Drawn {
-    const { spec, shown, limits } = this.#o;
-    const { task: about, scratch } = drawTask(shown, spec.seed, number);
+    const { spec, limits } = this.#o;
+    const { task: about, scratch } = drawTask(this.#tasks, spec.seed, number);
     const task = about.name;
     const debug = this.#debug(number, about);
     if (debug?.isDrawn && debug.drawn) return debug.drawn;

@@ -1,10 +1,10 @@
 import type { Message } from "../engine/index.ts";
 import type { Sample } from "../store/types.ts";
 import { describeColumns } from "./columns.ts";
-import { firstParagraph } from "./description.ts";
+import { introduction } from "./description.ts";
 import { RolloutError } from "./errors.ts";
 import type { DataProfile, PromptTask } from "./prompt-task.ts";
-import { clipRecord, type Shortened, shortenings } from "./shorten.ts";
+import { clipRecord, type Shortened, shortenings, shorterIntroductions } from "./shorten.ts";
 import { formatSolution } from "./solution.ts";
 
 /**
@@ -87,7 +87,7 @@ export function improveMessages(previous: ShownSolution, style: PromptStyle, out
  * @throws RolloutError `prompt` if the parts that are never cut do not fit.
  */
 export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
-  const steps: Shortened[] = limits.style === "Paper" ? [...shortenings(task)] : [];
+  const steps: Shortened[] = [...(limits.style === "Paper" ? shortenings(task) : shorterIntroductions(task))];
   const encoded = (taken: number) => {
     const messages = scratchMessages(steps[taken - 1]?.task ?? task, limits.style);
     return { messages, tokens: limits.encode(messages) };
@@ -207,7 +207,7 @@ function formatRow(row: string, line: number): string {
 
 /** Returns the same in a few lines. */
 export function shortTask(task: PromptTask): string {
-  const lines = [task.statement ?? firstParagraph(task.description)];
+  const lines = task.statement === undefined ? introduction(task.description) : [task.statement];
   if (task.columns.length > 0)
     lines.push(`Columns: ${describeColumns(task.columns.map((name) => ({ name }))).join(", ")}.`);
   if (task.metric) lines.push(`Metric: ${metricText(task.metric)}.`);

@@ -33,6 +33,7 @@ function rolloutOf(
     failed = [] as Sample[],
     answer = "nothing",
     prompts = {},
+    lines = [] as { tasks: Record<string, { rewardDeviation: number }> }[],
   } = {},
 ) {
   const stored: NewSample[][] = [];
@@ -73,6 +74,7 @@ function rolloutOf(
       Int32Array.from(Buffer.from(messages.map(({ content }) => content).join() + prefix)),
     decode: (tokens) => [...tokens].map((token) => (token === 1 ? answer : String.fromCharCode(token))).join(""),
     nextNumber: 7,
+    lines,
   });
   return { rollout, stored, asked };
 }
@@ -285,4 +287,18 @@ test("an answer continues the prefix: its tokens are the prompt's, and the progr
     assert.equal(solution, `${answerPrefix}print(os)\n\`\`\``);
     assert.deepEqual([program, state], ["import os\nprint(os)\n", "queued"]);
   }
+});
+
+test("prompts draw tasks by how much their rewards differed, if taskSampling says so", async () => {
+  const weights = { wage: 1, movie: 1 };
+  const lines = [{ tasks: { wage: { rewardDeviation: 4 }, movie: { rewardDeviation: 0 } } }];
+  const share = async (taskSampling: string) => {
+    const prompts = { taskSampling, learnabilityIterations: 5, learnabilityFloor: 0.25 };
+    const { rollout, stored } = rolloutOf({}, 800, { weights, prompts, lines });
+    await launch(rollout, 400, 1);
+    return stored.flat().filter(({ task }) => task === "wage").length / 400;
+  };
+  const [byWeight, byLearnability] = [await share("Weight"), await share("Learnability")];
+  assert.ok(Math.abs(byWeight - 0.5) < 0.06, `${byWeight}`);
+  assert.ok(Math.abs(byLearnability - 0.8) < 0.05, `${byLearnability}`);
 });

@@ -4,6 +4,7 @@ import type { Sample } from "../store/types.ts";
 import { Draws, type Shown } from "./draws.ts";
 import { type Drawn, executionSeed, Generation, type GenerationOptions, type Source } from "./generation.ts";
 import { type Launched, nothingLaunched } from "./launched.ts";
+import type { TaskLines } from "./learnability.ts";
 import { promptEncoder } from "./prompt-encoder.ts";
 import type { PromptTask } from "./prompt-task.ts";
 import { improvePrompt, scratchPrompt } from "./prompts.ts";
@@ -13,6 +14,8 @@ interface RolloutOptions extends GenerationOptions {
   store: GenerationOptions["store"] & Pick<Store, "previousSolutions" | "failedSolutions">;
   /** The tasks in the manifest's order, each with the weight by which prompts draw it. */
   tasks: readonly (PromptTask & { weight: number })[];
+  /** Metrics of the iterations so far, oldest first; grows with each. */
+  lines?: readonly TaskLines[];
   /** Number of the next sample of this store; numbers are never used twice. */
   nextNumber: number;
   /** After it fires no further prompt of an evaluation is begun. */
@@ -49,6 +52,13 @@ export class Rollout {
     });
   }
 
+  /** Parts that scratch prompts leave out to fit, by task; none for a task whose prompt is whole. */
+  get leftOut(): { task: string; cut: readonly string[] }[] {
+    return this.#shown
+      .map(({ task, scratch }) => ({ task: task.name, cut: scratch.cut }))
+      .filter(({ cut }) => cut.length > 0);
+  }
+
   /** Whether generators write responses; they continue while the learner trains. */
   get writesAhead(): boolean {
     return this.#o.writers !== undefined;
@@ -59,8 +69,8 @@ export class Rollout {
    * from the tasks D and their D_prev, the group of samples that the baseline compares, or one.
    */
   generation(iteration: number): Generation {
-    const { store, spec } = this.#o;
-    const draws = new Draws({ store, spec, shown: this.#shown, limits: this.#limits });
+    const { store, spec, lines = [] } = this.#o;
+    const draws = new Draws({ store, spec, lines, shown: this.#shown, limits: this.#limits });
     const source: Source = {
       ...{ iteration, purpose: "training", perPrompt: samplesPerPrompt(spec.algorithm) },
       draw: (number) => draws.draw(number),

@@ -26,6 +26,7 @@ import { bundle } from "../../controller/plugin/bundle.ts";
 import { main } from "../../controller/plugin/main.ts";
 import { API_SERVER } from "../cluster/binaries.ts";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../cluster/control-plane.ts";
+import { until } from "../until.ts";
 
 const skip = controlPlaneUnavailable(API_SERVER) ?? false;
 const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
@@ -80,7 +81,10 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
   /** Starts the command and waits for its first output. */
   const begun = async (...args: string[]) => {
     const { said, done } = start(...args);
-    while (said.out === "") await sleep(20);
+    await until(
+      () => said.out !== "",
+      () => `an output; on stderr: ${said.err}`,
+    );
     return { done };
   };
   const readers = async (run: string) =>

@@ -55,7 +55,7 @@ describe("longrun help", { concurrency: 2 }, () => {
 
   for (const [command, words] of [
     ["task", "init, check, prompt or drop"],
-    ["model", "fetch, info, convert or merge"],
+    ["model", "fetch, info, tokenize, convert or merge"],
     ["results", "push or pull"],
   ])
     test(`A misspelt word after ${command} is refused in one line`, async () => {

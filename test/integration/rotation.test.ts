@@ -8,7 +8,6 @@ import { once } from "node:events";
 import { createServer, connect as dial, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { connect as dialTls } from "node:tls";
 import { ActorClient } from "../../actor/client.ts";
 import { lostResult } from "../../actor/execution.ts";
@@ -24,6 +23,7 @@ import { startLearner, TestActor } from "../../learner/server/server.fixture.ts"
 import { newSample, scratchFolder } from "../../learner/store/store.fixture.ts";
 import { type TlsFiles, writeTlsFiles } from "../../proto/certificates.ts";
 import { PROTOCOL_VERSION } from "../../proto/service.ts";
+import { until } from "../until.ts";
 
 const HOST = "quickstart-learner.default.svc";
 const DISTRIBUTE_SECONDS = 60;
@@ -41,13 +41,6 @@ const filesOf = (data: SecretData | undefined): TlsFiles => {
   return { authority, certificate, key };
 };
 const fingerprint = (data: SecretData | undefined) => new X509Certificate(filesOf(data).certificate).fingerprint256;
-
-async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let waited = 0; !(await condition()); waited += 20) {
-    assert.ok(waited < 15_000, `waited 15 s for ${what}`);
-    await sleep(20);
-  }
-}
 
 test("A change of the authority loses no running execution", async () => {
   // TLS uses the real clock; `renewShare` and an advanced `now` make certificates due.

@@ -19,6 +19,7 @@ import { VOCABULARY_CHUNK } from "../../learner/engine/model/token-log-probs.ts"
 import type { Device } from "../../learner/engine/runtime/device.ts";
 import { randomSamples } from "../../learner/engine/samples.fixture.ts";
 import { ADAPTER } from "../bench/gpu.ts";
+import { kernels } from "./counts.ts";
 import { assertNear, QWEN2, writeModel } from "./small-models.ts";
 
 process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
@@ -29,6 +30,11 @@ const MODELS = {
   /** A model whose logits come in two whole chunks and a small one; its file is bfloat16. */
   /** Head sizes that attention takes directly: queries, keys and values are passed joined; bfloat16 in its file. */
   "whole heads": { ...QWEN2, heads: 2, keyValueHeads: 1, headSize: 16 },
+  /** Sizes that every kernel of our own takes, in two kinds of files. */
+  fused: {
+    ...{ ...QWEN2, hiddenSize: 128, heads: 2, keyValueHeads: 1, headSize: 64, vocabSize: 112 },
+    initializerRange: 0.05,
+  },
   "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
 };
 /** Relative for numbers above 1. Sums are in another order. */
@@ -99,14 +105,26 @@ const CASES: [model: keyof typeof MODELS, name: string, options: Partial<EngineO
   ["qwen2", "every weight, layers recomputed", RECOMPUTED, TOLERANCE],
   ["qwen2", "LoRA, bfloat16", { ...LORA, compute: "bfloat16" }, BFLOAT16_TOLERANCE],
   ["qwen2", "every weight, bfloat16", { compute: "bfloat16" }, BFLOAT16_TOLERANCE],
+  ["fused", "LoRA, bfloat16", { ...LORA, compute: "bfloat16" }, BFLOAT16_TOLERANCE],
+  ["fused", "every weight, bfloat16", { compute: "bfloat16" }, BFLOAT16_TOLERANCE],
+  ["fused", "LoRA, bfloat16, layers recomputed", { ...LORA, ...RECOMPUTED, compute: "bfloat16" }, BFLOAT16_TOLERANCE],
+  ["fused", "every weight, bfloat16, layers recomputed", { ...RECOMPUTED, compute: "bfloat16" }, BFLOAT16_TOLERANCE],
   ["qwen3", "LoRA, layers recomputed", { ...LORA, ...RECOMPUTED }, TOLERANCE],
   ["large vocabulary", "LoRA", LORA, TOLERANCE],
   ["large vocabulary", "every weight, layers recomputed", RECOMPUTED, TOLERANCE],
 ];
 
+/** Kernels of our own that a step with every operator fused launches. */
+const FUSED = [
+  ...["attention_forward", "attention_delta", "attention_backward_kv", "attention_backward_q"],
+  ...["norm_forward", "norm_backward", "swiglu_forward", "swiglu_backward", "rotary_turn"],
+  ...["head_forward", "head_combine", "head_backward"],
+];
+
 for (const [model, name, options, tolerance] of CASES)
   test(`${model}, ${name}: log-probs, two steps of critic and policy, and the changed weights equal the CPU's`, async () => {
     const batch = randomSamples(MODELS[model].vocabSize, 6);
+    if (model === "fused") kernels();
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.initializeCritic(0.5);
       const found = { before: await logProbs(engine, batch), steps: [] as Record<string, number[]>[], after: {} };
@@ -121,6 +139,9 @@ for (const [model, name, options, tolerance] of CASES)
     assertNear(cuda.before, cpu.before, tolerance);
     for (const [i, step] of cpu.steps.entries()) assertNear(cuda.steps[i]!, step, tolerance);
     assertNear(cuda.after, cpu.after, tolerance);
+    if (model !== "fused") return;
+    const ran = new Set(kernels().map(([kernel]) => kernel));
+    for (const name of FUSED) assert.ok(ran.has(name), `${name} was launched`);
   });
 
 /** For a log-prob: on CUDA keys and values are bfloat16, and with bfloat16 weights operands of products, too; 0.02 was measured. */

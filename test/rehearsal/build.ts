@@ -20,6 +20,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = [
   ...["rehearsal.h", "memory.c", "kernels.c", "capture.c", "libraries.c"],
   ...["signature.c", "arithmetic.c", "attention.c", "movement.c", "products.c"],
+  ...["own.c", "ptx.h", "ptx-text.c", "ptx.c"],
 ];
 export const LIBRARY = "librehearsal.so";
 /** Names under which the provider loads the libraries that LIBRARY replaces. */

@@ -21,6 +21,7 @@ struct kernel {
   emulation *emulate;
   int parameters;
   uint8_t pointers[MOST_PARAMETERS];
+  struct own *own; /* of the learner's own kernels */
 };
 
 /* A hash table by address, with open addressing; it doubles when it is half full. */
@@ -34,7 +35,7 @@ static struct kernel *slot(struct kernel *table, size_t room, const void *host) 
   return &table[i];
 }
 
-API void __cudaRegisterFunction(void **handle, const char *host, char *device_name, const char *name, int threads, void *a, void *b, void *c, void *d, int *e) {
+static void keep(struct kernel kernel) {
   pthread_mutex_lock(&lock);
   if (2 * kernel_count >= kernel_room) {
     size_t room = kernel_room ? 2 * kernel_room : 1 << 16;
@@ -45,9 +46,17 @@ API void __cudaRegisterFunction(void **handle, const char *host, char *device_na
     kernels = table;
     kernel_room = room;
   }
-  struct kernel *it = slot(kernels, kernel_room, host);
+  struct kernel *it = slot(kernels, kernel_room, kernel.host);
   if (!it->host) kernel_count++;
-  *it = (struct kernel){.host = host, .name = name};
+  *it = kernel;
+  pthread_mutex_unlock(&lock);
+}
+API void __cudaRegisterFunction(void **handle, const char *host, char *device_name, const char *name, int threads, void *a, void *b, void *c, void *d, int *e) { keep((struct kernel){.host = host, .name = name}); }
+void register_own(struct own *own, const char *name) { keep((struct kernel){.host = own, .name = name, .own = own, .signature = {.name = name}}); }
+
+void count_launch(const void *host) {
+  pthread_mutex_lock(&lock);
+  slot(kernels, kernel_room, host)->launches++;
   pthread_mutex_unlock(&lock);
 }
 
@@ -65,9 +74,7 @@ struct launched {
 
 static void run(void *data, int replayed) {
   struct launched *it = data;
-  pthread_mutex_lock(&lock);
-  slot(kernels, kernel_room, it->host)->launches++;
-  pthread_mutex_unlock(&lock);
+  count_launch(it->host);
   if (replayed)
     for (int i = 0; i < it->kernel.parameters; i++)
       if (it->kernel.pointers[i]) check_alive(*(void **)it->arguments[i], "a kernel of a graph");
@@ -75,7 +82,7 @@ static void run(void *data, int replayed) {
   else if (computes) lacks(it->kernel.name);
 }
 
-static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, cudaStream_t stream) {
+static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) {
   pthread_mutex_lock(&lock);
   struct kernel *it = kernel_room ? slot(kernels, kernel_room, host) : 0;
   if (!it || !it->host) end_process("a kernel was launched that was not registered");
@@ -86,6 +93,7 @@ static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **argume
   }
   struct kernel known = *it;
   pthread_mutex_unlock(&lock);
+  if (known.own) return launch_own(known.own, (struct extent){grid.x, grid.y, grid.z}, (struct extent){block.x, block.y, block.z}, arguments, shared, stream);
   int copies = captures(stream) ? known.parameters : 0;
   struct launched *asked = malloc(sizeof *asked + copies * sizeof *asked->copies);
   *asked = (struct launched){host, known, {known.signature, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, arguments}, {0}};
@@ -139,10 +147,10 @@ static emulation *always_emulated(const struct signature *kernel) {
   return 0;
 }
 
-API cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments, stream); }
-API cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments, stream); }
-API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *host, void **arguments) { return launch(host, how->gridDim, how->blockDim, arguments, how->stream); }
-API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(kernel, grid, block, arguments, stream); }
+API cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments, shared, stream); }
+API cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(host, grid, block, arguments, shared, stream); }
+API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *how, const void *host, void **arguments) { return launch(host, how->gridDim, how->blockDim, arguments, how->dynamicSmemBytes, how->stream); }
+API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) { return launch(kernel, grid, block, arguments, shared, stream); }
 API cudaError_t __cudaGetKernel(cudaKernel_t *to, const void *host) { *to = (cudaKernel_t)host; return cudaSuccess; }
 
 struct call { cudaHostFn_t function; void *data; };
@@ -173,11 +181,16 @@ API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *to, const void 
   return cudaSuccess;
 }
 API cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attribute, int value) { return cudaSuccess; }
-API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value, int device) { return cudaSuccess; }
+API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value, int device) {
+  pthread_mutex_lock(&lock);
+  struct kernel *it = kernel_room ? slot(kernels, kernel_room, kernel) : 0;
+  struct own *own = it && it->host ? it->own : 0;
+  pthread_mutex_unlock(&lock);
+  int most = 0;
+  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return own && attribute == cudaFuncAttributeMaxDynamicSharedMemorySize ? own_shared(own, value, most) : cudaSuccess;
+}
 API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *to, const void *host, int threads, size_t shared, unsigned flags) { *to = 2; return cudaSuccess; }
-API cudaError_t cudaLibraryLoadData(cudaLibrary_t *to, const void *code, enum cudaJitOption *a, void **b, unsigned c, enum cudaLibraryOption *d, void **e, unsigned f) { *to = malloc(8); return cudaSuccess; }
-API cudaError_t cudaLibraryGetKernel(cudaKernel_t *to, cudaLibrary_t library, const char *name) { *to = (cudaKernel_t)name; return cudaSuccess; }
-API cudaError_t cudaLibraryUnload(cudaLibrary_t library) { return cudaSuccess; }
 API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **to, unsigned version, unsigned long long flags, enum cudaDriverEntryPointQueryResult *found) {
   *to = 0;
   if (found) *found = cudaDriverEntryPointSymbolNotFound;

@@ -420,12 +420,18 @@ API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *to, int device) {
       .regsPerMultiprocessor = 65536, .concurrentKernels = 1, .unifiedAddressing = 1, .memoryBusWidth = 5120};
   return cudaSuccess;
 }
+/* Shared memory of a block by compute capability, bytes (CUDA's programming guide, table of technical specifications). */
+static int most_shared(void) {
+  if (major == 7) return 65536;
+  if (major == 8) return minor == 0 || minor == 7 ? 166912 : 101376;
+  return major == 12 ? 101376 : 232448;
+}
 API cudaError_t cudaDeviceGetAttribute(int *to, enum cudaDeviceAttr attribute, int device) {
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: *to = major; break;
     case cudaDevAttrComputeCapabilityMinor: *to = minor; break;
     case cudaDevAttrMultiProcessorCount: *to = 132; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *to = 232448; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *to = most_shared(); break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *to = 233472; break;
     case cudaDevAttrMaxThreadsPerBlock: *to = 1024; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *to = 2048; break;

@@ -88,6 +88,13 @@ struct launch {
   void **arguments; /* the address of each */
 };
 
+/* The learner's own kernels (own.c), by the address that is their handle; and the counter of a kernel's launches. */
+struct own;
+void register_own(struct own *own, const char *name);
+int own_shared(struct own *own, int bytes, int most);
+int launch_own(struct own *own, struct extent grid, struct extent block, void **arguments, size_t shared, void *stream);
+void count_launch(const void *host);
+
 /* Does on the host what a kernel does on a device. Null: the emulation lacks this kernel. */
 typedef void emulation(const struct launch *launch);
 emulation *arithmetic_of(const struct signature *kernel);

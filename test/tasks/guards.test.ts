@@ -105,6 +105,6 @@ function lineOf(trained: Parameters<typeof iterationMetrics>[0]["trained"]) {
     actors: { busySeconds: 0, aliveSeconds: 0 },
     executions: { queued: 0, running: 0, lost: 0, retried: 0 },
     ...{ verificationFailures: 0, instrumenterFaults: [], staleDropped: 0, staleWaited: 0 },
-    ...{ zeroSpreadShare: null, noSignal: false, groupDropped: 0, wallTime: new Date(0) },
+    ...{ zeroSpreadShare: null, noSignal: false, groupDropped: 0, zeroSignalDropped: 0, wallTime: new Date(0) },
   });
 }

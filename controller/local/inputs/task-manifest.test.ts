@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
@@ -55,6 +55,25 @@ test("Another model has the defaults, and short prompts if it was pretrained on 
   assert.equal(runOf("quickstart").spec.tasks[0]!.failureRewards, undefined);
   const pretrained = runOf(at("pretrained")).spec;
   assert.deepEqual([pretrained.model.maxPromptTokens, pretrained.prompts.style], [256, "Short"]);
+});
+
+test("A model whose size is known has settings that suit it, unless it trains on a GPU", () => {
+  cpSync(join(import.meta.dirname, "../../../manifests/quickstart/policy"), at("sized"), { recursive: true });
+  rmSync(at("sized/corpus.hashes"), { force: true });
+  const machine = { cores: 2, memoryBytes: 8 * 2 ** 30 };
+  const of = (model: string, overrides: string[] = []) => manifestOfTasks([at("own")], model, { machine, overrides });
+  const { text, source, chosen } = of(at("sized"));
+  const { algorithm, model, tasks } = parseTrainingRun(text, source).spec;
+  assert.deepEqual([algorithm.batchSize, algorithm.baseline, model.maxPromptTokens], [128, "BatchMean", 512]);
+  assert.equal(model.policy, at("sized"));
+  assert.deepEqual(tasks[0]!.failureRewards, INCREASING_REWARDS);
+  assert.match(chosen!.join("\n"), /batchSize 128: with 1 million weights on 2 cores/);
+  for (const override of ["learner.device=CUDA", "spec.learner={device: CUDA}"]) {
+    const onGpu = of(at("sized"), [override]);
+    assert.deepEqual(onGpu.chosen, []);
+    assert.equal(parseTrainingRun(onGpu.text, "gpu").spec.algorithm.baseline, "Critic");
+  }
+  assert.deepEqual(of("quickstart").chosen, []);
 });
 
 const manifest = (change: object) => {

@@ -1,5 +1,6 @@
 /** A TrainingRun for a task folder: the folder's `task.yaml` alone defines the task. */
 import { existsSync, readFileSync } from "node:fs";
+import { totalmem } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, stringify } from "yaml";
 import { isPolicyName, policyFolder } from "../../../crds/policy.ts";
@@ -7,31 +8,41 @@ import { ManifestError, parseTask, type Task, type TrainingRun } from "../../../
 import { BUNDLED } from "../../bundled.ts";
 import { ControllerError } from "../../errors.ts";
 import { readTask } from "../exec.ts";
+import { usableCores } from "../processes/cpus.ts";
 import { difference } from "./difference.ts";
 import { INCREASING_REWARDS } from "./increasing-rewards.ts";
+import { defaultsFor, type Machine } from "./model-defaults.ts";
+import { modelSize } from "./model-size.ts";
 import { isBundledTask } from "./prepare.ts";
 
 /** Model that `longrun run --task` trains without `--model`. */
 const DEFAULT_MODEL = "quickstart";
 
 /** A manifest's text, its name in errors, and the base folder of its relative paths. */
-export interface ManifestText {
+interface ManifestText {
   text: string;
   source: string;
   directory: string;
+  /** What was chosen for the model and why, a line each; empty where its own manifest says it. */
+  chosen?: readonly string[];
 }
 
 /** Longest name of a run in characters. */
 const NAME_CHARACTERS = 40;
 
 /**
- * Returns a TrainingRun on the tasks of folders. A bundled policy gets the settings of its own manifest, another policy the defaults, with
- * failure rewards that increase: it may write no valid program at first, and would have nothing to learn from.
+ * Returns a TrainingRun on the tasks of folders. A bundled policy gets the settings of its own manifest, another policy those that suit
+ * its size and the machine, with failure rewards that increase: it may write no valid program at first, and would have nothing to learn from.
+ * On a GPU (`learner.device=CUDA` among the overrides) the schema's defaults stay.
  *
  * @param folders may have names of bundled tasks, whose folders are not prepared yet
  * @param model model folder, or the name of a bundled policy
  */
-export function manifestOfTasks(folders: readonly string[], model = DEFAULT_MODEL): ManifestText {
+export function manifestOfTasks(
+  folders: readonly string[],
+  model = DEFAULT_MODEL,
+  { overrides = [] as readonly string[], machine = thisMachine() } = {},
+): ManifestText {
   for (const folder of folders)
     if (!isBundledTask(folder) && !existsSync(folder))
       throw new ControllerError("input", `--task ${folder}: there is no such folder; make one with longrun task init`);
@@ -39,14 +50,37 @@ export function manifestOfTasks(folders: readonly string[], model = DEFAULT_MODE
   const tasks = folders.map((folder): Partial<Task> & Pick<Task, "name"> =>
     isBundledTask(folder) ? { name: folder } : taskOfFolder(folder),
   );
-  const { spec, ...kind } = baseOf(policy);
+  const { spec: base, ...kind } = baseOf(policy);
+  const size =
+    hasOwnManifest(policy) || isOnGpu(overrides)
+      ? undefined
+      : modelSize(policyFolder(policy, "--model", process.cwd()));
+  const suits = size && defaultsFor(size, machine);
+  const known = suits && { ...suits.spec, ...base, model: { ...suits.spec.model, ...base.model } };
+  const spec = known ?? base;
   if (!hasOwnManifest(policy)) for (const task of tasks) task.failureRewards ??= { ...INCREASING_REWARDS };
   const settings = { ...spec, tasks, model: { ...spec.model, policy } };
   const names = tasks.map(({ name }) => name);
   const name = names.length === 1 ? names[0] : names.join("-").slice(0, NAME_CHARACTERS).replace(/-$/, "");
   const text = stringify({ ...kind, metadata: { name }, spec: settings }, { aliasDuplicateObjects: false });
-  return { text, source: folders.map((folder) => `--task ${folder}`).join(" "), directory: process.cwd() };
+  return {
+    text,
+    source: folders.map((folder) => `--task ${folder}`).join(" "),
+    directory: process.cwd(),
+    chosen: suits?.reasons ?? [],
+  };
 }
+
+const isOnGpu = (overrides: readonly string[]): boolean =>
+  overrides.some(
+    (override) => /^(spec\.)?learner\.device=.*CUDA/.test(override) || /^(spec\.)?learner=.*CUDA/.test(override),
+  );
+
+/** Memory of the container, where there is one with a limit. */
+const thisMachine = (): Machine => ({
+  cores: usableCores().length,
+  memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
+});
 
 type Base = { apiVersion: string; kind: string; spec: { model?: object } };
 

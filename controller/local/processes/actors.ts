@@ -10,7 +10,7 @@ import {
 } from "../../operator/parts/actors/autoscale.ts";
 import { describeExit, type Exit, type Program, SupervisedProcess } from "./process.ts";
 
-export interface ActorPoolOptions {
+interface ActorPoolOptions {
   actors: Actors;
   restart: Restart;
   /** @param index the actor's index, from 0 */

@@ -9,6 +9,8 @@ import { removeLeftFolders, SANDBOX_FOLDERS } from "../../../proto/temporary-fol
 import { ControllerError, EXIT } from "../../errors.ts";
 import { runPart } from "../../part-process.ts";
 import type { Surroundings } from "../surroundings.ts";
+import { duration } from "../terminal/duration.ts";
+import { FirstEstimate } from "../terminal/first-estimate.ts";
 import { NewMetrics } from "../terminal/metrics-lines.ts";
 import { phaseName, type StatusReceived, type Watch, watchStatus } from "../terminal/status.ts";
 import { readSummarySince, type Summary } from "../terminal/summary.ts";
@@ -59,6 +61,10 @@ interface LearnerMessage {
   text?: string;
 }
 
+/** People compare the plan with what the system shows. */
+const MAPPED =
+  "The model's files are mapped: top counts them in each process (RSS), although memory holds them once (PSS in /proc/PID/smaps_rollup).";
+
 export class Backend {
   /** Whether the learner has ever listened. */
   started = false;
@@ -69,6 +75,7 @@ export class Backend {
   #metricsAddress: Address;
   #watch: Watch | undefined;
   #planShown = false;
+  readonly #estimate = new FirstEstimate(() => performance.now());
   #phase: PhaseName = "STARTING";
   /** Summary that the last ended learner wrote. */
   #summary: Summary | undefined;
@@ -230,6 +237,9 @@ export class Backend {
       { queued: status.executions?.queued ?? 0, running: status.executions?.running ?? 0 },
       status.actors.map((actor) => ({ name: actor.name ?? "", running: actor.running ?? 0 })),
     );
+    const seconds = this.#estimate.take(status);
+    if (seconds !== undefined && !this.#o.json)
+      this.#o.terminal.line(`By the first responses an iteration takes about ${duration(seconds)}.`);
     this.#o.terminal.progress(progressText(status));
   }
 
@@ -247,7 +257,7 @@ export class Backend {
 
   /** Shows the plan once, although a restarted learner sends it again. */
   #showPlan(table: string[]): void {
-    if (!this.#planShown && !this.#o.json) for (const line of table) this.#o.terminal.line(line);
+    if (!this.#planShown && !this.#o.json) for (const line of [...table, MAPPED]) this.#o.terminal.line(line);
     this.#planShown = true;
   }
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../../test/until.ts";
 import {
   backoffSeconds,
   describeExit,
@@ -56,13 +57,6 @@ const alive = (pid: number): boolean => {
     return false;
   }
 };
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let waited = 0; !condition(); waited += 10) {
-    assert.ok(waited < 5000, `waited 5 s until ${what}`);
-    await sleep(10);
-  }
-}
-
 describe("a supervised process", () => {
   test("is started again until it ends by itself", async () => {
     const exits: Exit[] = [];

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs"
 import { join } from "node:path";
 import type { IterationLine } from "./terminal.ts";
 
-export interface MetricsLine {
+interface MetricsLine {
   text: string;
   line: IterationLine;
 }

@@ -228,6 +228,22 @@ describe("Terminal", () => {
       ["iteration", "3", "4", ""],
     );
   });
+  test("Without a terminal it says once a minute what goes on", () => {
+    let written = "";
+    let now = 0;
+    const terminal = new Terminal({ write: (text: string) => (written += text) }, {}, () => now);
+    const at = (seconds: number, text: string) => {
+      now = seconds * 1000;
+      terminal.progress(text);
+    };
+    at(59, "one");
+    at(60, "two");
+    at(119, "three");
+    terminal.line("a row");
+    at(178, "four");
+    at(179, "five");
+    assert.equal(written, "two\na row\nfive\n");
+  });
   test("It warns once when two iterations in a row had nothing to learn from", () => {
     const { terminal, written } = record(false, { COLUMNS: "120" });
     for (const noSignalIterations of [0, 1, 2, 3])

@@ -246,6 +246,8 @@ export interface Screen {
 }
 
 const PLAIN_WIDTH = 120;
+/** Without a terminal the current activity gets a line after so much silence. */
+const SILENCE_MS = 60_000;
 const DIM = "\u001b[2m";
 const BOLD = "\u001b[1m";
 const RESET = "\u001b[0m";
@@ -257,10 +259,15 @@ export class Terminal {
   readonly #env: NodeJS.ProcessEnv;
   #live = "";
   #headerShown = false;
+  readonly #now: () => number;
+  #spokenMs: number;
 
-  constructor(screen: Screen, env: NodeJS.ProcessEnv = process.env) {
+  /** @param now milliseconds */
+  constructor(screen: Screen, env: NodeJS.ProcessEnv = process.env, now = () => performance.now()) {
     this.#screen = screen;
     this.#env = env;
+    this.#now = now;
+    this.#spokenMs = now();
   }
 
   get width(): number {
@@ -268,9 +275,12 @@ export class Terminal {
     return stated > 0 ? stated : this.#screen.columns || PLAIN_WIDTH;
   }
 
-  /** Shows the current activity, but only where lines can be rewritten. */
+  /** Shows the current activity: in the live line of a terminal, elsewhere in a line after a minute without another. */
   progress(text: string): void {
-    if (!this.#screen.isTTY) return;
+    if (!this.#screen.isTTY) {
+      if (this.#now() - this.#spokenMs >= SILENCE_MS) this.line(text);
+      return;
+    }
     const plain = harmless(text).replaceAll("\n", " ");
     const shown = plain.length < this.width ? plain : `${plain.slice(0, this.width - 2)}…`;
     if (shown === this.#live) return;
@@ -287,6 +297,7 @@ export class Terminal {
   /** Writes a line that stays. */
   line(text: string, emphasis = false): void {
     this.clear();
+    this.#spokenMs = this.#now();
     const plain = harmless(text);
     this.#screen.write(`${emphasis ? this.#style(BOLD, plain) : plain}\n`);
   }

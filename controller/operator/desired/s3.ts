@@ -2,7 +2,7 @@
 import type { V1EnvVar, V1NetworkPolicyEgressRule } from "@kubernetes/client-node";
 
 /** The S3 fields of `model.source.s3`. */
-export interface S3Settings {
+interface S3Settings {
   bucket: string;
   prefix?: string;
   endpoint?: string;

@@ -37,8 +37,6 @@ export interface ApiClientOptions {
   fieldManager?: string;
   /** How often a request is repeated after status 429, or after 503 with Retry-After. Default 4. */
   maxRetries?: number;
-  /** A longer Retry-After is thrown as an error, and the work queue waits. Default 10. */
-  maxRetryAfterSeconds?: number;
   onRequest?: (observation: RequestObservation) => void;
   /** Called for a `Warning:` header of the API server, for example about a deprecated version or an unknown field. */
   onWarning?: (text: string, request: string) => void;
@@ -70,20 +68,22 @@ export interface ListOptions {
   signal?: AbortSignal;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
   resourceVersion: string;
   /** When the server should end the watch. */
   timeoutSeconds: number;
-  allowBookmarks?: boolean;
   /** Longest time without a byte before the connection counts as dead. Default: no less than `timeoutSeconds`. */
   silenceSeconds?: number;
   /** Called when the server has accepted the watch; events follow. */
   onOpen?: () => void;
   signal?: AbortSignal;
 }
+
+/** A longer Retry-After is thrown as an error, and the work queue waits. */
+const MAX_RETRY_AFTER_SECONDS = 10;
 
 /** Every method throws `ApiError`, or the error of `beforeWrite`. */
 export class ApiClient {
@@ -93,7 +93,6 @@ export class ApiClient {
   readonly #timeoutSeconds: number;
   readonly #fieldManager: string;
   readonly #maxRetries: number;
-  readonly #maxRetryAfterSeconds: number;
 
   constructor(config: KubeConfig, options: ApiClientOptions = {}) {
     this.#transport = new Transport(config);
@@ -102,7 +101,6 @@ export class ApiClient {
     this.#timeoutSeconds = options.timeoutSeconds ?? 30;
     this.#fieldManager = options.fieldManager ?? FIELD_MANAGER;
     this.#maxRetries = options.maxRetries ?? 4;
-    this.#maxRetryAfterSeconds = options.maxRetryAfterSeconds ?? 10;
   }
 
   /** @returns undefined if the object does not exist */
@@ -221,11 +219,11 @@ export class ApiClient {
     resource: Resource,
     options: WatchOptions,
   ): AsyncGenerator<WatchEvent<T>, void, undefined> {
-    const { namespace, signal, silenceSeconds, allowBookmarks, onOpen, ...query } = options;
+    const { namespace, signal, silenceSeconds, onOpen, ...query } = options;
     const path = withQuery(pathOf(resource, { namespace }), {
       ...query,
       watch: true,
-      ...(allowBookmarks !== false && { allowWatchBookmarks: true }),
+      allowWatchBookmarks: true,
     });
     try {
       const response = await this.#openWatch(path, resource.plural, signal);
@@ -285,7 +283,7 @@ export class ApiClient {
       const waitSeconds = error.retryAfterSeconds ?? (error.status === 429 ? 1 : undefined);
       const retriable = error.status === 429 || error.status === 503;
       if (!retriable || waitSeconds === undefined) throw error;
-      if (attempt >= this.#maxRetries || waitSeconds > this.#maxRetryAfterSeconds) throw error;
+      if (attempt >= this.#maxRetries || waitSeconds > MAX_RETRY_AFTER_SECONDS) throw error;
       await sleep(waitSeconds * 1000, undefined, request.signal ? { signal: request.signal } : {});
     }
   }

@@ -13,7 +13,7 @@ export interface KubeconfigOptions {
   context?: string | undefined;
 }
 
-export interface LoadedConfig {
+interface LoadedConfig {
   config: KubeConfig;
   inPod: boolean;
   /** The pod's or the context's namespace. */

@@ -9,31 +9,52 @@ export interface Status {
   details?: { retryAfterSeconds?: number; causes?: { field?: string }[] };
 }
 
+/** Returns the object in a reply. Its fields are unchecked: the API server checked them. @throws ApiError for anything but an object */
 export function parseBody<T>(what: string, reply: TransportReply): T {
-  try {
-    return JSON.parse(reply.body) as T;
-  } catch (cause) {
-    const start = JSON.stringify(reply.body.slice(0, 80));
-    throw new ApiError(`${what}: the answer ${start} is not JSON`, { status: 0, reason: "BadAnswer" }, { cause });
-  }
+  const body = objectIn(reply.body);
+  if (body !== undefined) return body as T;
+  const start = JSON.stringify(reply.body.slice(0, 80));
+  throw new ApiError(`${what}: the answer ${start} is not a JSON object`, { status: 0, reason: "BadAnswer" });
 }
 
 export function apiError(what: string, reply: TransportReply): ApiError {
-  let status: Status = {};
-  try {
-    status = JSON.parse(reply.body) as Status;
-  } catch {
-    status = { message: reply.body.slice(0, 200).trim() }; // a proxy in between has its own format of errors
-  }
+  const { message, reason, details } = statusIn(reply.body);
   const header = reply.headers["retry-after"];
-  const retryAfterSeconds = header && /^\d+$/.test(header) ? Number(header) : status.details?.retryAfterSeconds;
+  const retryAfterSeconds = header && /^\d+$/.test(header) ? Number(header) : details?.retryAfterSeconds;
   // A wrong uid is a failed precondition; server-side apply reports it as a change of an immutable field.
-  const otherUid = reply.status === 422 && status.details?.causes?.some(({ field }) => field === "metadata.uid");
-  return new ApiError(`${what}: ${reply.status} ${status.message ?? ""}`.trim(), {
+  const otherUid = reply.status === 422 && details?.causes?.some(({ field }) => field === "metadata.uid");
+  return new ApiError(`${what}: ${reply.status} ${message ?? ""}`.trim(), {
     status: otherUid ? 409 : reply.status,
-    reason: otherUid ? "Conflict" : (status.reason ?? "Unknown"),
+    reason: otherUid ? "Conflict" : (reason ?? "Unknown"),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   });
+}
+
+/** Returns the Status of an error's body. A proxy in between has its own format of errors: its text is the message. */
+function statusIn(body: string): Status {
+  const status = objectIn(body);
+  const { message, reason, details } = status ?? {};
+  const isText = (value: unknown) => value === undefined || typeof value === "string";
+  if (!status || !isText(message) || !isText(reason)) return { message: body.slice(0, 200).trim() };
+  const { retryAfterSeconds: seconds, causes } = Object(details) as Record<string, unknown>;
+  return {
+    ...{ message: message as string, reason: reason as string },
+    details: {
+      ...(typeof seconds === "number" && { retryAfterSeconds: seconds }),
+      causes: (Array.isArray(causes) ? causes : []).map((cause) => Object(cause) as { field?: string }),
+    },
+  };
+}
+
+function objectIn(body: string): Record<string, unknown> | undefined {
+  try {
+    const json: unknown = JSON.parse(body);
+    return typeof json === "object" && json !== null && !Array.isArray(json)
+      ? (json as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export function connectionError(what: string, cause: unknown): ApiError {

@@ -15,7 +15,7 @@ const TCP_PROBE_SECONDS = 30;
 /** A longer answer is a fault: a page of 500 objects is far smaller. */
 const MAX_BODY_BYTES = 256 * 1024 * 1024;
 
-export interface TransportRequest {
+interface TransportRequest {
   method: string;
   /** Path with query. */
   path: string;
@@ -35,7 +35,7 @@ export interface TransportReply {
 }
 
 /** The answer did not arrive in time. */
-export class TimeoutError extends Error {
+class TimeoutError extends Error {
   override readonly name = "TimeoutError";
   readonly code = "Timeout";
 }

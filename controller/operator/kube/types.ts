@@ -45,7 +45,7 @@ export interface ObjectKey {
   name: string;
 }
 
-export interface ListMeta {
+interface ListMeta {
   resourceVersion: string;
   continue?: string;
   remainingItemCount?: number;

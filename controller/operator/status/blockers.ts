@@ -27,7 +27,7 @@ const PULL_FAILURES = [
 ];
 const CONFIG_FAILURES = ["CreateContainerConfigError", "CreateContainerError", "RunContainerError"];
 
-export type PodOf = "learner" | "actors" | "generation";
+type PodOf = "learner" | "actors" | "generation";
 
 /** Fields that name a container's Secrets and service account, if the pod template does not name them. */
 const SETTINGS_OF: Readonly<Record<string, string>> = { fetch: MODEL_SOURCE, push: RESULTS_S3 };

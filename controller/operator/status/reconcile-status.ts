@@ -16,7 +16,7 @@ const HEAR_SECONDS = 15;
 /** A learner that is silent for less than this is not reported, because a restarted controller has to connect first. */
 const RECONNECT_SECONDS = 10;
 
-export interface StatusMemory {
+interface StatusMemory {
   writtenMs: number;
   /** Remaining budget of status writes; it has a state of its own. */
   tokens: TokenBucket;

@@ -8,7 +8,7 @@ import type { Demand } from "../parts/actors/autoscale.ts";
 import { findCondition, isBlocker } from "./conditions.ts";
 
 type RunLabels = "namespace" | "run";
-export type RunName = Record<RunLabels, string>;
+type RunName = Record<RunLabels, string>;
 
 /** The CRD's phases: the compiler refuses a missing one and an unknown one. */
 const PHASE: Record<NonNullable<TrainingRunStatus["phase"]>, true> = {

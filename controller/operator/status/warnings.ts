@@ -14,7 +14,7 @@ import { isSilent, NO_POD_SECONDS } from "./blockers.ts";
 /** Time between two requests for the events of an object that makes no progress. */
 const WARNING_SECONDS = 15;
 
-export interface WarningMemory {
+interface WarningMemory {
   /** The newest warning about an object that makes no progress. */
   warning?: { uid: string; atMs: number; warning: Warning | undefined };
 }

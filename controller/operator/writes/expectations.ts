@@ -8,7 +8,7 @@ export type Written =
   | { kind: "stored"; resource: Resource; object: KubeObject }
   | { kind: "deleted"; resource: Resource; object: KubeObject };
 
-export interface Cached {
+interface Cached {
   get(resource: Resource, key: string): KubeObject | undefined;
   /** Returns the object's current state on the API server. */
   read(resource: Resource, key: string): Promise<KubeObject | undefined>;

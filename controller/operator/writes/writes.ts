@@ -16,7 +16,7 @@ export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "merg
 export type Applied = Map<string, { desired: string; answer: string }>;
 
 /** repaired: another client had changed the object. changed: the desired object has changed. */
-export type WriteResult = { kind: "same" | "created" } | { kind: "repaired" | "changed"; difference: string };
+type WriteResult = { kind: "same" | "created" } | { kind: "repaired" | "changed"; difference: string };
 
 export class Writes {
   readonly #run: Run;

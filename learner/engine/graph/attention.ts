@@ -1,6 +1,7 @@
 /** Causal grouped-query attention with its gradient. */
 
 import { custom } from "./emit.ts";
+import { fusedAttention, fusesAttention } from "./fused.ts";
 import type { Dim, Graph, Value } from "./graph.ts";
 import { add, cast, concat, equal, mul, or, reshape, softmax, sub, sum, transpose, where } from "./primitives.ts";
 import { half, matmul, narrows } from "./products.ts";
@@ -25,6 +26,76 @@ export const MASKED = -1e9;
 
 /** Returns the mask that is added to the scores of a block of queries: [batch, 1, 1, block, (i + 1) * block] in the dtype of the scores. */
 export type Masks = (block: number, scores: Value) => Value;
+
+/** The inputs of a graph that say which keys a query sees: the masks' of `branchMasks`, or spans of keys for one kernel. */
+export type Sight =
+  | { readonly spans: Value }
+  | {
+      /** [block, block], MASKED above the diagonal */
+      readonly triangle: Value;
+      /** number of the token's response in its row, from 1; 0: the prompt, or padding */
+      readonly branches: Value;
+    };
+
+/** Makes the inputs: `spans` int32 [4, batch * blocks, block] (`spansOf`), or `triangle` and `branches`. */
+export function sightInputs(
+  g: Graph,
+  { batch, blocks, block, headSize }: Omit<AttentionShape, "heads" | "keyValueHeads">,
+): Sight {
+  if (fusesAttention({ graph: g }, headSize))
+    return { spans: g.input("spans", "int32", [SPANS, product([batch, blocks]), block]) };
+  return {
+    triangle: g.input("triangle", "float32", [block, block]),
+    branches: g.input("branches", "int32", [batch, product([blocks, block])]),
+  };
+}
+
+/** Returns how attention over such inputs masks; call it once for all layers. */
+export const masksOf = (sight: Sight, { blocks, recompute = false }: AttentionShape): Masks | { spans: Value } =>
+  "spans" in sight ? sight : branchMasks(sight.triangle, sight.branches, blocks, { again: recompute });
+
+/** Numbers of a token in `spans`. */
+const SPANS = 4;
+
+/**
+ * Spans of keys, int32 [4, tokens], for rows of tokens one after the other. Key k is seen by the queries q with k <= q < ends[k]. Query q sees
+ * keys begins[q] <= k < prompts[q] and starts[q] <= k <= q: the prompt, and its own branch.
+ *
+ * @param branches number of the token's response in its row, from 1; 0: the prompt, or padding @param lengths tokens of each row without its padding
+ */
+export function spansOf(branches: Int32Array, time: number, lengths: readonly number[]): Int32Array {
+  const tokens = branches.length;
+  const spans = new Int32Array(SPANS * tokens);
+  const [ends, begins, prompts, starts] = [0, 1, 2, 3].map((i) => spans.subarray(i * tokens, (i + 1) * tokens)) as [
+    Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array,
+  ];
+  for (const [row, length] of lengths.entries()) {
+    const begin = row * time;
+    let start = begin;
+    let prompt = begin;
+    for (let at = begin; at < begin + length; at++) {
+      const branch = branches[at]!;
+      if (branch === 0) prompt = at + 1;
+      else if (branch !== branches[at - 1]) start = at;
+      begins[at] = begin;
+      prompts[at] = branch === 0 ? begin : prompt;
+      starts[at] = branch === 0 ? begin : start;
+      ends[at] = branch === 0 ? begin + length : at + 1;
+    }
+    // a branch's keys end where its last token does
+    for (let at = begin + length - 2; at >= begin; at--)
+      if (branches[at] !== 0 && branches[at] === branches[at + 1]) ends[at] = ends[at + 1]!;
+    // padding sees itself, and nothing else sees it
+    for (let at = begin + length; at < begin + time; at++) {
+      ends[at] = at + 1;
+      for (const own of [begins, prompts, starts]) own[at] = at;
+    }
+  }
+  return spans;
+}
 
 /**
  * Masks of rows that are a prefix (branch 0) and continuations of it (branches 1, 2, ...), one after the other: a query
@@ -68,7 +139,8 @@ function named(x: Value, axis: number, dim: Dim): Value {
  * Backward keeps only the probabilities P, or with `recompute` computes them again block by block, so that there are never more
  * than one block's; the row sums of dP * P equal the row sums of dO * O, which are smaller.
  */
-export function attention(q: Value, k: Value, v: Value, masks: Masks, shape: AttentionShape): Value {
+export function attention(q: Value, k: Value, v: Value, masks: Masks | { spans: Value }, shape: AttentionShape): Value {
+  if ("spans" in masks) return fusedAttention(q, k, v, masks.spans, shape);
   const { batch, blocks, block, heads, keyValueHeads, headSize, recompute = false } = shape;
   const groups = heads / keyValueHeads;
   const time = product([blocks, block]);

@@ -1,6 +1,8 @@
 /** Operations of transformers, composed of primitives. Some have hand-written gradients, which pass over memory less often. */
 import { custom } from "./emit.ts";
+import { fusedNorm, fusedRotary, fusedSwiglu, fuses } from "./fused.ts";
 import { type Dim, float, type OutputSpec, type Value } from "./graph.ts";
+import { isAligned, normKernels, rotaryKernel } from "./operators.ts";
 import {
   add,
   addable,
@@ -17,7 +19,7 @@ import {
   sum,
   sumTo,
 } from "./primitives.ts";
-import { half, matmul, narrows } from "./products.ts";
+import { half, type LinearOutput, matmul, narrows } from "./products.ts";
 import { product } from "./shapes.ts";
 
 /** x / rms(x) * weight over the last axis; x float32 [rows, size], weight [size]. */
@@ -47,11 +49,30 @@ export function rmsNorm(x: Value, weight: Value, epsilon: number): Value {
   return output;
 }
 
+/** The residual stream between two norms: one value, or a float32 value and a bfloat16 product that the next norm adds to it. */
+export type Stream = readonly Value[];
+
+const fusesNorm = (x: Value): boolean => {
+  const kernels = normKernels(x.shape[1]!);
+  return fuses(x, kernels?.forward, kernels?.backward);
+};
+
+/** The stream x, float32 [rows, size], with a layer's output. */
+export function plusOutput(x: Value, output: LinearOutput): Stream {
+  return fusesNorm(x) ? [x, output.bias ? output.narrow() : output.product()] : [add(x, output.wide())];
+}
+
+/** Returns the sum of a stream, float32, and its `rmsNorm`: bfloat16 from a kernel, else float32. */
+export function normOf([x, added]: Stream, weight: Value, epsilon: number): [total: Value, normed: Value] {
+  return fusesNorm(x!) ? fusedNorm(x!, added, weight, epsilon) : [x!, rmsNorm(x!, weight, epsilon)];
+}
+
 /**
  * silu(gate) * up. Silu and its slope are computed in float32 even when the inputs are bfloat16: CUDA's kernels round every step to the
  * dtype, which costs sigmoid(-3) = 1 - 1 / (1 + e^-3) a tenth of its value.
  */
 export function swiglu(gate: Value, up: Value): Value {
+  if (isAligned(gate.shape[1]!) && fuses(gate, "swiglu_forward", "swiglu_backward")) return fusedSwiglu(gate, up);
   let activated: Value;
   const wide = (x: Value) => cast(x, "float32");
   const [output] = custom(
@@ -100,6 +121,37 @@ export function rotary(x: Value, table: RotaryValues, heads: number, positions?:
     ([input]) => [cast(rotate(cast(input!, cos.dtype), sin), x.dtype)],
     ([d]) => [cast(rotate(cast(d!, cos.dtype), negativeSin), x.dtype)],
   )[0];
+}
+
+/** Where the tokens of queries and keys stand. */
+export interface RotaryShape {
+  batch: Dim;
+  time: Dim;
+  heads: number;
+  /** int64 [batch, time] */
+  positions: Value;
+}
+
+/**
+ * Queries or keys of a linear layer, turned by `rotary`: [batch*time, heads*headSize]. @param norm of each head before, [rows*heads, headSize]
+ */
+export function turned(
+  output: LinearOutput,
+  table: RotaryValues,
+  { batch, time, heads, positions }: RotaryShape,
+  norm?: (heads: Value) => Value,
+): Value {
+  const headSize = 2 * (table.cos.shape[1] as number);
+  const width = heads * headSize;
+  const rowCount = product([batch, time]);
+  const fused = fuses(table.cos, rotaryKernel(headSize));
+  const place = { table, positions, heads };
+  if (fused && !norm) return fusedRotary(output.product(), { ...place, bias: output.bias });
+  const whole = output.wide();
+  const each = product([rowCount, heads]);
+  const x = norm ? reshape(norm(reshape(whole, [each, headSize])), [rowCount, width]) : whole;
+  if (fused) return fusedRotary(half(x), { ...place, bias: undefined });
+  return reshape(rotary(reshape(x, [batch, time, width]), table, heads, positions), [rowCount, width]);
 }
 
 /**

@@ -74,10 +74,16 @@ export type OutputSpec = { dtype: DType; shape: Shape };
  */
 export type Compute = "float32" | "bfloat16" | "float16";
 
+/** The kernels of our own that the device of a graph has (operators.ts), by their names. */
+export interface KernelSource {
+  has(name: string): boolean;
+}
+
 /** The state of a graph while it is built. */
-const newModel = (opset: number, compute: Compute) => ({
+const newModel = (opset: number, compute: Compute, kernels: KernelSource | undefined) => ({
   opset,
   compute,
+  kernels,
   counter: 0,
   names: new Set<string>(),
   constants: new Map<string, Value>(),
@@ -102,10 +108,20 @@ export class Graph {
   readonly model: ReturnType<typeof newModel>;
   readonly #sizes = new Map<string, Value>();
 
-  /** `opset`: 21 for generation (random operators, smaller kernels), 23 for Attention and RMSNormalization. */
-  constructor(name: string, { opset = 23, compute = "float32" }: { opset?: number; compute?: Compute } = {}) {
+  /**
+   * `opset`: 21 for generation (random operators, smaller kernels), 23 for Attention and RMSNormalization; `kernels`: used in a graph that
+   * computes in bfloat16, left out: none.
+   */
+  constructor(
+    name: string,
+    {
+      opset = 23,
+      compute = "float32",
+      kernels,
+    }: { opset?: number; compute?: Compute; kernels?: KernelSource | undefined } = {},
+  ) {
     this.name = name;
-    this.model = newModel(opset, compute);
+    this.model = newModel(opset, compute, kernels);
   }
 
   input(name: string, dtype: DType, shape: Shape, options: { requiresGrad?: boolean } = {}): Value {

@@ -91,6 +91,17 @@ function rightCotangent(a: Value, d: Value, b: Value, { transA, transB, ...by }:
   );
 }
 
+/** The output of a linear layer, x W^T + bias [rows, out]. It is emitted when a reader asks for it, once, in the way that suits the reader. */
+export interface LinearOutput {
+  /** in the graph's precision */
+  narrow(): Value;
+  /** float32, where a large bias does not round away the other summand */
+  wide(): Value;
+  /** without the bias, in the graph's precision */
+  product(): Value;
+  readonly bias: Value | undefined;
+}
+
 /** Returns x W^T (+ bias) with W in Hugging Face layout [out, in]; x [..., in]. */
 export function linear(x: Value, weight: Value, bias?: Value): Value {
   const y = matmul(x, weight, { transB: true });

@@ -11,6 +11,7 @@ import {
   type Shape,
   type Value,
 } from "./graph.ts";
+import { DOMAIN } from "./operators.ts";
 import { DTYPES, type DType, type Tensor, type TypedArray } from "./tensor.ts";
 
 const IR_VERSION = 10;
@@ -28,11 +29,14 @@ let modelProto: protobuf.Type | undefined;
 
 export function serialise(graph: Graph): Uint8Array {
   modelProto ??= protobuf.loadSync(fileURLToPath(new URL("onnx.proto", import.meta.url))).lookupType("onnx.ModelProto");
-  const opsets = { "": graph.model.opset, "com.microsoft": 1 };
+  const opsets = { "": graph.model.opset, "com.microsoft": 1, ...(usesDomain(graph, DOMAIN) && { [DOMAIN]: 1 }) };
   const opsetImport = Object.entries(opsets).map(([domain, version]) => ({ domain, version }));
   const model = { irVersion: IR_VERSION, producerName: "longrun", opsetImport, graph: graphProto(graph) };
   return modelProto.encode(modelProto.fromObject(model)).finish();
 }
+
+export const usesDomain = (graph: Graph, wanted: string): boolean =>
+  graph.nodes.some(({ domain }) => domain === wanted);
 
 /** Returns the nodes that an output depends on; ONNX Runtime would also run the others. */
 export const liveNodes = perGraph((graph: Graph): readonly OpNode[] => {

@@ -11,12 +11,23 @@
  * A branch sees the prompt and itself. It begins with the prompt's last token, which predicts its first one; its last token predicts
  * none and is not there. Padding stands on the right, where the causal mask hides it from real tokens.
  */
-import { attention, branchMasks, MASKED } from "../graph/attention.ts";
-import { affine, embedding, embeddingPlan, rmsNorm, rotary, rows, swiglu } from "../graph/composites.ts";
+import { attention, MASKED, masksOf, sightInputs, spansOf } from "../graph/attention.ts";
+import {
+  affine,
+  embedding,
+  embeddingPlan,
+  normOf,
+  plusOutput,
+  rmsNorm,
+  rows,
+  type Stream,
+  swiglu,
+  turned,
+} from "../graph/composites.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import type { Dims } from "../graph/memory.ts";
 import { add, cast, reshape } from "../graph/primitives.ts";
-import { half, linear, narrows } from "../graph/products.ts";
+import { half, type LinearOutput, linear, narrows } from "../graph/products.ts";
 import { checkpoint } from "../graph/recomputation.ts";
 import { product } from "../graph/shapes.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
@@ -53,11 +64,9 @@ export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLO
   const ofDistinct = (name: string) => g.input(name, "int32", [DISTINCT]);
   const angles = (name: string) => g.input(name, "float32", [TIME, config.headSize / 2]);
   const ids = each("ids");
-  /** [block, block], MASKED above the diagonal */
-  const triangle = g.input("triangle", "float32", [BLOCK, BLOCK]);
   return {
     blocks,
-    triangle,
+    sight: sightInputs(g, { batch: BATCH, blocks, block: BLOCK, headSize: config.headSize }),
     ids: reshape(ids, [ROWS]),
     plan: {
       order: reshape(each("order"), [product([BATCH, blocks]), BLOCK]),
@@ -65,8 +74,6 @@ export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLO
       begins: ofDistinct("begins"),
       ends: ofDistinct("ends"),
     },
-    /** number of the token's response in its row, from 1; 0: the prompt, or padding */
-    branches: each("branches"),
     /** position of each token in its prompt and response, int64 */
     positions: cast(each("positions"), "int64"),
     rotary: { cos: angles("cos"), sin: angles("sin"), negativeSin: angles("negativeSin") },
@@ -81,11 +88,8 @@ export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLO
 export const decoderParameters = (g: Graph, config: ModelConfig, options: { requiresGrad: boolean }) =>
   new Map(parameters(config).map(({ name, shape }) => [name, parameterInput(g, name, shape, options)]));
 
-/**
- * Returns the output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. A graph that
- * multiplies in bfloat16 gives a bfloat16 output, or float32 with `wide`.
- */
-export type Project = (x: Value, path: string, wide?: boolean) => Value;
+/** Returns the output [rows, out] of the linear layer `path`, such as `model.layers.0.mlp.up_proj`, for x [rows, in]. */
+export type Project = (x: Value, path: string) => LinearOutput;
 
 /** y + bias, in bfloat16 or, with `wide`, in float32, where a large bias does not round away the other summand. */
 export function withBias(y: Value, bias: Value | undefined, wide: boolean): Value {
@@ -95,16 +99,17 @@ export function withBias(y: Value, bias: Value | undefined, wide: boolean): Valu
 
 /** Linear layers with these weights alone. */
 function plain(weights: ReadonlyMap<string, Value>): Project {
-  return (x, path, wide = false) => {
+  return (x, path) => {
     const matrix = weights.get(`${path}.weight`)!;
     const bias = weights.get(`${path}.bias`);
-    if (wide && narrows(x)) return withBias(linear(x, matrix), bias, true);
-    return bias ? affine(x, matrix, bias) : linear(x, matrix);
+    const product = () => linear(x, matrix);
+    const narrow = () => (bias ? affine(x, matrix, bias) : product());
+    return { narrow, wide: () => (narrows(x) ? withBias(product(), bias, true) : narrow()), product, bias };
   };
 }
 
 /**
- * Hidden states after the last norm at `predicting`: float32 [response, hiddenSize]. Weights are float32; the embedding may
+ * Hidden states after the last norm at `predicting`, [response, hiddenSize]: float32, or bfloat16 from a kernel. Weights are float32; the embedding may
  * be in half precision.
  *
  * @param options `project`: the linear layers, left out: weights and nothing else; `checkpointing`: of each layer but the last, whose
@@ -119,45 +124,38 @@ export function decoder(
   const weight = (name: string) => weights.get(name)!;
   const { headSize, heads, keyValueHeads, normEpsilon } = config;
   const { blocks } = inputs;
-  const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
+  const TIME = timeOf(blocks);
   const recompute = blocks > FEWEST_BLOCKS;
   const shape = { batch: BATCH, blocks, block: BLOCK, heads, keyValueHeads, headSize, recompute };
-  const masks = branchMasks(inputs.triangle, inputs.branches, blocks, { again: recompute });
-  const layerOutput = (input: Value, layer: number): Value => {
-    let x = input;
+  const masks = masksOf(inputs.sight, shape);
+  const layerOutput = (stream: Stream, layer: number): Stream => {
     const at = (name: string) => weight(`model.layers.${layer}.${name}`);
-    const project = (value: Value, name: string, wide = false) =>
-      linearLayer(value, `model.layers.${layer}.${name}`, wide);
-    const headNorm = (value: Value, name: string, count: number) => {
-      if (!config.queryKeyNorm) return value;
-      const each = reshape(value, [product([ROWS, count]), headSize]);
-      return reshape(rmsNorm(each, at(`self_attn.${name}.weight`), normEpsilon), [ROWS, count * headSize]);
+    const project = (value: Value, name: string) => linearLayer(value, `model.layers.${layer}.${name}`);
+    const headNorm = (name: string) =>
+      config.queryKeyNorm ? (each: Value) => rmsNorm(each, at(`self_attn.${name}.weight`), normEpsilon) : undefined;
+    const turn = (letter: "q" | "k", count: number) => {
+      const place = { batch: BATCH, time: TIME, heads: count, positions: inputs.positions };
+      return turned(project(normed, `self_attn.${letter}_proj`), inputs.rotary, place, headNorm(`${letter}_norm`));
     };
-    const turn = (value: Value, count: number) =>
-      reshape(rotary(reshape(value, [BATCH, TIME, count * headSize]), inputs.rotary, count, inputs.positions), [
-        ROWS,
-        count * headSize,
-      ]);
-    const normed = rmsNorm(x, at("input_layernorm.weight"), normEpsilon);
-    const query = turn(headNorm(project(normed, "self_attn.q_proj", true), "q_norm", heads), heads);
-    const key = turn(headNorm(project(normed, "self_attn.k_proj", true), "k_norm", keyValueHeads), keyValueHeads);
-    let context = attention(query, key, project(normed, "self_attn.v_proj"), masks, shape);
+    let [x, normed] = normOf(stream, at("input_layernorm.weight"), normEpsilon);
+    const [query, key] = [turn("q", heads), turn("k", keyValueHeads)];
+    let context = attention(query, key, project(normed, "self_attn.v_proj").narrow(), masks, shape);
     if (layer === config.layers - 1) {
       // past the last attention no token reads other tokens
       context = rows(context, inputs.predicting, inputs.inverse);
       x = rows(x, inputs.predicting, inputs.inverse);
     }
-    x = add(x, project(context, "self_attn.o_proj", true));
-    const inner = rmsNorm(x, at("post_attention_layernorm.weight"), normEpsilon);
-    const gated = swiglu(project(inner, "mlp.gate_proj"), project(inner, "mlp.up_proj"));
-    return add(x, project(gated, "mlp.down_proj", true));
+    const between = plusOutput(x, project(context, "self_attn.o_proj"));
+    const [sum, inner] = normOf(between, at("post_attention_layernorm.weight"), normEpsilon);
+    const gated = swiglu(project(inner, "mlp.gate_proj").narrow(), project(inner, "mlp.up_proj").narrow());
+    return plusOutput(sum, project(gated, "mlp.down_proj"));
   };
-  let x = cast(embedding(weight(EMBEDDING), inputs.ids, inputs.plan), "float32");
+  let stream: Stream = [cast(embedding(weight(EMBEDDING), inputs.ids, inputs.plan), "float32")];
   for (let layer = 0; layer < config.layers; layer++) {
-    const output = ([input]: Value[]) => [layerOutput(input, layer)];
-    [x] = checkpointing && layer < config.layers - 1 ? checkpoint([x], output) : output([x]);
+    const output = (input: Stream) => layerOutput(input, layer);
+    stream = checkpointing && layer < config.layers - 1 ? checkpoint(stream, output) : output(stream);
   }
-  return rmsNorm(x, weight("model.norm.weight"), normEpsilon);
+  return normOf(stream, weight("model.norm.weight"), normEpsilon)[1];
 }
 
 /** Returns the matrix that computes logits from hidden states, [vocabSize, hiddenSize]. */
@@ -210,7 +208,8 @@ export function decoderFeeds(
   blocks = FEWEST_BLOCKS,
 ): Record<string, Tensor> {
   const total = ({ responses }: DecoderRow) => responses.reduce((sum, { length }) => sum + length, 0);
-  const block = blockOf(Math.max(...batch.map((row) => rowTokens(row.prompt.length, total(row)))), blocks);
+  const lengths = batch.map((row) => rowTokens(row.prompt.length, total(row)));
+  const block = blockOf(Math.max(...lengths), blocks);
   const time = blocks * block;
   const responseTokens = batch.reduce((sum, row) => sum + total(row), 0);
   const each = () => new Int32Array(batch.length * time);
@@ -233,6 +232,7 @@ export function decoderFeeds(
       }
     }
   }
+  const spans = spansOf(branches, time, lengths);
   const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
   const { cosines, sines } = rotaryTable(config, time);
   const negative = sines.map((value) => -value);
@@ -247,6 +247,7 @@ export function decoderFeeds(
     begins: tensor(begins),
     ends: tensor(ends),
     branches: tensor(branches, shape),
+    spans: tensor(spans, [4, batch.length * blocks, block]),
     positions: tensor(positions, shape),
     predicting: tensor(predicting),
     inverse: tensor(inverse, shape),

@@ -5,6 +5,7 @@
 
 import { affine } from "../graph/composites.ts";
 import { custom } from "../graph/emit.ts";
+import { fusesLogProbs } from "../graph/fused.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { cast, sumTo } from "../graph/primitives.ts";
 import { half, linear, matmul, narrows } from "../graph/products.ts";
@@ -47,24 +48,29 @@ export function frozenTrunk(
   const large = mapped.config.vocabSize > WHOLE_VOCABULARY;
   const outputLayer = !wants.logits
     ? undefined
-    : large
-      ? mapped.outputChunks(g, vocabularyChunk(g))
-      : cast(weights.get(outputName)!, "float32");
+    : fusesLogProbs({ graph: g }, mapped.config.vocabSize, mapped.config.hiddenSize)
+      ? weights.get(outputName)!
+      : large
+        ? mapped.outputChunks(g, vocabularyChunk(g))
+        : cast(weights.get(outputName)!, "float32");
   const used = new Set<string>();
-  const project: Project = (x, path, wide = false) => {
+  const project: Project = (x, path) => {
     const name = `${path}.weight`;
     const weight = used.has(name) ? again.get(name)! : weights.get(name)!;
     used.add(name);
     const bias = weights.get(`${path}.bias`);
     if (!narrows({ graph: g })) {
-      const y = frozenLinear(x, weight, again.get(name), bias);
-      return adapter ? adapted(y, x, path, adapter) : y;
+      const whole = () => {
+        const y = frozenLinear(x, weight, again.get(name), bias);
+        return adapter ? adapted(y, x, path, adapter) : y;
+      };
+      return { narrow: whole, wide: whole, product: () => frozenLinear(x, weight, again.get(name), undefined), bias };
     }
     // The product is added to the adapter's, not the other way round: beside a rounded product, the effect that an adapter has
     // learned in a few steps is smaller than a rounding.
-    const added = adapter && adapterProduct(x, path, adapter);
-    const y = frozenLinear(x, weight, again.get(name), added);
-    return withBias(y, bias, wide);
+    const product = () => frozenLinear(x, weight, again.get(name), adapter && adapterProduct(x, path, adapter));
+    const biased = (wide: boolean) => withBias(product(), bias, wide);
+    return { narrow: () => biased(false), wide: () => biased(true), product, bias };
   };
   return { weights, project, outputLayer };
 }

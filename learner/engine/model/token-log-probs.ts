@@ -5,6 +5,7 @@
  * each read all of W (545 MB in Qwen2.5-0.5B) and add up all of its gradient.
  */
 import { custom } from "../graph/emit.ts";
+import { fusedLogProbs, fusesLogProbs } from "../graph/fused.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import {
   add,
@@ -66,11 +67,11 @@ export const vocabularyChunk = (graph: Graph): number => (narrows({ graph }) ? L
 export interface TokenLogProbsOptions {
   /** entries of a chunk, and of the largest whole vocabulary (tests) */
   chunk?: number | undefined;
-  /** whether `largest` is computed; default false */
+  /** whether `largest` is computed, which no kernel does; default false */
   largest?: boolean | undefined;
 }
 
-/** hidden float32 [rows, size], targets int32 [rows], inverseTemperature a float32 scalar. */
+/** hidden float32 or bfloat16 [rows, size], targets int32 [rows], inverseTemperature a float32 scalar. */
 export function tokenLogProbs(
   hidden: Value,
   layer: OutputLayer,
@@ -79,10 +80,12 @@ export function tokenLogProbs(
   { chunk, largest = false }: TokenLogProbsOptions = {},
 ): TokenLogProbs {
   const whole = "shape" in layer ? layer : undefined;
-  const size = chunk ?? vocabularyChunk(hidden.graph);
+  if (whole && !largest && fusesLogProbs(hidden, whole.shape[0] as number, whole.shape[1] as number))
+    return fusedLogProbs(hidden, whole, targets, inverseTemperature);
+  const x = cast(hidden, "float32");
   return whole && (whole.shape[0] as number) <= (chunk ?? WHOLE_VOCABULARY)
-    ? wholeTokenLogProbs(hidden, whole, targets, inverseTemperature, largest)
-    : chunkedTokenLogProbs(hidden, layer, targets, inverseTemperature, size, largest);
+    ? wholeTokenLogProbs(x, whole, targets, inverseTemperature, largest)
+    : chunkedTokenLogProbs(x, layer, targets, inverseTemperature, chunk ?? vocabularyChunk(hidden.graph), largest);
 }
 
 /** With p the probabilities and H the entropy, d logits = dLogProb (onehot - p) - dEntropy p (log p + H). */

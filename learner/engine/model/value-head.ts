@@ -1,6 +1,6 @@
 /** The critic's head: one number per position, V = hidden w + b. */
 import type { Graph, Value } from "../graph/graph.ts";
-import { add, reshape } from "../graph/primitives.ts";
+import { add, cast, reshape } from "../graph/primitives.ts";
 import { matmul } from "../graph/products.ts";
 import type { ModelConfig } from "./config.ts";
 
@@ -18,8 +18,8 @@ export function valueHeadShapes(config: ModelConfig) {
 export const valueHeadParameters = (g: Graph, config: ModelConfig, options: { requiresGrad: boolean }) =>
   new Map(valueHeadShapes(config).map(({ name, shape }) => [name, g.input(name, "float32", shape, options)]));
 
-/** hidden float32 [rows, size] -> values float32 [rows] */
+/** hidden [rows, size] -> values float32 [rows] */
 export function valueHead(hidden: Value, weights: ReadonlyMap<string, Value>): Value {
-  const scores = matmul(hidden, weights.get(VALUE_WEIGHT)!, { transB: true, precise: true });
+  const scores = matmul(cast(hidden, "float32"), weights.get(VALUE_WEIGHT)!, { transB: true, precise: true });
   return reshape(add(scores, weights.get(VALUE_BIAS)!), [hidden.shape[0]]);
 }

@@ -14,7 +14,7 @@ import { onnxRuntimeFolder } from "./device.ts";
 import { koffi } from "./koffi.ts";
 
 /** The version of the header from which the numbers of the fields are. */
-const API_VERSION = 24;
+export const API_VERSION = 24;
 const POINTER_BYTES = 8;
 
 /** An address; 0: none. */
@@ -36,6 +36,9 @@ const CHECKED = {
   SetSessionGraphOptimizationLevel: [23, "void *", "int"],
   SetIntraOpNumThreads: [24, "void *", "int"],
   SetInterOpNumThreads: [25, "void *", "int"],
+  CreateCustomOpDomain: [26, "str", "void *"], // name, -> OrtCustomOpDomain
+  CustomOpDomain_Add: [27, "void *", "void *"], // domain, OrtCustomOp
+  AddCustomOpDomain: [28, "void *", "void *"], // options, domain
   CreateRunOptions: [39, "void *"], // -> OrtRunOptions
   CreateTensorAsOrtValue: [48, "void *", "void *", "size_t", "int", "void *"], // allocator, shape, rank, type, -> OrtValue
   // memory info, data, bytes, shape, rank, type, -> OrtValue over that data
@@ -49,6 +52,10 @@ const CHECKED = {
   CreateCpuMemoryInfo: [69, "int", "int", "void *"],
   AllocatorFree: [76, "void *", "void *"],
   GetAllocatorWithDefaultOptions: [78, "void *"],
+  KernelInfoGetAttribute_float: [85, "void *", "str", "void *"], // OrtKernelInfo, name, -> float32
+  KernelInfoGetAttribute_int64: [86, "void *", "str", "void *"],
+  KernelContext_GetInput: [90, "void *", "size_t", "void *"], // OrtKernelContext, number, -> OrtValue
+  KernelContext_GetOutput: [91, "void *", "size_t", "void *", "size_t", "void *"], // context, number, shape, rank, -> OrtValue
   AddSessionConfigEntry: [130, "void *", "str", "str"],
   CreateAllocator: [131, "void *", "void *", "void *"], // session, memory info, -> OrtAllocator
   RunWithBinding: [133, "void *", "void *", "void *"], // session, options, binding
@@ -60,6 +67,7 @@ const CHECKED = {
   CreateAndRegisterAllocator: [144, "void *", "void *", "void *"], // env, memory info, arena's configuration
   AddInitializer: [150, "void *", "str", "void *"], // options, name, value over memory that is not its own
   AddRunConfigEntry: [165, "void *", "str", "str"],
+  KernelContext_GetGPUComputeStream: [193, "void *", "void *"], // OrtKernelContext, -> cudaStream_t
   SynchronizeBoundInputs: [202, "void *"],
   SynchronizeBoundOutputs: [203, "void *"],
   SessionOptionsAppendExecutionProvider_CUDA_V2: [204, "void *", "void *"],
@@ -82,7 +90,9 @@ const UNCHECKED = {
   ClearBoundOutputs: 142,
   ReleaseCUDAProviderOptions: 208,
 } as const;
+const CREATE_STATUS = 0;
 const GET_ERROR_MESSAGE = 2;
+const FAIL = 1; // ORT_FAIL
 
 type Checked = { readonly [Name in keyof typeof CHECKED]: (...parameters: Argument[]) => void };
 type Unchecked = { readonly [Name in keyof typeof UNCHECKED]: (pointer: Pointer) => void };
@@ -94,6 +104,8 @@ export interface OrtApi extends Checked, Unchecked {
   created(create: (out: Out) => void): Pointer;
   /** Returns the address of a typed array's numbers; the array must be alive for as long as the address is used. */
   addressOf(data: ArrayBufferView): Pointer;
+  /** Returns an OrtStatus with this message, which a callback returns. */
+  failure(message: string): Pointer;
   /** A copy of memory of this process. */
   copyOf(address: Pointer, bytes: number): ArrayBuffer;
 }
@@ -159,6 +171,7 @@ export function load(file: string, requireModule?: (name: string) => unknown): O
   if (!table) throw new GraphError("device", `ONNX Runtime ${version} has no API of version ${API_VERSION}`);
 
   const message = field(table, GET_ERROR_MESSAGE, "str", ["void *"]);
+  const createStatus = field(table, CREATE_STATUS, "void *", ["int", "str"]);
   const unchecked = Object.fromEntries(
     Object.entries(UNCHECKED).map(([name, index]) => [name, field(table, index, "void", ["void *"])]),
   ) as unknown as Unchecked;
@@ -187,6 +200,7 @@ export function load(file: string, requireModule?: (name: string) => unknown): O
       return out[0]!;
     },
     addressOf: (data) => native.address(data),
+    failure: (text) => createStatus(FAIL, text) as Pointer,
     copyOf: (address, bytes) => (bytes > 0 ? native.view(address, bytes).slice(0) : new ArrayBuffer(0)),
   };
 }

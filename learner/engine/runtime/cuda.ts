@@ -21,6 +21,12 @@ const FUNCTIONS = {
   cudaStreamDestroy: ["void *"],
   cudaStreamSynchronize: ["void *"],
   cudaMemcpyAsync: ["void *", "void *", "size_t", "int", "void *"], // to, from, bytes, kind, stream
+  // -> library, PTX, options and their values
+  cudaLibraryLoadData: ["void *", "void *", "void *", "void *", "uint", "void *", "void *", "uint"],
+  cudaLibraryGetKernel: ["void *", "void *", "str"], // -> kernel, library, name
+  cudaKernelSetAttributeForDevice: ["void *", "int", "int", "int"], // kernel, attribute, value, device
+  cudaFuncGetAttributes: ["void *", "void *"], // -> cudaFuncAttributes, kernel
+  cudaLaunchKernelExC: ["void *", "void *", "void *"], // cudaLaunchConfig_t, kernel, addresses of the arguments
 } as const satisfies Record<string, readonly string[]>;
 
 const NON_BLOCKING = 1; // cudaStreamNonBlocking
@@ -28,12 +34,17 @@ const OF_THIS_THREAD = 1; // cudaStreamCaptureModeThreadLocal
 const BY_ADDRESS = 4; // cudaMemcpyDefault
 /** cudaDevAttrComputeCapabilityMajor and Minor */
 const CAPABILITY = [75, 76] as const;
+const MOST_SHARED = 97; // cudaDevAttrMaxSharedMemoryPerBlockOptin
+const SHARED = 8; // cudaFuncAttributeMaxDynamicSharedMemorySize
+/** Room for a cudaFuncAttributes, bytes. */
+const ATTRIBUTES_BYTES = 512;
 
 type Functions = {
   readonly [Name in keyof typeof FUNCTIONS]: KoffiFunc<(...parameters: unknown[]) => number>;
 } & {
   readonly cudaGetErrorString: KoffiFunc<(error: number) => string>;
   view(address: Pointer, bytes: number): ArrayBuffer;
+  address(data: ArrayBufferView): Pointer;
 };
 
 let opened: Functions | undefined;
@@ -49,6 +60,7 @@ function functions(): Functions {
       ...(Object.fromEntries(entries) as Pick<Functions, keyof typeof FUNCTIONS>),
       cudaGetErrorString: library.func("cudaGetErrorString", "str", ["int"]),
       view: (address, bytes) => native.view(address, bytes),
+      address: (data) => native.address(data),
     };
     return opened;
   } catch (cause) {
@@ -113,12 +125,51 @@ export function unpin({ address }: Pinned): void {
 
 /** A GPU's compute capability: 7.5, 8, 9. @throws GraphError `device` */
 export function computeCapability(device: number): number {
-  const [major, minor] = CAPABILITY.map((attribute) => {
-    const value = new Int32Array(1);
-    call("cudaDeviceGetAttribute", value, attribute, device);
-    return value[0]!;
-  });
+  const [major, minor] = CAPABILITY.map((attribute) => attributeOf(device, attribute));
   return major! + minor! / 10;
+}
+
+/** Shared memory that a block of threads may have on a GPU, bytes. @throws GraphError `device` */
+export const mostSharedBytes = (device: number): number => attributeOf(device, MOST_SHARED);
+
+function attributeOf(device: number, attribute: number): number {
+  const value = new Int32Array(1);
+  call("cudaDeviceGetAttribute", value, attribute, device);
+  return value[0]!;
+}
+
+/**
+ * Returns a kernel of PTX, which the driver has compiled for the GPU: nothing is left to do in a launch, which a stream may capture.
+ *
+ * @param shared bytes of shared memory of a launch. @throws GraphError
+ */
+export function loadKernel(
+  text: Uint8Array,
+  name: string,
+  { device, shared }: { device: number; shared: number },
+): Pointer {
+  call("cudaSetDevice", device);
+  const image = new Uint8Array(text.length + 1); // ends with 0
+  image.set(text);
+  const library = written((out) => call("cudaLibraryLoadData", out, image, null, null, 0, null, null, 0));
+  const kernel = written((out) => call("cudaLibraryGetKernel", out, library, name));
+  if (shared > 0) call("cudaKernelSetAttributeForDevice", kernel, SHARED, shared, device);
+  call("cudaFuncGetAttributes", new Uint8Array(ATTRIBUTES_BYTES), kernel); // the driver loads it now, not with its first launch
+  return kernel;
+}
+
+/**
+ * Returns a function that launches a kernel as `configuration`, a cudaLaunchConfig_t, and `slots`, its arguments, say at that time.
+ */
+export function launchKernel(
+  kernel: Pointer,
+  configuration: Uint8Array,
+  slots: BigUint64Array,
+  slotBytes: number,
+): () => void {
+  const base = functions().address(slots);
+  const addresses = BigUint64Array.from(slots, (_, i) => base + BigInt(slotBytes * i));
+  return () => call("cudaLaunchKernelExC", configuration, kernel, addresses);
 }
 
 function written(create: (out: BigUint64Array) => void): Pointer {

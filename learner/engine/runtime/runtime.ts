@@ -9,7 +9,9 @@ import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
 import { CudaStream, computeCapability, ignoreOtherCaptures, type Pinned, pin, unpin } from "./cuda.ts";
+import { customOperators } from "./custom-operators.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
+import { Kernels } from "./kernels.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
 
@@ -33,6 +35,8 @@ export class Runtime {
   readonly #staging: Staging | undefined;
   #piece: { numbers: Float32Array; pinned?: Pinned } = { numbers: new Float32Array(0) };
   #stream: CudaStream | undefined;
+  #kernels: Kernels | undefined;
+  #operators: Pointer | undefined;
   #made: { copy: Session; fill: Session; allocator: Pointer } | undefined;
 
   /**
@@ -62,6 +66,20 @@ export class Runtime {
     if (this.device.kind === "cpu") return "bfloat16";
     void this.#forBuffers; // the provider is loaded
     return computeCapability(this.device.id) < BFLOAT16_CAPABILITY ? "float16" : "bfloat16";
+  }
+
+  /** Our own kernels, which graphs on this device may use; undefined on a CPU. */
+  get kernels(): Kernels | undefined {
+    if (this.device.kind === "cpu") return undefined;
+    void this.#forBuffers; // the provider is loaded
+    this.#kernels ??= new Kernels(this.device);
+    return this.#kernels;
+  }
+
+  /** OrtCustomOpDomain of the operators that use the kernels. */
+  get operators(): Pointer {
+    this.#operators ??= customOperators(this.api, this.kernels!);
+    return this.#operators;
   }
 
   /** The objects that buffers need. They use the allocator of the session `copy`; releasing it frees their memory. */

@@ -3,7 +3,8 @@ import os from "node:os";
 import { threadId } from "node:worker_threads";
 import { GraphError } from "../graph/errors.ts";
 import type { Graph } from "../graph/graph.ts";
-import { serialise } from "../graph/serialise.ts";
+import { DOMAIN } from "../graph/operators.ts";
+import { serialise, usesDomain } from "../graph/serialise.ts";
 import { type DeviceTensor, DTYPES, type DType, type Tensor, type TypedArray } from "../graph/tensor.ts";
 import type { OrtApi, Pointer } from "./api.ts";
 import { Binding, type BoundSession } from "./binding.ts";
@@ -73,6 +74,8 @@ export interface Host {
   wrap(tensor: Tensor): Pointer;
   /** float32 [length] on the device, of which nothing is known */
   reserve(length: number): DeviceBuffer;
+  /** OrtCustomOpDomain of our operators, which a graph that asked for their kernels may have. */
+  readonly operators: Pointer;
   /** The error that explains ONNX Runtime's error on this device, if its cause is known. */
   fault(cause: unknown): unknown;
 }
@@ -114,6 +117,7 @@ export class Session {
       const settings = api.created((out) => api.CreateSessionOptions(out));
       try {
         configure(settings, host, graph, options, this.#capture);
+        if (usesDomain(graph, DOMAIN)) api.AddCustomOpDomain(settings, host.operators);
         for (const [name, { address }] of Object.entries(shared)) api.AddInitializer(settings, name, address);
         return api.created((out) => api.CreateSessionFromArray(host.environment, bytes, bytes.length, settings, out));
       } finally {

@@ -2,8 +2,8 @@
  * Events (events.k8s.io/v1) for `kubectl describe`. They are written in the background and may be lost, like all events. Nothing waits for
  * them and no decision depends on them.
  *
- * The same event within `seriesSeconds` makes no new object: the first one becomes a series with a count, written at most once in
- * `seriesUpdateSeconds`.
+ * The same event within `SERIES_MS` makes no new object: the first one becomes a series with a count, written at most once in
+ * `UPDATE_MS`.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -17,7 +17,7 @@ import type { KubeObject } from "../types.ts";
 const MAX_NOTE_BYTES = 1024;
 const MAX_NAME_CHARACTERS = 253;
 
-export interface EventOptions {
+interface EventOptions {
   type: "Normal" | "Warning";
   /** The reason, one word in CamelCase, from the table of reasons. */
   reason: string;
@@ -29,14 +29,6 @@ export interface EventOptions {
 
 export interface EventRecorderOptions {
   client: ApiClient;
-  /** Default `longrun.dev/controller`. */
-  reportingController?: string;
-  /** Default: the host name, which is the pod's name. */
-  reportingInstance?: string;
-  /** The same event counts into its series until this long after it was last seen. Default 360. */
-  seriesSeconds?: number;
-  /** Shortest time between two writes of one series. Default 30. */
-  seriesUpdateSeconds?: number;
   /** Events of one object at once, and seconds until it may have one more; the rest is dropped. Default 25 and 30. */
   burst?: number;
   refillSeconds?: number;
@@ -46,6 +38,11 @@ export interface EventRecorderOptions {
   onDropped?: (reason: "rate" | "full" | "refused", error?: Error) => void;
   now?: () => number;
 }
+
+/** The same event counts into its series until this long after it was last seen. */
+const SERIES_MS = 360_000;
+/** Shortest time between two writes of one series. */
+const UPDATE_MS = 30_000;
 
 interface Series {
   regarding: KubeObject;
@@ -73,8 +70,7 @@ export class EventRecorder {
   constructor(options: EventRecorderOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    const { seriesUpdateSeconds = 30 } = options;
-    this.#timer = setInterval(() => this.#sweep(), seriesUpdateSeconds * 500).unref();
+    this.#timer = setInterval(() => this.#sweep(), UPDATE_MS / 2).unref();
   }
 
   /** Records an event. Never throws and never waits. `regarding` needs apiVersion, kind and metadata with uid. */
@@ -83,10 +79,10 @@ export class EventRecorder {
     const nowMs = this.#now();
     const id = [uid, event.type, event.reason, event.action, event.note].join("\n");
     const known = this.#series.get(id);
-    if (known && nowMs - known.lastMs < this.#seriesMs) {
+    if (known && nowMs - known.lastMs < SERIES_MS) {
       known.count += 1;
       known.lastMs = nowMs;
-      if (known.count === 2 || nowMs - known.writtenMs >= this.#updateMs) this.#queue(known);
+      if (known.count === 2 || nowMs - known.writtenMs >= UPDATE_MS) this.#queue(known);
       return;
     }
     if (!this.#bucketOf(uid).tryTake()) {
@@ -120,14 +116,6 @@ export class EventRecorder {
     while (this.#writing) await this.#writing;
   }
 
-  get #seriesMs(): number {
-    return (this.#options.seriesSeconds ?? 360) * 1000;
-  }
-
-  get #updateMs(): number {
-    return (this.#options.seriesUpdateSeconds ?? 30) * 1000;
-  }
-
   #bucketOf(uid: string): TokenBucket {
     let bucket = this.#buckets.get(uid);
     if (!bucket) {
@@ -141,8 +129,8 @@ export class EventRecorder {
   #sweep(): void {
     const nowMs = this.#now();
     for (const [id, series] of this.#series) {
-      if (series.count > series.writtenCount && nowMs - series.writtenMs >= this.#updateMs) this.#queue(series);
-      else if (nowMs - series.lastMs >= this.#seriesMs && !series.queued) this.#series.delete(id);
+      if (series.count > series.writtenCount && nowMs - series.writtenMs >= UPDATE_MS) this.#queue(series);
+      else if (nowMs - series.lastMs >= SERIES_MS && !series.queued) this.#series.delete(id);
     }
     const refillMs = (this.#options.refillSeconds ?? 30) * (this.#options.burst ?? 25) * 1000;
     for (const [uid, bucket] of this.#buckets) if (bucket.idleMs >= refillMs) this.#buckets.delete(uid);
@@ -193,8 +181,8 @@ export class EventRecorder {
     const object = {
       metadata: { name, namespace: series.namespace },
       eventTime: microTime(series.firstMs),
-      reportingController: this.#options.reportingController ?? "longrun.dev/controller",
-      reportingInstance: this.#options.reportingInstance ?? hostname(),
+      reportingController: "longrun.dev/controller",
+      reportingInstance: hostname(),
       regarding: { apiVersion, kind, namespace: metadata.namespace, name: metadata.name, uid: metadata.uid },
       type: series.event.type,
       reason: series.event.reason,

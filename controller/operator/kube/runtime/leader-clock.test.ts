@@ -2,16 +2,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../../../test/until.ts";
 import type { ApiClient } from "../api-client.ts";
 import type { Lease } from "../resources.ts";
 import { LeaderElector } from "./leader-elector.ts";
-
-async function until(holds: () => boolean, what: string): Promise<void> {
-  for (let waitedMs = 0; !holds(); waitedMs += 5) {
-    assert.ok(waitedMs < 10_000, `not within 10 s: ${what}`);
-    await sleep(5);
-  }
-}
 
 /** Returns a candidate for a Lease in memory, with a clock that the test sets. */
 function onOwnClock(t: TestContext, spec: Lease["spec"]) {

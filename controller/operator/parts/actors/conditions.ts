@@ -9,7 +9,7 @@ import { lastWords } from "../learner/learner-failures.ts";
 import type { Stage } from "../lifecycle/lifecycle.ts";
 import type { ScalePlan } from "./scale.ts";
 
-export interface ActorsFacts {
+interface ActorsFacts {
   observed: Observed;
   stage: Stage;
   scale: ScalePlan;

@@ -37,7 +37,7 @@ const WITHOUT_ACTORS: Partial<Record<Stage, string>> = {
  */
 const ORPHANED = "it has no owner reference";
 
-export interface ScaleOptions {
+interface ScaleOptions {
   stage: Stage;
   stabiliser: Stabiliser;
   /** Hash of an actor as it would be created now. */

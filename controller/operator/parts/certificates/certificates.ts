@@ -45,7 +45,7 @@ export interface CertificateSecrets {
   learner?: SecretData;
 }
 
-export interface CertificateTimes {
+interface CertificateTimes {
   /** Validity of an authority. [1 year] */
   authoritySeconds: number;
   /** Validity of the certificates that it signs. [30 days] */
@@ -65,7 +65,7 @@ export const CERTIFICATE_TIMES: CertificateTimes = {
   distributeSeconds: 3600,
 };
 
-export interface CertificateOptions {
+interface CertificateOptions {
   /** Name of the run or of the actor: the certificate's common name. */
   name: string;
   /** DNS names of the learner's Service, by which it is dialled. */
@@ -89,7 +89,7 @@ export interface EnsuredCertificates {
 }
 
 /** The required content of an actor's secret or of the generators' secret. */
-export interface EnsuredLeaf {
+interface EnsuredLeaf {
   /** Whole data of the secret; undefined: the secret is right. */
   write: SecretData | undefined;
   /** For an event; undefined: the certificate stays. */

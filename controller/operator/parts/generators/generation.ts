@@ -108,7 +108,7 @@ export function unusedSince(
   return new Map(unused.map(({ address }) => [address, before.get(address) ?? nowMs]));
 }
 
-export interface GenerationFacts {
+interface GenerationFacts {
   plan: GenerationPlan;
   /** The API server's refusal of a generator's object, or a warning event about a pod that does not start. */
   refused: Finding | undefined;

@@ -53,7 +53,7 @@ const LIVENESS_MISSES = 6;
  */
 const DEFAULT_RESOURCES = { requests: { cpu: "500m", memory: "1Gi" } };
 
-export interface LearnerInputs {
+interface LearnerInputs {
   /** Returns the digest of the configuration; another digest restarts the learner. */
   configHash: string;
   claimName: string;

@@ -10,7 +10,7 @@ import { clip, type Reason } from "../../status/conditions.ts";
 
 type Pod = NonNullable<Observed["learnerPod"]>;
 type Terminated = { exitCode: number; reason?: string; message?: string; finishedAt?: string };
-export type FailureClass = NonNullable<FailuresStatus["class"]>;
+type FailureClass = NonNullable<FailuresStatus["class"]>;
 
 /** Exit statuses above this number are signals, by convention of shells and container runtimes. */
 const SIGNALLED = 128;

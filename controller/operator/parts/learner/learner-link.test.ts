@@ -10,6 +10,7 @@ import {
   messages,
   type StatusMessage,
 } from "../../../../proto/service.ts";
+import { until } from "../../../../test/until.ts";
 import { LearnerLinks, type LearnerLinksOptions, NotConnectedError } from "./learner-link.ts";
 
 const { Phase } = messages;
@@ -85,13 +86,6 @@ function link(port: () => number, options: Partial<LearnerLinksOptions> = {}) {
   stops.push(() => links.close());
   links.ensure(KEY, TARGET);
   return { links, changes, closed, observed: () => links.observed(KEY)! };
-}
-
-async function until(condition: () => boolean | undefined, what: string): Promise<void> {
-  for (let waited = 0; !condition(); waited += 5) {
-    if (waited > 5000) throw new Error(`waited 5 s for ${what}`);
-    await sleep(5);
-  }
 }
 
 test("The link follows the status, keeps the newest one after the learner's death, and dials again", async () => {

@@ -26,7 +26,7 @@ import { type LearnerStatus, parseCheckpoint, parseLearnerStatus } from "./learn
 import { readNewest } from "./newest.ts";
 
 /** `namespace/name` of a TrainingRun. */
-export type RunKey = string;
+type RunKey = string;
 
 export interface LinkTarget {
   /** The TrainingRun's uid: another run with the same name gets a link of its own. */
@@ -36,6 +36,15 @@ export interface LinkTarget {
   /** Identifies the learner's process, e.g. by its pod's uid. A new process is dialled at once. */
   instance?: string;
 }
+
+/** Deadline of a call that the learner only has to accept. */
+const CALL_SECONDS = 10;
+/** Time for a suspension beyond the time for running executions: for finishing an optimiser update and writing the checkpoint. */
+const SUSPEND_SECONDS = 900;
+/** Shortest time between two handled statuses of one learner; of the statuses in between only the newest is handled. */
+const STATUS_SECONDS = 0.25;
+/** A connection that ends earlier counts as a failure, so the next pause is longer. */
+const STEADY_SECONDS = 5;
 
 export interface LearnerLinksOptions {
   /**
@@ -53,16 +62,8 @@ export interface LearnerLinksOptions {
   maxReconnectSeconds?: number;
   /** A learner is dialled again if it is not reached, or has sent no status, within this time. [15] */
   firstStatusSeconds?: number;
-  /** Deadline of a call that the learner only has to accept. [10] */
-  callSeconds?: number;
-  /** Time for a suspension beyond the time for running executions: for finishing an optimiser update and writing the checkpoint. [900] */
-  suspendSeconds?: number;
-  /** Shortest time between two handled statuses of one learner; of the statuses in between only the newest is handled. [0.25] */
-  statusSeconds?: number;
   /** A longer status ends the connection. A status with 10,000 actors, a run's maximum, is shorter. [1 MiB] */
   maxStatusBytes?: number;
-  /** A connection that ends earlier counts as a failure, so the next pause is longer. [5] */
-  steadySeconds?: number;
   random?: () => number;
   /** Returns Unix milliseconds. */
   now?: () => number;
@@ -79,7 +80,7 @@ export interface LearnerObserved {
   status?: LearnerStatus;
 }
 
-export interface SuspendOptions {
+interface SuspendOptions {
   reason: string;
   /** How long running executions may take to end. Those that do not end in time run again after the resume. */
   drainSeconds: number;
@@ -107,11 +108,7 @@ export class LearnerLinks {
       reconnectSeconds: 0.5,
       maxReconnectSeconds: 15,
       firstStatusSeconds: 15,
-      callSeconds: 10,
-      suspendSeconds: 900,
-      statusSeconds: 0.25,
       maxStatusBytes: 1024 * 1024,
-      steadySeconds: 5,
       random: Math.random,
       now: Date.now,
       ...options,
@@ -150,8 +147,7 @@ export class LearnerLinks {
    * @throws NotConnectedError | grpc.ServiceError
    */
   async drainActors(key: RunKey, actors: string[], reason: string): Promise<string[]> {
-    const { callSeconds } = this.#options;
-    const { notConnected } = await this.#call(key, (it) => it.drainActors({ actors, reason }, callSeconds));
+    const { notConnected } = await this.#call(key, (it) => it.drainActors({ actors, reason }, CALL_SECONDS));
     return notConnected ?? [];
   }
 
@@ -161,7 +157,7 @@ export class LearnerLinks {
    * @throws NotConnectedError | grpc.ServiceError
    */
   async suspend(key: RunKey, { reason, drainSeconds }: SuspendOptions): Promise<Suspended> {
-    const seconds = drainSeconds + this.#options.suspendSeconds;
+    const seconds = drainSeconds + SUSPEND_SECONDS;
     const { checkpoint, running } = await this.#call(key, (it) => it.suspend({ reason, drainSeconds }, seconds));
     return { checkpoint: parseCheckpoint(checkpoint), running: running ?? 0 };
   }
@@ -172,9 +168,8 @@ export class LearnerLinks {
    * @throws NotConnectedError | grpc.ServiceError
    */
   async reportTerminations(key: RunKey, terminations: TerminationMessage[], disrupted: string[] = []): Promise<number> {
-    const { callSeconds } = this.#options;
     const { outOfMemory } = await this.#call(key, (it) =>
-      it.reportTerminations({ terminations, disrupted }, callSeconds),
+      it.reportTerminations({ terminations, disrupted }, CALL_SECONDS),
     );
     return outOfMemory ?? 0;
   }
@@ -240,7 +235,7 @@ class Link {
       }).catch((cause: Error) => cause.message);
       const phase = heardMs === undefined ? undefined : this.observed.status?.phase;
       this.#observe({ connected: false, error });
-      const steady = heardMs !== undefined && performance.now() - heardMs >= this.#options.steadySeconds * 1000;
+      const steady = heardMs !== undefined && performance.now() - heardMs >= STEADY_SECONDS * 1000;
       failures = steady ? 0 : failures + 1;
       const woken = AbortSignal.any([signal, this.#wake.signal]);
       if (phase === "SUCCEEDED" || phase === "FAILED_RUN") await aborted(woken);
@@ -258,7 +253,7 @@ class Link {
   /** Dials and follows the status stream to its end. @returns why it ended */
   async #connect(onHeard: () => void): Promise<string> {
     const { signal } = this.#closing;
-    const { certificates, firstStatusSeconds, statusSeconds, maxStatusBytes } = this.#options;
+    const { certificates, firstStatusSeconds, maxStatusBytes } = this.#options;
     const tls = await certificates(this.key, this.target);
     const { address, close } = await this.#dial();
     const client = new LearnerStatusClient(address, clientCredentialsOf(tls), {
@@ -277,7 +272,7 @@ class Link {
         // Only the first invalid status is reported for each connection, so that an intermittent fault is reported once.
         let nonsense: string | undefined;
         let undecodable = false;
-        const reader = readNewest(stream, statusSeconds, (bytes) => {
+        const reader = readNewest(stream, STATUS_SECONDS, (bytes) => {
           const status = parse(bytes);
           if (status === undefined) {
             undecodable = true;

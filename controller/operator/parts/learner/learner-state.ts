@@ -26,7 +26,7 @@ import type { LearnerStatus } from "./learner-status.ts";
 /** The newest warning about an object that makes no progress; used if the object's own status gives no reason. */
 export type Warning = { reason?: string; note?: string };
 
-export interface LearnerState extends Finding {
+interface LearnerState extends Finding {
   available: boolean;
   /** Seconds until time alone may change it. */
   againSeconds?: number;

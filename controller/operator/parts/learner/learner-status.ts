@@ -44,7 +44,7 @@ export interface LearnerStatus {
   nonsense: string | undefined;
 }
 
-export interface LearnerActor {
+interface LearnerActor {
   name: string;
   connected: boolean;
   draining: boolean;
@@ -52,7 +52,7 @@ export interface LearnerActor {
   running: number;
 }
 
-export interface LearnerGenerator {
+interface LearnerGenerator {
   address: string;
   ready: boolean;
   /** Undefined: it has no weights of the run yet. */

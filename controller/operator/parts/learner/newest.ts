@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 const READ_MESSAGES = 100;
 const READ_BYTES = 1024 * 1024;
 
-export interface NewestReader {
+interface NewestReader {
   /** Handles the newest unhandled message at once and stops reading. */
   end(): void;
 }

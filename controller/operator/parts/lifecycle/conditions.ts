@@ -6,7 +6,7 @@ import { exhaustion, lastWords } from "../learner/learner-failures.ts";
 import { resumes } from "../learner/learner-state.ts";
 import { finalPhase, isOver, type LifecyclePlan } from "./lifecycle.ts";
 
-export interface LifecycleFacts {
+interface LifecycleFacts {
   observed: Observed;
   lifecycle: LifecyclePlan;
   /** The checkpoint that the learner answered a suspension with. */

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NotificationStatus } from "../../../../crds/trainingrun.ts";
+import { until } from "../../../../test/until.ts";
 import { type Look, settle } from "../../context.ts";
 import { at, NOW_MS, observedOf, runOf } from "../../run.fixture.ts";
 import { eventOf, isUntold, type NotificationMemory, notify } from "./notification.ts";
@@ -122,7 +123,7 @@ describe("The webhook of a run that is over", () => {
     const it = looking({ url: address(), timeoutSeconds: 5, maxAttempts: 6, backoffSeconds: 5 }, failed);
     it.look();
     Object.assign(it.run.status!, { completionTime: undefined, conditions: [] });
-    while (it.told.length === 0 && bodies.length === 0) await sleep(10);
+    await until(() => it.told.length > 0 || bodies.length > 0, "a call");
     await sleep(50);
     it.write();
     assert.deepEqual([it.run.status!.notification, it.told], [undefined, []]);

@@ -54,7 +54,7 @@ export type Delivery =
   /** `again`: another attempt may succeed. `remedy`: why the controller does not post at all, and the remedy. */
   | { delivered: false; again: boolean; message: string; remedy?: string };
 
-export interface PostOptions {
+interface PostOptions {
   timeoutSeconds: number;
   signal?: AbortSignal;
   /** Allowed hosts; undefined: any. */

@@ -4,7 +4,7 @@ import { childMetadata, RETAIN_SECONDS, type Run } from "../../desired/names.ts"
 import type { RunDefaults } from "../../desired/run-defaults.ts";
 import type { PersistentVolumeClaim } from "../../kube/resources.ts";
 
-export interface VolumeInputs {
+interface VolumeInputs {
   /** Whether the run has succeeded, for OnSuccess. */
   succeeded: boolean;
   /** StorageClass if the run names none; absent: the cluster's default. */

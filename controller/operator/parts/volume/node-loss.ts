@@ -16,7 +16,7 @@ export const OVERDUE_SECONDS = 60;
 /** Reason in the condition of a pod that the taint manager deletes because its node does not answer. */
 const TAINTED = "DeletionByTaintManager";
 
-export interface NodeLoss {
+interface NodeLoss {
   node: string;
   /** RFC 3339: when the node was last heard, or when the pod should have ended. */
   since: string;

@@ -10,7 +10,7 @@ import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } fro
 /** Time between two checks of the volumes. */
 export const SWEEP_SECONDS = 60;
 
-export interface Retained {
+interface Retained {
   claim: PersistentVolumeClaim;
   retainSeconds: number;
   /** Unix milliseconds at which the controller saw that its run is gone; undefined: not seen yet. */

@@ -1,0 +1,149 @@
+/** The kernels that each operator of graph/operators.ts launches, with their grids and arguments. */
+import {
+  attentionKernels,
+  NORM_BACKWARDS,
+  NORM_PARTS,
+  type NormParts,
+  normKernels,
+  SPLITS,
+  SQUARES_PARTS,
+} from "../graph/operators.ts";
+import type { Pointer } from "./api.ts";
+import { constantOf } from "./kernels.ts";
+
+interface Call {
+  /** the shape of an input */
+  of(input: number): readonly number[];
+  readonly attributes: Readonly<Record<string, number>>;
+  /** addresses */
+  readonly inputs: readonly Pointer[];
+  readonly outputs: readonly Pointer[];
+  run(kernel: string, grid: readonly [number, number?], given: readonly (Pointer | number)[]): void;
+}
+export type Launch = (call: Call) => void;
+
+/** An argument that the kernel does not use. */
+const UNUSED = 0n;
+const [FORWARDS, BACKWARDS] = [1, -1]; // directions of rotary positions
+
+/** Blocks of a kernel along an axis of this size. */
+const blocks = (kernel: string, constant: string, size: number): number =>
+  Math.ceil(size / constantOf(kernel, constant));
+
+const norm =
+  (adds: boolean): Launch =>
+  ({ of, attributes, inputs, outputs, run }) => {
+    const [rows, size] = of(0) as [number, number];
+    const [x, added, weight] = adds ? inputs : [inputs[0], UNUSED, inputs[1]];
+    const [total, y, inverse] = adds ? outputs : [UNUSED, ...outputs];
+    const given = [x!, added!, weight!, total!, y!, inverse!, attributes.epsilon!, size, Number(adds)];
+    run(normKernels(size)!.forward, [rows], given);
+  };
+
+const normBackward =
+  ({ continues, adds, trained }: NormParts): Launch =>
+  ({ of, inputs, outputs, run }) => {
+    const [rows, size] = of(1) as [number, number];
+    const [dy, x, weight, inverse, dTotal = UNUSED] = inputs as [Pointer, Pointer, Pointer, Pointer, Pointer?];
+    const [dx, ...others] = outputs as [Pointer, ...Pointer[]];
+    const dAdded = adds ? others.shift()! : UNUSED;
+    const dWeight = trained ? others.shift()! : UNUSED;
+    // with a trained weight every program writes its partial sum, also one without rows
+    const each = trained ? Math.ceil(rows / NORM_PARTS) : 1;
+    const flags = [continues, adds, trained].map(Number);
+    const given = [dy, x, weight, inverse, dTotal, dx, dAdded, dWeight, rows, size, each, ...flags];
+    run(normKernels(size)!.backward, [trained ? NORM_PARTS : rows], given);
+  };
+
+const rotary =
+  (biased: boolean): Launch =>
+  ({ of, attributes: { heads, back }, inputs, outputs, run }) => {
+    const [tokens, width] = of(0) as [number, number];
+    const [x, bias, ...table] = biased ? inputs : [inputs[0], UNUSED, ...inputs.slice(1)];
+    const half = width / heads! / 2;
+    const given = [x!, bias!, ...table, outputs[0]!, back ? BACKWARDS : FORWARDS, heads!, half, Number(biased)];
+    run("rotary_turn", [tokens, blocks("rotary_turn", "HEADS", heads!)], given);
+  };
+
+const elementwise =
+  (kernel: string): Launch =>
+  ({ of, inputs, outputs, run }) => {
+    const count = of(0).reduce((a, b) => a * b, 1);
+    run(kernel, [blocks(kernel, "BLOCK", count)], [...inputs, ...outputs, count]);
+  };
+
+/** The arguments of attention's kernels after their pointers. */
+function attentionSizes({ of, attributes: { heads, keyHeads } }: Pick<Call, "of" | "attributes">) {
+  const [tokens, width] = of(0) as [number, number];
+  const headSize = width / heads!;
+  return { tokens, names: attentionKernels(headSize)!, sizes: [tokens, 1 / Math.sqrt(headSize), heads!, keyHeads!] };
+}
+
+const attention: Launch = (call) => {
+  const { inputs, outputs, run, attributes } = call;
+  const { tokens, names, sizes } = attentionSizes(call);
+  run(names.forward, [blocks(names.forward, "BM", tokens), attributes.heads!], [...inputs, ...outputs, ...sizes]);
+};
+
+const attentionBackward: Launch = (call) => {
+  const { run, attributes } = call;
+  const { heads, keyHeads } = attributes as { heads: number; keyHeads: number };
+  const { tokens, names, sizes } = attentionSizes(call);
+  const [q, k, v, out, d, logs, spans] = call.inputs as [Pointer, Pointer, Pointer, Pointer, Pointer, Pointer, Pointer];
+  const [dq, dk, dv, delta] = call.outputs as [Pointer, Pointer, Pointer, Pointer];
+  const given = [q, k, v, d, logs, delta, spans];
+  run(names.delta, [blocks(names.delta, "BM", tokens), heads], [out, d, delta, tokens, heads]);
+  run(names.backwardKeys, [blocks(names.backwardKeys, "BN", tokens), keyHeads], [...given, dk, dv, ...sizes]);
+  run(names.backwardQueries, [blocks(names.backwardQueries, "BM", tokens), heads], [...given, dq, ...sizes]);
+};
+
+const logProbs: Launch = ({ of, inputs, outputs, run }) => {
+  const [[rows, size], [vocabulary]] = [of(0), of(1)] as [[number, number], [number]];
+  const [logProb, entropy, normaliser, statistics] = outputs as [Pointer, Pointer, Pointer, Pointer];
+  // a part begins at a block of entries
+  const each = constantOf("head_forward", "BN") * Math.ceil(blocks("head_forward", "BN", vocabulary) / SPLITS);
+  const grid = [blocks("head_forward", "BM", rows), SPLITS] as const;
+  run("head_forward", grid, [...inputs, statistics, rows, size, vocabulary, each]);
+  const joined = [statistics, logProb, entropy, normaliser, rows, SPLITS];
+  run("head_combine", [blocks("head_combine", "BLOCK", rows)], joined);
+};
+
+const logProbsBackward: Launch = ({ of, inputs, outputs, run }) => {
+  const [[rows, size], [vocabulary]] = [of(0), of(1)] as [[number, number], [number]];
+  const grid = [blocks("head_backward", "BM", rows), blocks("head_backward", "BN", vocabulary)] as const;
+  run("head_backward", grid, [...inputs, ...outputs, rows, size, vocabulary]);
+};
+
+const ALIGNMENT = 16;
+/** The kernel for aligned numbers, or for any. */
+const variant = (name: string, count: number, addresses: readonly Pointer[]): string =>
+  count % ALIGNMENT === 0 && addresses.every((address) => address % BigInt(ALIGNMENT) === 0n) ? name : `${name}_any`;
+
+const adamw: Launch = ({ of, inputs, outputs, run }) => {
+  const [count] = of(0) as [number];
+  const kernel = variant("adamw", count, [...inputs, ...outputs]);
+  run(kernel, [blocks(kernel, "BLOCK", count)], [...inputs, ...outputs, count]);
+};
+
+const squares: Launch = ({ of, inputs, outputs, run }) => {
+  const [count] = of(0) as [number];
+  const kernel = variant("squares", count, inputs);
+  const each = Math.ceil(blocks(kernel, "BLOCK", count) / SQUARES_PARTS);
+  run(kernel, [SQUARES_PARTS], [...inputs, ...outputs, count, each]);
+};
+
+export const LAUNCHES: Readonly<Record<string, Launch>> = {
+  Norm: norm(false),
+  AddNorm: norm(true),
+  ...Object.fromEntries(Object.entries(NORM_BACKWARDS).map(([name, { parts }]) => [name, normBackward(parts)])),
+  Swiglu: elementwise("swiglu_forward"),
+  SwigluBackward: elementwise("swiglu_backward"),
+  Rotary: rotary(false),
+  RotaryBiased: rotary(true),
+  Attention: attention,
+  AttentionBackward: attentionBackward,
+  LogProbs: logProbs,
+  LogProbsBackward: logProbsBackward,
+  AdamW: adamw,
+  Squares: squares,
+};

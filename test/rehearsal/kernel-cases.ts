@@ -1,0 +1,343 @@
+/**
+ * Each fused operator through ONNX Runtime's CUDA provider, its PTX executed on the host, beside the primitives that it is composed of on
+ * the CPU: values and gradients, on odd lengths, one row, responses of one token, and rows that fill their blocks.
+ */
+import assert from "node:assert/strict";
+import test, { after, before } from "node:test";
+import { adamwScalars, adamwStep, sumOfSquares } from "../../learner/engine/adamw.ts";
+import { deviceAdamW } from "../../learner/engine/device-adamw.ts";
+import { attention, masksOf, type Sight, sightInputs } from "../../learner/engine/graph/attention.ts";
+import { normOf, plusOutput, swiglu, turned } from "../../learner/engine/graph/composites.ts";
+import { gradients } from "../../learner/engine/graph/gradients.ts";
+import { Graph, type KernelSource, type Value } from "../../learner/engine/graph/graph.ts";
+import { add, cast, mul, sum } from "../../learner/engine/graph/primitives.ts";
+import type { LinearOutput } from "../../learner/engine/graph/products.ts";
+import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
+import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
+import { uniforms } from "../../learner/engine/model/random.ts";
+import { tokenLogProbs } from "../../learner/engine/model/token-log-probs.ts";
+import type { DeviceBuffer } from "../../learner/engine/runtime/buffer.ts";
+import { Runtime } from "../../learner/engine/runtime/runtime.ts";
+import { QWEN2 } from "./small-models.ts";
+
+/** Of the largest value: a bfloat16 has 8 bits, and a probability is rounded before it is multiplied. */
+const BFLOAT16 = 5e-3;
+const FLOAT32 = 1e-5;
+
+/** Numbers, rounded to bfloat16, that are the same in every run. */
+export function numbers(count: number, seed: number, scale = 1): Float32Array {
+  const next = uniforms(seed, "kernel");
+  const data = Float32Array.from({ length: count }, () => scale * (next() + next() + next() + next() - 2));
+  const bits = new Uint32Array(data.buffer);
+  for (let i = 0; i < count; i++) bits[i] = ((bits[i]! + 0x7fff + ((bits[i]! >>> 16) & 1)) & 0xffff0000) >>> 0;
+  return data;
+}
+
+/** A graph with values to compare, and gradients of the sum of the values' products with fixed numbers. */
+interface Case {
+  /** shapes of inputs with gradients; `bfloat16`: what a product made */
+  differentiable: Record<string, { shape: number[]; bfloat16?: boolean; scale?: number }>;
+  /** inputs without */
+  feeds?: Record<string, Tensor>;
+  /** Returns the values, by name. */
+  build(g: Graph, of: (name: string) => Value): Record<string, Value>;
+  /** Values that are sums in float32, and as exact. */
+  exact?: string[];
+  /** a part of the cotangents that is 0: rows of padding */
+  weights?: Record<string, Float32Array>;
+}
+
+let cpu: Runtime;
+let gpu: Runtime;
+
+async function results(
+  runtime: Runtime,
+  kernels: KernelSource | undefined,
+  it: Case,
+): Promise<Record<string, Float32Array>> {
+  const g = new Graph("kernel", kernels ? { compute: "bfloat16", kernels } : {});
+  const feeds: Record<string, Tensor> = { ...it.feeds };
+  const inputs = new Map<string, Value>();
+  for (const [i, [name, { shape, bfloat16, scale }]] of Object.entries(it.differentiable).entries()) {
+    feeds[name] = tensor(
+      numbers(
+        shape.reduce((a, b) => a * b, 1),
+        7 + i,
+        scale,
+      ),
+      shape,
+    );
+    const input = g.input(name, "float32", shape, { requiresGrad: true });
+    inputs.set(name, bfloat16 && kernels ? cast(input, "bfloat16") : input);
+  }
+  const values = it.build(g, (name) => inputs.get(name)!);
+  let loss: Value | undefined;
+  for (const [i, [name, value]] of Object.entries(values).entries()) {
+    const wide = cast(value, "float32");
+    const shape = value.shape as number[];
+    const weights =
+      it.weights?.[name] ??
+      numbers(
+        shape.reduce((a, b) => a * b, 1),
+        91 + i,
+      );
+    const term = sum(mul(wide, g.input(`weight of ${name}`, "float32", shape)));
+    feeds[`weight of ${name}`] = tensor(weights, shape);
+    loss = loss ? add(loss, term) : term;
+    g.output(name, wide);
+  }
+  const trained = g.inputs.filter(({ requiresGrad }) => requiresGrad);
+  for (const [i, gradient] of gradients(loss!, trained).entries()) g.output(`d ${trained[i]!.name}`, gradient);
+  if (kernels)
+    assert.ok(
+      g.nodes.some(({ domain }) => domain === "longrun"),
+      "the graph has an operator of our own",
+    );
+  const session = await runtime.createSession(g, { threads: 1 });
+  const found = await session.run(feeds);
+  await session.release();
+  return Object.fromEntries(Object.entries(found).map(([name, { data }]) => [name, data as Float32Array]));
+}
+
+/** The largest difference, as a part of the largest value. */
+export function difference(found: Float32Array, wanted: Float32Array): number {
+  let [worst, largest] = [0, 0];
+  for (let i = 0; i < wanted.length; i++) {
+    const off = Math.abs(found[i]! - wanted[i]!);
+    worst = Number.isNaN(off) ? Number.POSITIVE_INFINITY : Math.max(worst, off);
+    largest = Math.max(largest, Math.abs(wanted[i]!));
+  }
+  return largest === 0 ? worst : worst / largest;
+}
+
+async function check(it: Case): Promise<void> {
+  const wanted = await results(cpu, undefined, it);
+  const found = await results(gpu, gpu.kernels!, it);
+  assert.deepEqual(Object.keys(found), Object.keys(wanted));
+  for (const [name, value] of Object.entries(wanted)) {
+    const off = difference(found[name]!, value);
+    assert.ok(off <= (it.exact?.includes(name) ? FLOAT32 : BFLOAT16), `${name} is off by ${off.toExponential(1)}`);
+    if (process.env.SHOW) process.stdout.write(`${name} ${off.toExponential(1)}\n`);
+  }
+  const again = await results(gpu, gpu.kernels!, it);
+  assert.deepEqual(again, found, "the same bits again");
+}
+
+/** A linear layer's output that is an input of the test. */
+const outputOf = (product: Value, bias?: Value): LinearOutput => {
+  const wide = () => (bias ? add(cast(product, "float32"), bias) : cast(product, "float32"));
+  return { narrow: () => product, wide, product: () => product, bias };
+};
+
+const EPSILON = 1e-6;
+/** Norms of a stream with and without a sum, whose sum is used again or not, and whose weight is trained or not. */
+function norm(rows: number, size: number, { adds = true, continues = true, trained = true } = {}): Case {
+  const weight = numbers(size, 3);
+  return {
+    differentiable: {
+      x: { shape: [rows, size] },
+      ...(adds && { added: { shape: [rows, size], bfloat16: true } }),
+      ...(trained && { weight: { shape: [size] } }),
+    },
+    feeds: trained ? {} : { fixed: tensor(weight) },
+    build(g, of) {
+      const scale = trained ? of("weight") : g.input("fixed", "float32", [size]);
+      const stream = adds ? plusOutput(of("x"), outputOf(of("added"))) : [of("x")];
+      const [total, y] = normOf(stream, scale, EPSILON);
+      return { y, ...(continues && { total: mul(total, 1) }) };
+    },
+    exact: ["total"],
+  };
+}
+
+function rotary(tokens: number, heads: number, headSize: number, biased: boolean): Case {
+  const [width, half, positions] = [heads * headSize, headSize / 2, 17];
+  const angles = (of: (x: number) => number) => {
+    const at = (i: number) => of(Math.floor(i / half) * 0.3 ** (((i % half) * 8) / half));
+    return tensor(
+      Float32Array.from({ length: positions * half }, (_, i) => at(i)),
+      [positions, half],
+    );
+  };
+  const places = BigInt64Array.from({ length: tokens }, (_, i) => BigInt((i * 7) % positions));
+  return {
+    differentiable: {
+      x: { shape: [tokens, width], bfloat16: true },
+      ...(biased && { bias: { shape: [width], scale: 5 } }),
+    },
+    feeds: {
+      cos: angles(Math.cos),
+      sin: angles(Math.sin),
+      negativeSin: angles((x) => -Math.sin(x)),
+      places: tensor(places, [1, tokens]),
+    },
+    build(g, of) {
+      const table = (name: string) => g.input(name, "float32", [positions, half]);
+      const rotating = { cos: table("cos"), sin: table("sin"), negativeSin: table("negativeSin") };
+      const shape = { batch: 1, time: tokens, heads, positions: g.input("places", "int64", [1, tokens]) };
+      return { y: turned(outputOf(of("x"), biased ? of("bias") : undefined), rotating, shape) };
+    },
+  };
+}
+
+/** Rows of a prompt and responses, by their lengths. */
+function rowsOf(headSize: number, heads: number, keyValueHeads: number, lengths: number[][]): Case {
+  const ids = (count: number) => new Int32Array(count).fill(1);
+  const rows = lengths.map(([prompt, ...responses]) => ({ prompt: ids(prompt!), responses: responses.map(ids) }));
+  const blocks = 2;
+  const feeds = decoderFeeds(rows, { ...QWEN2, headSize }, blocks);
+  const [batch, time] = feeds.ids!.shape as [number, number];
+  const block = time / blocks;
+  const real = Float32Array.from({ length: batch * time }, (_, at) => {
+    const [prompt, ...responses] = lengths[Math.floor(at / time)]!;
+    return at % time < prompt! - 1 + responses.reduce((a, b) => a + b, 0) ? 1 : 0;
+  });
+  const width = heads * headSize;
+  const weights = numbers(batch * time * width, 91).map((x, i) => x * real[Math.floor(i / width)]!);
+  const shape = { batch, blocks, block, heads, keyValueHeads, headSize };
+  const input = (count: number) => ({ shape: [batch * time, count * headSize], bfloat16: true, scale: 1.5 });
+  return {
+    differentiable: { q: input(heads), k: input(keyValueHeads), v: input(keyValueHeads) },
+    feeds: { ...feeds, real: tensor(real, [batch * time, 1]) },
+    build(g, of) {
+      const sight: Sight = sightInputs(g, shape);
+      const out = attention(of("q"), of("k"), of("v"), masksOf(sight, shape), shape);
+      return { out: mul(cast(out, "float32"), g.input("real", "float32", [batch * time, 1])) };
+    },
+    weights: { out: weights },
+  };
+}
+
+function logProbs(rows: number, size: number, vocabulary: number, trained = true): Case {
+  const targets = Int32Array.from({ length: rows }, (_, i) => (i * 997 + 15) % vocabulary);
+  targets[rows - 1] = vocabulary - 1;
+  const scale = 1 / Math.sqrt(size);
+  return {
+    differentiable: {
+      hidden: { shape: [rows, size], bfloat16: true, scale: 3 },
+      ...(trained && { matrix: { shape: [vocabulary, size], scale: 2 * scale } }),
+    },
+    feeds: {
+      targets: tensor(targets),
+      inverseTemperature: tensor(Float32Array.of(1 / 0.7), []),
+      ...(!trained && { fixed: tensor(numbers(vocabulary * size, 5, 2 * scale), [vocabulary, size]) }),
+    },
+    build(g, of) {
+      const matrix = trained ? of("matrix") : g.input("fixed", "float32", [vocabulary, size]);
+      const given = [g.input("targets", "int32", [rows]), g.input("inverseTemperature", "float32", [])] as const;
+      return { ...tokenLogProbs(of("hidden"), matrix, ...given) };
+    },
+    exact: ["logProbs", "entropies"],
+  };
+}
+
+const gates = (rows: number, width: number): Case => ({
+  differentiable: {
+    gate: { shape: [rows, width], bfloat16: true, scale: 4 },
+    up: { shape: [rows, width], bfloat16: true },
+  },
+  build: (_, of) => ({ y: swiglu(of("gate"), of("up")) }),
+});
+
+const CASES: Record<string, () => Case> = {
+  "norm of one row": () => norm(1, 64),
+  "norm of more rows than partial sums": () => norm(515, 896),
+  "norm, its sum not used again": () => norm(3, 1040, { continues: false }),
+  "norm of an input": () => norm(3, 2064, { adds: false }),
+  "norm of an input that ends": () => norm(2, 8192, { adds: false, continues: false }),
+  "norm with a frozen weight": () => norm(5, 2048, { trained: false }),
+  "norm with a frozen weight that ends": () => norm(5, 32, { trained: false, continues: false }),
+  "gates of one row": () => gates(1, 16),
+  "gates that fill their blocks": () => gates(4, 2048),
+  "gates of odd rows": () => gates(37, 144),
+  "rotary positions with a bias": () => rotary(13, 14, 64, true),
+  "rotary positions of one token": () => rotary(1, 2, 128, false),
+  "rotary positions of a small head": () => rotary(5, 9, 32, true),
+  "attention of one row, head size 64": () => rowsOf(64, 14, 2, [[60, 50, 71]]),
+  "attention of one row, head size 128": () => rowsOf(128, 4, 2, [[60, 50, 71]]),
+  "attention of responses of one token": () =>
+    rowsOf(64, 2, 1, [
+      [1, 1],
+      [2, 1, 1, 1],
+      [5, 3],
+    ]),
+  "attention of rows of several lengths, head size 64": () =>
+    rowsOf(64, 4, 2, [
+      [9, 40, 1, 33],
+      [70, 7],
+      [1, 90],
+    ]),
+  "attention of rows of several lengths, head size 128": () =>
+    rowsOf(128, 2, 1, [
+      [140, 9, 30],
+      [20, 7],
+    ]),
+  "attention of rows that fill their blocks": () =>
+    rowsOf(64, 2, 2, [
+      [65, 64, 128],
+      [257, 0],
+    ]),
+  "log-probs of one row": () => logProbs(1, 64, 2064),
+  "log-probs of rows that fill their blocks, of parts without entries": () => logProbs(128, 64, 1024),
+  "log-probs of odd rows": () => logProbs(131, 80, 2320),
+  "log-probs with a frozen matrix": () => logProbs(7, 144, 272, false),
+};
+
+const ADAM = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.1 };
+
+/** Two steps of AdamW and the sum of squares over so many numbers, from one number on, on both. */
+async function checkOptimiser(count: number, from: number): Promise<void> {
+  const total = from + count;
+  const model = { weights: numbers(total, 1), gradient: numbers(total, 2) };
+  const moments = { first: numbers(count, 3), second: numbers(count, 4).map((x) => x * x) };
+  const held = { ...model, ...moments };
+  const optimiser = await deviceAdamW(gpu, 1, false, { compute: "bfloat16", kernels: gpu.kernels! });
+  const there = Object.fromEntries(
+    await Promise.all(Object.entries(held).map(async ([name, data]) => [name, await placed(data)] as const)),
+  ) as Record<keyof typeof held, DeviceBuffer>;
+  const range = { from, to: total };
+  const exact = sumOfSquares(model.gradient.subarray(from));
+  assert.ok(Math.abs((await optimiser.squares(there.gradient, range)) - exact) <= 1e-12 * exact);
+  for (const step of [1, 2]) {
+    const scalars = adamwScalars(step, { ...ADAM, learningRate: 0.01, scale: 0.3 });
+    await optimiser.step(there, range, scalars);
+    adamwStep({ ...moments, weights: model.weights.subarray(from), gradient: model.gradient.subarray(from) }, scalars);
+  }
+  for (const [name, wanted] of Object.entries(held)) {
+    const found = new Float32Array(wanted.length);
+    await gpu.read(there[name as keyof typeof held], found);
+    assert.deepEqual(found, wanted, `${name}: the same bits`);
+  }
+  for (const buffer of Object.values(there)) buffer.release();
+  await optimiser.release();
+}
+
+async function placed(data: Float32Array): Promise<DeviceBuffer> {
+  const buffer = await gpu.allocate(data.length);
+  await gpu.write(buffer, data);
+  return buffer;
+}
+
+/** Tests all kernels on a GPU of this compute capability. */
+export function testKernels(capability: string): void {
+  process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
+  process.env.REHEARSAL_CAPABILITY = capability;
+  before(() => {
+    cpu = new Runtime({ kind: "cpu" });
+    gpu = new Runtime({ kind: "cuda", id: 0 });
+  });
+  after(async () => {
+    await cpu.release();
+    await gpu.release();
+  });
+  for (const [name, it] of Object.entries(CASES))
+    test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, () => check(it()));
+  for (const [count, from] of [
+    [1, 0],
+    [1040, 0],
+    [1025, 0],
+    [4096, 3],
+  ] as const)
+    test(`AdamW of ${count} numbers from number ${from} on: compute capability ${capability} gives the CPU's bits`, () =>
+      checkOptimiser(count, from));
+}

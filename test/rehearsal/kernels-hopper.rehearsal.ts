@@ -1,0 +1,3 @@
+import { testKernels } from "./kernel-cases.ts";
+
+testKernels("9.0");
