@@ -396,7 +396,7 @@ export interface Algorithm {
   aggregation: 'SeqMeanTokenMean' | 'TokenMean' | 'SeqMeanTokenSumNorm';
   /** Cannot change. Baseline of advantages: a learned critic (PPO), the batch mean, the prompt group's mean and deviation (GRPO), or the mean of the group's other samples (RLOO) (default Critic; paper, Table 3). */
   baseline: 'Critic' | 'BatchMean' | 'GRPO' | 'RLOO';
-  /** Groups of a batch whose samples all earned the same and teach nothing. Resample throws them away and samples others, as many as oversampling allows beyond the batch; it needs baseline GRPO or RLOO (default Keep; DAPO: Resample). */
+  /** Groups of a batch whose samples all earned the same and teach nothing. Resample throws them away and samples others, as many as oversampling allows beyond the batch; it needs baseline GRPO or RLOO (default Keep; ours; DAPO: Resample). */
   zeroSignal: 'Keep' | 'Resample';
   /** Cannot change. Samples per prompt with baseline GRPO or RLOO; divides batchSize (default 8; ours; TRL: 8). */
   groupSize: number;

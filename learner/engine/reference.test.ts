@@ -13,13 +13,15 @@ after(() => fs.rmSync(folder, { recursive: true }));
 const LORA = { rank: 2, alpha: 4, targets: PROJECTIONS, seed: 1 };
 const STEP = { ...PRETRAIN, learningRate: 1e-2 };
 
-for (const [name, adapter] of [
-  ["every weight", undefined],
-  ["an adapter", { ...LORA, reference: true }],
+for (const [name, adapter, resident] of [
+  ["every weight", undefined, false],
+  ["an adapter", { ...LORA, reference: true }, false],
+  ["every weight, where the networks run", undefined, true],
+  ["an adapter, where the networks run", { ...LORA, reference: true }, true],
 ] as const)
   test(`${name}: the reference is the policy of a folder, stays there, and begins as the model`, async () => {
     const batch = samples(5);
-    const trainer = new Trainer({ model, threads: 1, adapter });
+    const trainer = new Trainer({ model, threads: 1, adapter, resident });
     const evaluated = () => trainer.evaluate(batch, { temperature: 1, values: false });
     const initial = await evaluated();
     for (const { logProbs, referenceLogProbs } of initial) assert.deepEqual(referenceLogProbs, logProbs);
@@ -30,7 +32,7 @@ for (const [name, adapter] of [
       initial.map(({ logProbs }) => logProbs),
     );
 
-    const out = path.join(folder, name);
+    const out = path.join(folder, name.replaceAll(/\W/g, "-"));
     fs.mkdirSync(out);
     await trainer.savePolicy(out);
     await trainer.loadPolicy(out);

@@ -277,3 +277,21 @@ test("metrics show the newest evaluation, and none before the first one", async 
   assert.deepEqual(await shown(), [7, 0.5, 5, 0.25, undefined]);
   assert.equal((await scraped(metrics)).get('longrun_evaluation_score_mean{task="wage"}'), 3);
 });
+
+test("metrics show the newest step of a warm start, and nothing of a run without one", async () => {
+  const metrics = new LearnerMetrics();
+  const shown = async () => {
+    const values = await scraped(metrics);
+    return ["steps", "loss", "held_out_loss", "accuracy_ratio"].map((name) => values.get(`longrun_warm_start_${name}`));
+  };
+  assert.deepEqual(
+    (await shown()).filter((value) => value),
+    [],
+  );
+  const counts = { examples: 9, heldOut: 1, tooLong: 0, repeated: 0, steps: 20, isOver: false, seconds: 5 };
+  metrics.showWarmStart({ ...counts, taken: 3, firstLoss: 2, loss: 1.5 });
+  assert.deepEqual((await shown()).slice(0, 2), [3, 1.5]);
+  const fit = (loss: number, accuracy: number) => ({ loss, accuracy });
+  metrics.showWarmStart({ ...counts, taken: 20, firstLoss: 2, loss: 1, before: fit(2, 0.5), newest: fit(1.25, 0.75) });
+  assert.deepEqual(await shown(), [20, 1, 1.25, 0.75]);
+});

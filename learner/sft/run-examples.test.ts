@@ -114,3 +114,18 @@ test("a program's plan is its first comment or docstring", () => {
   assert.equal(planOf("# ---\nimport os\n"), standard);
   assert.equal(planOf("#!/usr/bin/python\nimport os\n"), standard);
 });
+
+test("an answer that continues the run's prefix has it once", () => {
+  const run = join(scratchFolder(), "run");
+  mkdirSync(run, { recursive: true });
+  const prefix = "A plan.\n```python\n";
+  writeFileSync(join(run, "trainingrun.yaml"), `${MANIFEST}  prompts: {answerPrefix: ${JSON.stringify(prefix)}}\n`);
+  const store = openStore(join(run, "store.sqlite"));
+  const solution = `${prefix}print(1)\n\`\`\``;
+  const promptTokens = tokenizer.encodeChat(messages, prefix);
+  store.addSamples([newSample("a", { promptTokens, solution, program: "print(1)\n", state: "notExecuted" })]);
+  store.setGrade("a", { valid: true, reward: 1, reason: "valid" });
+  store.close();
+  const [example] = examplesOfRun(run).examples;
+  assert.deepEqual([example!.prompt, example!.response], [messages, solution]);
+});

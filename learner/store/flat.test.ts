@@ -14,6 +14,8 @@ const ONCE = [
   // when a learner starts, continues or ends
   ...["beginLineage", "continueLineage", "originOf", "discardOtherTasks", "taskNames", "nextSequence", "iterationRows"],
   ...["startGrace", "close"],
+  // before the first iteration
+  ...["addWarmStep", "dropWarmSteps", "warmSteps"],
   // by `longrun samples`, by a replay, for the samples of one evaluation, and while every sample has failed
   ...["allSamples", "samplesOf", "samplesFor", "newestFailed"],
 ];

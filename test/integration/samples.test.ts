@@ -1,9 +1,11 @@
 /** `longrun samples` on a run folder: lists, one whole sample, and output of programs that is made harmless to a terminal. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { policyFolder } from "../../crds/policy.ts";
+import { readTokenizer } from "../../learner/engine/model/folder.ts";
 import { newResult, newSample, scratchFolder } from "../../learner/store/store.fixture.ts";
 import { openStore } from "../../learner/store/store.ts";
 
@@ -26,6 +28,14 @@ store.setGrade("bad", { valid: false, reward: -9.9, reason: "failed" });
 store.setGrade("none", { valid: false, reward: -10, reason: "noCodeBlock" });
 store.commitIteration({ iteration: 1, sampleIds: ["good"], metrics: {} });
 store.close();
+
+const MANIFEST = `apiVersion: longrun.dev/v1alpha1
+kind: TrainingRun
+metadata: {name: exported}
+spec:
+  model: {policy: quickstart}
+  tasks: [{name: diamonds}]
+`;
 
 const longrun = (...args: string[]) =>
   spawnSync(process.execPath, [CLI, "samples", ...args], { encoding: "utf8", cwd: home, timeout: 60_000 });
@@ -64,6 +74,35 @@ test("--show prints a sample's program and output, or its response where there i
   assert.match(stdout, /\nprogram\nprint\(1\)\n\nterminal output\n␛\[2JKeyError: 'x'\n$/);
   assert.match(longrun("run", "--show", "none").stdout, /\nsolution\nI cannot\.\n$/);
   assert.equal(JSON.parse(longrun("run", "--show", "bad", "--json").stdout).terminalOutput, "\u001b[2JKeyError: 'x'\n");
+});
+
+test("--export writes the valid samples that no guard flagged, and says how many are left out", () => {
+  const run = join(home, "exported");
+  mkdirSync(run);
+  writeFileSync(join(run, "trainingrun.yaml"), MANIFEST);
+  const tokenizer = readTokenizer(policyFolder("quickstart", "", ""));
+  const messages = [{ role: "user", content: "Predict the price." }] as const;
+  const promptTokens = tokenizer.encodeChat(messages);
+  const exported = openStore(join(run, "store.sqlite"));
+  for (const [id, reward] of Object.entries({ first: 0.25, second: 0.75, third: 0.5 })) {
+    exported.addSamples([newSample(id, { promptTokens, state: "notExecuted", program: `print("${id}")\n` })]);
+    exported.setGrade(id, { valid: true, score: 30, reward, reason: "valid" });
+  }
+  exported.close();
+  const { stdout, status } = longrun("exported", "--export", "best.jsonl", "--best", "2");
+  const left = "0 not valid, 0 flagged, 0 the same program as a better one, 1 not the best";
+  assert.equal(stdout, `best.jsonl: 2 samples; left out: ${left}\n`);
+  assert.equal(status, 0);
+  const lines = readFileSync(join(home, "best.jsonl"), "utf8").trimEnd().split("\n");
+  const answer = { role: "assistant", content: newSample("any").solution };
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line)),
+    [
+      { messages: [...messages, answer], task: "diamonds", kind: "scratch", sample: "second", score: 30, reward: 0.75 },
+      { messages: [...messages, answer], task: "diamonds", kind: "scratch", sample: "third", score: 30, reward: 0.5 },
+    ],
+  );
+  assert.equal(longrun("run", "--best", "2").stderr, "--best is of --export; give that too, or leave it out\n");
 });
 
 test("An unknown sample or run folder is refused", () => {

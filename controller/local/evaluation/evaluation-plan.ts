@@ -68,6 +68,8 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   }
   if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks)];
   const { initFrom } = parsed.spec;
+  // its data may be gone
+  delete parsed.spec.warmStart;
   const run = resolveForThisMachine(parsed, source, directory);
   // `policies` names the weights that are evaluated.
   delete run.spec.initFrom;

@@ -1,5 +1,5 @@
 /** Makes a TrainingRun fit this machine: absolute paths, and no field that only a cluster can honour. */
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../../../crds/mlebench.ts";
 import { isPolicyName, policyFolder } from "../../../crds/policy.ts";
@@ -58,7 +58,7 @@ export function resolveForThisMachine(run: TrainingRun, source: string, director
       if (volume?.path !== undefined) volume.path = resolve(directory, volume.path);
   refuseUnknownTasks(resolved, source);
   refuseReadableAnswers(resolved, source);
-  checkFiles(resolved, source, folder);
+  checkFiles(resolved, source, directory, folder);
   return resolved;
 }
 
@@ -93,7 +93,13 @@ function refuseReadableAnswers({ spec }: TrainingRun, source: string): void {
         ]);
 }
 
-function checkFiles({ spec }: TrainingRun, source: string, policy: string | undefined): void {
+/** Whether a folder is that of a run whose warm start is over: a resumed run needs its data no more. */
+function isWarm(directory: string): boolean {
+  const record = join(directory, "warm-start/sft.json");
+  return existsSync(record) && JSON.parse(readFileSync(record, "utf8")).state === "finished";
+}
+
+function checkFiles({ spec }: TrainingRun, source: string, directory: string, policy: string | undefined): void {
   const missing = (path: string, field: string, what: string): void => {
     if (existsSync(path)) return;
     throw new ControllerError("input", `${source}: ${field}: ${path} is missing; ${what}`);
@@ -110,7 +116,7 @@ function checkFiles({ spec }: TrainingRun, source: string, policy: string | unde
     if (!names.some((name) => existsSync(join(policy!, name))))
       missing(join(policy!, names[0]!), "spec.model.policy", "name a folder in Hugging Face format");
   if (spec.initFrom?.path) missing(spec.initFrom.path, "spec.initFrom.path", "name a checkpoint folder of another run");
-  if (spec.warmStart?.data.path)
+  if (spec.warmStart?.data.path && !isWarm(directory))
     missing(
       spec.warmStart.data.path,
       "spec.warmStart.data.path",

@@ -11,11 +11,12 @@ import { cp, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { cacheRoot } from "../../../actor/python-env.ts";
 
 const run = promisify(execFile);
 const HERE = import.meta.dirname;
 const PTX = path.join(HERE, "ptx");
+const { LONGRUN_CACHE, XDG_CACHE_HOME } = process.env;
+const CACHE = LONGRUN_CACHE || path.join(XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "longrun");
 const DIGESTS = "digests.json";
 const REQUIREMENTS = path.join(HERE, "requirements.txt");
 /** Enough for 200 MB over a slow line. */
@@ -49,7 +50,7 @@ export function outdated(): string | undefined {
 /** Returns a Python with the pinned Triton, made once below longrun's cache folder. @throws Error, one line with the remedy */
 async function compiler(log: (line: string) => void): Promise<string> {
   const digest = createHash("sha256").update(readFileSync(REQUIREMENTS)).digest("hex").slice(0, 16);
-  const folder = path.join(cacheRoot(), "triton", digest);
+  const folder = path.join(CACHE, "triton", digest);
   const python = path.join(folder, "bin/python");
   if (existsSync(python)) return python;
   const work = `${folder}.${process.pid}`;
