@@ -1,8 +1,8 @@
 /**
- * Compiles the kernels of this folder to PTX for two kinds of GPU, with Triton and without a GPU.
+ * Compiles the kernels of learner/engine/kernels to PTX for two kinds of GPU, with Triton and without a GPU.
  *
- *     node learner/engine/kernels/generate.ts           writes ptx/; needs Linux on x86-64, Python 3.11 or later, and PyPI once
- *     node learner/engine/kernels/generate.ts --check   writes nothing, exits 1 if the sources or ptx/ changed since
+ *     node test/rehearsal/compile-kernels.ts           writes ptx/; needs Linux on x86-64, Python 3.11 or later, and PyPI once
+ *     node test/rehearsal/compile-kernels.ts --check   writes nothing, exits 1 if the sources or ptx/ changed since
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -11,10 +11,10 @@ import { cp, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { cacheRoot } from "../../../actor/python-env.ts";
+import { cacheRoot } from "../../actor/python-env.ts";
 
 const run = promisify(execFile);
-const HERE = import.meta.dirname;
+const HERE = path.join(import.meta.dirname, "../../learner/engine/kernels");
 const PTX = path.join(HERE, "ptx");
 const DIGESTS = "digests.json";
 const REQUIREMENTS = path.join(HERE, "requirements.txt");
@@ -42,7 +42,7 @@ export function outdated(): string | undefined {
   const { sources, compiled } = digests();
   const changed = sources !== written.sources ? "the sources" : compiled !== written.compiled ? PTX : undefined;
   return (
-    changed && `${changed} changed since the kernels were compiled; run \`node learner/engine/kernels/generate.ts\``
+    changed && `${changed} changed since the kernels were compiled; run \`node test/rehearsal/compile-kernels.ts\``
   );
 }
 
@@ -83,7 +83,7 @@ export async function compile(log: (line: string) => void = () => {}): Promise<s
 if (import.meta.main) {
   const args = process.argv.slice(2);
   if (args.some((arg) => arg !== "--check")) {
-    process.stderr.write("usage: node learner/engine/kernels/generate.ts [--check]\n");
+    process.stderr.write("usage: node test/rehearsal/compile-kernels.ts [--check]\n");
     process.exit(2);
   }
   if (args.includes("--check")) {
