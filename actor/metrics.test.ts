@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ADDRESS_FORM } from "../proto/address.ts";
 import type { ClientState } from "./client.ts";
 import { ActorError } from "./errors.ts";
 import { lostResult } from "./execution.ts";
@@ -92,5 +93,6 @@ test("the metrics' server answers at /metrics alone", async () => {
 for (const listen of ["9400", "127.0.0.1:", "127.0.0.1:99999", ""])
   test(`the metrics' server refuses to listen on '${listen}'`, async () => {
     const refused = serveMetrics(listen, metricsOf(() => state).registry);
-    await assert.rejects(refused, { code: "arguments", message: `--metrics-listen is ${listen}, must be HOST:PORT` });
+    const message = `--metrics-listen ${listen}: ${ADDRESS_FORM}`;
+    await assert.rejects(refused, { code: "arguments", message });
   });

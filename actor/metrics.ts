@@ -5,6 +5,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { ADDRESS_FORM, readAddress } from "../proto/address.ts";
 import { OUTCOMES } from "../proto/execution.ts";
 import { limitedServer } from "../proto/http-server.ts";
 import { certificateExpirations } from "../proto/tls-folder.ts";
@@ -110,9 +111,8 @@ export class ActorMetrics {
 
 /** @throws ActorError `arguments` if the address cannot be used */
 export async function serveMetrics(listen: string, registry: Registry): Promise<{ port: number; close(): void }> {
-  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(listen);
-  if (!match || Number(match[3]) > 65_535)
-    throw new ActorError("arguments", `--metrics-listen is ${listen}, must be HOST:PORT`);
+  const address = readAddress(listen);
+  if (address === undefined) throw new ActorError("arguments", `--metrics-listen ${listen}: ${ADDRESS_FORM}`);
   const server = limitedServer(async (request, response) => {
     if (request.method !== "GET" || request.url?.split("?")[0] !== "/metrics") {
       response.writeHead(404).end("there is /metrics\n");
@@ -126,7 +126,7 @@ export async function serveMetrics(listen: string, registry: Registry): Promise<
     }
   });
   try {
-    server.listen(Number(match[3]), match[1] ?? match[2]);
+    server.listen(address.port, address.host);
     await once(server, "listening");
   } catch (cause) {
     throw new ActorError("arguments", `--metrics-listen ${listen}: ${(cause as Error).message}`, cause);

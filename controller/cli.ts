@@ -1,6 +1,6 @@
 /**
  * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | best | debug | grade | task | logprobs |
- * generate | model | serve | report | samples | validate | pretrain | prepare | certificates | completion`.
+ * generate | model | serve | sft | report | samples | validate | pretrain | prepare | certificates | completion`.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. A command of another part (learner, actor) starts that part's
  * program as a process (`parts.ts`).
@@ -9,8 +9,8 @@ import { readFileSync } from "node:fs";
 import { Argument, Command, CommanderError, Option } from "commander";
 import type { Actors } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
-import type { BestOptions } from "./best.ts";
 import { BUNDLED, isTaskName } from "./bundled.ts";
+import type { BestOptions } from "./cli/best.ts";
 import {
   kubeconfigOption,
   listenOption,
@@ -20,22 +20,22 @@ import {
   repeated,
   setOption,
   verboseOption,
-} from "./cli-options.ts";
-import { completionScript, SHELLS, type Shell } from "./completion.ts";
+} from "./cli/cli-options.ts";
+import { completionScript, SHELLS, type Shell } from "./cli/completion.ts";
+import { examplesOf } from "./cli/examples.ts";
+import { PART_COMMANDS } from "./cli/part-commands.ts";
+import type { SamplesOptions } from "./cli/samples.ts";
+import type { ValidateOptions } from "./cli/validate.ts";
 import type { DebugOptions } from "./debug/bundle.ts";
 import { ControllerError, EXIT, exitStatusOf } from "./errors.ts";
-import { examplesOf } from "./examples.ts";
-import { executeProgram } from "./exec.ts";
 import { harmless } from "./harmless.ts";
+import { executeProgram } from "./local/exec.ts";
+import { prepareBundledTask, preparePython } from "./local/inputs/prepare.ts";
 import { listenForInterrupts } from "./local/interrupt.ts";
-import { prepareBundledTask, preparePython } from "./local/prepare.ts";
-import type { ValidateOptions } from "./local/validate.ts";
 import { positive } from "./numbers.ts";
-import { PART_COMMANDS } from "./part-commands.ts";
 import { becomePart } from "./part-process.ts";
 import { PARTS, type Parts } from "./parts.ts";
 import { readInput } from "./read-input.ts";
-import type { SamplesOptions } from "./samples.ts";
 
 const { version: VERSION } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -154,7 +154,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
         const how = [...(csv ? ["--csv"] : []), ...(out ? ["--out", out] : []), ...(options.json ? ["--json"] : [])];
         return finish(await becomePart(parts.evaluationTable, [...how, "--", ...table]));
       }
-      const { evaluateLocally } = await import("./local/evaluate.ts");
+      const { evaluateLocally } = await import("./local/evaluation/evaluate.ts");
       finish(await evaluateLocally(file, options, surroundings(parts)));
     });
 
@@ -164,7 +164,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(kubeconfigOption())
     .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
     .option("--leader-elect", "elect one active replica by the Lease longrun-controller", false)
-    .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", "0.0.0.0:8080")
+    .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", ":8080")
     .option("--image <IMAGE>", "learner's image for runs that name none; required, like the next two")
     .option("--actor-image <IMAGE>", "image of actors' supervisors for runs that name none")
     .option("--sandbox-image <IMAGE>", "image of sandboxes for runs that name none")
@@ -178,11 +178,15 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
         "none",
       ),
     )
+    .option(
+      "--dns <JSON>",
+      'DNS servers that pods of runs may ask: {"to": [a NetworkPolicy\'s peers], "ports": [numbers]}; default: those of common clusters',
+    )
     .option("--workers <N>", "runs that are reconciled at once", "8")
     .option("--qps <N>", "requests a second to the API server, on average", "50")
     .option("--burst <N>", "requests at once after a pause", "100")
     .action(async (options) => {
-      const { runController } = await import("./controller-command.ts");
+      const { runController } = await import("./cli/controller-command.ts");
       finish(await stoppable((signal) => runController(options, signal)));
     });
 
@@ -194,8 +198,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--namespace <NAME>", "namespace of the TrainingRun", "default")
     .option("--timeout <SECONDS>", "longest wait for its end", "900")
     .action(async (file: string, { kubeconfig, namespace, timeout }) => {
-      const { clusterClient } = await import("./controller-command.ts");
-      const { smokeTest } = await import("./smoke-test.ts");
+      const { clusterClient } = await import("./cli/controller-command.ts");
+      const { smokeTest } = await import("./cli/smoke-test.ts");
       const manifest = { manifest: readInput(file), source: file, namespace };
       const timeoutSeconds = positive(timeout, "--timeout");
       finish(
@@ -212,8 +216,8 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
     .option("--quiet <SECONDS>", "end after this time without a finalizer", "10")
     .action(async ({ kubeconfig, namespace: namespaces, quiet }) => {
-      const { clusterClient } = await import("./controller-command.ts");
-      const { releaseRuns } = await import("./release-runs.ts");
+      const { clusterClient } = await import("./cli/controller-command.ts");
+      const { releaseRuns } = await import("./cli/release-runs.ts");
       const quietSeconds = positive(quiet, "--quiet");
       finish(
         await interruptible((signal) =>
@@ -242,7 +246,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--task <TASK>", "task, if the run has several")
     .option("--json", "print score and program as one object", false)
     .action(async (run: string, options: BestOptions) => {
-      const { printBestHere } = await import("./local/best.ts");
+      const { printBestHere } = await import("./cli/best-here.ts");
       await printBestHere(run, options, process.stdout);
     });
 
@@ -252,9 +256,11 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .argument("<RUN>", "run folder")
     .option("--failed", "only samples without a valid submission", false)
     .option("--show <ID>", "show one sample: plan, program, terminal output, grade")
+    .option("--export <FILE>", "write the valid samples as lines that longrun sft and TRL read")
+    .option("--best <N>", "with --export: the best N samples of each task (default: all)")
     .option("--json", "print an object for each sample", false)
     .action(async (run: string, options: SamplesOptions) => {
-      const { showSamples } = await import("./samples.ts");
+      const { showSamples } = await import("./cli/samples.ts");
       finish(await showSamples(run, options, parts, process.stdout));
     });
 
@@ -266,7 +272,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .option("--cluster", "check like Kubernetes: refuse paths of this machine, check no folder", false)
     .option("--replaces <OLD>", "manifest of the existing TrainingRun: refuse changes of fields that cannot change")
     .action(async (files: string[], options: ValidateOptions) => {
-      const { validate } = await import("./local/validate.ts");
+      const { validate } = await import("./cli/validate.ts");
       await validate(files, options, parts, sayLine);
     });
 

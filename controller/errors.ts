@@ -5,7 +5,7 @@ export const EXIT = { done: 0, failed: 1, badInput: 2, interrupted: 130 } as con
  * `input`: the user's input cannot be used. `failed`: the input was valid, but the command failed. `interrupted`: the user stopped the
  * command.
  */
-export type ControllerErrorCode = "input" | "failed" | "interrupted";
+type ControllerErrorCode = "input" | "failed" | "interrupted";
 
 /** Ends a command. The message is one line for the terminal: the problem and the remedy. */
 export class ControllerError extends Error {

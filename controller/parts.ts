@@ -14,6 +14,7 @@ export const PARTS = {
   report: file("learner/report/main.ts"),
   evaluationTable: file("learner/commands/table-command.ts"),
   pretrain: file("learner/commands/pretrain-command.ts"),
+  sft: file("learner/commands/sft-command.ts"),
   logProbs: file("learner/commands/logprobs-command.ts"),
   generate: file("learner/commands/generate-command.ts"),
   model: file("learner/commands/model-command.ts"),

@@ -72,7 +72,12 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
     [
       "an unknown field",
       spec("  prompts: { zzz: 1 }\n"),
-      "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, improveProbability, previousSolutions, dataSnippetRows, packages, outputTailBytes)",
+      "run.yaml:10: spec.prompts.zzz is unknown; remove it (spec.prompts has style, answerPrefix, examples, improveProbability, debugProbability, maxDepth, taskSampling, learnabilityIterations, learnabilityFloor, previousSolutions, dataSnippetRows, packages, outputTailBytes)",
+    ],
+    [
+      "no evaluations",
+      spec("  evaluation: { samples: 0 }\n"),
+      "run.yaml:10: spec.evaluation.samples is 0; give a whole number from 1 to 65536, or leave evaluations out with evaluation.before: false and evaluation.after: false",
     ],
     [
       "a removed field",

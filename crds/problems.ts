@@ -12,6 +12,11 @@ export interface Problem {
 
 const SHOWN_VALUE_CHARACTERS = 60;
 
+/** How to have none of something whose number must be at least 1. */
+const REMEDIES_OF_ZERO: Readonly<Record<string, string>> = {
+  "spec.evaluation.samples": "leave evaluations out with evaluation.before: false and evaluation.after: false",
+};
+
 /** @returns one problem for each place that ajv reports (with `verbose` and `allErrors`) */
 export function describeErrors(errors: ErrorObject[], schema: Schema): Problem[] {
   const problems = new Map<string, Problem>();
@@ -40,6 +45,8 @@ function describeError(error: ErrorObject, schema: Schema): Problem {
   const wanted = schemaAt(schema, at) ?? parent;
   if (REMOVED_VALUES[formatPath(at)] === error.data)
     return { path: at, text: `is ${show(error.data)}, a removed value; give ${expected(wanted)}` };
+  const remedy = error.data === 0 ? REMEDIES_OF_ZERO[formatPath(at)] : undefined;
+  if (remedy) return { path: at, text: `is 0; give ${expected(wanted)}, or ${remedy}` };
   const guess = wanted.enum?.length !== 1 && typeof error.data === "string" && nearest(error.data, wanted.enum ?? []);
   const hint = guess ? ` (did you mean ${guess}?)` : "";
   return { path: at, text: `is ${show(error.data)}; give ${expected(wanted)}${hint}` };

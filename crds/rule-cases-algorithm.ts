@@ -1,5 +1,5 @@
 /** Cases of the rules for the algorithm, the evaluation and the end of training. */
-import { CUSTOM, type RuleCase } from "./rule-case.ts";
+import { CUSTOM, GRADER, type RuleCase } from "./rule-case.ts";
 
 export const ALGORITHM_CASES: RuleCase[] = [
   {
@@ -24,13 +24,31 @@ export const ALGORITHM_CASES: RuleCase[] = [
   },
   {
     at: "spec",
-    message: "a failed program with all markers",
+    message: "algorithm.zeroSignal Resample compares the samples of a prompt",
+    refused: ["algorithm.zeroSignal=Resample"],
+    accepted: ["algorithm={zeroSignal: Resample, baseline: GRPO}"],
+  },
+  ...(["noCodeBlock", "unclosedCodeBlock", "syntaxError", "importError", "failed"] as const).map((step) => ({
+    at: "spec",
+    message: "a failed program with all markers must earn less than any valid one: keep each of",
+    refused: [`tasks[0].failureRewards={${step}: -9.7}`],
+    accepted: [`tasks[0].failureRewards={${step}: -9.75}`],
+  })),
+  ...(["noSubmission", "invalidSubmission"] as const).map((step) => ({
+    at: "spec",
+    message: "a failed program with all markers must earn less than any valid one: keep each of",
+    refused: [`tasks=[{name: diamonds, failureRewards: {${step}: -2}, grader: {${GRADER}, rewardFloor: -1.3}}]`],
+    accepted: [`tasks=[{name: diamonds, failureRewards: {${step}: -2.1}, grader: {${GRADER}, rewardFloor: -1.3}}]`],
+  })),
+  {
+    at: "spec",
+    message: "a failed program with all markers must earn less than any valid one: keep algorithm",
     refused: ["algorithm.markerReward=0.15"],
     accepted: ["algorithm.markerReward=0.14"],
   },
   {
     at: "spec",
-    message: "a failed program with all markers",
+    message: "a failed program with all markers must earn less than any valid one: keep algorithm",
     refused: [CUSTOM, "algorithm.markerReward=0.125", "tasks[0].grader.rewardFloor=-9.125"], // as much as the worst valid one
     accepted: [CUSTOM, "tasks[0].grader.rewardFloor=-9.25"],
   },

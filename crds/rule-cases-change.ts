@@ -78,6 +78,15 @@ export const CHANGE_CASES: RuleCase[] = [
   ]),
   fixed("tasks[].rewardSplit", "Half"),
   ...fixedOptional("spec.tasks[]", "guardedRewardCap", "guardedRewardCap cannot change", ["0", "0.5"]),
+  ...fixedOptional("spec.tasks[]", "failureRewards", "failureRewards cannot change", [
+    "{failed: -11}",
+    "{failed: -12}",
+  ]),
+  ...fixedOptional("spec.prompts", "answerPrefix", "prompts.answerPrefix cannot change", ["a", "b"]),
+  ...fixedOptional("spec.prompts", "examples", "prompts.examples cannot change", [
+    "[{user: a, assistant: b}]",
+    "[{user: a, assistant: c}]",
+  ]),
   fixed("model.policy", "other"),
   ...fixedOptional("spec.model", "volume", "model.volume cannot change", [
     "{image: {reference: a}}",
@@ -161,6 +170,10 @@ export const CHANGE_CASES: RuleCase[] = [
   fixed("learner.storage.accessMode", "ReadWriteOncePod"),
   fixed("seed", "1"),
   ...fixedOptional("spec", "initFrom", "initFrom is used once", ["{run: a}", "{run: a, iteration: 2}"]),
+  ...fixedOptional("spec", "warmStart", "warmStart is used once", [
+    "{data: {configMap: {name: a}}}",
+    "{data: {configMap: {name: a}}, epochs: 4}",
+  ]),
   ...fixedOptional("spec", "managedBy", "managedBy cannot change", ["example.com/one", "example.com/two"]),
   {
     at: "spec",

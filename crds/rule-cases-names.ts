@@ -69,6 +69,12 @@ const FORMS: RuleCase[] = (
       `notifications.webhook.urlFrom.secretKeyRef={${ref}}`,
       "notifications.webhook.urlFrom.secretKeyRef={name: a, key: K.l_m}",
     ]),
+    [
+      "spec.warmStart.data.configMap.name",
+      "the name of a ConfigMap",
+      "warmStart.data={configMap: {name: A}}",
+      "warmStart.data={configMap: {name: a.b}}",
+    ],
     ["spec.queueName", "the name of a LocalQueue", "queueName=Team", "queueName=team"],
     ["spec.managedBy", "managedBy is a domain", "managedBy=kueue", "managedBy=kueue.x-k8s.io/multikueue"],
   ] as [string, string, string, string][]
@@ -105,6 +111,42 @@ export const NAME_CASES: RuleCase[] = [
     message: "give exactly one of path and run",
     refused: ["initFrom={}"],
     accepted: ["initFrom={run: other}"],
+  },
+  {
+    at: "spec.warmStart.data.persistentVolumeClaim.claimName",
+    message: "the name of a claim",
+    refused: ["warmStart.data.persistentVolumeClaim={claimName: A}"],
+    accepted: ["warmStart.data.persistentVolumeClaim={claimName: a}"],
+  },
+  {
+    at: "spec.warmStart.data.persistentVolumeClaim.subPath",
+    message: "subPath is a folder below the root of the volume",
+    refused: ["warmStart.data.persistentVolumeClaim={claimName: a, subPath: ../x}"],
+    accepted: ["warmStart.data.persistentVolumeClaim={claimName: a, subPath: x}"],
+  },
+  ...["{}", "{configMap: {name: a}, image: {reference: b}}"].map((refused) => ({
+    at: "spec.warmStart.data",
+    message: "give exactly one of path, configMap, persistentVolumeClaim and image",
+    refused: [`warmStart.data=${refused}`],
+    accepted: ["warmStart.data={configMap: {name: a}}", "warmStart.data={persistentVolumeClaim: {claimName: a}}"],
+  })),
+  {
+    at: "spec.warmStart.data",
+    message: "path works on one machine only",
+    refused: ["warmStart.data={path: corpus.jsonl}"],
+    accepted: ["warmStart.data={image: {reference: a}}"],
+  },
+  {
+    at: "spec",
+    message: "initFrom goes on from weights that were trained before",
+    refused: ["warmStart={data: {configMap: {name: a}}}", "initFrom={run: other}"],
+    accepted: ["warmStart={data: {configMap: {name: a}}}"],
+  },
+  {
+    at: "spec",
+    message: "model.instrumenter StaticPolicy inserts markers with the reference",
+    refused: ["warmStart={data: {configMap: {name: a}}}", "model.instrumenter=StaticPolicy"],
+    accepted: ["warmStart={data: {configMap: {name: a}}, reference: Initial}", "model.instrumenter=StaticPolicy"],
   },
   {
     at: "spec.initFrom",

@@ -30,6 +30,7 @@ export interface Rule {
 /** Messages of the rules that apply only on Kubernetes, where a path of this machine does not exist. */
 export const CLUSTER_ONLY: readonly string[] = [
   "path works on one machine only; on Kubernetes give persistentVolumeClaim or image",
+  "path works on one machine only; on Kubernetes give configMap, persistentVolumeClaim or image",
   "path works on one machine only; on Kubernetes give run",
   "model.policy is a folder, and on Kubernetes a folder lies on a volume; give model.volume, name a bundled policy such as quickstart, or give model.source instead",
   "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1 or more, or one part of a GPU, to learner.resources.limits, or remove learner.resources if the cluster's default has one",

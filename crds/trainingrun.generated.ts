@@ -54,6 +54,8 @@ export interface TrainingRunSpec {
   suspend: boolean;
   /** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
   initFrom?: InitFrom;
+  /** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
+  warmStart?: WarmStart;
   /** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
   results?: Results;
   /** Notifications of the run's end. */
@@ -88,6 +90,8 @@ export interface Task {
   rewardSplit: 'Full' | 'Half';
   /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
+  /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
+  failureRewards?: FailureRewards;
   /** Seconds of wall time that one execution may take (default 600; ours). */
   executionTimeoutSeconds: number;
   /** Memory limit of an execution in bytes; outcome outOfMemory (default 4294967296; ours). */
@@ -164,6 +168,24 @@ export interface RewardRange {
   worst: number;
   /** Score that earns reward 1, in the metric's unit. */
   best: number;
+}
+
+/** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
+export interface FailureRewards {
+  /** Reward of an answer with no code block, or one without code. Absent: algorithm.failureReward. */
+  noCodeBlock?: number;
+  /** Reward of an answer with a code block that is never closed, several blocks with code, or no plan before it. Absent: algorithm.failureReward. */
+  unclosedCodeBlock?: number;
+  /** Reward of a program that Python cannot parse. Absent: algorithm.failureReward. */
+  syntaxError?: number;
+  /** Reward of a program that an uncaught ImportError ended. Absent: algorithm.failureReward. */
+  importError?: number;
+  /** Reward of a program that failed otherwise, or reached a limit. Absent: algorithm.failureReward. */
+  failed?: number;
+  /** Reward of a program that ended by itself without a submission. Absent: algorithm.failureReward. */
+  noSubmission?: number;
+  /** Reward of a submission that cannot be graded. Absent: algorithm.failureReward. */
+  invalidSubmission?: number;
 }
 
 /** The policy, and how it generates solutions. */
@@ -284,8 +306,22 @@ export interface Adaptation {
 export interface Prompts {
   /** Cannot change. Paper: templates of Appendix C; Short: for a policy of a million parameters (default Paper; paper, Appendix C). */
   style: 'Paper' | 'Short';
+  /** Cannot change. Text that every answer begins with, such as a sentence, an open code block and imports. Training leaves its tokens out; programs and rewards include it (ours). Absent: none. */
+  answerPrefix?: string;
+  /** Cannot change. Turns of user and assistant before the task, in every prompt (ours). Absent: none. */
+  examples?: PromptExample[];
   /** Probability of an improve prompt once a previous solution exists (default 0.5; paper, section 3.3). */
   improveProbability: number;
+  /** Probability of a prompt to mend a program that failed, once there is one; improve prompts have improveProbability of the rest. Above 0, a failed program also takes the place of a previous solution while there is none (default 0; ours). */
+  debugProbability: number;
+  /** Most debug prompts in a row: a program that so many led to is not debugged again (default 3; ours). */
+  maxDepth: number;
+  /** How prompts draw one of several tasks: by tasks[].weight, or by weight and how much the task's rewards differed lately (default Weight; ours). */
+  taskSampling: 'Weight' | 'Learnability';
+  /** Iterations with samples of a task that taskSampling Learnability looks back on (default 5; ours). */
+  learnabilityIterations: number;
+  /** Least share of its weight that a task keeps under taskSampling Learnability, however alike its rewards are (default 0.1; ours). */
+  learnabilityFloor: number;
   /** Number of newest valid solutions of a task from which improve prompts draw (default 64; ours). */
   previousSolutions: number;
   /** First rows of the data that a prompt shows (default 3; ours). */
@@ -294,6 +330,14 @@ export interface Prompts {
   packages?: string[];
   /** Bytes of the terminal output's end in an improve prompt (default 1024; ours). */
   outputTailBytes: number;
+}
+
+/** undefined */
+export interface PromptExample {
+  /** Message of the user. */
+  user: string;
+  /** Answer of the assistant. */
+  assistant: string;
 }
 
 /** Policy gradient with duration weights, Algorithm 1: PPO, GRPO or RLOO; formulas in learner/rl/README.md. */
@@ -352,6 +396,8 @@ export interface Algorithm {
   aggregation: 'SeqMeanTokenMean' | 'TokenMean' | 'SeqMeanTokenSumNorm';
   /** Cannot change. Baseline of advantages: a learned critic (PPO), the batch mean, the prompt group's mean and deviation (GRPO), or the mean of the group's other samples (RLOO) (default Critic; paper, Table 3). */
   baseline: 'Critic' | 'BatchMean' | 'GRPO' | 'RLOO';
+  /** Groups of a batch whose samples all earned the same and teach nothing. Resample throws them away and samples others, as many as oversampling allows beyond the batch; it needs baseline GRPO or RLOO (default Keep; ours; DAPO: Resample). */
+  zeroSignal: 'Keep' | 'Resample';
   /** Cannot change. Samples per prompt with baseline GRPO or RLOO; divides batchSize (default 8; ours; TRL: 8). */
   groupSize: number;
   /** With baseline GRPO, divide advantages by the standard deviation of the group's rewards; false: Dr. GRPO (default true; verl v0.2, as in DeepSeekMath). */
@@ -986,6 +1032,48 @@ export interface InitFrom {
   iteration?: number;
 }
 
+/** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
+export interface WarmStart {
+  /** Lines of messages, or of prompt and completion (learner/sft/README.md). A folder's files that end in .jsonl are read, in the order of their names. Give exactly one source. */
+  data: WarmStartData;
+  /** Times that each example is trained on (default 3; ours, as TRL). */
+  epochs: number;
+  /** Examples of an optimiser step (default 8; ours, as TRL). */
+  batchSize: number;
+  /** Highest learning rate. Absent: 2e-5, with adapters 2e-4 (ours, as TRL). */
+  learningRate?: number;
+  /** Learning rate after the warm-up (default Linear; ours, as TRL). */
+  schedule: 'Constant' | 'Linear' | 'Cosine';
+  /** Share of the steps in which the learning rate rises (default 0.05; ours). */
+  warmupShare: number;
+  /** Largest global gradient norm of a step; 0: no clipping (default 1; ours, as TRL). */
+  gradientClip: number;
+  /** AdamW's weight decay (default 0; ours, as TRL). */
+  weightDecay: number;
+  /** Share of the examples that are measured and not trained on (default 0.1; ours). */
+  heldOut: number;
+  /** Policy from which the KL is measured: as it is after the warm start, or the model itself (default WarmStarted; ours, as the paper measures it from the policy that reinforcement learning begins with). */
+  reference: 'WarmStarted' | 'Initial';
+}
+
+/** Lines of messages, or of prompt and completion (learner/sft/README.md). A folder's files that end in .jsonl are read, in the order of their names. Give exactly one source. */
+export interface WarmStartData {
+  /** File or folder on this machine, relative to the manifest; only for runs without a cluster. */
+  path?: string;
+  /** Claim in the namespace of the run. */
+  persistentVolumeClaim?: PersistentVolumeClaim;
+  /** Image volume (Kubernetes 1.33 and newer). */
+  image?: ImageVolumeSource;
+  /** ConfigMap in the namespace of the run, at most 1 MiB. */
+  configMap?: ConfigMapSource;
+}
+
+/** ConfigMap in the namespace of the run, at most 1 MiB. */
+export interface ConfigMapSource {
+  /** Name of the ConfigMap. */
+  name: string;
+}
+
 /** Destination for copies of newest checkpoint, best program, metrics and report. Only on Kubernetes; on one machine use longrun results push. Absent: no copies. */
 export interface Results {
   /** Minimum seconds between two copies during the run, and after a failed copy (default 300; ours). */
@@ -1052,8 +1140,8 @@ export interface SecretKeyRef {
 export interface TrainingRunStatus {
   /** The metadata.generation that this status describes. */
   observedGeneration?: number;
-  /** Summary for people; programs read conditions. Evaluating: before, during or after training. */
-  phase?: 'Pending' | 'Running' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
+  /** Summary for people; programs read conditions. WarmingUp: spec.warmStart. Evaluating: before, during or after training. */
+  phase?: 'Pending' | 'Running' | 'WarmingUp' | 'Evaluating' | 'Suspended' | 'Succeeded' | 'Failed';
   /** Ready, Succeeded, Suspended, LearnerAvailable, ActorsScaled, Progressing; GenerationAvailable with spec.generation; Admitted with Kueue; ObjectsApplied after a refused object. */
   conditions?: Condition[];
   /** Finished iterations. */

@@ -293,9 +293,9 @@ test("a run that was killed uses no sample number twice, and a group keeps its s
 
 test("the time without a running program does not count while solutions are generated", async () => {
   const { run, end, execute, store } = await heldRun({ maxStaleness: 0, oversampling: 1 });
-  const impatient = { ...run, waiting: { idleSeconds: 0.05 } } as Run;
+  const impatient = { ...run, waiting: { idleSeconds: 0.5 } } as Run;
   const collecting = collect(impatient, 1);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await new Promise((resolve) => setTimeout(resolve, 1000));
   await end(4);
   await execute();
   const { batch } = await collecting;
@@ -352,3 +352,31 @@ test("generators open no more rows than maxStaleness allows, and the last iterat
   await execute();
   assert.deepEqual(ids((await last).batch), [1, 2, 3, 4]);
 });
+
+for (const stalenessPolicy of ["Wait", "Drop"] as const)
+  test(`${stalenessPolicy}: samples that are further ahead of the weights than maxStaleness wait until the weights are as near`, async () => {
+    const path = newStorePath();
+    const algorithm = { stalenessPolicy, oversampling: 1, maxStaleness: 2 } as const;
+    const lost = await heldRun(algorithm, path);
+    collect(lost.run, 4).catch(() => {}); // of iteration 3
+    await turns();
+    await lost.end(4);
+    await lost.execute();
+    lost.store.close();
+
+    const { run, engine, store, end, execute } = await heldRun(algorithm, path); // from the first weights
+    const first = collect(run, 1);
+    await turns();
+    assert.equal(engine.rows.length, 4, "the four of iteration 3 are no part of this batch");
+    await end(4);
+    await execute();
+    const { batch, staleIds, brokenIds } = await first;
+    assert.deepEqual([ids(batch), staleIds, brokenIds], [[5, 6, 7, 8], [], []]);
+    store.commitIteration({ iteration: 1, sampleIds: batch.map(({ id }) => id), metrics: {} });
+    const second = collect(run, 2); // the weights of iteration 1 are two behind
+    await turns();
+    await end(99);
+    await execute();
+    assert.deepEqual(ids((await second).batch), [1, 2, 3, 4]);
+    store.close();
+  });

@@ -104,7 +104,16 @@ export async function twoIterations(
     lost = [],
     before = 0,
     slots = Number.POSITIVE_INFINITY,
-  }: { speeds: number[]; together: number; lost?: string[]; before?: number; slots?: number },
+    rewardOf,
+  }: {
+    speeds: number[];
+    together: number;
+    lost?: string[];
+    before?: number;
+    slots?: number;
+    /** Reward of a sample's number; absent: there are no grades. */
+    rewardOf?: (sequence: number) => number;
+  },
 ) {
   // Unix milliseconds.
   let clock = 0;
@@ -133,7 +142,13 @@ export async function twoIterations(
     ...{ spec, store, waiting: {} },
     phases: { enter: (name: string, _: number, __: number, idle = "") => phases.push(`${name} ${idle}`.trim()) },
     iterations: { countLaunched: () => {} },
-    grades: { gradeFinished: () => {} },
+    grades: {
+      gradeFinished: () => {
+        if (!rewardOf) return;
+        for (const { id, sequence } of store.ungraded())
+          store.setGrade(id, { valid: false, reward: rewardOf(sequence), reason: "failed" });
+      },
+    },
     rollout: { generation: (iteration: number) => watched(rollout.generation(iteration)) },
     server: {
       waitForChange: async ({ other }: WaitOptions) => {
@@ -164,12 +179,18 @@ export async function twoIterations(
   for (const iteration of [1, 2]) {
     const collected = await collect(run, iteration);
     const sampleIds = collected.batch.map(({ id }) => id);
-    const droppedIds = [...collected.staleIds, ...collected.surplusIds, ...collected.brokenIds];
+    const droppedIds = [
+      ...collected.staleIds,
+      ...collected.surplusIds,
+      ...collected.brokenIds,
+      ...collected.zeroSignalIds,
+    ];
     store.commitIteration({ iteration, sampleIds, droppedIds, metrics: {} });
     iterations.push({
       ...collected,
       ...{ staleIds: collected.staleIds.map(short), surplusIds: collected.surplusIds.map(short) },
       brokenIds: collected.brokenIds.map(short),
+      ...(collected.zeroSignalIds.length > 0 && { zeroSignalIds: collected.zeroSignalIds.map(short) }),
     });
   }
   const batches = iterations.map(({ batch }) => batch.map(({ id }) => short(id)));

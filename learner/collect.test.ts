@@ -131,3 +131,41 @@ test("WaitAll waits for every member of every group", async () => {
   const { batches } = await twoIterations({ ...PAIRS, collection: "WaitAll" }, { speeds: [4, 3, 2, 1], together: 1 });
   assert.deepEqual(batches[0], ["s1", "s2", "s3", "s4"]);
 });
+
+/** Pairs with rewards that differ, but for the groups of these first members. */
+const rewardsBut = (alike: number[]) => (sequence: number) =>
+  sequence % 2 === 0 && !alike.includes(sequence - 1) ? -9 : -10;
+
+test("zeroSignal Resample replaces groups that teach nothing, as many as oversampling allows beyond the batch", async () => {
+  const resampled = (alike: number[], algorithm: object = {}) =>
+    twoIterations(
+      { ...PAIRS, collection: "WaitAll", oversampling: 1.5, zeroSignal: "Resample", ...algorithm },
+      { speeds: [1], together: 4, rewardOf: rewardsBut(alike) },
+    );
+  const { batches, iterations, counts, launches } = await resampled([1]);
+  assert.deepEqual(batches, [
+    ["s3", "s4", "s5", "s6"],
+    ["s7", "s8", "s9", "s10"],
+  ]);
+  assert.deepEqual(launches, [2, 1, 2]);
+  assert.deepEqual([iterations[0]!.zeroSignalIds, iterations[1]!.zeroSignalIds], [["s1", "s2"], []]);
+  assert.equal(counts.dropped, 2);
+  const bounded = await resampled([1, 3, 5]);
+  assert.deepEqual(
+    bounded.batches[0],
+    ["s3", "s4", "s5", "s6"],
+    "one group of two may be thrown away, the others stay",
+  );
+  assert.deepEqual(bounded.iterations[0]!.zeroSignalIds, ["s1", "s2"]);
+  const kept = await resampled([1], { zeroSignal: "Keep" });
+  assert.deepEqual(kept.batches[0], ["s1", "s2", "s3", "s4"]);
+  const carried = await resampled([1, 3], { collection: "CarryOver", oversampling: 2 });
+  assert.deepEqual(carried.batches, [
+    ["s5", "s6", "s7", "s8"],
+    ["s9", "s10", "s11", "s12"],
+  ]);
+  assert.deepEqual(carried.iterations[0]!.zeroSignalIds, ["s1", "s2", "s3", "s4"]);
+  const discarded = await resampled([1], { collection: "Discard" });
+  assert.deepEqual(discarded.iterations[0]!.zeroSignalIds, ["s1", "s2"]);
+  assert.deepEqual(discarded.iterations[0]!.surplusIds, []);
+});

@@ -1,5 +1,6 @@
 import type { Collected } from "./context.ts";
 import type { Idle } from "./phases.ts";
+import { Resample } from "./resample.ts";
 import { SMALLEST_GROUP, samplesPerPrompt } from "./rl/groups.ts";
 import type { Generation } from "./rollout/generation.ts";
 import type { Run } from "./run.ts";
@@ -24,6 +25,9 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  * A lost member makes the batch smaller. A group that has lost all members but one is broken: it is left out, and a new one
  * launched.
  *
+ * Samples of a policy that is more than `maxStaleness` iterations ahead of the weights, which a learner finds that went back to an earlier
+ * checkpoint, stay in the store until the weights are as near to them.
+ *
  * Collection waits for no particular execution, except under `stalenessPolicy: Wait`. Then at most (maxStaleness + 1) B
  * are in flight or wait to be trained on, and a batch waits for old executions that would otherwise be trained on past
  * `maxStaleness`.
@@ -32,6 +36,8 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  * begins as many prompts as programs run. It also keeps up what was in flight before the iteration: it begins as many prompts as the
  * batch uses, less those that have ended already beyond a batch. It does neither while executions wait for an actor: more solutions
  * would only be older when they are trained on.
+ *
+ * `zeroSignal: Resample` throws away groups of a complete batch that teach nothing, and collection goes on (resample.ts).
  *
  * When the batch is complete no further generation starts. Generations under way run to their end and are stored, so that
  * one policy version writes all of a sample.
@@ -50,14 +56,18 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const most = wait ? (algorithm.maxStaleness + 1) * size : Number.POSITIVE_INFINITY;
   const oversampled = algorithm.collection === "WaitAll" ? size : Math.ceil(algorithm.oversampling * size);
   const oldest = version - algorithm.maxStaleness;
+  // Newer ones are of a learner that has lost its last iterations. They train later, when the weights are as near to them.
+  const until = version + algorithm.maxStaleness;
+  const near = ({ iteration }: OpenGroup) => iteration <= until;
   const since = algorithm.stalenessPolicy === "Drop" ? Math.max(oldest, 0) : 0;
   const smallest = Math.min(groupSize, SMALLEST_GROUP);
   let staleWaited = 0;
 
   const generation = rollout.generation(version);
   const broken = ({ unfinished, finished }: OpenGroup) => unfinished === 0 && finished < smallest;
-  const openGroups = () => withUnderway(store.openGroups({ since }), generation.underway);
-  const usable = () => openGroups().filter((group) => !broken(group));
+  const openGroups = () => withUnderway(store.openGroups({ since }).filter(near), generation.underway);
+  const resample = new Resample(run, size);
+  const usable = () => openGroups().filter((group) => !broken(group) && !resample.has(group));
   const executionsWait = () => store.leases.attempts.hasQueued();
   const atStart = usable();
   const surplus = Math.max(0, atStart.filter(complete).length - size);
@@ -87,14 +97,17 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
     for (;;) {
       const groups = usable();
       const isFull = isComplete(groups);
-      const wanted = Math.max(target - groups.length, isFull && !overlaps ? 0 : ahead(groups));
+      if (isFull && resample.from(groups.filter(complete).slice(0, size))) continue;
+      // A thrown group is one of the m B; a batch is filled again all the same.
+      const open = Math.max(target - resample.size, size);
+      const wanted = Math.max(open - groups.length, isFull && !overlaps ? 0 : ahead(groups));
       if (isFull && wanted === 0) break;
 
       const prompts = Math.min(wanted, generation.room);
       if (prompts > 0 || generation.isUnderWay) {
         phases.enter("generate", generation.begun + prompts * groupSize, generation.launched.samples);
       } else {
-        const done = Math.min(store.takeable({ since }), algorithm.batchSize);
+        const done = Math.min(store.takeable({ since, until }), algorithm.batchSize);
         phases.enter("execute", algorithm.batchSize, done, idleBecause(groups));
       }
       generation.begin(prompts);
@@ -114,9 +127,11 @@ export async function collect(run: Collecting, iteration: number): Promise<Colle
   const staleIds = since === 0 ? [] : ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { until: since - 1 }));
   const brokenGroups = openGroups().filter(broken);
   const brokenIds = ids(store.groupSamples(brokenGroups.map(({ id }) => id)));
-  const collected = { batch, staleIds, staleWaited, surplusIds: [], brokenIds, abandonedSeconds: [] };
+  const zeroSignalIds = resample.samples();
+  const left = { staleIds, staleWaited, surplusIds: [], brokenIds, zeroSignalIds };
+  const collected = { batch, ...left, abandonedSeconds: [] };
   if (algorithm.collection !== "Discard") return collected;
-  const named = new Set([...ids(batch), ...brokenIds]);
+  const named = new Set([...ids(batch), ...brokenIds, ...zeroSignalIds]);
   const surplusIds = ids(store.nextBatch(Number.MAX_SAFE_INTEGER, { since })).filter((id) => !named.has(id));
   store.discardUnfinished("the batch is complete and algorithm.collection is Discard");
   return { ...collected, surplusIds, abandonedSeconds: store.abandonedSeconds(version) };

@@ -1,4 +1,5 @@
 import type { TrainingRunSpec } from "../crds/trainingrun.ts";
+import type { Sequence } from "./engine/index.ts";
 import type { Logger } from "./log.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import type { LearnerMetrics } from "./metrics/prometheus.ts";
@@ -52,6 +53,18 @@ export interface Collected {
   surplusIds: string[];
   /** Samples left out for good: too much of their group was lost to compare them with. */
   brokenIds: string[];
+  /** Samples left out for good: their group taught nothing, under `zeroSignal: Resample`. */
+  zeroSignalIds: string[];
   /** How many seconds each execution had run that `collection: Discard` threw away. */
   abandonedSeconds: number[];
+}
+
+/** The data of a warm start that is not over. */
+export interface WarmStartData {
+  training: Sequence[];
+  heldOut: Sequence[];
+  digest: string;
+  /** Examples that are left out: of too many tokens, or equal to an earlier one. */
+  tooLong: number;
+  repeated: number;
 }

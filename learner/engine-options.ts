@@ -149,7 +149,7 @@ function largest(devices: readonly Device[], auto: boolean) {
 
 /** Returns the request for the memory plan. */
 export function requestOf(
-  spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed" | "learner">,
+  spec: Pick<TrainingRunSpec, "model" | "algorithm" | "seed" | "learner" | "warmStart">,
   model: string,
   device: Device,
 ): PlanRequest {
@@ -158,6 +158,7 @@ export function requestOf(
     ...{ model, device, maxPromptTokens, maxResponseTokens, generationBatchSize },
     instrumenter: instrumenter === "StaticPolicy" ? instrumenterLengths(spec.model) : undefined,
     adapter: adapterOf(spec),
+    ...(spec.warmStart && { supervised: "First" }),
     critic: spec.algorithm.baseline === "Critic",
     microBatchSize: spec.algorithm.microBatchSize,
     samplesPerPrompt: samplesPerPrompt(spec.algorithm),
@@ -166,9 +167,14 @@ export function requestOf(
 }
 
 /** Returns the adapter that a manifest asks for; undefined: every weight is trained. */
-export function adapterOf(spec: { model: Pick<Model, "adaptation">; seed: number }): AdapterOptions | undefined {
+export function adapterOf(
+  spec: { model: Pick<Model, "adaptation">; seed: number } & Pick<TrainingRunSpec, "warmStart">,
+): AdapterOptions | undefined {
   const { seed } = spec;
   const { type, rank, alpha, targets } = spec.model.adaptation;
   if (type !== "LoRA" || rank === undefined) return undefined;
-  return { rank, alpha: alpha ?? rank, targets: PROJECTIONS.filter((name) => targets?.includes(name) ?? true), seed };
+  const chosen = PROJECTIONS.filter((name) => targets?.includes(name) ?? true);
+  // a warm-started reference is the model with an adapter
+  const reference = spec.warmStart?.reference === "WarmStarted";
+  return { rank, alpha: alpha ?? rank, targets: chosen, seed, ...(reference && { reference }) };
 }

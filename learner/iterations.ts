@@ -1,4 +1,5 @@
 import { MARKERS } from "../proto/markers.ts";
+import { nothingToLearn } from "../proto/nothing-to-learn.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Collected, RunContext } from "./context.ts";
 import type { Generators } from "./generators/generators.ts";
@@ -8,7 +9,7 @@ import { measuredSample } from "./metrics/measured-sample.ts";
 import type { Phases } from "./phases.ts";
 import { inCorpus } from "./pretrain/corpus.ts";
 import type { UpdateResult } from "./rl/update.ts";
-import { type Improvement, type Launched, nothingLaunched } from "./rollout/generation.ts";
+import { type Debugging, type Improvement, type Launched, nothingLaunched } from "./rollout/launched.ts";
 import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
 import type { Sample } from "./store/types.ts";
@@ -58,9 +59,10 @@ export class Iterations {
   }
 
   countLaunched(launched: Launched): void {
-    const { instrumenterFaults, instrumentSeconds, improvePrompts, ...counts } = launched;
+    const { instrumenterFaults, instrumentSeconds, improvePrompts, debugPrompts, ...counts } = launched;
     for (const key of Object.keys(improvePrompts) as Improvement[])
       this.#launched.improvePrompts[key] += improvePrompts[key];
+    for (const key of Object.keys(debugPrompts) as Debugging[]) this.#launched.debugPrompts[key] += debugPrompts[key];
     for (const key of Object.keys(counts) as (keyof typeof counts)[]) this.#launched[key] += counts[key];
     this.#launched.instrumenterFaults.push(...instrumenterFaults);
     for (const seconds of instrumentSeconds) this.#run.metrics.observeStage("instrument", seconds);
@@ -73,7 +75,7 @@ export class Iterations {
    */
   async finish(done: FinishedIteration): Promise<void> {
     const { spec, store, progress, phases, checkpoints, files, log, isReplay } = this.#run;
-    const { iteration, batch, staleIds, surplusIds, brokenIds } = done;
+    const { iteration, batch, staleIds, surplusIds, brokenIds, zeroSignalIds } = done;
     const { everyIterations } = spec.learner.checkpoint;
     const startedAt = performance.now();
     const elapsedSeconds = progress.state.elapsedSeconds + (startedAt - this.#sinceMs) / 1000;
@@ -86,7 +88,7 @@ export class Iterations {
     phases.end();
     const line = this.#line(done, checkpoints.takeWritten());
     const sampleIds = isReplay ? [] : batch.map(({ id }) => id);
-    const droppedIds = [...staleIds, ...surplusIds, ...brokenIds];
+    const droppedIds = [...staleIds, ...surplusIds, ...brokenIds, ...zeroSignalIds];
     store.commitIteration({ iteration, sampleIds, droppedIds, metrics: { ...line } });
     if (checkpoint) checkpoints.keep(iteration, checkpoint.written);
 
@@ -96,7 +98,7 @@ export class Iterations {
     if (line.noSignal)
       log.warn(
         { iteration, reward: line.meanReward, validFraction: line.validFraction },
-        "all programs of the batch have the same reward, so there is nothing to learn from: the policy stays as it is",
+        nothingToLearn(line.noSignalIterations, line.validFraction),
       );
     if (line.importanceDeviates)
       log.warn(
@@ -114,7 +116,7 @@ export class Iterations {
 
   #line(done: FinishedIteration, checkpoint: { seconds: number; bytes: number } | undefined): IterationMetrics {
     const { spec, store, tasks, corpus, progress, phases, grades, generators, isReplay } = this.#run;
-    const { iteration, batch, staleIds, staleWaited, brokenIds, abandonedSeconds, updated } = done;
+    const { iteration, batch, staleIds, staleWaited, brokenIds, zeroSignalIds, abandonedSeconds, updated } = done;
     const measured = (sample: Sample) =>
       measuredSample(sample, iteration, corpus && sample.program ? inCorpus(sample.program, corpus) : undefined);
     const { queued, running, lost, retried } = store.counts();
@@ -141,13 +143,18 @@ export class Iterations {
       elapsedSeconds: progress.state.elapsedSeconds + seconds,
       actors: this.#busyGrowth(),
       improvePrompts: launched.improvePrompts,
+      debugPrompts: launched.debugPrompts,
       verificationFailures: launched.verificationFailures,
       instrumenterFaults: launched.instrumenterFaults,
       staleDropped: staleIds.length,
       groupDropped: brokenIds.length,
+      zeroSignalDropped: zeroSignalIds.length,
       ...(generators && { generation: generators.takeCounts() }),
       // A task that was removed and added again continues from its own newest line.
-      previous: { tasks: Object.assign({}, ...progress.lines.map((line) => line.tasks)) },
+      previous: {
+        tasks: Object.assign({}, ...progress.lines.map((line) => line.tasks)),
+        noSignalIterations: progress.lines.at(-1)?.noSignalIterations,
+      },
     });
   }
 

@@ -20,6 +20,7 @@ import type { Process } from "./process.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { checkSpace } from "./space.ts";
 import { GENERATORS, sentWeights } from "./start-generators.ts";
+import { loadWarmStart } from "./warm-start.ts";
 
 /**
  * Starts the engine with the weights of the newest checkpoint, or with the run's initial policy, and removes files that the run needs no
@@ -71,6 +72,7 @@ export async function loadPolicy(
     checkBase(spec.initFrom.path, base, policy);
     await engine.load(spec.initFrom.path);
   }
+  await loadWarmStart(engine, directory, spec, checkpoint !== undefined);
   log.info({ lineage, iteration: state.iteration, checkpoint: checkpoint?.path }, "the run begins");
   return { engine, device, checkpoint, state, load: undefined };
 }

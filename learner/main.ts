@@ -64,6 +64,7 @@ import { openTasks } from "./tasks/tasks.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
 import { waitingOf } from "./waiting.ts";
+import { readWarmStart } from "./warm-start.ts";
 
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
@@ -144,6 +145,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const cut = turnEndWarning(policy, tokenizer);
   if (cut !== undefined) tell(log, cut);
   const policies = readPolicies(directory);
+  const warmStartData = policies ? undefined : readWarmStart(directory, spec, policy, tokenizer);
   const { engine, device, checkpoint, state, load } = policies
     ? await loadEvaluated(it, policy, policies)
     : await loadPolicy(it, policy, earlier !== undefined);
@@ -162,17 +164,19 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const phases = new Phases(context, signal, suspension.signal);
   const generators = startGenerators(it, { engine, device, policy, phases, progress: context.progress });
   const rollout = new Rollout({
-    ...{ engine, writers: generators, store, spec },
+    ...{ engine, writers: generators, store, spec, lines },
     addSamples: (samples) => server.write(() => store.addSamples(samples)),
     tasks: tasks.all.map((task) => {
       const { weight } = task.spec;
       return { ...readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)), weight };
     }),
-    encode: (messages) => tokenizer.encodeChat(messages),
+    encode: (messages, answerPrefix) => tokenizer.encodeChat(messages, answerPrefix),
     decode: (tokens) => tokenizer.decode(tokens),
     nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
+  for (const { task, cut } of rollout.leftOut)
+    tell(log, `task ${task}: to fit in model.maxPromptTokens its prompts leave out: ${shortened(cut)}`);
   // After the prompts: a task whose prompt does not fit is refused before the run has begun.
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
@@ -197,7 +201,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const waiting = waitingOf(spec, options.stay, phases.stop);
   // Rows of generators have a limit of their own, because some generators round to half precision.
   const limits = generators ? GPU_DEVIATION_LIMITS : deviationLimits(device);
-  const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits };
+  const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits, warmStartData };
 
   status.update({ iteration: state.iteration + 1, checkpoint });
   const counting = setInterval(() => {
@@ -206,6 +210,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     if (generators) metrics.observeGenerators(generators.status);
   }, 1000);
   if (summary.evaluation.settings) files.announceEvaluation(summary.evaluation);
+  if (summary.warmStart) metrics.showWarmStart(summary.warmStart);
   const end = await endOf(run, it, load && { policies: policies!, load });
   clearInterval(counting);
   await generators?.close();
@@ -268,7 +273,9 @@ async function endOf(run: Run, it: Process, evaluated: Evaluated | undefined): P
     if (signal.aborted || error instanceof SuspendedError) return { state: "stopped", message, exitStatus: 0 };
     log.error({ err: error }, "the run failed");
     if (failureKind(error, "training") !== "volumeFull") return { state: "failed", message, exitStatus };
-    const remedy = options.stay ? "" : ": free space or enlarge the volume, then resume";
+    const remedy = options.stay
+      ? ""
+      : ": free space, enlarge the volume or lower learner.checkpoint.keepLast, then resume";
     return { state: "failed", message: `the disk of ${options.run} is full (${message})${remedy}`, exitStatus };
   }
 }
@@ -343,6 +350,14 @@ async function finish(it: Process, server: LearnerServer, state: keyof typeof FI
   await server.close();
   await metricsServer.close();
   store.close();
+}
+
+/** Most parts of a prompt that a line names. */
+const NAMED_PARTS = 5;
+
+function shortened(cut: readonly string[]): string {
+  const more = cut.length > NAMED_PARTS ? `; and ${cut.length - NAMED_PARTS} more` : "";
+  return `${cut.slice(0, NAMED_PARTS).join("; ")}${more}`;
 }
 
 /** Returns the tasks that have samples in the run's store; none if the run has not begun. */

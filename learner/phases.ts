@@ -8,6 +8,7 @@ import { Phase } from "./server/status.ts";
  * `generate`: the engine generates. `execute`: the engine is idle, and the learner waits for programs.
  */
 const PHASES = {
+  warmUp: { status: Phase.WARMING_UP, engine: "updating" },
   generate: { status: Phase.GENERATING, engine: "generating" },
   execute: { status: Phase.EXECUTING, engine: "idlePrograms" },
   evaluate: { status: Phase.EVALUATING, engine: "updating" },

@@ -21,7 +21,7 @@ export function recordedBatches(
       if (batch.length === 0) {
         throw new Error(`--replay ${path}: iteration ${iteration} is not recorded; lower stopping.iterations`);
       }
-      const left = { staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [] };
+      const left = { staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [], zeroSignalIds: [] };
       const abandoned = collection === "Discard" ? store.abandonedSeconds(iteration - 1) : [];
       return { batch, ...left, abandonedSeconds: abandoned };
     },

@@ -1,5 +1,5 @@
 import type { Checkpoints } from "./checkpoints.ts";
-import type { Collected, RunContext } from "./context.ts";
+import type { Collected, RunContext, WarmStartData } from "./context.ts";
 import type { Engine } from "./engine/index.ts";
 import type { Generators } from "./generators/generators.ts";
 import type { Grades } from "./grades.ts";
@@ -27,6 +27,9 @@ export interface Run extends RunContext {
   readonly deviationLimits: DeviationLimits;
   /** `--replay`: batches and results come from another run's store, and no actor is used. */
   readonly recorded?: { batch(iteration: number): Collected } | undefined;
+
+  /** The examples of a warm start that is not over. */
+  readonly warmStartData?: WarmStartData | undefined;
 
   /** Begins and ends iterations. */
   readonly iterations: Iterations;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { PolicySample } from "./engine/engine.ts";
 import type { UpdateResult } from "./rl/update.ts";
 import type { Run } from "./run.ts";
-import { newSample } from "./store/store.fixture.ts";
+import { newResult, newSample } from "./store/store.fixture.ts";
 import type { Grade, Sample } from "./store/types.ts";
 import { train } from "./train.ts";
 
@@ -31,6 +31,7 @@ async function trainOn(
     lineages = [3, 3, 3, 3],
     behaviour = -0.5,
     cut = -1,
+    unrun = -1,
     algorithm = {},
     evaluation = {},
   } = {},
@@ -44,11 +45,11 @@ async function trainOn(
       behaviourLogProbs: numbers(behaviour),
       truncated: i === cut,
     });
-    return { ...sample, grade } as unknown as Sample;
+    return { ...sample, grade, result: i === unrun ? undefined : newResult() } as unknown as Sample;
   });
   const collected = { batch, staleIds: [], staleWaited: 0, surplusIds: [], brokenIds: [], abandonedSeconds: [] };
   const advantages: number[] = [];
-  const kept: unknown[] = [];
+  const [kept, failed]: unknown[][] = [[], []];
   const order: string[] = [];
   const lines: { iteration: number; meanReward: number; elapsedSeconds: number }[] = [];
   let updated: UpdateResult | undefined;
@@ -69,6 +70,7 @@ async function trainOn(
       groupSamples: (ids: string[]) => batch.filter(({ id }) => ids.includes(id)),
       leases: { attempts: { hasQueued: () => true } },
       addPreviousSolution: (solution: unknown) => kept.push(solution),
+      addFailedSolutions: (ids: string[], iteration: number) => failed.push(...ids.map((id) => ({ id, iteration }))),
     },
     rollout: {
       generation: () => ({ underway: new Map(), begin: () => {}, end: async () => {}, takeLaunched: () => {} }),
@@ -100,7 +102,7 @@ async function trainOn(
     },
   };
   const reason = await train(run as unknown as Run);
-  return { reason, advantages, kept, order, updated: updated! };
+  return { reason, advantages, kept, failed, order, updated: updated! };
 }
 
 const valid = (score: number): Grade => ({ valid: true, score, reward: 1, reason: "valid" });
@@ -116,14 +118,16 @@ for (const [direction, better, worse] of [
     assert.equal(reason, "all 5 iterations are done (stopping.iterations)");
   });
 
-test("valid solutions of a batch become previous solutions of the iteration; a replay adds none", async () => {
+test("solutions of a batch become previous solutions, or failed ones if they ran; a replay adds none", async () => {
   const grades = [valid(30), INVALID, valid(20), INVALID];
-  const { kept } = await trainOn(grades);
+  const { kept, failed } = await trainOn(grades, { unrun: 1 });
+  assert.deepEqual(failed, [{ id: "s3", iteration: 5 }]);
   assert.deepEqual(kept, [
     { id: "s0", iteration: 5 },
     { id: "s2", iteration: 5 },
   ]);
-  assert.deepEqual((await trainOn(grades, { replayed: true })).kept, []);
+  const replay = await trainOn(grades, { replayed: true });
+  assert.deepEqual([replay.kept, replay.failed], [[], []]);
 });
 
 test("samples of the trained version are on policy; older ones, and ones from before a restart, are not", async () => {

@@ -6,6 +6,7 @@ import type { Run } from "./run.ts";
 import { reasonToStop } from "./stopping.ts";
 import type { Sample } from "./store/types.ts";
 import type { Task } from "./tasks/task.ts";
+import { warmUp } from "./warm-start.ts";
 
 /**
  * Algorithm 1 of the paper: policy gradient with duration-aware updates and environment instrumentation.
@@ -21,6 +22,12 @@ export async function train(run: Run): Promise<string> {
   const { engine, generators, store, spec, tasks, progress, phases, iterations, recorded, deviationLimits } = run;
   await generators?.publish(progress.state.iteration);
   if (spec.evaluation.before) await evaluatePolicy(run, "before");
+  if (spec.warmStart) {
+    await warmUp(run);
+    await generators?.publish(progress.state.iteration, { anew: true });
+    // "before" is the model as it was given; this is what reinforcement learning begins with
+    if (spec.evaluation.before && progress.state.iteration === 0) await evaluatePolicy(run, "during");
+  }
 
   // for iteration = 1 to N
   let reason = reasonToStop(progress.lines, spec.stopping);
@@ -46,9 +53,14 @@ export async function train(run: Run): Promise<string> {
       onProgress: (phase, done, total) => phases.enter(phase, total, done),
     });
 
-    // D_prev <- self-improve prompt given a and s'
+    // D_prev <- self-improve prompt given a and s'; and, which the paper lacks, failed programs to mend
     if (!recorded) {
       for (const { id, grade } of batch) if (grade?.valid) store.addPreviousSolution({ id, iteration });
+      const failed = batch.filter(({ grade, result }) => result && !grade?.valid);
+      store.addFailedSolutions(
+        failed.map(({ id }) => id),
+        iteration,
+      );
     }
 
     await iterations.finish({ ...collected, iteration, updated });

@@ -5,7 +5,9 @@
  * the role in the caller's certificate.
  */
 import type { PeerCertificate } from "node:tls";
+import { promisify } from "node:util";
 import * as grpc from "@grpc/grpc-js";
+import { type Address, formatAddress } from "./address.ts";
 import { ROLES, type Role, type TlsFiles } from "./certificates.ts";
 import { ChannelError } from "./errors.ts";
 import { readTls, TlsFolder } from "./tls-folder.ts";
@@ -32,6 +34,21 @@ export function clientCredentials(directory: string): grpc.ChannelCredentials {
 export function clientCredentialsOf(files: TlsFiles): grpc.ChannelCredentials {
   const [authority, key, certificate] = [files.authority, files.key, files.certificate].map((pem) => Buffer.from(pem));
   return grpc.ChannelCredentials.createSsl(authority, key, certificate);
+}
+
+/**
+ * Makes a server listen. Without a host it takes connections over IPv6 and IPv4, or over IPv4 alone where the machine has no IPv6, as
+ * `node:net` does. @returns its port @throws Error of the last try
+ */
+export async function bind(
+  server: Pick<grpc.Server, "bindAsync">,
+  { host, port }: Address,
+  credentials: grpc.ServerCredentials,
+): Promise<number> {
+  const listen = (at: string): Promise<number> =>
+    promisify(server.bindAsync).call(server, formatAddress({ host: at, port }), credentials) as Promise<number>;
+  if (host !== undefined) return listen(host);
+  return listen("::").catch(() => listen("0.0.0.0"));
 }
 
 /** The argument of a server's handler. */

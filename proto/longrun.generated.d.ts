@@ -1755,7 +1755,10 @@ export namespace longrun {
             FAILED_RUN = 8,
 
             /** STOPPED value */
-            STOPPED = 9
+            STOPPED = 9,
+
+            /** WARMING_UP value */
+            WARMING_UP = 10
         }
 
         /**

@@ -2560,6 +2560,7 @@ export const longrun = $root.longrun = (() => {
             values[valuesById[7] = "SUCCEEDED"] = 7;
             values[valuesById[8] = "FAILED_RUN"] = 8;
             values[valuesById[9] = "STOPPED"] = 9;
+            values[valuesById[10] = "WARMING_UP"] = 10;
             return values;
         })();
 

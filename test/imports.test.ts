@@ -10,8 +10,12 @@ import { importsOf, ROOT } from "./runner/imports.ts";
 const readme = readFileSync(join(ROOT, "learner/README.md"), "utf8");
 const stated = /in the order ((?:`[a-z/]+`[,:]\s)+)/.exec(readme)?.[1] ?? "";
 const inLearner = [...stated.matchAll(/`([a-z/]+)`/g)].map(([, folder]) => `learner/${folder}`);
+const IN_CONTROLLER = ["", "/operator/kube", "/operator", "/local", "/debug", "/cli", "/plugin", "/cli.ts"];
 /** Every folder with source files, or one above it. Each may import from itself and from earlier ones. */
-const ORDER = ["proto", "crds", "actor", ...inLearner, "learner", "controller"];
+const ORDER = [
+  ...["proto", "crds", "actor", ...inLearner, "learner"],
+  ...IN_CONTROLLER.map((path) => `controller${path}`),
+];
 /** Imports that a folder must not have, even from earlier folders. */
 const WITHOUT: readonly [folder: string, imported: RegExp][] = [
   ["actor", /^crds\//],
@@ -25,7 +29,7 @@ const INTERFACE = "learner/engine/index.ts";
 
 /** Returns the innermost folder of ORDER that a path is in. */
 const folderOf = (path: string): string | undefined =>
-  ORDER.filter((folder) => path.startsWith(`${folder}/`)).sort((a, b) => b.length - a.length)[0];
+  ORDER.filter((folder) => path === folder || path.startsWith(`${folder}/`)).sort((a, b) => b.length - a.length)[0];
 
 /** Returns why a file of one folder may not import the other path. */
 function faultOf(file: string, imported: string): string | undefined {
@@ -70,6 +74,7 @@ const CASES: [file: string, line: string, fault: string | undefined][] = [
   ["learner/engine/a.ts", 'import "../../crds/gpu.ts";', "learner/engine does without crds/gpu.ts"],
   ["learner/rl/a.ts", 'import grpc from "@grpc/grpc-js";', "learner/rl does without @grpc/grpc-js"],
   ["controller/kube/a.ts", 'import { a } from "../../learner/run.ts";', "controller does without learner/run.ts"],
+  ["controller/local/a.ts", 'import { a } from "../cli/b.ts";', "controller/cli comes after controller/local"],
   ["actor/a.ts", 'import { a } from "../test/a.ts";', "test/a.ts is in no folder of the order"],
   ["learner/run.ts", 'import type { Store } from "./store/store.ts";', undefined],
   [

@@ -24,7 +24,7 @@ import { ROOT } from "./runner/imports.ts";
 import { Needs } from "./runner/needs.ts";
 import { runUnits, type Unit } from "./runner/pool.ts";
 import { printFile, printSummary, type SecondTry } from "./runner/report.ts";
-import { type FileResult, resultOf, seedOf } from "./runner/results.ts";
+import { type FileResult, firstLine, resultOf, seedOf } from "./runner/results.ts";
 import { REAL_TOKENIZERS } from "./tokenizers.ts";
 
 const { values: options, positionals } = parseArgs({
@@ -119,8 +119,10 @@ async function tryAgain(): Promise<SecondTry[]> {
     const load = loadavg()[0]!;
     await runAll([{ files: [file], waits: true, isReady: () => true }]);
     const passed = results.get(file)!.failures.length === 0;
-    for (const failure of failures)
-      tries.push({ ...{ file, test: failure.test, seed: seedOf(failure) }, seconds, load, passed });
+    for (const failure of failures) {
+      const [seed, why] = [seedOf(failure), firstLine(failure)];
+      tries.push({ file, test: failure.test, seed, seconds, load, passed, why });
+    }
   }
   return tries;
 }

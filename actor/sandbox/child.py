@@ -1,8 +1,8 @@
 """One child of the zygote. It is forked and restricted before there is a program, then waits for a request and runs the program.
 
-While a program runs, the zygote makes the next child for the same task and scratch limits. So an execution does not wait for a fork, new
-namespaces or a tmpfs. If the next request is for another task, the zygote makes another child. A child runs one program only, and its
-memory never held anything of another program.
+While a program runs, the zygote makes the next child for the same task and limits of memory and scratch. So an execution does not wait for
+a fork, new namespaces or a tmpfs. If the next request is for another task, the zygote makes another child. A child runs one program only,
+and its memory never held anything of another program.
 """
 
 import json
@@ -89,7 +89,8 @@ class Child:
 
 def place_of(request):
     """Returns the parts of a request that a child is made for."""
-    return request["task"], request["limits"]["scratchBytes"], request["limits"]["scratchFiles"]
+    asked = request["limits"]
+    return request["task"], asked["memoryBytes"], asked["scratchBytes"], asked["scratchFiles"]
 
 
 def _become(zygote, place, address_space_bytes, output, report, orders):
@@ -125,13 +126,13 @@ def _become(zygote, place, address_space_bytes, output, report, orders):
     return runs
 
 
-def _move_in(zygote, watched_pid, task, scratch_bytes, scratch_files):
+def _move_in(zygote, watched_pid, task, memory_bytes, scratch_bytes, scratch_files):
     """Enters the scratch directory and leaves everything that is not the program's. Sends the zygote this process's pid in the zygote's
     /proc and a descriptor of the directory, which a restricted process could not send."""
     input_place = zygote.inputs.get(task)
     space = zygote.space
     if zygote.level == "namespaces":
-        namespaces.furnish(input_place, scratch_bytes, scratch_files)
+        namespaces.furnish(input_place, memory_bytes if zygote.child_proc else None, scratch_bytes, scratch_files)
     elif input_place:
         os.symlink(os.path.abspath(input_place), f"{space}/scratch/input")
     scratch, temporary = f"{space}/scratch", f"{space}/tmp"

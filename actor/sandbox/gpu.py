@@ -3,7 +3,7 @@
 In a container these are all GPUs that its runtime provides (`nvidia.com/gpu`). On one machine they are the GPUs whose numbers the actor was
 given (`--gpus`), by default none.
 Covered: a program can open, and send ioctls to, FILES and the files of its own GPUs, but no other device, so not the GPUs of other slots.
-It can read the driver's settings in /proc/driver/nvidia at `landlock` only; at `namespaces` its /proc contains processes alone. Its
+It can read the driver's settings in /proc/driver/nvidia at `landlock` only; at `namespaces` they are covered (procfs.py). Its
 libraries are below /usr, where the container runtime mounts them.
 Not covered: faults of the driver, which answers hundreds of requests from any process that can open its files; seccomp sees only their
 numbers (gVisor checks them: `runtimeClassName`). Memory and time of a GPU that slots share, which nothing divides, and data that the driver

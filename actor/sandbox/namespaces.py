@@ -7,14 +7,16 @@ ends with them. None of this needs root; if the actor is root, the program also 
 
 import os
 
+import procfs
 from linux import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS
-from linux import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC
+from linux import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC
 from linux import make_read_only, mount, pivot_root, setns, umount, unshare
 
 INSIDE_ID = 1000  # the program's user inside its namespace
 OUTSIDE_ID = 65534  # the program's user outside, if the actor is root: nobody
 # Only the zygote sees this directory: each child unmounts it first.
 PRIVATE = "/.zygote"
+COVERS = PRIVATE + "/covers"
 SPACE = "/space"  # the execution's tmpfs
 SCRATCH = SPACE + "/scratch"
 
@@ -103,8 +105,9 @@ def build_root(runtime, inputs, devices):
     for index, (task, path) in enumerate(sorted(inputs.items())):
         places[task] = f"{PRIVATE}/inputs/{index}"
         _bind(os.path.realpath(path), base + places[task])
-    for name in ("proc", "old"):
-        os.mkdir(f"{base}{PRIVATE}/{name}")
+    for name in ("proc", "old", "covers"):
+        os.mkdir(f"{base}{PRIVATE}/{name}", 0o755)
+    procfs.write_covers(base + COVERS)
     try:
         mount("proc", base + PRIVATE + "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:  # the container hides parts of /proc: use the /proc that exists
@@ -154,28 +157,26 @@ def can_mount_proc(own_pid_namespace):
     if pid == 0:
         try:
             unshare(CLONE_NEWNS)
-            _mount_proc()
+            procfs.mount_covered(COVERS)
             os._exit(0)
         finally:
             os._exit(1)
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _mount_proc():
-    # Read-only, because without Landlock a program could write its own oom_score_adj.
-    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "subset=pid")
-
-
 def isolate(with_proc):
     """Gives the child namespaces of its own."""
     unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
     if with_proc:
-        _mount_proc()  # the kernel allows this only while the zygote's full /proc is still visible
+        procfs.mount_covered(COVERS)  # the kernel allows this only while the zygote's full /proc is still visible
 
 
-def furnish(input_place, bytes_, files):
-    """Gives the isolated child an empty scratch directory with `input` in it, and removes everything of the zygote."""
-    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=0755,size={bytes_},nr_inodes={files + 8}")
+def furnish(input_place, memory_bytes, bytes_, files):
+    """Gives the isolated child an empty scratch directory with `input` in it, and removes everything of the zygote. `memory_bytes`: for
+    /proc/meminfo; None without a /proc."""
+    mount("tmpfs", SPACE, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=0755,size={bytes_},nr_inodes={files + 9}")
+    if memory_bytes is not None:
+        procfs.mount_memory(memory_bytes, SPACE)
     for name in ("scratch", "tmp", "shm"):
         os.mkdir(f"{SPACE}/{name}", 0o700)
         os.chown(f"{SPACE}/{name}", INSIDE_ID, INSIDE_ID)

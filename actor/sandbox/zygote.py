@@ -29,6 +29,7 @@ import listen  # noqa: E402
 import memory  # noqa: E402
 import namespaces  # noqa: E402
 import output  # noqa: E402
+import procfs  # noqa: E402
 import program  # noqa: E402
 import restrict  # noqa: E402
 import seccomp  # noqa: E402
@@ -39,7 +40,7 @@ from execution import Execution  # noqa: E402
 from protocol import CONTROL, receive_frame, send, send_json  # noqa: E402
 
 sys.path[:] = [path for path in sys.path if path != _HERE]
-for _name in ("cgroup", "channel", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "markers", "memory", "namespaces", "output", "program", "protocol",
+for _name in ("cgroup", "channel", "child", "execution", "forkserver", "gpu", "landlock", "limits", "linux", "listen", "markers", "memory", "namespaces", "output", "procfs", "program", "protocol",
               "restrict", "scratch", "seccomp", "submission", "system_calls", "warm", "watch"):
     del sys.modules[_name]
 
@@ -90,10 +91,10 @@ class Zygote:
             os.makedirs(f"{self.space}/{name}", mode=0o700, exist_ok=True)
         self.runtime = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
         if self.level == "landlock":
-            # The files of /proc that libraries read: loaded libraries (threadpoolctl, and so KMeans), processors and memory. "self" is the
-            # child that is restricted.
+            # The files of /proc that libraries read: loaded libraries (threadpoolctl, and so KMeans), processors and memory (psutil). "self"
+            # is the child that is restricted.
             own = [f"/proc/self/{name}" for name in ("maps", "status", "stat", "statm")]
-            machine = ["/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"]
+            machine = [*(f"/proc/{name}" for name in ("cpuinfo", "meminfo", "stat", *procfs.OPEN)), "/sys/devices/system/cpu"]
             devices = [f"/dev/{name}" for name in ("zero", "full", "random", "urandom")]
             self.readable = [*namespaces.SYSTEM, *namespaces.CONFIGURATION, *self.runtime, *devices, *own, *machine]
             if self.devices:

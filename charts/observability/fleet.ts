@@ -22,7 +22,7 @@ export const FLEET: Dashboard = {
           title: "Runs by phase",
           unit: "short",
           description:
-            "Pending: the run has not started. Evaluating: the policy is evaluated. Suspended: stopped by spec.suspend; resumes from its checkpoint.",
+            "Pending: the run has not started. WarmingUp: the policy learns from given answers. Evaluating: the policy is evaluated. Suspended: stopped by spec.suspend; resumes from its checkpoint.",
           queries: [[`sum by (phase) (${each("longrun_run_phase{@}", "phase")})`, "{{phase}}"]],
           as: "number",
           width: 24,

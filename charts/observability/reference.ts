@@ -1,6 +1,6 @@
 /** Writes `charts/longrun/metrics.md`: every metric with its labels, and the values of each label. */
 import { MISSING_LAYERS } from "../../actor/layers.ts";
-import { PHASES } from "../../controller/run-metrics.ts";
+import { PHASES } from "../../controller/operator/status/run-metrics.ts";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { type Metric, metricsOf, PARTS, type Part } from "./registries.ts";
 
@@ -22,7 +22,7 @@ const LABELS: Record<string, string> = {
     "executions: `completed`, `lost`, `retried`, `disrupted` (its actor was evicted, preempted, deleted or on a lost node); gradings: a guard's name, `clamped`, `capped`",
   reason:
     "runs: a condition's reason ([controller/README.md](../../controller/README.md#conditions)); waiting learners: `NoActors`, `NoFreeSlots`, `Executing`, `Draining`; the instrumenter: why it left a program to `Syntax`",
-  kind: "prompts: `scratch`, `improve`; reflector faults: `list`, `watch`, `handler`",
+  kind: "prompts: `scratch`, `improve`, `debug`; reflector faults: `list`, `watch`, `handler`",
   instrumenter: "`StaticPolicy`, `Syntax`, `None`",
   marker: "one of the seven progress markers",
   family: "the kind of model that a program fits: about twenty",
@@ -34,11 +34,13 @@ const LABELS: Record<string, string> = {
   layer: quoted(MISSING_LAYERS),
   controller: "`trainingrun`",
   result:
-    "reconciles: `success`, `requeue_after`, `error`; improve prompts: `shown`, `noPrevious` (no valid program yet), `tooLong` (for `model.maxPromptTokens`)",
+    "reconciles: `success`, `requeue_after`, `error`; improve prompts: `shown`, `noPrevious` (no valid program yet), `tooLong` (for `model.maxPromptTokens`); debug prompts: `shown`, `noFailure` (no program had failed yet), `tooLong`",
+  debugging: "`fixed`: the program is now valid; `notFixed`; `broke`: it came less far than before",
   name: "the work queue: `trainingrun`; the lease: `longrun-controller`",
   code: "HTTP status, or `<error>` without an answer",
   method: "HTTP method",
   fault: "`lost`, `oldVersion`, `logProbs`",
+  step: "how far an answer without a valid submission came: a step of `tasks[].failureRewards`",
   use: `use of the engine's seconds: ${quoted(ENGINE_USES)}`,
   verb: "HTTP method",
   host: "the API server",

@@ -1,8 +1,8 @@
 /** Reads every metric that longrun serves from the code of its parts. */
 import type { Registry } from "prom-client";
 import { ActorMetrics } from "../../actor/metrics.ts";
-import { KubeMetrics } from "../../controller/kube/metrics.ts";
-import { RunMetrics } from "../../controller/run-metrics.ts";
+import { KubeMetrics } from "../../controller/operator/kube/metrics.ts";
+import { RunMetrics } from "../../controller/operator/status/run-metrics.ts";
 import { observeLive } from "../../learner/metrics/live.ts";
 import { LearnerMetrics } from "../../learner/metrics/prometheus.ts";
 

@@ -176,9 +176,25 @@ export const RESULTS: readonly Row[] = [
         min: 0,
       },
       {
+        title: "Debugging",
+        unit: "short",
+        description:
+          "Samples of debug prompts trained on, by what became of the failed program. Empty without debug prompts.",
+        queries: [["longrun_debugging_total{@}", "{{debugging}}"]],
+        min: 0,
+      },
+      {
+        title: "Failures",
+        unit: "short",
+        description: "Samples trained on without a valid submission, by the last step that they reached.",
+        queries: [["longrun_failures_total{@}", "{{step}}"]],
+        min: 0,
+      },
+      {
         title: "Prompts",
         unit: "short",
-        description: "Samples trained on, by kind: from scratch, or to improve an earlier solution.",
+        description:
+          "Samples trained on, by kind: from scratch, to improve an earlier solution, or to debug a failed one.",
         queries: [["longrun_prompts_total{@}", "{{kind}}"]],
         min: 0,
       },

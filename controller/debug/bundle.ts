@@ -2,7 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ControllerError } from "../errors.ts";
-import type { KubeconfigOptions } from "../kube/kubeconfig.ts";
+import type { KubeconfigOptions } from "../operator/kube/kubeconfig.ts";
 import { type BundleFile, packBundle } from "./pack.ts";
 
 export interface DebugOptions extends KubeconfigOptions {
@@ -37,7 +37,7 @@ async function fromCluster(run: string, options: DebugOptions): Promise<BundleFi
         ? `${run}: is no run folder, it has no trainingrun.yaml; name one, or a TrainingRun`
         : `${run}: there is no such run folder; name one, or a TrainingRun of a cluster as NAME or NAMESPACE/NAME`,
     );
-  const { loadConfig } = await import("../kube/kubeconfig.ts");
+  const { loadConfig } = await import("../operator/kube/kubeconfig.ts");
   const { clusterFiles } = await import("./cluster.ts");
   try {
     const { config, namespace } = loadConfig(options);

@@ -1,11 +1,10 @@
 /** Contents of a support bundle for a run on Kubernetes: its objects, events, logs and metrics, and the controller's. */
 import type { KubeConfig } from "@kubernetes/client-node";
 import { stringify } from "yaml";
-import { findCondition } from "../conditions.ts";
-import { CONTROLLER_POD_LABELS } from "../desired/access.ts";
-import { RUN, type Run, runId } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
-import { ApiClient } from "../kube/api-client.ts";
+import { CONTROLLER_POD_LABELS } from "../operator/desired/access.ts";
+import { RUN, type Run, runId } from "../operator/desired/names.ts";
+import { ApiClient } from "../operator/kube/api-client.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
@@ -20,9 +19,10 @@ import {
   SERVICE,
   TRAINING_RUN,
   WORKLOAD,
-} from "../kube/resources.ts";
-import { Transport } from "../kube/transport.ts";
-import type { KubeObject, Resource } from "../kube/types.ts";
+} from "../operator/kube/resources.ts";
+import { Transport } from "../operator/kube/transport.ts";
+import type { KubeObject, Resource } from "../operator/kube/types.ts";
+import { findCondition } from "../operator/status/conditions.ts";
 import type { BundleFile } from "./pack.ts";
 import { redactObject } from "./redact.ts";
 

@@ -1,5 +1,5 @@
 /** Removes secrets from a support bundle. */
-import type { KubeObject } from "../kube/types.ts";
+import type { KubeObject } from "../operator/kube/types.ts";
 
 const HIDDEN = "[redacted]";
 

@@ -3,7 +3,7 @@ import { ControllerError, EXIT } from "../errors.ts";
 
 const SIGNALS: NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
-export interface Interruption {
+interface Interruption {
   /** The first signal aborts it. Its reason is a ControllerError `interrupted`. */
   signal: AbortSignal;
   /** Removes the listeners. After a first signal they stay: a second one must not change the exit status of a process that is ending. */

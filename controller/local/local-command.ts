@@ -2,16 +2,17 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
+import type { Address } from "../../proto/address.ts";
 import { writeRunCertificates } from "../../proto/certificates.ts";
 import { makeTemporaryFolder, removeLeftFolders } from "../../proto/temporary-folder.ts";
 import type { ControllerError } from "../errors.ts";
-import { type Address, checkFree, parseAddress } from "./address.ts";
-import { Backend, type BackendOptions } from "./backend.ts";
+import { checkFree, parseAddress } from "./address.ts";
+import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./inputs/prepare.ts";
 import { listenForInterrupts } from "./interrupt.ts";
-import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./prepare.ts";
+import { Backend, type BackendOptions } from "./processes/backend.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { Terminal } from "./terminal.ts";
+import { Terminal } from "./terminal/terminal.ts";
 
 /** Options that every command with a learner has. */
 export interface LocalOptions {
@@ -153,7 +154,7 @@ export async function startBackend(
   const tls = await writeRunCertificates(join(temporary, "tls"), {
     validSeconds: CERTIFICATE_SECONDS,
     pastSeconds: CERTIFICATE_SECONDS, // the clock may be ahead now, and be corrected during the run
-    hosts: ["localhost", "127.0.0.1", "::1", listen.host],
+    hosts: ["localhost", "127.0.0.1", "::1", ...(listen.host === undefined ? [] : [listen.host])],
   });
   const publicFolder = join(temporary, "public");
   for (const [index, { name }] of run.spec.tasks.entries()) layOutPublicData(name, taskFolders[index]!, publicFolder);

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { runOf } from "../run.fixture.ts";
+import { runOf } from "../operator/run.fixture.ts";
 import { tellWebhook } from "./notify.ts";
 
 describe("the webhook of a run on this machine", () => {

@@ -2,15 +2,21 @@
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TrainingRun } from "../../crds/trainingrun.ts";
-import { type FinishedData, finishedEvent, pauseSeconds, post, webhookOf } from "../webhook.ts";
-import { readMetrics } from "./metrics-lines.ts";
-import { readSummarySince } from "./summary.ts";
-import type { IterationLine } from "./terminal.ts";
+import {
+  type FinishedData,
+  finishedEvent,
+  pauseSeconds,
+  post,
+  webhookOf,
+} from "../operator/parts/notification/webhook.ts";
+import { readMetrics } from "./terminal/metrics-lines.ts";
+import { readSummarySince } from "./terminal/summary.ts";
+import type { IterationLine } from "./terminal/terminal.ts";
 
 type NamedRun = Pick<TrainingRun, "spec"> & { metadata: { name: string } };
 
 /** A failed webhook prints a line and does not change the run's result. */
-export interface NotifyOptions {
+interface NotifyOptions {
   /** Unix milliseconds; an end that was recorded earlier has been posted already. */
   since: number;
   signal: AbortSignal;

@@ -12,12 +12,13 @@ import {
 } from "../../crds/trainingrun.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { readInput } from "../read-input.ts";
-import { fetchPolicy } from "./fetch-model.ts";
 import { generatorArguments } from "./generators.ts";
+import { fetchPolicy } from "./inputs/fetch-model.ts";
+import { taskFolder } from "./inputs/prepare.ts";
+import { resolveForThisMachine } from "./inputs/resolve.ts";
+import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./inputs/task-manifest.ts";
 import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
-import { taskFolder } from "./prepare.ts";
-import { resolveForThisMachine } from "./resolve.ts";
 import {
   createRunFolder,
   holdRunFolder,
@@ -26,9 +27,8 @@ import {
   releaseRunFolder,
   writeManifest,
 } from "./run-folder.ts";
-import { readSummary, showEnd } from "./summary.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./task-manifest.ts";
+import { readSummary, showEnd } from "./terminal/summary.ts";
 
 export interface RunOptions extends LocalOptions {
   /** Prepared task folders or names of bundled tasks, in place of a manifest. */
@@ -58,7 +58,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     const { terminal } = local;
     const hasNewTask = file === undefined && options.resume === undefined;
     const set = hasNewTask ? options.set.filter((each) => !changesTasks(each)) : options.set;
-    const { source, skipped, ...read } = readRun(file, { ...options, set });
+    const { source, skipped, chosen = [], ...read } = readRun(file, { ...options, set });
     let { run } = read;
     if (skipped !== undefined) around.stderr.write(`${skipped}\n`);
     await checkAddresses(local);
@@ -96,6 +96,12 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     terminal.line(
       `${options.resume ? "Resuming" : "Training"} ${run.metadata.name} on ${tasksText(run)} (${source}), ${length}, in ${directory}`,
     );
+    if (chosen.length > 0) {
+      terminal.line(
+        `Chosen for the model's size and this machine, changed with --set, and written to ${join(directory, MANIFEST)}:`,
+      );
+      for (const line of chosen) terminal.line(`  ${line}`);
+    }
     const command = around.env.npm_lifecycle_event ? "npm run longrun -- run" : "longrun run";
     const since = Date.now();
     try {
@@ -116,7 +122,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
 function readRun(
   file: string | undefined,
   options: RunOptions,
-): { run: TrainingRun; source: string; skipped?: string | undefined } {
+): { run: TrainingRun; source: string; skipped?: string | undefined; chosen?: readonly string[] | undefined } {
   const { task = [], model, resume, set } = options;
   if (model !== undefined && task.length === 0)
     throw new ControllerError(
@@ -135,8 +141,8 @@ function readRun(
         "input",
         `${file} and ${given} both define the task; leave out one of them, and change settings with --set`,
       );
-    const { text, source, directory } = manifestOfTasks(task, model);
-    return { run: resolveForThisMachine(parseTrainingRun(text, source, set), source, directory), source };
+    const { text, source, directory, chosen } = manifestOfTasks(task, model, { overrides: set });
+    return { run: resolveForThisMachine(parseTrainingRun(text, source, set), source, directory), source, chosen };
   }
   const path = options.resume === undefined ? file : join(options.resume, MANIFEST);
   if (path === undefined)

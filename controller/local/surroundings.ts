@@ -1,5 +1,5 @@
 import type { Parts } from "../parts.ts";
-import type { Screen } from "./terminal.ts";
+import type { Screen } from "./terminal/terminal.ts";
 
 /** The process environment of a local command. */
 export interface Surroundings {

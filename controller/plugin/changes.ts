@@ -1,17 +1,17 @@
 /** The plugin's commands that change or create a run: pause, resume, evaluate. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EvaluatedPolicyStatus } from "../../crds/trainingrun.ts";
-import { findCondition } from "../conditions.ts";
-import type { Run } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
-import { ApiError } from "../kube/errors.ts";
-import { TRAINING_RUN } from "../kube/resources.ts";
+import type { Run } from "../operator/desired/names.ts";
+import { ApiError } from "../operator/kube/errors.ts";
+import { TRAINING_RUN } from "../operator/kube/resources.ts";
+import { findCondition } from "../operator/status/conditions.ts";
 import { type Cluster, readRun } from "./cluster.ts";
 import { isOver, statusLines } from "./status.ts";
 
 const POLL_SECONDS = 2;
 
-export interface ChangeOptions {
+interface ChangeOptions {
   /** Whether to wait until the change is done; false: return at once. */
   wait: boolean;
   timeoutSeconds: number;

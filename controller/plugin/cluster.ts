@@ -1,11 +1,11 @@
 /** The cluster and namespace of a command, chosen by kubectl's rules. */
 import type { KubeConfig } from "@kubernetes/client-node";
-import type { Run } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
-import { ApiClient } from "../kube/api-client.ts";
-import { ApiError } from "../kube/errors.ts";
-import { type KubeconfigOptions, loadConfig } from "../kube/kubeconfig.ts";
-import { TRAINING_RUN } from "../kube/resources.ts";
+import type { Run } from "../operator/desired/names.ts";
+import { ApiClient } from "../operator/kube/api-client.ts";
+import { ApiError } from "../operator/kube/errors.ts";
+import { type KubeconfigOptions, loadConfig } from "../operator/kube/kubeconfig.ts";
+import { TRAINING_RUN } from "../operator/kube/resources.ts";
 
 export interface ClusterOptions extends KubeconfigOptions {
   namespace?: string | undefined;

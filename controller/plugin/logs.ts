@@ -3,14 +3,14 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { Log } from "@kubernetes/client-node";
-import { COMPONENT, RUN, SUPERVISOR } from "../desired/names.ts";
 import { ControllerError } from "../errors.ts";
 import { harmless } from "../harmless.ts";
-import { POD, type Pod } from "../kube/resources.ts";
-import type { Screen } from "../local/terminal.ts";
+import type { Screen } from "../local/terminal/terminal.ts";
+import { COMPONENT, RUN, SUPERVISOR } from "../operator/desired/names.ts";
+import { POD, type Pod } from "../operator/kube/resources.ts";
 import { type Cluster, readRun } from "./cluster.ts";
 
-export interface LogsOptions {
+interface LogsOptions {
   component: "learner" | "actor";
   follow: boolean;
   /** Read the container before its last restart. */

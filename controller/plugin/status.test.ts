@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { at, NOW_MS, runOf } from "../run.fixture.ts";
+import { at, NOW_MS, runOf } from "../operator/run.fixture.ts";
 import { statusLines } from "./status.ts";
 import { span } from "./text.ts";
 

@@ -1,16 +1,16 @@
 /** `kubectl longrun status RUN`: shows a run's activity and blockers on one screen, which is refreshed. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EvaluatedPolicyStatus, TaskStatus } from "../../crds/trainingrun.ts";
-import { findCondition, isBlocker } from "../conditions.ts";
-import type { Run } from "../desired/names.ts";
 import { engineText } from "../engine-text.ts";
 import { harmless } from "../harmless.ts";
-import type { Screen } from "../local/terminal.ts";
+import type { Screen } from "../local/terminal/terminal.ts";
 import { significant } from "../numbers.ts";
+import type { Run } from "../operator/desired/names.ts";
+import { findCondition, isBlocker } from "../operator/status/conditions.ts";
 import { type Cluster, readRun } from "./cluster.ts";
 import { span } from "./text.ts";
 
-export interface StatusOptions {
+interface StatusOptions {
   /** Whether to refresh until the run is over. */
   watch: boolean;
   json: boolean;

@@ -1,17 +1,18 @@
 /** `kubectl longrun volumes`: lists volumes of runs that are deleted or over. */
-import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "../desired/names.ts";
+
 import { ControllerError } from "../errors.ts";
 import { harmless } from "../harmless.ts";
-import { ApiError } from "../kube/errors.ts";
-import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "../kube/resources.ts";
-import type { KubeObject, Resource } from "../kube/types.ts";
-import type { Screen } from "../local/terminal.ts";
-import { retained, waitingFor } from "../retained-volumes.ts";
+import type { Screen } from "../local/terminal/terminal.ts";
+import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "../operator/desired/names.ts";
+import { ApiError } from "../operator/kube/errors.ts";
+import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "../operator/kube/resources.ts";
+import type { KubeObject, Resource } from "../operator/kube/types.ts";
+import { retained, waitingFor } from "../operator/parts/volume/retained-volumes.ts";
 import type { Cluster } from "./cluster.ts";
 import { isOver } from "./status.ts";
 import { span } from "./text.ts";
 
-export interface ListedVolume {
+interface ListedVolume {
   namespace: string;
   name: string;
   run: string;

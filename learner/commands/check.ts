@@ -95,7 +95,7 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
   yield* trainFindings(task, check.files);
   check.reward = rewardsOf(task, check);
   yield* rewardFindings(task, check.reward);
-  const fault = rewardOrderFault(paperRewards, task.grader);
+  const fault = rewardOrderFault(paperRewards, task.rewardRules);
   if (fault !== undefined) yield error(fault, "set grader.rewardFloor above -9.3");
   yield* promptFindings(task, check, options);
 }

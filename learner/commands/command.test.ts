@@ -216,11 +216,17 @@ describe("longrun model", () => {
     fs.cpSync(POLICY, folder, { recursive: true });
     fs.writeFileSync(path.join(folder, "generation_config.json"), '{"eos_token_id":0}');
     const shown = (of: string) => longrun("model", "info", of).lines;
-    assert.ok(shown(POLICY).includes("end of text   2 <|im_end|>"));
+    assert.ok(shown(POLICY).includes("end of text   2 <|im_end|> (generation_config.json)"));
     assert.ok(!shown(POLICY).some((line) => line.startsWith("warning")));
-    assert.ok(shown(folder).includes("end of text   0 <|endoftext|>"));
+    assert.ok(shown(folder).includes("end of text   0 <|endoftext|> (generation_config.json)"));
     assert.ok(shown(folder).some((line) => /^warning +.* ends an answer with <\|im_end\|> \(2\), but only/.test(line)));
-    assert.ok(shown(LLAMA).includes("end of text   none"), "a folder without a tokenizer");
+    assert.ok(
+      shown(LLAMA).includes("end of text   none: no file of the folder names one"),
+      "a folder without a tokenizer",
+    );
+    fs.writeFileSync(path.join(folder, "generation_config.json"), '{"eos_token_id":null}');
+    assert.ok(shown(folder).includes("end of text   2 <|im_end|> (config.json)"));
+    fs.writeFileSync(path.join(folder, "generation_config.json"), '{"eos_token_id":0}');
     const damaged = path.join(root, "damaged-tokenizer");
     fs.cpSync(POLICY, damaged, { recursive: true });
     fs.writeFileSync(path.join(damaged, "tokenizer.json"), "{");
@@ -353,5 +359,37 @@ describe("longrun model", () => {
       assert.match(stderr, message);
       assert.equal(stderr.trimEnd().split("\n").length, 1);
     }
+  });
+});
+
+describe("what a model reads", () => {
+  it("model tokenize prints the tokens of a text", () => {
+    const { lines, status } = longrun("model", "tokenize", POLICY, "import pandas", "as pd");
+    assert.equal(status, 0);
+    assert.match(lines.at(-1)!, /^\d+ tokens$/);
+    assert.equal(
+      lines
+        .slice(0, -1)
+        .map((line) => JSON.parse(line.trim().replace(/^\d+ +/, "")))
+        .join(""),
+      "import pandas as pd",
+    );
+    const { ids, texts } = JSON.parse(longrun("model", "tokenize", "--json", POLICY, "print(1)").lines[0]!);
+    assert.equal(texts.join(""), "print(1)");
+    assert.ok(ids.length === texts.length && ids.every(Number.isInteger));
+  });
+
+  it("generate --show-prompt shows the text that the model continues", () => {
+    const prompts = write({ messages: [{ role: "user", content: "Hello" }] });
+    const shown = ["--model", POLICY, "--prompts", prompts, "--max-tokens", "1"];
+    const [answer] = longrun("generate", ...shown, "--show-prompt").lines;
+    assert.match(JSON.parse(answer!).prompt, /^<\|im_start\|>[\s\S]*Hello<\|im_end\|>\n<\|im_start\|>assistant\n$/);
+    assert.ok(!("prompt" in JSON.parse(longrun("generate", ...shown).lines[0]!)));
+  });
+
+  it("a GGUF file is refused with its conversion", () => {
+    const { stderr, status } = longrun("model", "info", "models/tiny.gguf");
+    assert.match(stderr, /models\/tiny\.gguf is a GGUF file.*"models", "tiny\.gguf".*gguf_file=f.*save_pretrained/);
+    assert.notEqual(status, 0);
   });
 });

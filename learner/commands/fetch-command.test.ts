@@ -7,8 +7,8 @@ import { type AddressInfo, connect } from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { until } from "../../test/until.ts";
 import { COMMIT, HubServer } from "../hub/hub-server.fixture.ts";
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), "fetch-command-"));
@@ -64,7 +64,8 @@ test("a fetch that was killed goes on where it ended", async () => {
   const ended = new Promise((resolve) => child.once("close", resolve));
   const part = () =>
     fs.existsSync(out) ? fs.readdirSync(out).find((name) => /^model.safetensors.*part$/.test(name)) : undefined;
-  while (!part() || fs.statSync(path.join(out, part()!)).size < 2_000_000) await sleep(20);
+  const size = () => (part() === undefined ? 0 : fs.statSync(path.join(out, part()!)).size);
+  await until(() => size() >= 2_000_000, "two megabytes are on disk");
   child.kill("SIGKILL");
   await ended;
 

@@ -36,11 +36,12 @@ import {
 } from "./command.ts";
 
 const USAGE = `Usage: longrun generate --model DIR --prompts FILE.jsonl [--adapter DIR] [--max-tokens N] [--temperature T] [--seed S]
-       [--threads N] [--device auto|cpu|cuda:N]
+       [--show-prompt] [--threads N] [--device auto|cpu|cuda:N]
 
 Reads lines {"tokens":[...]} or {"messages":[{"role","content"}]}; writes lines {"tokens":[...],"text":"...","logProbs":[...]} in
 the same order. "text" is null without a tokenizer.json.
 
+--show-prompt   adds "prompt", the text that the model continues, with the chat template's tokens
 --max-tokens    default 256, or what is left of the context
 --temperature   default 1; 0 takes the most probable token, with its log-prob at temperature 1; else 0.01 or more
 --seed          default 0; the same seed, line and weights give the same response
@@ -60,6 +61,7 @@ async function generate(): Promise<void> {
       "max-tokens": { type: "string" },
       temperature: { type: "string", default: "1" },
       seed: { type: "string", default: "0" },
+      "show-prompt": { type: "boolean" },
     },
   });
   const file = required(values.prompts, "--prompts", 'a file of lines {"tokens":[...]} or {"messages":[...]}');
@@ -102,9 +104,15 @@ async function generate(): Promise<void> {
     return answer!;
   });
   for (const answer of answers) answer.catch(() => {}); // the loop throws it
-  for (const answer of answers) {
+  for (const [line, answer] of answers.entries()) {
     const { response, logProbs } = await answer;
-    printLine({ tokens: [...response], text: tokenizer?.decode(response) ?? null, logProbs: [...logProbs] });
+    const prompt = tokenizer?.decode(prompts[line]!, { skipSpecialTokens: false }) ?? null;
+    printLine({
+      ...(values["show-prompt"] && { prompt }),
+      tokens: [...response],
+      text: tokenizer?.decode(response) ?? null,
+      logProbs: [...logProbs],
+    });
   }
   await generator.release();
 }

@@ -10,6 +10,7 @@ import {
   convertFolder,
   type Device,
   elementCount,
+  eosIdsOf,
   fitRun,
   gpuLines,
   gpuTable,
@@ -22,7 +23,6 @@ import {
   PROJECTIONS,
   parseDevices,
   planTable,
-  readEosIds,
   readTokenizer,
   SHARD_BYTES,
   size,
@@ -37,9 +37,11 @@ const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMM
        longrun model info DIR [--check] [--json] [--plan [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]]
        longrun model info DIR [--json] --plan full|lora [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]
            [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]
+       longrun model tokenize DIR [--json] [TEXT …]
        longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
        longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
-const OPTIONS = `--check         looks for weights that are NaN or infinite
+const OPTIONS = `TEXT            tokenize prints the ids and texts of its tokens; without TEXT, of the standard input
+--check         looks for weights that are NaN or infinite
 --plan          prints which GPUs train the model; needs config.json alone. full, lora: prints one plan, or the refusal
 --tokens        longest prompt and response (default 1024:1024, or half of the model's positions each if those are fewer)
 --batch         model.generationBatchSize (default 64)
@@ -51,8 +53,8 @@ const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 
 async function model(): Promise<void> {
   const [command, ...args] = process.argv.slice(2);
-  const run = new Map(Object.entries({ fetch, info, convert, merge })).get(command ?? "");
-  if (run === undefined) throw unknownWord("model", command, "fetch, info, convert or merge", USAGE);
+  const run = new Map(Object.entries({ fetch, info, tokenize, convert, merge })).get(command ?? "");
+  if (run === undefined) throw unknownWord("model", command, "fetch, info, tokenize, convert or merge", USAGE);
   await run(args);
 }
 
@@ -126,16 +128,24 @@ function modelInfo({ config, tensors, folder }: MappedWeights) {
   };
 }
 
+interface EndsOfText {
+  eosIds: number[];
+  /** The file that names them. */
+  eosSource: string | undefined;
+  eosTokens?: (string | undefined)[];
+  warning?: string;
+}
+
 /** The tokens that end a response. Names are missing without a usable tokenizer. */
-function endsOfText(folder: string): { eosIds: number[]; eosTokens?: (string | undefined)[]; warning?: string } {
-  const eosIds = readEosIds(folder);
+function endsOfText(folder: string): EndsOfText {
+  const { ids: eosIds, source: eosSource } = eosIdsOf(folder);
   try {
     const tokenizer = readTokenizer(folder);
     const warning = turnEndWarning(folder, tokenizer);
-    return { eosIds, eosTokens: eosIds.map((id) => tokenName(tokenizer, id)), ...(warning && { warning }) };
+    return { eosIds, eosSource, eosTokens: eosIds.map((id) => tokenName(tokenizer, id)), ...(warning && { warning }) };
   } catch (cause) {
     if (!(cause instanceof ModelError)) throw cause;
-    return { eosIds, ...(fs.existsSync(path.join(folder, "tokenizer.json")) && { warning: cause.message }) };
+    return { eosIds, eosSource, ...(fs.existsSync(path.join(folder, "tokenizer.json")) && { warning: cause.message }) };
   }
 }
 
@@ -148,7 +158,10 @@ function printInfo(info: ReturnType<typeof modelInfo>): void {
     ["attention", `${info.heads} heads of ${info.headSize}, ${info.keyValueHeads} of keys and values`],
     ["vocabulary", `${info.vocabulary}, ${info.tied ? "tied" : "untied"}`],
     ["positions", `${info.positions}, rope ${info.rope}`],
-    ["end of text", ends.join(", ") || "none"],
+    [
+      "end of text",
+      ends.length > 0 ? `${ends.join(", ")} (${info.eosSource})` : "none: no file of the folder names one",
+    ],
     ["parameters", String(info.parameters)],
     [
       "weights",
@@ -291,11 +304,37 @@ function write(
   }
 }
 
+/** Prints a line for each token of a text: its id and its text. */
+function tokenize(args: string[]): void {
+  const { values, positionals } = parseArgs({ args, options: { json: { type: "boolean" } }, allowPositionals: true });
+  const [folder, ...words] = positionals;
+  if (folder === undefined) throw new InputError("give a model folder, then the text; longrun help model says more");
+  const tokenizer = readTokenizer(modelFolder(folder));
+  const ids = [...tokenizer.encode(words.length > 0 ? words.join(" ") : fs.readFileSync(0, "utf8"))];
+  const texts = ids.map((id) => tokenizer.decode([id], { skipSpecialTokens: false }));
+  if (values.json) {
+    printLine({ ids, texts });
+    return;
+  }
+  const width = Math.max(0, ...ids.map((id) => String(id).length));
+  const lines = ids.map((id, i) => `${String(id).padStart(width)}  ${JSON.stringify(texts[i])}`);
+  printLines([...lines, `${ids.length} tokens`]);
+}
+
 function onlyFolder(positionals: readonly string[]): string {
   if (positionals.length !== 1)
     throw new InputError(`give one model folder, not ${positionals.length}; longrun help model says more`);
-  return modelFolder(positionals[0]!);
+  const [given] = positionals;
+  if (/\.gguf$/i.test(given!)) throw new InputError(ofGguf(given!));
+  return modelFolder(given!);
 }
+
+/** Names the conversion, which transformers does. */
+const ofGguf = (file: string): string =>
+  `${file} is a GGUF file, and longrun reads folders in Hugging Face format. transformers converts it, if it knows the architecture: ` +
+  `python3 -c 'from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; d, f = "${path.dirname(file)}", ` +
+  `"${path.basename(file)}"; M.from_pretrained(d, gguf_file=f).save_pretrained("OUT"); T.from_pretrained(d, gguf_file=f).save_pretrained("OUT")' ` +
+  `(needs the packages transformers, torch and gguf)`;
 
 function byteCount(text: string, option: string): number {
   const match = /^(\d+(?:\.\d+)?(?:e\d+)?) ?([KMG]?)B?$/i.exec(text);

@@ -14,6 +14,8 @@ export interface Weights {
   readonly model: string;
   /** A PEFT folder of a LoRA adapter for the model. */
   readonly adapter?: string | undefined;
+  /** The run's `prompts.answerPrefix`. */
+  readonly answerPrefix?: string | undefined;
 }
 
 /**
@@ -26,6 +28,7 @@ export function newestWeights(run: string, onInvalid: (reason: string) => void):
   const source = join(run, "trainingrun.yaml");
   const { spec } = parseResolved(readText(source), source);
   const base = policyFolder(spec.model.policy, source, resolve(run));
+  const { answerPrefix } = spec.prompts;
   const adapted = spec.model.adaptation.type === "LoRA";
   for (const { name: checkpoint } of checkpointFolders(run)) {
     const folder = join(run, "checkpoints", checkpoint);
@@ -35,11 +38,11 @@ export function newestWeights(run: string, onInvalid: (reason: string) => void):
       const state = JSON.parse(readFileSync(join(folder, "state.json"), "utf8")) as { base?: string };
       if (!adapted) {
         new MappedWeights(policy).checkFinite();
-        return { name, model: policy };
+        return { name, model: policy, answerPrefix };
       }
       readAdapter(policy, readConfig(base));
       if (state.base === undefined || state.base === modelIdentity(new MappedWeights(base)))
-        return { name, model: base, adapter: policy };
+        return { name, model: base, adapter: policy, answerPrefix };
       throw new InputError(`${base} is another model than the one that its adapter was trained with`);
     } catch (cause) {
       onInvalid(`checkpoint ${checkpoint} is not used: ${(cause as Error).message}`);

@@ -1,20 +1,25 @@
 /** The samples of a run folder as one JSON value, for `longrun samples` (`USAGE`). The store is only read. */
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { errorOf } from "../metrics/common-errors.ts";
+import { exampleLine } from "../sft/examples.ts";
+import { examplesOfRun } from "../sft/run-examples.ts";
 import { openStore } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
-import { InputError, printLine, required, runCommand } from "./command.ts";
+import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
 
-const USAGE = `node learner/commands/samples-command.ts --run DIR [--failed] [--show ID]
+const USAGE = `node learner/commands/samples-command.ts --run DIR [--failed] [--show ID] [--export FILE [--best N]]
     Prints the samples of a run folder in the order of dispatch, without texts; --failed: those that are graded and not
-    valid. --show: one sample with its solution, program, terminal output and grade.`;
+    valid. --show: one sample with its solution, program, terminal output and grade. --export: writes the valid samples as
+    lines of messages, which longrun sft reads, the --best N of each task, and prints how many are left out, and why.`;
 
 const options = {
   run: { type: "string" },
   failed: { type: "boolean", default: false },
   show: { type: "string" },
+  export: { type: "string" },
+  best: { type: "string" },
 } as const;
 
 function samples(): void {
@@ -25,6 +30,11 @@ function samples(): void {
     const problem = existsSync(run) ? "this is no run folder: it has no store.sqlite" : "there is no such run folder";
     throw new InputError(`${run}: ${problem}`);
   }
+  if (values.export !== undefined) {
+    const best = values.best === undefined ? undefined : wholeNumber(values.best, "--best", 1);
+    printLine(exportSamples(run, values.export, best));
+    return;
+  }
   const store = openStore(path, { readOnly: true });
   try {
     if (values.show === undefined) printLine(store.allSamples(values).map(listed));
@@ -32,6 +42,20 @@ function samples(): void {
   } finally {
     store.close();
   }
+}
+
+/** Writes valid samples as examples of supervised training. @returns how many, and how many are left out */
+function exportSamples(run: string, file: string, best: number | undefined) {
+  const { examples, leftOut } = examplesOfRun(run, best);
+  const lines = examples.map(({ prompt, response, sample: { id, task, kind, grade } }) =>
+    exampleLine({ prompt, response }, { task, kind, sample: id, score: grade?.score, reward: grade?.reward }),
+  );
+  try {
+    writeFileSync(file, lines.join(""));
+  } catch (cause) {
+    throw new InputError(`--export: ${(cause as Error).message}`, { cause });
+  }
+  return { file, samples: examples.length, leftOut };
 }
 
 function find(id: string, sample: (id: string) => Sample | undefined, run: string): Sample {
@@ -53,11 +77,11 @@ function listed(sample: Sample) {
 }
 
 function shown(sample: Sample) {
-  const { plan, solution, program = null, instrumenter, previous = null, result, grade } = sample;
+  const { plan, solution, program = null, instrumenter, previous = null, depth = 0, result, grade } = sample;
   const { outcome = null, exitStatus = null, detail = "", markers = [], terminalOutput = "" } = result ?? {};
   return {
     ...listed(sample),
-    ...{ reason: grade?.reason ?? "", outcome, exitStatus, detail, previous, instrumenter },
+    ...{ reason: grade?.reason ?? "", outcome, exitStatus, detail, previous, depth, instrumenter },
     ...{ markers: markers.map(({ name }) => name), plan, program, solution, terminalOutput },
   };
 }

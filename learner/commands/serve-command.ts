@@ -16,6 +16,7 @@ import {
   readTokenizer,
   startEngine,
 } from "../engine/index.ts";
+import { EncoderThread } from "../serve/encoder.ts";
 import { LIMITS } from "../serve/limits.ts";
 import type { ServedModel } from "../serve/model.ts";
 import { ApiServer } from "../serve/server.ts";
@@ -26,7 +27,7 @@ import { CONTEXT, checkFit, contextOf, onSignals } from "./serving.ts";
 
 const USAGE = `Usage: longrun serve --model DIR [--adapter DIR] | --run DIR
        [--host ADDRESS] [--port N] [--api-key KEY | --no-key] [--served-model-name NAME]
-       [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
+       [--answer-prefix TEXT] [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
 
        longrun serve --tls DIR --model DIR [--host ADDRESS] [--port N] [--probe-port N] [--drain-seconds N]
        [--slots N] [--context TOKENS] [--threads N] [--device auto|cpu|cuda:N]
@@ -44,8 +45,9 @@ With --tls it is a generator instead, which writes solutions for the learner of 
                line: prefer the variable LONGRUN_API_KEY
 --slots        answers that are generated side by side (default ${DEFAULT_SLOTS}); further ones wait
 --context      most tokens of a prompt and its answer (default: the model's, ${CONTEXT} at most)
+--answer-prefix  text that every answer of a chat begins with (default: the run's prompts.answerPrefix; '' for none)
 --max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})
---tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then 0.0.0.0 by default
+--tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then every address of the machine by default
 --probe-port      /health, /ready and /metrics without TLS (default ${GENERATOR_DEFAULTS.probePort}); 0 is any free one
 --drain-seconds   time that running rows have after SIGTERM (default ${GENERATOR_DEFAULTS.drainSeconds})
 --adapter-folder  a folder that vLLM can read
@@ -59,6 +61,7 @@ const OPTIONS = {
   "api-key": { type: "string" },
   "no-key": { type: "boolean" },
   "served-model-name": { type: "string" },
+  "answer-prefix": { type: "string" },
   slots: { type: "string", default: String(DEFAULT_SLOTS) },
   context: { type: "string" },
   "max-waiting": { type: "string", default: String(LIMITS.waiting) },
@@ -77,13 +80,15 @@ async function serve(): Promise<number> {
   const config = readConfig(weights.model);
   const context = contextOf(values.context, config);
   const lora = weights.adapter === undefined ? undefined : readAdapter(weights.adapter, config).lora;
-  const model: ServedModel = {
-    ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
-    ...{ tokenizer: readTokenizer(weights.model), eosIds: readEosIds(weights.model) },
-    createdSeconds: Math.floor(Date.now() / 1000),
-  };
+  const [tokenizer, eosIds] = [readTokenizer(weights.model), readEosIds(weights.model)];
   const device = await chooseDevice(values.device);
   checkFit({ folder: weights.model, lora }, device, slots, context);
+  const encoder = new EncoderThread(tokenizer.files);
+  const model: ServedModel = {
+    ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
+    ...{ tokenizer, encoder, eosIds, answerPrefix: values["answer-prefix"] ?? weights.answerPrefix },
+    createdSeconds: Math.floor(Date.now() / 1000),
+  };
 
   const end = Promise.withResolvers<number>();
   end.promise.catch(() => {}); // an engine that fails before it serves says so itself
@@ -105,6 +110,7 @@ async function serve(): Promise<number> {
     return await end.promise;
   } finally {
     await server.end();
+    await encoder.close();
     if (engine && !engine.failure) await engine.close();
   }
 }

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { formatAddress } from "../../proto/address.ts";
 import { makeFolder } from "../../proto/folders.ts";
 import { deviceName, onNotice, readConfig } from "../engine/index.ts";
 import type { Backend } from "../generators/backend.ts";
@@ -69,8 +70,17 @@ export async function serveGenerator(values: Values, say: (line: string) => void
   try {
     const { backend, what } =
       values.vllm === undefined ? await ownEngine(values, ended.reject) : await vllm(values, values.vllm, folder, say);
-    const host = values.host ?? "0.0.0.0";
-    const how = { backend, host, port, probePort, drainSeconds, folder, tlsDirectory: values.tls, onFault: say };
+    const { host } = values;
+    const how = {
+      backend,
+      ...(host !== undefined && { host }),
+      port,
+      probePort,
+      drainSeconds,
+      folder,
+      tlsDirectory: values.tls,
+      onFault: say,
+    };
     const server = await GeneratorServer.listen(how).catch((cause: NodeJS.ErrnoException) => {
       if (cause.syscall !== "listen") throw cause;
       throw new InputError(`--port or --probe-port: ${cause.message}; choose another, or 0 for any free one`, {
@@ -78,7 +88,9 @@ export async function serveGenerator(values: Values, say: (line: string) => void
       });
     });
     isReady = true;
-    process.stdout.write(`Generator at https://${host}:${server.port}, probes at port ${server.probePort}: ${what}\n`);
+    process.stdout.write(
+      `Generator at https://${formatAddress({ host: host ?? "*", port: server.port })}, probes at port ${server.probePort}: ${what}\n`,
+    );
     return await ended.promise.finally(() => server.end());
   } finally {
     rmSync(folder, { recursive: true, force: true });

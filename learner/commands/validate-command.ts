@@ -5,6 +5,7 @@ import { parseResolved, type TrainingRunSpec } from "../../crds/trainingrun.ts";
 import { checkLengths, readConfig, readTokenizer, turnEndWarning } from "../engine/index.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
 import { checkInstrumenter } from "../rollout/instrument-policy.ts";
+import { promptEncoder } from "../rollout/prompt-encoder.ts";
 import { scratchPrompt } from "../rollout/prompts.ts";
 import { packagesOf, readPromptTask } from "../rollout/snippet.ts";
 import { openTasks } from "../tasks/tasks.ts";
@@ -41,7 +42,10 @@ function validate(): void {
     const shown = readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec));
     scratchPrompt(shown, {
       ...{ style, maxPromptTokens },
-      encode: tokenizer ? (messages) => tokenizer.encodeChat(messages) : estimateChat,
+      encode: promptEncoder(
+        tokenizer ? (messages, prefix) => tokenizer.encodeChat(messages, prefix) : estimateChat,
+        spec.prompts,
+      ),
     });
   }
   printLine({ warnings });

@@ -50,11 +50,13 @@ export interface Adaptation {
 
 /** @param adapter left out: every weight is trained. @throws ModelError for a folder that cannot be used */
 export const adaptationOf = (model: string, adapter?: AdapterOptions): Adaptation =>
-  adapter ? loraAdaptation(model, adapter, adapter.seed) : fullAdaptation(model);
+  adapter ? loraAdaptation(model, adapter, adapter.seed, adapter) : fullAdaptation(model);
 
 /** Returns the adaptation for a plan: the folder may lack its weights. */
 export const plannedAdaptation = (model: string, adapter?: AdapterOptions): Adaptation =>
-  adapter ? loraAdaptation(model, adapter, adapter.seed, MappedWeights.planned(model)) : fullAdaptation(model);
+  adapter
+    ? loraAdaptation(model, adapter, adapter.seed, { ...adapter, mapped: MappedWeights.planned(model) })
+    : fullAdaptation(model);
 
 /** Returns the shapes of a role's trained weights, a critic's value head included; the reference has the policy's shapes. */
 export function trainedShapes({ shapes, config }: Adaptation, role: Role): readonly ParameterShape[] {
@@ -85,15 +87,23 @@ export function fullAdaptation(model: string): Adaptation {
   };
 }
 
-/** Adapters are trained; the trunk is the model folder's files, memory-mapped once for all sessions. */
+/**
+ * Adapters are trained; the trunk is the model folder's files, memory-mapped once for all sessions.
+ *
+ * @param reference whether the reference has an adapter of its own
+ */
 export function loraAdaptation(
   model: string,
   lora: LoraConfig,
   seed: number,
-  mapped: MappedWeights = new MappedWeights(model),
+  {
+    reference = false,
+    mapped = new MappedWeights(model),
+  }: Pick<AdapterOptions, "reference"> & { mapped?: MappedWeights } = {},
 ): Adaptation {
   const { config } = mapped;
   const shapes = adapterParameters(config, lora);
+  const isAdapted = (role: Role) => reference || role !== "reference";
   return {
     config,
     eosIds: readEosIds(model),
@@ -103,7 +113,7 @@ export function loraAdaptation(
       return initialAdapter(config, lora, seed);
     },
     trunk(g, role, options) {
-      const adapter = role === "reference" ? undefined : adapterInputs(g, config, lora, options);
+      const adapter = isAdapted(role) ? adapterInputs(g, config, lora, options) : undefined;
       const wants = { gradient: options.requiresGrad, logits: role !== "critic" };
       return { trained: adapter?.values ?? new Map(), ...frozenTrunk(g, mapped, adapter, wants) };
     },
@@ -111,7 +121,7 @@ export function loraAdaptation(
     frozen: { mapped, lora },
     generatorWeights: (weights, role) =>
       // an adapter without layers has no graph that a GPU could join
-      role === "reference" || shapes.length === 0 ? { base: mapped } : { base: mapped, adapter: { lora, weights } },
+      !isAdapted(role) || shapes.length === 0 ? { base: mapped } : { base: mapped, adapter: { lora, weights } },
     write: (folder, policy) => writeAdapter(folder, { lora, weights: viewsOf(policy) }, model),
     read(folder) {
       const adapter = readAdapter(folder, config);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { until } from "../../test/until.ts";
 import { WorkerThread } from "./calls.ts";
 import type { EngineError } from "./errors.ts";
 
@@ -41,7 +42,7 @@ test("another thread runs the methods, shares memory with the caller and passes 
   await assert.rejects(thread.calls.refuse(), { name: "EngineError", code: "batch", message: "it is too large" });
   assert.equal(thread.failure, undefined);
   await thread.calls.close();
-  while (!thread.failure) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => thread.failure !== undefined, "the thread ends");
   await assert.rejects(thread.calls.add(1, 2), { code: "worker", message: "the thread has ended (0)" });
   assert.deepEqual(failures, [], "a thread that was asked to end is no failure");
 });

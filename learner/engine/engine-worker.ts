@@ -15,6 +15,7 @@ import { HostMemory, type Range } from "./model-memory.ts";
 import type { Session } from "./runtime/session.ts";
 import { Sessions } from "./sessions.ts";
 import {
+  accuracyGraph,
   evaluateGraph,
   policyStepGraph,
   pretrainStepGraph,
@@ -35,6 +36,7 @@ type GraphOf = { role: Role; build: (model: Adaptation, options?: StepOptions) =
 const GRAPHS = {
   evaluate: { role: "policy", build: (model, o) => evaluateGraph(model, "policy", o), trains: false },
   reference: { role: "reference", build: (model, o) => evaluateGraph(model, "reference", o), trains: false },
+  accuracy: { role: "policy", build: accuracyGraph, trains: false },
   values: { role: "critic", build: valueGraph, trains: false },
   policyStep: { role: "policy", build: policyStepGraph, trains: true },
   valueStep: { role: "critic", build: valueStepGraph, trains: true },

@@ -15,6 +15,8 @@ export interface AdapterOptions extends LoraConfig {
   seed: number;
   /** a PEFT folder of the same rank, alpha and targets, with which the policy begins; default random matrices */
   folder?: string;
+  /** the reference has an adapter of its own, which `loadReference` reads; default: it is the model itself */
+  reference?: boolean;
 }
 
 /** Nothing is trained: the model's files are mapped and not copied. */
@@ -99,6 +101,14 @@ export interface LogProbs {
   values: Float32Array;
   /** entropy of pi/T where token t is chosen, nats */
   entropies: Float32Array;
+}
+
+export interface Fit {
+  /** sum over the response tokens of -log pi, nats */
+  loss: number;
+  /** response tokens that are the policy's most probable ones */
+  correct: number;
+  tokens: number;
 }
 
 export interface PolicySample extends Sequence {
@@ -202,6 +212,8 @@ export interface Engine {
    */
   generate(prompts: Int32Array[], options: GenerateOptions, listener?: Listener): Promise<Response[]>;
   evaluate(batch: Sequence[], options: EvaluateOptions): Promise<LogProbs[]>;
+  /** Measures how well the policy predicts responses, at temperature 1; trains nothing. */
+  measureFit(batch: Sequence[]): Promise<Fit>;
   /** Makes the critic, a copy of the policy's trained weights with a head that predicts `value` everywhere, unless there is one already. */
   initializeCritic(value: number): Promise<void>;
   /** One optimiser step over the batch. */
@@ -226,6 +238,8 @@ export interface Engine {
    * weight after the other into place: after an error the policy is a mixture until a call succeeds.
    */
   loadPolicy(directory: string): Promise<void>;
+  /** Takes the reference's weights from a folder that `savePolicy` wrote. With adapters it needs `AdapterOptions.reference`. */
+  loadReference(directory: string): Promise<void>;
   /** sha256 over the bytes of all weights and moments, hex. */
   digest(): Promise<string>;
   close(): Promise<void>;
@@ -255,6 +269,7 @@ export async function startEngine(o: EngineOptions, onFailure?: (cause: EngineEr
   return {
     generate: calls.generate,
     evaluate: calls.evaluate,
+    measureFit: calls.measureFit,
     initializeCritic: calls.initializeCritic,
     updatePolicy: calls.updatePolicy,
     updateCritic: calls.updateCritic,
@@ -263,6 +278,7 @@ export async function startEngine(o: EngineOptions, onFailure?: (cause: EngineEr
     load: calls.load,
     savePolicy: calls.savePolicy,
     loadPolicy: calls.loadPolicy,
+    loadReference: calls.loadReference,
     digest: calls.digest,
     close: calls.close,
     get failure() {

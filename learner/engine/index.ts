@@ -7,6 +7,8 @@
 
 // Devices and memory: where networks run, how much memory they take, whether it fits.
 export { gpuMemory, hostMemory, leastGpuMemory } from "./available-memory.ts";
+// Calls of an object in another thread.
+export { serveCalls, WorkerThread } from "./calls.ts";
 // The engine: generate, evaluate, updatePolicy, updateCritic, save, load.
 export {
   type AdapterOptions,
@@ -14,6 +16,7 @@ export {
   type CriticStepResult,
   type Engine,
   type EngineOptions,
+  type Fit,
   FROZEN,
   type LogProbs,
   type PolicySample,
@@ -36,6 +39,7 @@ export { ModelError } from "./model/errors.ts";
 export { hasWeights, SHARD_BYTES } from "./model/files.ts";
 export {
   createModelFolder,
+  eosIdsOf,
   FETCH_RECORD,
   readConfig,
   readEosIds,
@@ -49,11 +53,12 @@ export { MappedWeights, modelIdentity } from "./model/mapped.ts";
 export { permutation, seedFor, uniforms } from "./model/random.ts";
 export { readHeader } from "./model/safetensors.ts";
 export { type Message, Tokenizer, type TokenizerFiles } from "./model/tokenizer.ts";
-export { tokenName, turnEndWarning } from "./model/turn-end.ts";
+export { responseEnd, tokenName, turnEndWarning } from "./model/turn-end.ts";
 export { elementCount, initialWeights } from "./model/weights.ts";
 export { type MemoryPlan, type PlanRequest, SURROUNDINGS_BYTES } from "./plan.ts";
 export { type GenerationShape, generationShape, instrumenterShape } from "./plan-generation.ts";
 export { fitInference, type InferenceRequest } from "./plan-inference.ts";
+export { fitSupervised, type SupervisedRequest } from "./plan-supervised.ts";
 export {
   type Device,
   deviceName,

@@ -4,7 +4,14 @@ import type { AdapterOptions } from "./engine.ts";
 import type { Compute, Graph } from "./graph/graph.ts";
 import { blocksOf } from "./model/decoder.ts";
 import { MappedWeights } from "./model/mapped.ts";
-import { evaluateGraph, policyStepGraph, valueGraph, valueStepGraph } from "./steps.ts";
+import {
+  accuracyGraph,
+  evaluateGraph,
+  policyStepGraph,
+  pretrainStepGraph,
+  valueGraph,
+  valueStepGraph,
+} from "./steps.ts";
 
 /** The fields of a request that its graphs depend on. Slots and GPUs change no graph. */
 export interface GraphsRequest {
@@ -13,6 +20,8 @@ export interface GraphsRequest {
   /** left out: every weight is trained */
   adapter: AdapterOptions | undefined;
   critic: boolean;
+  /** supervised steps: alone, so that nothing is generated and there is no reference; or before reinforcement learning. Default: none */
+  supervised?: "Alone" | "First" | undefined;
   /** layers are computed again in the backward pass; default false */
   checkpointing?: boolean;
   /** precision of matrix products; default float32 */
@@ -56,6 +65,7 @@ export class PlanGraphs {
       model: folder,
       adapter,
       critic,
+      supervised,
       checkpointing = false,
       compute,
       maxPromptTokens,
@@ -67,14 +77,20 @@ export class PlanGraphs {
       const key = [name, folder, adapter, options, step && checkpointing];
       return once(this.#graphs, key, () => ({ graph: build(), step, passes: new Map() }));
     };
+    const ofResponses = () => [
+      built("supervised step", true, () => pretrainStepGraph(model, { ...options, checkpointing })),
+      built("accuracy", false, () => accuracyGraph(model, options)),
+    ];
+    if (supervised === "Alone") return ofResponses();
     const ofPolicy = [
       built("policy step", true, () => policyStepGraph(model, { ...options, checkpointing })),
       built("policy", false, () => evaluateGraph(model, "policy", options)),
       built("reference", false, () => evaluateGraph(model, "reference", options)),
     ];
-    if (!critic) return ofPolicy;
+    const ofRun = [...ofPolicy, ...(supervised === "First" ? ofResponses() : [])];
+    if (!critic) return ofRun;
     return [
-      ...ofPolicy,
+      ...ofRun,
       built("value step", true, () => valueStepGraph(model, { ...options, checkpointing })),
       built("values", false, () => valueGraph(model, options)),
     ];

@@ -219,3 +219,23 @@ test("each of several GPUs has the weights, a gradient, and a part of the moment
     /^memory plan: on each of cuda:0,1,2,3 [\d.]+ [GM]B of 40\.0 GB given; here /,
   );
 });
+
+test("supervised training has no reference, no critic and no KV cache, and one policy's gradients and moments", () => {
+  for (const adapter of [undefined, LORA]) {
+    const run = planner(small({ adapter, critic: false })).plan(2048);
+    const alone = planner(small({ adapter, critic: false, supervised: "Alone" })).plan(2048);
+    assert.deepEqual(
+      alone.rows.map(({ what }) => what),
+      ["process", "weights", "gradients", "optimiser", "activations", "logits"],
+    );
+    const trained = bytesOf(run, "gradients");
+    assert.equal(bytesOf(alone, "weights"), bytesOf(run, "weights") - trained, "the reference");
+    for (const same of ["gradients", "optimiser"]) assert.equal(bytesOf(alone, same), bytesOf(run, same));
+    assert.ok(bytesOf(alone, "activations") <= bytesOf(run, "activations"));
+    // a GPU keeps the arena of each graph: two more where supervised steps come before a run
+    const [device] = gpus(1);
+    const onGpu = (supervised?: "First") =>
+      planner(small({ adapter, critic: false, device: device!, ...(supervised && { supervised }) })).plan(2048);
+    assert.ok(onGpu("First").gpuBytes > onGpu().gpuBytes);
+  }
+});

@@ -185,15 +185,20 @@ export class Planner {
     return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
 
+  /** Whether there are a reference and a KV cache. */
+  get #generates(): boolean {
+    return this.#request.supervised !== "Alone";
+  }
+
   /** Returns the rows of the process, weights, gradients and moments, which stay all the time. */
   #held(workers: number): PlanRow[] {
     const { adapter, critic, compute, instrumenter } = this.#request;
     const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
     const trained = policy + this.#criticBytes;
-    const weights = trained + policy; // the reference is a second policy
+    const weights = trained + (this.#generates ? policy : 0); // the reference is a second policy
     const frozen = adapter ? this.#stored.reduce((total, { length }) => total + length, 0) : 0;
     const process = PROCESS_BYTES + SURROUNDINGS_BYTES + (workers - 1) * WORKER_BYTES;
-    const owners = critic ? "policy, reference, critic" : "policy, reference";
+    const owners = this.#generates ? (critic ? "policy, reference, critic" : "policy, reference") : "the policy";
     const ownersOf = adapter ? `the frozen model, once, adapters of ${owners}` : owners;
     const [gradients, moments] = ["of a batch, one model's at a time", "two moments of what is trained"];
     if (!this.#onGpu)
@@ -207,8 +212,9 @@ export class Planner {
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
     // generation's half-precision copies: joined adapters; without training copies the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
-    const copies = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
-    const ofWeights = adapter ? ownersOf : `${owners}, bfloat16 copies for generation`;
+    const ofWhole = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
+    const copies = this.#generates ? ofWhole : 0;
+    const ofWeights = adapter || !this.#generates ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // the graph that computes a micro-batch's gradient also adds it to the sum, and counts it
     const shared = workers > 1 ? `${moments}, a part on each GPU` : moments;
     return [
@@ -222,7 +228,8 @@ export class Planner {
   /** Returns the same rows with float32 weights and moments in this process, and rounded weights on a GPU (rounded-weights.ts). */
   #offloaded(workers: number, swaps: boolean): PlanRow[] {
     const { critic } = this.#request;
-    const roles: Role[] = ["policy", "reference", ...(critic ? (["critic"] as const) : [])];
+    const reference = this.#generates ? (["reference"] as const) : [];
+    const roles: Role[] = ["policy", ...reference, ...(critic ? (["critic"] as const) : [])];
     const each = roles.map((role) => roundedBytes(trainedShapes(this.model, role)));
     const passing = DTYPES.float32.bytes * BLOCK_NUMBERS; // a block on its way to the GPU
     const rounded = each.map(({ matrices, rest }) => matrices + rest + passing);
@@ -232,7 +239,7 @@ export class Planner {
     const moments = "two moments of what is trained; blocks of them pass through a GPU";
     return [
       this.#gpuProcess(workers),
-      planRow("weights", ofWeights, trained + this.#policyBytes, there),
+      planRow("weights", ofWeights, trained + reference.length * this.#policyBytes, there),
       this.#gpuGradients(workers, Math.max(...each.map(({ matrices }) => matrices))),
       planRow("optimiser", moments, 2 * trained, STEP_BYTES + PASSING * passing),
     ];
@@ -281,6 +288,12 @@ export class Planner {
       if (!inTurn) return { activations: a.activations + b.activations, logits: a.logits + b.logits };
       return bytes(a) < bytes(b) ? b : a;
     });
+    const row = (what: PlanPart, detail: string, bytes: number) =>
+      onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
+    const graphs = `${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${each}`;
+    const ofGraphs = `${inTurn ? "the largest of " : ""}${graphs}${checkpointing ? ", recomputed" : ""}`;
+    const vocabulary = `vocabulary of ${config.vocabSize}`;
+    if (!this.#generates) return [row("activations", ofGraphs, activations), row("logits", vocabulary, logits)];
     const programs = instrumenter && instrumenterShape(limits, instrumenter);
     const batches = [generationShape(limits), ...(programs ? [programs] : [])];
     const held = batches.map((shape) => generationMemory(config, shape, device.kind)); // one after the other
@@ -288,19 +301,12 @@ export class Planner {
     const cast = onGpu && this.#request.adapter ? castBytes(this.#stored) : 0;
     const prompts = together * most("activations") + cast;
     const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
-    const row = (what: PlanPart, detail: string, bytes: number) =>
-      onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
-    const graphs = `${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${each}`;
     const ofPrograms =
       programs && `, or ${programs.rows} x ${programs.promptTokens + programs.responseTokens} of programs`;
     const cache = `KV cache of ${rows} x ${this.longest} tokens${ofPrograms ?? ""}`;
     return [
-      row(
-        "activations",
-        `${inTurn ? "the largest of " : ""}${graphs}${checkpointing ? ", recomputed" : ""}`,
-        activations,
-      ),
-      row("logits", `vocabulary of ${config.vocabSize}`, logits + (onGpu ? most("logits") : 0)),
+      row("activations", ofGraphs, activations),
+      row("logits", vocabulary, logits + (onGpu ? most("logits") : 0)),
       row("cache", cache, most("cache")),
       onGpu
         ? row("generation", "values of prompts", prompts)

@@ -31,6 +31,7 @@ export interface StepOptions {
 
 type EvaluationOptions = Pick<StepOptions, "compute" | "kernels" | "blocks">;
 type TrunkOptions = StepOptions & { requiresGrad: boolean };
+type PolicyOptions = TrunkOptions & { largest?: boolean };
 
 function trunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpointing, blocks }: TrunkOptions) {
   const { weights, project, ...rest } = model.trunk(g, role, { requiresGrad });
@@ -38,11 +39,11 @@ function trunk(g: Graph, model: Adaptation, role: Role, { requiresGrad, checkpoi
   return { ...rest, hidden: decoder(model.config, weights, inputs, { project, checkpointing }) };
 }
 
-function policyTrunk(g: Graph, model: Adaptation, role: Role, options: TrunkOptions) {
+function policyTrunk(g: Graph, model: Adaptation, role: Role, { largest, ...options }: PolicyOptions) {
   const { trained, hidden, outputLayer } = trunk(g, model, role, options);
   const targets = g.input("targets", "int32", [RESPONSE]);
   const inverseTemperature = g.input("inverseTemperature", "float32", []);
-  return { trained, ...tokenLogProbs(hidden, outputLayer!, targets, inverseTemperature) };
+  return { trained, ...tokenLogProbs(hidden, outputLayer!, targets, inverseTemperature, { largest }) };
 }
 
 function criticTrunk(g: Graph, model: Adaptation, options: TrunkOptions) {
@@ -66,6 +67,15 @@ export function evaluateGraph(model: Adaptation, role: Role, options: Evaluation
   const { logProbs, entropies } = policyTrunk(g, model, role, { requiresGrad: false, ...options });
   g.output("logProbs", logProbs);
   if (role === "policy") g.output("entropies", entropies);
+  return g;
+}
+
+/** Outputs: logProbs, and the log-probs of the most probable tokens, `largest`. */
+export function accuracyGraph(model: Adaptation, options: EvaluationOptions = {}): Graph {
+  const g = new Graph("accuracy", options);
+  const { logProbs, largest } = policyTrunk(g, model, "policy", { requiresGrad: false, largest: true, ...options });
+  g.output("logProbs", logProbs);
+  g.output("largest", largest!);
   return g;
 }
 

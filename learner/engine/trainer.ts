@@ -9,6 +9,7 @@ import type {
   Engine,
   EngineOptions,
   EvaluateOptions,
+  Fit,
   GenerateOptions,
   LogProbs,
   PolicySample,
@@ -23,14 +24,16 @@ import type {
 } from "./engine.ts";
 import type { Outputs } from "./engine-worker.ts";
 import { EngineError } from "./errors.ts";
-import { type Tensor, tensor } from "./graph/tensor.ts";
+import { join, joinEach, logProbFeeds, scalar, split } from "./feeds.ts";
+import type { Tensor } from "./graph/tensor.ts";
 import { attentionBlocks, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
-import { attentionLength, type DecoderRow, decoderFeeds, targetFeeds } from "./model/decoder.ts";
+import { attentionLength, type DecoderRow, decoderFeeds } from "./model/decoder.ts";
 import type { Listener, Response } from "./model/generate.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
 import { digestOf, ModelState } from "./model-state.ts";
 import { checkCompute } from "./sessions.ts";
+import { addStatistics, variance } from "./step-statistics.ts";
 import { type StartWorker, Workers } from "./workers.ts";
 
 const OFF = 1e30; // a clip without effect
@@ -111,6 +114,21 @@ export class Trainer implements Engine {
     }
     if (options.values) scatter(await this.#workers.evaluate("values", feeds), "values");
     return results;
+  }
+
+  async measureFit(batch: Sequence[]): Promise<Fit> {
+    this.#check(batch);
+    const feeds = this.#feeds(this.#microBatches(batch), batch, ({ rows }) => logProbFeeds(rows, 1));
+    const fit: Fit = { loss: 0, correct: 0, tokens: 0 };
+    for (const outputs of await this.#workers.evaluate("accuracy", feeds)) {
+      const [logProbs, largest] = [outputs.logProbs.data, outputs.largest.data] as Float32Array[];
+      for (const [t, logProb] of logProbs.entries()) {
+        fit.loss -= logProb;
+        if (logProb === largest[t]) fit.correct++;
+      }
+      fit.tokens += logProbs.length;
+    }
+    return fit;
   }
 
   async initializeCritic(value: number): Promise<void> {
@@ -226,6 +244,15 @@ export class Trainer implements Engine {
     this.#workers.changed("policy");
   }
 
+  async loadReference(directory: string): Promise<void> {
+    this.#checkReference();
+    if (this.#options.adapter && !this.#options.adapter.reference)
+      throw new EngineError("reference", "the engine was started with a reference without an adapter");
+    await this.#workers.ready();
+    this.#reference!.restore(this.#model.read(directory), undefined);
+    this.#workers.changed("reference");
+  }
+
   async digest(): Promise<string> {
     await this.#fetch();
     return digestOf({ policy: this.policy, critic: this.critic });
@@ -287,54 +314,4 @@ export class Trainer implements Engine {
         if (token < 0 || token >= vocabSize) refuse(`token ${token} is not in the vocabulary of ${vocabSize}`);
     }
   }
-}
-
-const scalar = (value: number): Tensor => tensor(Float32Array.of(value), []);
-
-const logProbFeeds = (rows: readonly DecoderRow[], temperature: number): Record<string, Tensor> => ({
-  ...targetFeeds(rows),
-  inverseTemperature: scalar(1 / temperature),
-});
-
-/** The numbers of some samples' response tokens, float32 [response]. */
-const join = (parts: readonly ArrayLike<number>[]): Tensor =>
-  tensor(Float32Array.from(parts.flatMap((part) => Array.from(part))));
-
-/** A number for each sample, the same at all of its response tokens. */
-const joinEach = (samples: readonly Sequence[], of: (index: number) => number): Tensor =>
-  join(samples.map(({ response }, i) => new Float32Array(response.length).fill(of(i))));
-
-/** Cuts per-token numbers into one array for each sequence. */
-function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Array[] {
-  let at = 0;
-  return sequences.map(({ response }) => {
-    at += response.length;
-    return tokens.subarray(at - response.length, at);
-  });
-}
-
-function addStatistics(
-  totals: Record<"kl" | "ratio" | "ratioMax" | "clipped" | "entropy" | "tokens", number>,
-  { proximalLogProbs, advantages }: PolicySample,
-  logProbs: Float32Array,
-  entropies: Float32Array,
-  { clipRatio, clipRatioHigh = clipRatio, dualClip }: PolicyStep,
-): void {
-  for (let t = 0; t < logProbs.length; t++) {
-    const ratio = Math.exp(logProbs[t] - proximalLogProbs[t]);
-    totals.kl += proximalLogProbs[t] - logProbs[t];
-    totals.ratio += ratio;
-    totals.ratioMax = Math.max(totals.ratioMax, ratio);
-    const a = advantages[t];
-    const dual = dualClip > 0 && ratio > dualClip;
-    if ((a > 0 && ratio > 1 + clipRatioHigh) || (a < 0 && (ratio < 1 - clipRatio || dual))) totals.clipped++;
-    totals.entropy += entropies[t];
-    totals.tokens++;
-  }
-}
-
-/** Returns the variance, 0 without numbers. */
-function variance(numbers: readonly number[]): number {
-  const mean = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
-  return numbers.reduce((sum, number) => sum + (number - mean) ** 2, 0) / (numbers.length || 1);
 }

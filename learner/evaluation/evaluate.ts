@@ -177,7 +177,16 @@ function programsOf(run: Evaluating, task: Task, purpose: string, iteration: num
     .map((sample): EvaluatedProgram => {
       const { id, kind, previous, grade: { valid = false, score, reward } = {}, result } = sample;
       const reported = valid ? reportedScore(run, task, sample) : undefined;
-      return { id, kind, previous, valid, score, reported, reward, durationSeconds: result?.durationSeconds };
+      return {
+        id,
+        kind: kind === "improve" ? kind : "scratch",
+        previous,
+        valid,
+        score,
+        reported,
+        reward,
+        durationSeconds: result?.durationSeconds,
+      };
     });
 }
 

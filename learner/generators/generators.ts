@@ -107,10 +107,14 @@ export class Generators {
     return this.#faults.take();
   }
 
-  /** Publishes the learner's current weights: further rows use them. The generators get them in the background. */
-  async publish(policyVersion: number): Promise<void> {
+  /**
+   * Publishes the learner's current weights: further rows use them. The generators get them in the background.
+   *
+   * @param anew also if weights of this version were published: after a warm start they are others
+   */
+  async publish(policyVersion: number, { anew = false } = {}): Promise<void> {
     const before = this.#current;
-    if (before?.policyVersion === policyVersion) return;
+    if (before?.policyVersion === policyVersion && !anew) return;
     const { log } = this.#o;
     this.#current = await writeWeights(this.#o, policyVersion);
     const { digest, kind, files } = this.#current;

@@ -17,7 +17,7 @@ export const HEADERS = {
 } as const;
 
 /** Log-probs may exceed 0 by this much through rounding. */
-const ROUNDING = 0.01;
+export const ROUNDING = 0.01;
 
 /** Limits of a request. */
 export const LIMITS = {
@@ -88,13 +88,13 @@ export interface FailedAnswer {
   error: { code: GeneratorError["code"]; message: string };
 }
 
-type Fields = Record<string, unknown>;
+export type Fields = Record<string, unknown>;
 
 const refuse = (what: string): never => {
   throw new GeneratorError("request", what);
 };
 const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const areTokens = (value: unknown): value is number[] => Array.isArray(value) && value.every(isWhole);
+export const areTokens = (value: unknown): value is number[] => Array.isArray(value) && value.every(isWhole);
 const isDigest = (value: unknown): value is string => typeof value === "string" && /^[0-9a-f]{64}$/.test(value);
 
 export function parseGenerate(json: unknown): GenerateRequest {

@@ -35,7 +35,8 @@ export interface GeneratorServerOptions {
   backend: Backend;
   /** 0: any free one */
   port: number;
-  host: string;
+  /** Default: every address of the machine. */
+  host?: string;
   /** port of the probes and metrics, 0: any free one */
   probePort: number;
   /** Folder with ca.crt, tls.crt and tls.key, which may change. */

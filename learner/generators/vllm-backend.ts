@@ -10,6 +10,7 @@ import type { Backend, Row } from "./backend.ts";
 import { GeneratorError } from "./errors.ts";
 import { callJson } from "./http.ts";
 import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
+import { parseModels, parseRow, parseSuccess, parseWeightVersion, type WrittenRow } from "./vllm-answers.ts";
 
 export interface VllmOptions {
   /** The URL that vLLM listens on, such as http://127.0.0.1:8000. */
@@ -40,14 +41,6 @@ const ONLY_TOKEN = 7;
 const ANSWER_SECONDS = 120;
 /** Seconds that vLLM may take to read full weights. */
 const RELOAD_SECONDS = 900;
-
-interface Completion {
-  choices?: {
-    finish_reason?: string | null;
-    token_ids?: number[] | null;
-    logprobs?: { token_logprobs?: (number | null)[] } | null;
-  }[];
-}
 
 interface LoadedAdapter {
   name: string;
@@ -95,8 +88,8 @@ export class VllmBackend implements Backend {
     const sampling = { seed: 1, temperature: 1, topP: 1, maxTokens: 1, stopTokens: [] };
     const row = { id: "", prompt: [1, 2, 3], ...sampling };
     const only = { allowed_token_ids: [ONLY_TOKEN] };
-    const [logProb] = rowOf(row, await this.#complete(this.#o.modelName, row, undefined, only)).logProbs;
-    if (logProb! > -0.01) return;
+    const [logProb] = (await this.#complete(this.#o.modelName, row, undefined, only)).logProbs;
+    if (logProb != null && logProb > -0.01) return;
     const found = `the only token that is allowed has log-prob ${logProb}, not 0`;
     throw new GeneratorError("failed", `${found}: start vLLM with --logprobs-mode processed_logprobs`);
   }
@@ -160,8 +153,9 @@ export class VllmBackend implements Backend {
     await this.#call("/update_weight_version", { new_version: LOADING });
     const reload = { method: "reload_weights", kwargs: { weights_path: own } };
     await this.#call("/collective_rpc", reload, { seconds: RELOAD_SECONDS });
-    const { success } = JSON.parse(await this.#call("/reset_prefix_cache?reset_running_requests=true", {}));
-    if (success !== true) throw new GeneratorError("failed", "vLLM did not reset its prefix cache");
+    const reset = "/reset_prefix_cache?reset_running_requests=true";
+    if (!parseSuccess(reset, await this.#call(reset, {})))
+      throw new GeneratorError("failed", "vLLM did not reset its prefix cache");
     await this.#call("/update_weight_version", { new_version: name });
     this.#whole = name;
   }
@@ -200,7 +194,8 @@ export class VllmBackend implements Backend {
     const either = AbortSignal.any([signal, failed.signal]);
     const one = async (row: RowRequest) => {
       try {
-        onRow(rowOf(row, await this.#complete(model, row, either)));
+        const { tokens, logProbs, finish } = await this.#complete(model, row, either);
+        onRow({ id: row.id, tokens, logProbs: logProbs.map((value) => value ?? LEAST_LOG_PROB), finish });
       } catch (cause) {
         failed.abort(cause); // an answer with a part of the rows is an error; the learner sends the rows elsewhere
       }
@@ -211,15 +206,14 @@ export class VllmBackend implements Backend {
 
   async close(): Promise<void> {}
 
-  async #complete(model: string, row: RowRequest, signal?: AbortSignal, more: object = {}): Promise<Completion> {
+  async #complete(model: string, row: RowRequest, signal?: AbortSignal, more: object = {}): Promise<WrittenRow> {
     const { prompt, seed, temperature, topP, maxTokens, stopTokens } = row;
     // with top-p vLLM normalises log-probs over the remaining tokens, and the learner over all tokens
     if (topP !== 1) throw new GeneratorError("request", `topP is ${topP}: with vLLM model.topP must be 1`);
     const sampling = { seed, temperature, top_p: 1, max_tokens: maxTokens, stop_token_ids: stopTokens };
     const output = { logprobs: 0, return_token_ids: true, skip_special_tokens: false };
-    return JSON.parse(
-      await this.#call("/v1/completions", { model, prompt, ...sampling, ...output, ...more }, { signal }),
-    ) as Completion;
+    const path = "/v1/completions";
+    return parseRow(path, await this.#call(path, { model, prompt, ...sampling, ...output, ...more }, { signal }));
   }
 
   /** Unloads older adapters that generate no row. An adapter that vLLM does not unload now is unloaded at the next occasion. */
@@ -242,16 +236,17 @@ export class VllmBackend implements Backend {
 
   /** Returns the names of the base model and of the adapters that vLLM has. */
   async #models(): Promise<string[]> {
-    const { data = [] } = JSON.parse(await this.#call("/v1/models")) as { data?: { id: string }[] };
-    return data.map(({ id }) => id);
+    const path = "/v1/models";
+    return parseModels(path, await this.#call(path));
   }
 
   /** Returns "default", or the last version that was set; undefined: this vLLM has no such endpoint. */
   async #weightVersion(): Promise<string | undefined> {
-    const { status, text } = await this.#ask("/weight_info");
+    const path = "/weight_info";
+    const { status, text } = await this.#ask(path);
     if (status === 404) return undefined;
-    if (status === 200) return (JSON.parse(text) as { weight_version: string }).weight_version;
-    throw refusal(status, "/weight_info", text);
+    if (status === 200) return parseWeightVersion(path, text);
+    throw refusal(status, path, text);
   }
 
   /** Returns the body of the answer. */
@@ -288,16 +283,3 @@ const refusal = (status: number | undefined, path: string, text: string) =>
     status === 400 ? "request" : "failed",
     `vLLM answered ${status} to ${path}: ${text.slice(0, 500)}`,
   );
-
-function rowOf({ id }: RowRequest, { choices = [] }: Completion): Row {
-  const { token_ids: tokens, logprobs, finish_reason: finish } = choices[0] ?? {};
-  const given = logprobs?.token_logprobs;
-  if (!tokens || tokens.length === 0)
-    throw new GeneratorError("failed", "vLLM's answer has no token_ids: this version does not know return_token_ids");
-  if (given?.length !== tokens.length)
-    throw new GeneratorError("failed", `vLLM gave ${given?.length ?? 0} log-probs for ${tokens.length} tokens`);
-  if (finish !== "stop" && finish !== "length")
-    throw new GeneratorError("failed", `vLLM ended a row with finish_reason ${finish}`);
-  const logProbs = given.map((value) => value ?? LEAST_LOG_PROB);
-  return { id, tokens, logProbs, finish };
-}

@@ -220,6 +220,62 @@ test("the reward has the paper's value in every case", async (t) => {
     });
 });
 
+const failureRewards = {
+  ...{ noCodeBlock: -20, unclosedCodeBlock: -19, syntaxError: -18, importError: -17 },
+  ...{ failed: -16, noSubmission: -15, invalidSubmission: -14 },
+};
+const failed = (detail: string, seenMarkers = MARKERS.slice(0, 0)): RewardFacts => {
+  return { ...completed, outcome: "failed", exitStatus: 1, detail, seenMarkers, graded: undefined };
+};
+const steps: [string, RewardFacts, number][] = [
+  ["no code block", { ...noMarkers, fault: "noCodeBlock" }, -20],
+  ["a code block without code", { ...noMarkers, fault: "emptyCodeBlock" }, -20],
+  ["no plan", { ...noMarkers, fault: "noPlan" }, -19],
+  ["unclosed", { ...noMarkers, fault: "unclosedCodeBlock" }, -19],
+  ["several code blocks", { ...noMarkers, fault: "severalCodeBlocks" }, -19],
+  ["an execution that never came", { ...noMarkers, fault: "notExecuted" }, -16],
+  ["does not parse", failed("SyntaxError in line 3"), -18],
+  ["does not parse, without a line", failed("SyntaxError"), -18],
+  ["indentation", failed("IndentationError in line 1"), -18],
+  ["a SyntaxError of a program that runs", failed("SyntaxError in line 9", four), -16 + 0.4],
+  ["no such module", failed("ModuleNotFoundError in line 1"), -17],
+  ["no such name in a module", failed("ImportError in line 1", MARKERS.slice(0, 1)), -17 + 0.1],
+  ["an error whose name begins alike", failed("ImportErrorOfMine in line 1"), -16],
+  ["another error", failed("ValueError in line 7", four), -16 + 0.4],
+  ["an exit status", failed("exit status 3"), -16],
+  ["timed out", { ...completed, outcome: "timedOut", seenMarkers: four }, -16 + 0.4],
+  ["out of memory", { ...completed, outcome: "outOfMemory", seenMarkers: [] }, -16],
+  ["no submission", { ...completed, graded: undefined, seenMarkers: four }, -15 + 0.4],
+  ["a submission that is refused", { ...completed, graded: refused, seenMarkers: four }, -14 + 0.4],
+  ["a score that is no number", { ...completed, graded: graded(Number.NaN), seenMarkers: [] }, -14],
+  ["valid", completed, 1],
+];
+
+test("failureRewards go by the last step that an answer reached; a step without one earns failureReward", async (t) => {
+  for (const [name, facts, expected] of steps)
+    await t.test(name, () => {
+      const reward = rewardOf(facts, constants, { ...ranged, failureRewards })!.reward;
+      assert.ok(Math.abs(reward - expected) < 1e-12, `${reward}, not ${expected}`);
+      const paper = rewardOf(facts, constants, ranged);
+      assert.deepEqual(rewardOf(facts, constants, { ...ranged, failureRewards: {} }), paper);
+    });
+  assert.equal(
+    rewardOf(failed("ValueError"), constants, { ...ranged, failureRewards: { importError: -11 } })!.reward,
+    -10,
+  );
+});
+
+test("no step may earn as much as a valid submission", () => {
+  const fault = (failureRewards: object) => rewardOrderFault(constants, { ...ranged, failureRewards });
+  assert.equal(fault(failureRewards), undefined);
+  assert.match(fault({ noSubmission: -9.5 })!, /can earn -8.8.* \(failureRewards.noSubmission and 7 times/);
+  assert.match(
+    rewardOrderFault({ ...constants, failureReward: -1 }, { ...ranged, failureRewards: { failed: -20 } })!,
+    /algorithm.failureReward/,
+  );
+  assert.equal(rewardOrderFault({ ...constants, failureReward: -1 }, { ...ranged, failureRewards }), undefined);
+});
+
 const markers = fc.subarray([...MARKERS, "made up"]);
 const outcomes = fc.constantFrom(
   "completed",

@@ -1,5 +1,6 @@
 import type { Algorithm, Grader, Task } from "../../crds/trainingrun.ts";
 import type { Outcome } from "../../proto/execution.ts";
+import { FAILURE_STEPS, failureStepOf } from "./failure-steps.ts";
 import type { Graded } from "./grade.ts";
 
 export interface RewardFacts {
@@ -7,6 +8,8 @@ export interface RewardFacts {
   fault?: string | undefined;
   outcome?: Outcome | undefined;
   exitStatus?: number | undefined;
+  /** The actor's words on the outcome. */
+  detail?: string | undefined;
   /** Markers that the instrumenter put into the program. */
   insertedMarkers: readonly string[];
   /** Markers that the program printed with the right nonce. */
@@ -21,7 +24,8 @@ type RewardConstants = Pick<Algorithm, "failureReward" | "markerReward">;
 /** The paper's constants (section 4.1), also the defaults of `algorithm`. */
 export const paperRewards: RewardConstants = { failureReward: -10, markerReward: 0.1 };
 
-export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> & Pick<Task, "guardedRewardCap">;
+export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> &
+  Pick<Task, "guardedRewardCap" | "failureRewards">;
 
 export interface Reward extends Omit<Graded, "reason"> {
   reward: number;
@@ -39,15 +43,16 @@ export interface Reward extends Omit<Graded, "reason"> {
 const markerCount = 7;
 
 /**
- * Computes one sample's reward, paper sections 3.2 and 4.1: `failureReward` plus `markerReward` for each reached marker, or, for a valid
- * submission, the reward of its score. Only a program with exit status 0 is graded.
+ * Computes one sample's reward, paper sections 3.2 and 4.1: `failureReward`, or the task's reward for the step that it reached, plus
+ * `markerReward` for each reached marker, or, for a valid submission, the reward of its score. Only a program with exit status 0 is graded.
  * @returns undefined for `lost`: an infrastructure failure has no reward and is not trained on
  */
 export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: RewardRules): Reward | undefined {
   if (facts.outcome === "lost") return undefined;
   const { failureReward, markerReward } = constants;
+  const step = () => failureStepOf({ ...facts, hasSubmission: facts.graded !== undefined });
   const without = (reason: string, creditedMarkers: string[]): Reward => ({
-    reward: failureReward + markerReward * creditedMarkers.length,
+    reward: (rules.failureRewards?.[step()] ?? failureReward) + markerReward * creditedMarkers.length,
     ...{ valid: false, reason, creditedMarkers, clamped: false, capped: false, guards: [] },
   });
   if (facts.fault !== undefined) return without(facts.fault, []);
@@ -89,11 +94,22 @@ export function scoreReward(score: number, rules: Pick<RewardRules, "direction" 
 }
 
 /** Returns one line that names fields to change, if an invalid reward could be as high as a valid one. */
-export function rewardOrderFault(constants: RewardConstants, grader: Grader): string | undefined {
-  const bestInvalid = constants.failureReward + Math.max(0, markerCount * constants.markerReward);
-  if (bestInvalid < grader.rewardFloor) return undefined;
+export function rewardOrderFault(
+  constants: RewardConstants,
+  rules: Pick<RewardRules, "rewardFloor" | "failureRewards">,
+): string | undefined {
+  const { failureRewards = {}, rewardFloor } = rules;
+  const credit = Math.max(0, markerCount * constants.markerReward);
+  const steps = FAILURE_STEPS.flatMap((step): [field: string, reward: number][] => {
+    const own = failureRewards[step];
+    return own === undefined ? [] : [[`failureRewards.${step}`, own]];
+  });
+  const rest: typeof steps =
+    steps.length < FAILURE_STEPS.length ? [["algorithm.failureReward", constants.failureReward]] : [];
+  const [field, best] = [...rest, ...steps].reduce((a, b) => (b[1] > a[1] ? b : a));
+  if (best + credit < rewardFloor) return undefined;
   return (
-    `grader.rewardFloor is ${grader.rewardFloor}, but a program without a valid submission can earn ` +
-    `${bestInvalid} (algorithm.failureReward and ${markerCount} times algorithm.markerReward); raise rewardFloor or lower these`
+    `grader.rewardFloor is ${rewardFloor}, but a program without a valid submission can earn ` +
+    `${best + credit} (${field} and ${markerCount} times algorithm.markerReward); raise rewardFloor or lower these`
   );
 }

@@ -23,16 +23,16 @@ export function errorOf({ grade, result }: Pick<Failed, "grade" | "result">): st
 }
 
 /** Errors that only differ in names and numbers are of one kind. */
-const kindOf = (error: string) => error.replaceAll(/\[.*\]|"[^"]*"|'[^']*'/g, "…").replaceAll(/\d+/g, "0");
+export const errorKind = (error: string) => error.replaceAll(/\[.*\]|"[^"]*"|'[^']*'/g, "…").replaceAll(/\d+/g, "0");
 
 /** Returns the commonest errors of invalid samples, the commonest first. The newest sample of each is its example. */
 export function commonErrors(failed: readonly Failed[]): CommonError[] {
   const errors = new Map<string, CommonError>();
   for (const sample of failed) {
     const error = errorOf(sample);
-    const { samples = 0 } = errors.get(kindOf(error)) ?? {};
+    const { samples = 0 } = errors.get(errorKind(error)) ?? {};
     const example = { id: sample.id, program: sample.program ?? sample.solution };
-    errors.set(kindOf(error), { error, example, samples: samples + 1 });
+    errors.set(errorKind(error), { error, example, samples: samples + 1 });
   }
   return [...errors.values()].sort((a, b) => b.samples - a.samples).slice(0, mostErrors);
 }

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import type { Registry } from "prom-client";
+import { ADDRESS_FORM, readAddress } from "../../proto/address.ts";
 import { limitedServer } from "../../proto/http-server.ts";
 import { MetricsError } from "./errors.ts";
 
@@ -30,7 +31,8 @@ export type MetricsServer = Awaited<ReturnType<typeof serveMetrics>>;
 
 /** Serves at `listen`, HOST:PORT; port 0 takes any free one. Throws `MetricsError` if the address cannot be used. */
 export async function serveMetrics(listen: string, registry: Registry, probes: Probes, pages: Pages = {}) {
-  const { host, port } = parseListen(listen);
+  const address = readAddress(listen);
+  if (address === undefined) throw new MetricsError("listen", `--metrics-listen ${listen}: ${ADDRESS_FORM}`);
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (request.method !== "GET" && request.method !== "HEAD") return send(response, 405, TEXT, "only GET\n");
     const address = URL.parse(request.url ?? "/", "http://localhost");
@@ -53,9 +55,10 @@ export async function serveMetrics(listen: string, registry: Registry, probes: P
   const server = limitedServer((request, response) => {
     respond(request, response).catch((error: Error) => send(response, 500, TEXT, `${error.message}\n`));
   });
-  await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
-    const why = error.code === "EADDRINUSE" ? "is in use; choose another port, or 0 for any free one" : error.message;
-    throw new MetricsError("listen", `--metrics-listen: ${listen} ${why}`, { cause: error });
+  await once(server.listen(address.port, address.host), "listening").catch((error: NodeJS.ErrnoException) => {
+    const why =
+      error.code === "EADDRINUSE" ? "the port is in use; choose another one, or 0 for any free one" : error.message;
+    throw new MetricsError("listen", `--metrics-listen ${listen}: ${why}`, { cause: error });
   });
   server.unref();
   const close = async (): Promise<void> => {
@@ -89,11 +92,4 @@ const LOOPBACK = /^(::1$|(::ffff:)?127\.)/;
 
 function send(response: ServerResponse, status: number, headers: OutgoingHttpHeaders, body: string): void {
   response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) }).end(body);
-}
-
-function parseListen(listen: string): { host: string; port: number } {
-  const [, ip6, host, digits] = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(listen) ?? [];
-  const port = Number(digits);
-  if (port <= 65_535) return { host: ip6 ?? (host || "0.0.0.0"), port };
-  throw new MetricsError("listen", `--metrics-listen: ${listen} is not HOST:PORT, for example 127.0.0.1:9090`);
 }

@@ -38,6 +38,7 @@ function measure(fields: Partial<IterationInput>) {
     actors: { busySeconds: 0, aliveSeconds: 0 },
     executions: { queued: 0, running: 0, lost: 0, retried: 0 },
     improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
+    debugPrompts: { shown: 0, noFailure: 0, tooLong: 0 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
@@ -45,6 +46,7 @@ function measure(fields: Partial<IterationInput>) {
     zeroSpreadShare: null,
     noSignal: false,
     groupDropped: 0,
+    zeroSignalDropped: 0,
     wallTime: new Date("2026-01-02T03:04:05Z"),
     ...fields,
   });
@@ -245,4 +247,28 @@ test("an iteration's line is the same after a trip through JSON", () => {
     const line = measure({ trained: mixed, durationWeights: [1, 1, 1, 1], engineSeconds });
     assert.deepEqual(JSON.parse(JSON.stringify(line)), line);
   }
+});
+
+test("what became of failed programs is counted for debug prompts alone", () => {
+  const debug = (valid: boolean, failureStep?: "syntaxError" | "failed" | "noSubmission") =>
+    sample({ kind: "debug", previousStep: "failed", valid, failureStep, reward: 0 });
+  const trained = [
+    ...[debug(true), debug(false, "failed"), debug(false, "noSubmission"), debug(false, "syntaxError")],
+    ...[sample({ kind: "scratch", reward: -10, failureStep: "syntaxError" }), sample({ kind: "improve", valid: true })],
+  ];
+  const { debugging, failureSteps } = measure({ trained });
+  assert.deepEqual(debugging, { fixed: 1, notFixed: 2, broke: 1 });
+  assert.deepEqual(failureSteps, {
+    ...{ noCodeBlock: 0, unclosedCodeBlock: 0, syntaxError: 2, importError: 0 },
+    ...{ failed: 1, noSubmission: 1, invalidSubmission: 0 },
+  });
+});
+
+test("iterations without signal are counted in a row", () => {
+  const after = (noSignal: boolean, noSignalIterations?: number) =>
+    measure({ noSignal, previous: { tasks: {}, noSignalIterations } }).noSignalIterations;
+  assert.deepEqual(
+    [measure({ noSignal: true }).noSignalIterations, after(true), after(true, 3), after(false, 3)],
+    [1, 1, 4, 0],
+  );
 });

@@ -4,14 +4,17 @@
  */
 
 import { ENGINE_USES, type EngineSeconds } from "../../proto/engine-seconds.ts";
-import { type Guard, guardNames } from "../grading/guards.ts";
+import { FAILURE_STEPS } from "../grading/failure-steps.ts";
+import { guardNames } from "../grading/guards.ts";
 import type { UpdateResult } from "../rl/update.ts";
 import { durationHistogram } from "./durations.ts";
 import type { MeasuredSample } from "./measured-sample.ts";
-import { mean, share, sum } from "./statistics.ts";
+import { deviation, mean, share, sum } from "./statistics.ts";
+import { counts, countsOf, largest, round, shares } from "./tallies.ts";
 
 /** The parts of the previous line that a new line continues. */
 interface Previous {
+  noSignalIterations?: number;
   tasks: Readonly<Record<string, { bestScoreSoFar: number | null } | undefined>>;
 }
 
@@ -55,6 +58,8 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   executions: { queued: number; running: number; lost: number; retried: number };
   /** Prompts that were drawn to improve a previous solution, by their result. */
   improvePrompts: { shown: number; noPrevious: number; tooLong: number };
+  /** Prompts that were drawn to mend a failed program, by their result. */
+  debugPrompts: { shown: number; noFailure: number; tooLong: number };
   /** Instrumentations that verification refused. */
   verificationFailures: number;
   /** The reason for each program that the static policy did not instrument. */
@@ -63,6 +68,8 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   staleWaited: number;
   /** Samples left out because the rest of their group was lost. */
   groupDropped: number;
+  /** Samples left out because their group taught nothing. */
+  zeroSignalDropped: number;
   /** Counts of faults of generators, rows that moved to another generator, and rows that could not be checked; absent without generators. */
   generation?: { faults: Record<string, number>; movedRows: number; uncheckedRows: number };
   checkpoint?: { seconds: number; bytes: number } | undefined;
@@ -100,6 +107,7 @@ export function iterationMetrics(input: IterationInput) {
     seconds: round(seconds),
     secondsByPhase: phases,
     ...(engineSeconds && { engineSeconds: roundedEngine(engineSeconds) }),
+    noSignalIterations: given.noSignal ? (previous?.noSignalIterations ?? 0) + 1 : 0,
     samples: trained.length,
     executed: executed.length,
     validFraction: share(valid.length, trained.length) ?? 0,
@@ -134,10 +142,12 @@ export function iterationMetrics(input: IterationInput) {
     families: shares(counts(executed, (sample) => sample.family ?? "unknown")),
     instrumenters: counts(executed, (sample) => sample.instrumenter ?? "None"),
     promptKinds: counts(trained, (sample) => sample.kind),
+    debugging: countsOf(DEBUG_RESULTS, (result) => trained.filter((it) => debugResultOf(it) === result).length),
     tasks,
     forgedMarkers: sum(trained.map((sample) => sample.forgedMarkers ?? 0)),
     flagged: trained.filter(({ guards = [] }) => guards.length > 0).length,
-    guards: guardCounts(trained),
+    guards: countsOf(guardNames, (guard) => trained.filter(({ guards = [] }) => guards.includes(guard)).length),
+    failureSteps: countsOf(FAILURE_STEPS, (step) => trained.filter(({ failureStep }) => failureStep === step).length),
     clampedRewards,
     mostlyClamped: 2 * clampedRewards > valid.length,
     cappedRewards: trained.filter(({ capped }) => capped).length,
@@ -153,6 +163,17 @@ export function iterationMetrics(input: IterationInput) {
   };
 }
 
+/** What became of a failed program that a debug prompt showed. */
+export const DEBUG_RESULTS = ["fixed", "notFixed", "broke"] as const;
+
+/** `broke`: the new program came less far than the failed one; undefined for a sample of another prompt. */
+function debugResultOf({ kind, valid, failureStep, previousStep }: MeasuredSample) {
+  if (kind !== "debug") return undefined;
+  if (valid) return "fixed";
+  const place = (step: string | undefined) => (FAILURE_STEPS as readonly (string | undefined)[]).indexOf(step);
+  return place(failureStep) < place(previousStep) ? "broke" : "notFixed";
+}
+
 function taskMetrics(task: TaskScale, trained: readonly MeasuredSample[], previous: Previous | undefined) {
   const own = trained.filter((sample) => sample.task === task.name);
   const valid = own.filter((sample) => sample.valid);
@@ -165,6 +186,7 @@ function taskMetrics(task: TaskScale, trained: readonly MeasuredSample[], previo
     samples: own.length,
     validFraction: share(valid.length, own.length) ?? 0,
     meanReward: mean(own.flatMap((sample) => sample.reward ?? [])),
+    rewardDeviation: deviation(own.flatMap((sample) => sample.reward ?? [])),
     meanDurationSeconds: mean(own.flatMap((sample) => sample.durationSeconds ?? [])),
     meanScore: mean(scores),
     meanNormalizedScore: mean(normalizedScores([task], valid)),
@@ -196,12 +218,6 @@ function markerRates(names: readonly string[], executed: readonly MeasuredSample
   return Object.fromEntries(names.map((name) => [name, share(reached(name).length, executed.length) ?? 0]));
 }
 
-/** Counts flagged samples of every guard, 0 too: a line of metrics always has the same fields. */
-function guardCounts(trained: readonly MeasuredSample[]): Record<Guard, number> {
-  const flaggedBy = (guard: Guard) => trained.filter(({ guards = [] }) => guards.includes(guard)).length;
-  return Object.fromEntries(guardNames.map((guard) => [guard, flaggedBy(guard)])) as Record<Guard, number>;
-}
-
 /** Mean duration as the policy gradient counts it; samples without an execution carry no duration and are left out. */
 function weightedMean(trained: readonly MeasuredSample[], weights: readonly number[]): number | null {
   let total = 0;
@@ -220,29 +236,9 @@ function bestOf(scores: readonly number[], direction: TaskScale["direction"]): n
   return direction === "Higher" ? largest(scores) : -largest(scores.map((score) => -score));
 }
 
-function counts<Item>(items: readonly Item[], key: (item: Item) => string): Record<string, number> {
-  const result: Record<string, number> = {};
-  for (const item of items) result[key(item)] = (result[key(item)] ?? 0) + 1;
-  return result;
-}
-
-function shares(from: Record<string, number>): Record<string, number> {
-  const total = sum(Object.values(from));
-  return Object.fromEntries(Object.entries(from).map(([key, count]) => [key, count / total]));
-}
-
-function largest(values: readonly number[]): number {
-  return values.reduce((highest, value) => Math.max(highest, value), Number.NEGATIVE_INFINITY);
-}
-
 function roundedEngine(seconds: EngineSeconds): EngineSeconds {
   return Object.fromEntries(ENGINE_USES.map((use) => [use, round(seconds[use])])) as Record<
     keyof EngineSeconds,
     number
   >;
-}
-
-/** Seconds to the millisecond: finer digits are noise and make the lines hard to read. */
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

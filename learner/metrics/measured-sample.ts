@@ -1,4 +1,5 @@
 import type { Result } from "../../proto/execution.ts";
+import { type FailureStep, failureStepOfSample } from "../grading/failure-steps.ts";
 import type { Grade, Sample } from "../store/types.ts";
 
 /** The fields of a sample that the metrics read. */
@@ -10,6 +11,10 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
   outcome?: string | undefined;
   markers?: readonly { name: string }[] | undefined;
   valid: boolean;
+  /** How far a solution without a valid submission came. */
+  failureStep?: FailureStep | undefined;
+  /** How far the program came that a debug prompt shows. */
+  previousStep?: string | undefined;
   /** Iterations between the version that wrote it and the trained one. After a restart it can be ahead, which is as far as behind. */
   lag?: number | undefined;
   /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
@@ -22,9 +27,10 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
 
 /** Returns the measured fields of a stored sample that `iteration` trains on. */
 export function measuredSample(sample: Sample, iteration: number, verbatim?: boolean): MeasuredSample {
-  const { task, kind, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } = sample;
+  const { task, kind, previousStep, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } =
+    sample;
   return {
-    ...{ task, kind, instrumenter, promptTokens, responseTokens, truncated, verbatim },
+    ...{ task, kind, previousStep, instrumenter, promptTokens, responseTokens, truncated, verbatim },
     outcome: result?.outcome ?? (state === "lost" ? "lost" : undefined),
     ...(result && {
       durationSeconds: result.durationSeconds,
@@ -32,6 +38,7 @@ export function measuredSample(sample: Sample, iteration: number, verbatim?: boo
       forgedMarkers: result.forgedMarkers,
     }),
     valid: false,
+    failureStep: failureStepOfSample(sample),
     ...grade,
     lag: Math.abs(iteration - 1 - sample.iteration),
   };

@@ -45,6 +45,7 @@ function line(fields: Partial<IterationInput> = {}) {
     actors: { busySeconds: 3, aliveSeconds: 4 },
     executions: { queued: 1, running: 1, lost: 0, retried: 0 },
     improvePrompts: { shown: 3, noPrevious: 0, tooLong: 2 },
+    debugPrompts: { shown: 0, noFailure: 0, tooLong: 0 },
     verificationFailures: 0,
     instrumenterFaults: [],
     staleDropped: 0,
@@ -52,6 +53,7 @@ function line(fields: Partial<IterationInput> = {}) {
     zeroSpreadShare: null,
     noSignal: false,
     groupDropped: 0,
+    zeroSignalDropped: 0,
     wallTime: new Date(0),
     ...fields,
   });
@@ -233,10 +235,10 @@ const fine = () => ({ ok: true, message: "" });
 const FINE = { live: fine, ready: fine };
 
 const refusals: [listen: string, message: RegExp][] = [
-  ["127.0.0.1", /--metrics-listen: 127\.0\.0\.1 is not HOST:PORT/],
-  ["127.0.0.1:99999", /is not HOST:PORT/],
-  ["127.0.0.1:http", /is not HOST:PORT/],
-  ["", /is not HOST:PORT/],
+  ["127.0.0.1", /^--metrics-listen 127\.0\.0\.1: write HOST:PORT/],
+  ["127.0.0.1:99999", /: write HOST:PORT/],
+  ["127.0.0.1:http", /: write HOST:PORT/],
+  ["", /: write HOST:PORT/],
 ];
 
 for (const [listen, message] of refusals) {
@@ -251,7 +253,7 @@ test("the metrics' server refuses a port in use in one line", async (t) => {
   const first = await serveMetrics("127.0.0.1:0", registry, FINE);
   t.after(() => first.close());
   const second = serveMetrics(`127.0.0.1:${first.port}`, registry, FINE);
-  await assert.rejects(second, { code: "listen", message: /is in use; choose another port, or 0 for any free one$/ });
+  await assert.rejects(second, { code: "listen", message: /is in use; choose another one, or 0 for any free one$/ });
 });
 
 test("metrics show the newest evaluation, and none before the first one", async () => {

@@ -5,12 +5,13 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import { ENGINE_USES } from "../../proto/engine-seconds.ts";
 import { OUTCOMES } from "../../proto/execution.ts";
+import { FAILURE_STEPS } from "../grading/failure-steps.ts";
 import { type Guard, guardNames } from "../grading/guards.ts";
 import type { KnownActor } from "../server/actor-states.ts";
-import type { IterationMetrics } from "./iteration.ts";
+import { DEBUG_RESULTS, type IterationMetrics } from "./iteration.ts";
 import { registryOfProcess } from "./registry.ts";
 import { sum } from "./statistics.ts";
-import { type Evaluation, type EvaluationSummary, evaluationsOf } from "./summary.ts";
+import { type Evaluation, type EvaluationSummary, evaluationsOf, type WarmStartSummary } from "./summary.ts";
 
 /** Stages of a sample; each is timed separately. */
 export type SampleStage = "queue" | "instrument" | "execute" | "grade";
@@ -61,6 +62,11 @@ const GAUGES: readonly [string, string, Value][] = [
   ["lag_mean_iterations", "Mean iterations between dispatch and training", (line) => line.meanLag],
   ["lag_max_iterations", "Largest lag of the batch", (line) => line.maxLag],
   ["group_zero_spread_ratio", "Share of groups whose rewards are all the same", (line) => line.zeroSpreadShare],
+  [
+    "no_signal_iterations",
+    "Iterations in a row whose rewards were all alike",
+    (line) => line.noSignalIterations ?? null,
+  ],
   ["verbatim_valid_ratio", "Valid programs found in the pretraining corpus", (line) => line.verbatimValidShare],
   ["generation_tokens_per_second", "Tokens sampled a second", (line) => line.generationTokensPerSecond],
   ["training_tokens_per_second", "Tokens trained a second", (line) => line.trainingTokensPerSecond],
@@ -79,6 +85,18 @@ const EVALUATED: readonly [string, string, (policy: EvaluationSummary) => number
   ["evaluation_score_best", "Best score of its programs", (policy) => policy.bestScore],
 ];
 
+/** One gauge per number of the warm start: name, meaning, value. */
+const WARM_START: readonly [string, string, (warmStart: WarmStartSummary) => number | null][] = [
+  ["warm_start_steps", "Optimiser steps of the warm start", (warmStart) => warmStart.taken],
+  ["warm_start_loss", "Mean cross-entropy of its newest batch, nats a token", (warmStart) => warmStart.loss],
+  ["warm_start_held_out_loss", "The same of held-out examples", (warmStart) => warmStart.newest?.loss ?? null],
+  [
+    "warm_start_accuracy_ratio",
+    "Held-out tokens that are most probable",
+    (warmStart) => warmStart.newest?.accuracy ?? null,
+  ],
+];
+
 /** Every outcome has a value, 0 too. */
 const NONE = Object.fromEntries([...OUTCOMES, "notExecuted"].map((outcome) => [outcome, 0]));
 
@@ -95,6 +113,12 @@ const LABELLED: readonly [string, string, string, (line: IterationMetrics) => Re
   ["task_valid_ratio", "Share of them that was graded", "task", (line) => perTask(line, (task) => task.validFraction)],
   ["task_reward_mean", "Their mean reward", "task", (line) => perTask(line, (task) => task.meanReward ?? null)],
   [
+    "task_reward_deviation",
+    "Standard deviation of their rewards",
+    "task",
+    (line) => perTask(line, (task) => task.rewardDeviation ?? null),
+  ],
+  [
     "task_score_normalized_mean",
     "Their mean score, 0 worst to 1 best of the task's range",
     "task",
@@ -107,6 +131,14 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["samples_total", "Samples trained on, by outcome", "outcome", (line) => line.outcomes],
   ["prompts_total", "Samples trained on, by kind of prompt", "kind", (line) => line.promptKinds],
   ["improve_prompts_total", "Prompts drawn to improve a program, by result", "result", improvePromptsOf],
+  [
+    "debug_prompts_total",
+    "Prompts drawn to mend a failed program, by result",
+    "result",
+    (l) => ({ ...l.debugPrompts }),
+  ],
+  ["debugging_total", "Samples of debug prompts trained on, by what became of the program", "debugging", debuggingOf],
+  ["failures_total", "Samples trained on without a valid submission, by how far they came", "step", failureStepsOf],
   ["instrumented_total", "Programs by the instrumenter that was used", "instrumenter", (line) => line.instrumenters],
   ["phase_seconds_total", "Wall-clock seconds by phase", "phase", (line) => line.secondsByPhase],
   ["learner_engine_seconds_total", "Seconds by engine activity, or reason to idle", "use", engineSecondsOf],
@@ -118,6 +150,12 @@ const COUNTERS: readonly [string, string, string | undefined, (line: IterationMe
   ["verification_failures_total", "Refused instrumentations", undefined, (l) => ({ "": l.verificationFailures })],
   ["stale_dropped_total", "Samples past the staleness bound", undefined, (line) => ({ "": line.staleDropped })],
   ["group_dropped_total", "Samples whose group was lost", undefined, (line) => ({ "": line.groupDropped })],
+  [
+    "zero_signal_dropped_total",
+    "Samples whose group taught nothing",
+    undefined,
+    (l) => ({ "": l.zeroSignalDropped ?? 0 }),
+  ],
   ["generator_faults_total", "Times a generator was not used, by reason", "fault", (l) => l.generation?.faults ?? {}],
   ["generator_moved_rows_total", "Rows that went to another generator", undefined, (l) => moved(l, "movedRows")],
   ["generator_unchecked_rows_total", "Rows not compared for lag", undefined, (l) => moved(l, "uncheckedRows")],
@@ -131,8 +169,11 @@ const moved = ({ generation }: IterationMetrics, name: "movedRows" | "uncheckedR
 /** Label values that begin at 0, because a rate cannot see a counter's first step otherwise. */
 const KNOWN_VALUES: Record<string, readonly string[]> = {
   samples_total: Object.keys(NONE),
-  prompts_total: ["scratch", "improve"],
+  prompts_total: ["scratch", "improve", "debug"],
   improve_prompts_total: ["shown", "noPrevious", "tooLong"],
+  debug_prompts_total: ["shown", "noFailure", "tooLong"],
+  debugging_total: DEBUG_RESULTS,
+  failures_total: FAILURE_STEPS,
   generator_faults_total: ["lost", "oldVersion", "logProbs"],
   learner_engine_seconds_total: ENGINE_USES,
   phase_seconds_total: ["generate", "execute", "evaluate", "train", "checkpoint", "other"],
@@ -146,6 +187,11 @@ export class LearnerMetrics {
   readonly #evaluated = EVALUATED.map(([name, help, value]) => ({
     name,
     gauge: this.#gauge(name, help, "task"),
+    value,
+  }));
+  readonly #warmStart = WARM_START.map(([name, help, value]) => ({
+    name,
+    gauge: this.#gauge(name, help),
     value,
   }));
   readonly #labelled = LABELLED.map(([name, help, label, values]) => {
@@ -238,6 +284,10 @@ export class LearnerMetrics {
     }
   }
 
+  showWarmStart(summary: WarmStartSummary): void {
+    for (const { gauge, value } of this.#warmStart) set(gauge, {}, value(summary));
+  }
+
   observeStage(stage: SampleStage, seconds: number): void {
     this.#stages.observe({ stage }, seconds);
   }
@@ -283,6 +333,16 @@ function set(gauge: Gauge, labels: Record<string, string>, value: number | null)
 /** Lines of an earlier longrun have none. */
 function improvePromptsOf({ improvePrompts }: IterationMetrics): Record<string, number> {
   return { ...improvePrompts };
+}
+
+/** Lines of an earlier longrun have none. */
+function debuggingOf({ debugging }: IterationMetrics): Record<string, number> {
+  return { ...debugging };
+}
+
+/** Lines of an earlier longrun have none. */
+function failureStepsOf({ failureSteps }: IterationMetrics): Record<string, number> {
+  return { ...failureSteps };
 }
 
 /** Lines of an earlier longrun have none. */

@@ -107,6 +107,27 @@ export interface Change extends Statistics {
   intervals: Record<keyof Statistics, Interval | null>;
 }
 
+/** The warm start of a run (`spec.warmStart`). */
+export interface WarmStartSummary {
+  /** Examples that are trained on, held out, and left out: of too many tokens, or equal to an earlier one. */
+  examples: number;
+  heldOut: number;
+  tooLong: number;
+  repeated: number;
+  /** Optimiser steps in all, and taken. */
+  steps: number;
+  taken: number;
+  isOver: boolean;
+  /** Mean cross-entropy of a batch's response tokens, nats, in the first and in the newest step. */
+  firstLoss: number | null;
+  loss: number | null;
+  /** How well the policy predicts the held-out responses, before the first step and lately. */
+  before?: { loss: number; accuracy: number } | undefined;
+  newest?: { loss: number; accuracy: number } | undefined;
+  /** Seconds of its steps. */
+  seconds: number;
+}
+
 export interface RunSummary {
   state: "running" | "succeeded" | "failed" | "stopped";
   /** For a person: the obstacle or the failure, and its remedy. */
@@ -117,6 +138,7 @@ export interface RunSummary {
   iterations: number;
   elapsedSeconds: number;
   evaluation: Evaluation;
+  warmStart?: WarmStartSummary;
   corpus?: CorpusSummary;
   /** The commonest errors, as long as the run has had no valid program. */
   commonErrors?: readonly CommonError[] | undefined;

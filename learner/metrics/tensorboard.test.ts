@@ -129,7 +129,7 @@ describe("TensorBoard", () => {
     for (const [index, { scalars }] of events.entries()) {
       const line = lines[index]!;
       assert.equal(scalars.get("score/meanScore"), Math.fround(line.meanScore!));
-      assert.equal(scalars.get("policy/kl"), Math.fround(line.kl));
+      assert.equal(scalars.get("policy/kl"), Math.fround(line.kl!));
       assert.equal(scalars.get("outcomes/completed"), line.outcomes.completed);
       assert.equal(scalars.get("markers/loaded data"), Math.fround(line.markers["loaded data"]!));
       assert.equal(scalars.get("tasks/diamonds/bestScoreSoFar"), Math.fround(line.tasks.diamonds!.bestScoreSoFar!));

@@ -23,6 +23,7 @@ export const SECTIONS = {
   programs: [
     ...["samples", "executed", "validFraction", "truncatedFraction", "verbatimValidShare", "flagged", "forgedMarkers"],
     ...["clampedRewards", "cappedRewards", "verificationFailures", "zeroSpreadShare", "groupDropped"],
+    ...["noSignalIterations", "zeroSignalDropped"],
   ],
   durations: [
     ...["meanDurationSeconds", "trainedMeanDurationSeconds", "weightedMeanDurationSeconds"],
@@ -46,7 +47,7 @@ export const SECTIONS = {
 /** Records that are sections of their own, with a scalar for each key. */
 export const RECORDS = [
   ...["secondsByPhase", "outcomes", "markers", "families", "instrumenters", "promptKinds", "guards", "executions"],
-  ...["instrumenterFaults", "engineSeconds", "improvePrompts"],
+  ...["instrumenterFaults", "engineSeconds", "improvePrompts", "debugPrompts", "debugging", "failureSteps"],
 ] as const satisfies readonly (keyof IterationMetrics)[];
 
 const NAME = "events.out.tfevents";

@@ -23,7 +23,13 @@ export const defaultCorpus = {
   /** Share of responses with a mistake in the program. */
   mistakeShare: 0.7,
 };
-type CorpusOptions = typeof defaultCorpus;
+type CorpusOptions = typeof defaultCorpus & {
+  /** Names of the tasks; default all that there are texts for. */
+  tasks?: readonly string[] | undefined;
+};
+
+/** Names of the tasks that the corpus can have. */
+export const CORPUS_TASKS: readonly string[] = shapes.map(({ name }) => name);
 
 export interface CorpusText extends ReturnType<typeof respond> {
   task: string;
@@ -37,10 +43,11 @@ export interface CorpusText extends ReturnType<typeof respond> {
  * one choice drawn anew, better or worse.
  */
 export function makeCorpus(options: CorpusOptions): CorpusText[] {
-  const tasks = new Map(shapes.map((shape) => [shape.name, promptTask(shape)]));
+  const chosen = shapes.filter(({ name }) => options.tasks?.includes(name) ?? true);
+  const tasks = new Map(chosen.map((shape) => [shape.name, promptTask(shape)]));
   return Array.from({ length: options.texts }, (_, index) => {
     const draw = new Draw(uniforms(options.seed, "corpus", index));
-    const shape = draw.pick(shapes);
+    const shape = draw.pick(chosen);
     if (draw.chance(options.improveShare)) {
       const design = drawDesign(shape, draw);
       const previous = writeDraft(design, shape, draw);

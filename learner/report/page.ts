@@ -5,8 +5,9 @@ import type { CommonError } from "../metrics/common-errors.ts";
 import { count, duration, number, percent, span, time } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
-import type { RunSummary } from "../metrics/summary.ts";
+import type { RunSummary, WarmStartSummary } from "../metrics/summary.ts";
 import { durationWeighting } from "../rl/durations.ts";
+import { sentenceOf } from "../sft/sentence.ts";
 import { type Chart, chartsOf } from "./charts.ts";
 import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
@@ -14,7 +15,7 @@ import { engineSentence } from "./engine.ts";
 import { generatorSentence } from "./generators.ts";
 import { guardSentence, guardWords } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
-import { improvementSentence } from "./improvements.ts";
+import { debuggingSentence, improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -54,6 +55,7 @@ ${settings(run.manifestText)}
 async function training(run: RunFolder): Promise<Html> {
   const { lines, summary } = run;
   return html`${tiles(run)}
+${summary?.warmStart && warmStart(summary.warmStart)}
 ${run.evaluation ? evaluationSections(run.evaluation) : html`<h2>Before and after</h2>${beforeAfter(run)}`}
 ${byTask(run)}
 ${lines.length > 0 ? await plots(run) : html`<p class="empty">Plots appear when the first iteration has ended.</p>`}
@@ -65,12 +67,25 @@ ${corpus(summary, lines)}
 ${lines.length > 0 ? iterations(lines) : html`<p class="empty">No iteration has ended yet.</p>`}`;
 }
 
+/** Renders what the policy learned from given answers before the first iteration. */
+function warmStart(done: WarmStartSummary): Html {
+  const { tooLong, repeated, taken, steps, isOver, seconds } = done;
+  const left = [
+    ...(tooLong > 0 ? [`${tooLong} with too many tokens`] : []),
+    ...(repeated > 0 ? [`${repeated} equal to another one`] : []),
+  ];
+  return html`<h2>Warm start</h2>
+<p>${sentenceOf(done)}; ${duration(seconds)}.${isOver ? "" : ` ${taken} of ${steps} steps are taken.`}</p>
+${left.length > 0 && html`<p class="soft">Examples that were left out: ${left.join(", ")}.</p>`}`;
+}
+
 async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
   const clamped = clampedSentence(run.lines);
   const improvements = improvementSentence(run.lines);
+  const debugging = debuggingSentence(run.lines);
   const engine = engineSentence(run.lines);
   const generators = generatorSentence(run.lines);
   return html`<h2>Learning</h2>
@@ -79,6 +94,7 @@ ${await figures(learning)}
 ${flagged && html`<p>${flagged}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
 ${improvements && html`<p>${improvements}</p>`}
+${debugging && html`<p>${debugging}</p>`}
 ${await figures(programs)}
 <h2>Durations</h2>
 <p>${durationSentence(run.lines, durationWeighting({ durationWeighting: weighting, collection }), collection) || "No program has run yet."}</p>
@@ -97,10 +113,10 @@ function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): 
   const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
   const evaluated = { running: "being evaluated", succeeded: "evaluated", failed: "failed", stopped: "stopped" }[state];
   const trained = {
-    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)}`,
-    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}`,
-    failed: `failed in iteration ${done + 1} of ${count(of)}`,
-    stopped: `stopped after ${done} of ${count(of)} iterations`,
+    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)} (stopping.iterations)`,
+    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}${done === of ? " (stopping.iterations)" : ""}`,
+    failed: `failed in iteration ${done + 1} of ${count(of)} (stopping.iterations)`,
+    stopped: `stopped after ${done} of ${count(of)} iterations (stopping.iterations)`,
   }[state];
   const described = tasks.map(({ name: task, metric, better }) =>
     better ? `${task} (${metric}, ${better} is better)` : task,

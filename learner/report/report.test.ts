@@ -20,7 +20,12 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "a finished run",
     { iterations: 12, finished: 12, state: "succeeded" },
     [
-      ...[/done, 12 iterations/, /best so far/, /Terminal output/, /the stronger the colour, the more/],
+      ...[
+        /done, 12 iterations \(stopping\.iterations\)/,
+        /best so far/,
+        /Terminal output/,
+        /the stronger the colour, the more/,
+      ],
       ...[
         /<h2>Evaluation<\/h2>\s*<p>Protocol paper: 64 programs from scratch and 64 improvements/,
         /after 12 iterations/,
@@ -31,11 +36,16 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     ],
     [/Nothing measured yet/, /No valid program yet/, /Before and after/],
   ],
-  ["a finished run of one iteration", { iterations: 1, finished: 1, state: "succeeded" }, [/done, 1 iteration</], []],
+  [
+    "a finished run of one iteration",
+    { iterations: 1, finished: 1, state: "succeeded" },
+    [/done, 1 iteration \(stopping\.iterations\)</],
+    [],
+  ],
   [
     "a run that is not finished",
     { iterations: 12, finished: 4, state: "running" },
-    [/running, iteration 5 of 12/, /newest iteration 2000-01-01/],
+    [/running, iteration 5 of 12 \(stopping\.iterations\)/, /newest iteration 2000-01-01/],
     [/done,/, /flagged/i, /clamped/i],
   ],
   [
@@ -109,7 +119,7 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     "several tasks, many iterations",
     { iterations: 100, finished: 60, state: "stopped", tasks: ["diamonds", "wage"] },
     [
-      /stopped after 60 of 100 iterations/,
+      /stopped after 60 of 100 iterations \(stopping\.iterations\)/,
       /Score of diamonds by time/,
       /Score of wage by iteration/,
       /iteration 1 → 60/,

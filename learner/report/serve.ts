@@ -29,6 +29,7 @@ const DOING: Record<number, string> = {
   [Phase.TRAINING]: "the model learns from the batch",
   [Phase.CHECKPOINTING]: "a checkpoint is written",
   [Phase.FINAL_EVALUATION]: "the model is evaluated",
+  [Phase.WARMING_UP]: "the model learns from given answers",
   [Phase.SUCCEEDED]: "succeeded",
   [Phase.FAILED_RUN]: "failed",
   [Phase.STOPPED]: "stopped",

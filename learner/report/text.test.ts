@@ -7,7 +7,7 @@ import { addedHistogram, durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { guardSentence } from "./guards.ts";
 import { html, terminalText } from "./html.ts";
-import { improvementSentence } from "./improvements.ts";
+import { debuggingSentence, improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
 
 const formats: [shown: string, expected: string][] = [
@@ -203,3 +203,16 @@ for (const [name, shown, noPrevious, tooLong, said] of improvements)
       ]),
       said,
     ));
+
+test("a sentence describes what debug prompts gained", () => {
+  const none = { debugPrompts: { shown: 0, noFailure: 0, tooLong: 0 }, debugging: { fixed: 0, notFixed: 0, broke: 0 } };
+  assert.equal(debuggingSentence([none, {}]), "");
+  const some = { debugPrompts: { shown: 5, noFailure: 2, tooLong: 0 }, debugging: { fixed: 1, notFixed: 2, broke: 1 } };
+  assert.equal(
+    debuggingSentence([some, none, some]),
+    "8 samples were trained on that mend a failed program: 2 (25 %) fixed it, 4 did not, 2 came less far than before. " +
+      "Other prompts took the place of debug prompts: 4 because no program had failed yet.",
+  );
+  const fellBack = { ...some, improvePrompts: { shown: 0, noPrevious: 3, tooLong: 0 } };
+  assert.match(improvementSentence([fellBack]), /3 of 3 improve prompts \(100 %\) became scratch or debug prompts/);
+});

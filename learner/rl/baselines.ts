@@ -65,11 +65,15 @@ export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantag
  * destroyed a policy whose first batch had no valid program (test/experiments, E2). A task without signal
  * beside others that have one gets advantages of 0.
  */
-export function hasSignal(inputs: AdvantageInputs, o: Algorithm): boolean {
+export function hasSignal(inputs: Omit<AdvantageInputs, "evaluated">, o: Algorithm): boolean {
   return sharesOf(inputs.tasks, o).some((share) => shareHasSignal(share, inputs, o));
 }
 
-function shareHasSignal({ members, reference }: Share, inputs: AdvantageInputs, o: Algorithm): boolean {
+function shareHasSignal(
+  { members, reference }: Share,
+  inputs: Omit<AdvantageInputs, "evaluated">,
+  o: Algorithm,
+): boolean {
   const { rewards, goodness, groups, weights } = inputs;
   const own = new Set(members);
   const compared = samplesPerPrompt(o) > 1 ? groups.filter(([first]) => own.has(first!)) : [reference];

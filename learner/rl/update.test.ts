@@ -196,7 +196,7 @@ test("decoupled PPO compares with the proximal policy and weighs by capped impor
   assert.deepEqual([...stale!.proximalLogProbs], [-1, -1], "not the behaviour's");
   assert.equal(result.importanceMaxDeviation, 0, "of the current policy alone");
   assert.equal(result.importanceCappedShare, 1 / 8);
-  assert.ok(Math.abs(result.importanceMean - (7 + Math.exp(0.5) + 1) / 8) < 1e-6);
+  assert.ok(Math.abs(result.importanceMean! - (7 + Math.exp(0.5) + 1) / 8) < 1e-6);
   const deviating = BATCH.map((sample) => ({ ...sample, behaviourLogProbs: Float32Array.of(-1, -1.1) }));
   assert.ok(Math.abs((await updated({}, deviating)).result.importanceMaxDeviation! - Math.expm1(0.1)) < 1e-6);
 });
@@ -204,10 +204,19 @@ test("decoupled PPO compares with the proximal policy and weighs by capped impor
 test("a batch of equal rewards leaves the policy as it is and trains the critic", async () => {
   const alike = BATCH.map((sample) => ({ ...sample, reward: -10, goodness: undefined }));
   for (const baseline of ["Critic", "BatchMean", "GRPO", "RLOO"] as const) {
-    const { policy, critic, result } = await updated({ baseline }, alike);
+    const { policy, critic, result, calls } = await updated({ baseline }, alike);
+    if (baseline !== "Critic") {
+      assert.deepEqual(calls, [], "nobody uses its log-probs");
+      const { kl, entropy, importanceMean, importanceCappedShare, importanceMaxDeviation } = result;
+      assert.deepEqual(
+        [kl, entropy, importanceMean, importanceCappedShare, importanceMaxDeviation],
+        Array(5).fill(null),
+      );
+    } else assert.ok(Number.isFinite(result.kl));
     assert.deepEqual([policy.length, critic.length], [0, Number(baseline === "Critic")], baseline);
     assert.deepEqual([result.noSignal, result.learningRate, result.policySteps], [true, null, []]);
-    assert.ok(Number.isFinite(result.kl) && result.weights.every((weight) => weight > 0));
+    assert.ok(result.weights.every((weight) => weight > 0));
+    assert.equal(result.zeroSpreadShare, baseline === "GRPO" || baseline === "RLOO" ? 1 : null);
   }
   const other = alike.map((sample, i) => ({ ...sample, reward: i === 1 ? -9.9 : -10 }));
   assert.deepEqual((await updated({ baseline: "BatchMean" }, other)).result.noSignal, false);

@@ -61,18 +61,18 @@ export interface UpdateResult {
   criticLearningRate: number | null;
   /** One duration weight a sample. */
   weights: number[];
-  /** Mean over response tokens of log pi - log pi_reference before the update (k1). */
-  kl: number;
+  /** Mean over response tokens of log pi - log pi_reference before the update (k1); null, like the next field, if nothing was evaluated. */
+  kl: number | null;
   /** Mean over response tokens of the policy's entropy at the sampling temperature, nats, before the update. */
-  entropy: number;
+  entropy: number | null;
   /** Largest |exp(proximal - behaviour) - 1| on policy: how far generation and training disagree; null without any. */
   importanceMaxDeviation: number | null;
   /** Whether that deviation is above `deviationLimits.warning`. */
   importanceDeviates: boolean;
-  /** Mean over response tokens of the importance weight, after the cap. */
-  importanceMean: number;
+  /** Mean over response tokens of the importance weight, after the cap; null, like the next field, if nothing was evaluated. */
+  importanceMean: number | null;
   /** Share of the response tokens whose importance weight the cap cut. */
-  importanceCappedShare: number;
+  importanceCappedShare: number | null;
   /** Share of the groups whose members all have the same reward, from which nothing is learned; null without groups. */
   zeroSpreadShare: number | null;
   /** The batch does not distinguish better samples from worse ones, and the policy was not changed. */
@@ -80,7 +80,8 @@ export interface UpdateResult {
 }
 
 /**
- * One PPO update on a whole batch (Algorithm 1): log-probs and values before it, weights, advantages, critic, policy.
+ * One PPO update on a whole batch (Algorithm 1): log-probs and values before it, weights, advantages, critic, policy. A batch without
+ * signal trains no policy: without a critic nothing is evaluated either.
  *
  * @throws UpdateError `deviation` before anything is trained, if generation and training do not agree on the weights
  */
@@ -91,8 +92,17 @@ export async function update(
   context: UpdateContext,
 ): Promise<UpdateResult> {
   const useCritic = o.baseline === "Critic";
-  context.onProgress?.("evaluate", 0, 1);
   const rewards = batch.map((sample) => sample.reward - overlongPenalty(sample, o, context.maxResponseTokens));
+  const weighting = { ...o, durationWeighting: durationWeighting(o), durationClock: context.durationClock };
+  const weights = durationWeights(batch, weighting, context.abandonedSeconds);
+  const groups = groupsOf(batch.map(({ group }) => group));
+  const goodness = batch.map((sample) => sample.goodness);
+  const compared = { rewards, tasks: batch.map(({ task }) => task), goodness, groups, weights };
+  const noSignal = !hasSignal(compared, o);
+  const alike = samplesPerPrompt(o) > 1 ? zeroSpreadShare(rewards, groups) : null;
+  if (noSignal && !useCritic) return nothingDone(weights, alike);
+
+  context.onProgress?.("evaluate", 0, 1);
   if (useCritic) await engine.initializeCritic(rewards.reduce((sum, reward) => sum + reward, 0) / batch.length);
   const evaluated = await engine.evaluate(batch, { temperature: context.temperature, values: useCritic });
 
@@ -102,15 +112,7 @@ export async function update(
   const { deviationLimits } = context;
   const importanceDeviates = deviationLimits !== undefined && checkDeviation(importanceMaxDeviation, deviationLimits);
 
-  const weighting = { ...o, durationWeighting: durationWeighting(o), durationClock: context.durationClock };
-  const weights = durationWeights(batch, weighting, context.abandonedSeconds);
-
-  const groups = groupsOf(batch.map(({ group }) => group));
-  const goodness = batch.map((sample) => sample.goodness);
-  const tasks = batch.map(({ task }) => task);
-  const inputs = { rewards, tasks, goodness, groups, weights, evaluated };
-  const advantages = batchAdvantages(inputs, o);
-  const noSignal = !hasSignal(inputs, o);
+  const advantages = batchAdvantages({ ...compared, evaluated }, o);
   /** Masked samples count in every statistic of the batch, and in no loss. */
   const unmasked = <T>(samples: T[]) => samples.filter((_, i) => o.truncated !== "Mask" || !batch[i].truncated);
   const samplesInLoss = unmasked(batch).length;
@@ -182,9 +184,17 @@ export async function update(
         importance.map((weight) => Number(weight === Math.fround(o.importanceCap))),
       ),
     ),
-    zeroSpreadShare: samplesPerPrompt(o) > 1 ? zeroSpreadShare(rewards, groups) : null,
+    zeroSpreadShare: alike,
     noSignal,
   };
+}
+
+/** The result for a batch that trains nothing, so that nobody uses its log-probs. */
+function nothingDone(weights: number[], zeroSpreadShare: number | null): UpdateResult {
+  const evaluated = { kl: null, entropy: null, importanceMean: null, importanceCappedShare: null };
+  const unchecked = { importanceMaxDeviation: null, importanceDeviates: false };
+  const untrained = { policySteps: [], criticSteps: [], learningRate: null, criticLearningRate: null };
+  return { ...untrained, ...evaluated, ...unchecked, weights, zeroSpreadShare, noSignal: true };
 }
 
 /** `ppoEpochs` passes over the batch, each in an order of its own, cut into minibatches; the last may be smaller. */

@@ -76,8 +76,13 @@ export function withoutAddresses(markdown: string): string {
     .replace(/<?https?:\/\/[^\s>)]+>?/g, "");
 }
 
-/** Returns the first paragraph that is not a heading, on one line. */
-export function firstParagraph(markdown: string): string {
-  const paragraphs = markdown.split(/\n\s*\n/).map((paragraph) => paragraph.replace(/^#.*$/gm, "").trim());
-  return (paragraphs.find((paragraph) => paragraph !== "") ?? "").replace(/\s+/g, " ");
+/** Returns the paragraphs from the first one to the next heading, each on one line. */
+export function introduction(markdown: string): string[] {
+  const paragraphs = markdown.split(/\n\s*\n/).map((paragraph) => {
+    return { isHeaded: /^#/m.test(paragraph), text: paragraph.replace(/^#.*$/gm, "").replace(/\s+/g, " ").trim() };
+  });
+  const first = paragraphs.findIndex(({ text }) => text !== "");
+  if (first < 0) return [];
+  const next = paragraphs.findIndex(({ isHeaded }, i) => i > first && isHeaded);
+  return paragraphs.slice(first, next < 0 ? undefined : next).flatMap(({ text }) => (text === "" ? [] : [text]));
 }

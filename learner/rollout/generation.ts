@@ -4,6 +4,8 @@ import { type Engine, instrumenterShape, type Response, seedFor } from "../engin
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { NewSample } from "../store/types.ts";
 import { instrumentAll, instrumenterLengths, type StaticPolicyFault } from "./instrument-policy.ts";
+import { type Debugging, type Improvement, type Launched, nothingLaunched } from "./launched.ts";
+import { wholeAnswer } from "./prompt-encoder.ts";
 import type { EncodeChat, Prompt } from "./prompts.ts";
 import { parseSolution } from "./solution.ts";
 import { mapInTurns } from "./turns.ts";
@@ -61,21 +63,11 @@ export interface Drawn {
   task: string;
   prompt: Prompt;
   previous?: string;
+  /** Of a debug prompt: see `NewSample`. */
+  depth?: number;
+  previousStep?: string;
   improvement?: Improvement;
-}
-
-/** Whether an improve prompt shows a previous solution; without one it asks for a solution from scratch. */
-export type Improvement = "shown" | "noPrevious" | "tooLong";
-
-export interface Launched {
-  samples: number;
-  tokens: number;
-  improvePrompts: Record<Improvement, number>;
-  verificationFailures: number;
-  /** The reason for each program that the static policy did not instrument. */
-  instrumenterFaults: StaticPolicyFault[];
-  /** Time to insert markers into each program: its share of the programs that were instrumented together. */
-  instrumentSeconds: number[];
+  debugging?: Debugging;
 }
 
 interface Row extends Drawn {
@@ -205,7 +197,10 @@ export class Generation {
     const { draw, nameOf, perPrompt } = source;
     const leading = numbers.filter((_, i) => i % perPrompt === 0);
     const drawn = await mapInTurns(leading, draw);
-    for (const { improvement } of drawn) if (improvement) this.launched.improvePrompts[improvement]++;
+    for (const { improvement, debugging } of drawn) {
+      if (improvement) this.launched.improvePrompts[improvement]++;
+      if (debugging) this.launched.debugPrompts[debugging]++;
+    }
     const rows = numbers.map((number, i): Row => {
       const group = Math.floor(i / perPrompt);
       return { source, number, first: leading[group], ...drawn[group] };
@@ -244,13 +239,26 @@ export class Generation {
   async #store(rows: Written[]): Promise<void> {
     const { spec, store, addSamples } = this.#o;
     const samples = rows.map((row): NewSample => {
-      const { number, first, task, prompt, previous, response, logProbs, finished, facts, source } = row;
+      const {
+        number,
+        first,
+        task,
+        prompt,
+        previous,
+        depth,
+        previousStep,
+        response,
+        logProbs,
+        finished,
+        facts,
+        source,
+      } = row;
       const { purpose, perPrompt, nameOf, iteration: begunWith } = source;
       const iteration = row.policyVersion ?? begunWith;
       return {
         ...facts,
         ...{ id: sampleId(number), sequence: number, purpose, iteration, lineage: store.lineage, task },
-        ...{ kind: prompt.kind, previous, group: perPrompt > 1 ? sampleId(first) : undefined },
+        ...{ kind: prompt.kind, previous, depth, previousStep, group: perPrompt > 1 ? sampleId(first) : undefined },
         ...{ promptTokens: prompt.tokens, responseTokens: response, truncated: !finished },
         behaviourLogProbs: logProbs,
         executionSeed: executionSeed(spec.seed, nameOf(number)),
@@ -272,7 +280,10 @@ export class Generation {
 
   /** Adds plan, program and instrumented program of each response, or the facts of one that is never executed. */
   async #read(rows: (Row & WrittenResponse)[]): Promise<Written[]> {
-    const solutions = await mapInTurns(rows, ({ response }) => this.#o.decode(response));
+    const { decode, spec } = this.#o;
+    const solutions = await mapInTurns(rows, ({ prompt, response }) =>
+      wholeAnswer(decode, spec.prompts?.answerPrefix, prompt.tokens, response),
+    );
     const parsed = solutions.map(parseSolution);
     const started = performance.now();
     const instrumented = await this.#instrument(parsed.flatMap((each) => ("program" in each ? each.program : [])));
@@ -319,12 +330,6 @@ function newChange(): PromiseWithResolvers<void> {
   const change = Promise.withResolvers<void>();
   change.promise.catch(() => {});
   return change;
-}
-
-export function nothingLaunched(): Launched {
-  const improvePrompts = { shown: 0, noPrevious: 0, tooLong: 0 };
-  const counts = { samples: 0, tokens: 0, verificationFailures: 0 };
-  return { ...counts, improvePrompts, instrumenterFaults: [], instrumentSeconds: [] };
 }
 
 /** Returns the seed of a sample's program, below 2^32. @param name what the sample's random choices are named by */

@@ -29,7 +29,7 @@ function factsOf(sample: GradedFacts, submission: Uint8Array | undefined, task: 
     const fault = "fault" in parsed ? parsed.fault : "notExecuted";
     return { fault, insertedMarkers, seenMarkers: [], forgedMarkers: 0 };
   }
-  const { outcome, exitStatus, forgedMarkers, submissionRefused: found } = result;
+  const { outcome, exitStatus, detail, forgedMarkers, submissionRefused: found } = result;
   const graded = () => {
     if (submission) return task.grade(Buffer.from(submission.buffer, submission.byteOffset, submission.length));
     // A submission exists but the actor did not read it: a link, a folder, or too large.
@@ -38,6 +38,7 @@ function factsOf(sample: GradedFacts, submission: Uint8Array | undefined, task: 
   return {
     outcome,
     exitStatus,
+    detail,
     insertedMarkers,
     seenMarkers: result.markers.map(({ name }) => name),
     forgedMarkers,

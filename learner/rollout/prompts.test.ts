@@ -275,3 +275,21 @@ test("a long improve prompt loses output, but no part of the previous solution",
   assert.equal(bare?.kind, "improve");
   assert.equal(improvePrompt(long, { ...limits, maxPromptTokens: size(0) - 1 }), undefined);
 });
+
+test("a short prompt has the description's paragraphs to the next heading, as far as they fit", () => {
+  const described = (description: string) => ({ ...task, statement: undefined, description }) as unknown as PromptTask;
+  const whole = described("# Title\n\nPredict the\nprice.\n\nPrices are in cents.\n\nUse ratios.\n\n## Data\n\nFiles.");
+  const made = (maxPromptTokens: number) => scratchPrompt(whole, { style: "Short", maxPromptTokens, encode });
+  const all = made(1e6);
+  assert.deepEqual(all.cut, []);
+  assert.match(all.messages[1]!.content, /^Predict the price\.\nPrices are in cents\.\nUse ratios\.\nColumns/);
+  const shorter = made(all.tokens.length - 1);
+  assert.deepEqual(shorter.cut, ["description: Use ratios."]);
+  assert.match(shorter.messages[1]!.content, /cents\.\nColumns/);
+  const least = made(shorter.tokens.length - 1);
+  assert.match(least.messages[1]!.content, /^Predict the price\.\nColumns/);
+  assert.throws(() => made(least.tokens.length - 1), { code: "prompt" });
+  const bare = described("## Predict it\nby any means\n### Data\nx");
+  assert.match(scratchMessages(bare, "Short")[1]!.content, /^by any means x\n/, "as before");
+  assert.equal(scratchMessages(described(""), "Short")[1]!.content.includes("undefined"), false);
+});

@@ -1,16 +1,17 @@
 import type { Message } from "../engine/index.ts";
+import type { Sample } from "../store/types.ts";
 import { describeColumns } from "./columns.ts";
-import { firstParagraph } from "./description.ts";
+import { introduction } from "./description.ts";
 import { RolloutError } from "./errors.ts";
 import type { DataProfile, PromptTask } from "./prompt-task.ts";
-import { clipRecord, type Shortened, shortenings } from "./shorten.ts";
+import { clipRecord, type Shortened, shortenings, shorterIntroductions } from "./shorten.ts";
 import { formatSolution } from "./solution.ts";
 
 /**
- * Returns token ids [time] of messages in the model's chat template, with the opening of the assistant's turn. Messages contain text of
- * programs, none of which may become a token that opens or closes a turn.
+ * Returns token ids [time] of messages in the model's chat template, with the opening of the assistant's turn and the answer's prefix.
+ * Messages contain text of programs, none of which may become a token that opens or closes a turn.
  */
-export type EncodeChat = (messages: Message[]) => Int32Array;
+export type EncodeChat = (messages: Message[], answerPrefix?: string) => Int32Array;
 
 /** `Paper`: Appendix C.1 and C.2. `Short`: the same content in 40 to 60 tokens, for a model of a few million weights. */
 export type PromptStyle = "Paper" | "Short";
@@ -29,19 +30,23 @@ export interface PromptLimits {
 }
 
 export interface Prompt {
-  kind: "scratch" | "improve";
+  kind: Sample["kind"];
   messages: Message[];
   tokens: Int32Array;
   /** Parts that were left out to fit, in order; for a metric and the log. */
   cut: string[];
 }
 
-const fence = "```";
+export const fence = "```";
 
-const paperSystem =
+export const paperSystem =
   "You are given a machine learning task. You must solve the task by training a model and running the model on the " +
   "test set to produce a submission file.";
-const shortSystem = "Write a plan and a Python program that solves the task.";
+export const shortSystem = "Write a plan and a Python program that solves the task.";
+
+const paperScratch =
+  "First outline your proposed solution in natural language (3-5 sentences), followed by a single markdown code " +
+  `block (wrapped in ${fence}). Note:`;
 
 const paperImprove =
   "You have implemented a previous solution. Revise the solution to improve the performance on the test set. First " +
@@ -51,10 +56,12 @@ const paperImprove =
 
 /** Returns the prompt to solve a task from scratch, with nothing left out. */
 export function scratchMessages(task: PromptTask, style: PromptStyle): Message[] {
-  return style === "Paper" ? asked(paperSystem, paperScratch(task)) : asked(shortSystem, shortScratch(task));
+  return style === "Paper"
+    ? asked(paperSystem, `${paperScratch}\n\n${paperTask(task)}`)
+    : asked(shortSystem, shortTask(task));
 }
 
-const asked = (system: string, user: string): Message[] => [
+export const asked = (system: string, user: string): Message[] => [
   { role: "system", content: system },
   { role: "user", content: user },
 ];
@@ -80,7 +87,7 @@ export function improveMessages(previous: ShownSolution, style: PromptStyle, out
  * @throws RolloutError `prompt` if the parts that are never cut do not fit.
  */
 export function scratchPrompt(task: PromptTask, limits: PromptLimits): Prompt {
-  const steps: Shortened[] = limits.style === "Paper" ? [...shortenings(task)] : [];
+  const steps: Shortened[] = [...(limits.style === "Paper" ? shortenings(task) : shorterIntroductions(task))];
   const encoded = (taken: number) => {
     const messages = scratchMessages(steps[taken - 1]?.task ?? task, limits.style);
     return { messages, tokens: limits.encode(messages) };
@@ -138,7 +145,8 @@ export function outputTail(output: string, bytes: number): string {
   return lines.slice(first).join("\n");
 }
 
-function paperScratch(task: PromptTask): string {
+/** Returns notes about a task, its description and its data. */
+export function paperTask(task: PromptTask): string {
   const { statement, description, metric, packages, submissionFormat, profile, fileFacts, snippet } = task;
   const files = task.files.map(
     (file) => `\`${file}\`${fileFacts?.[file] === undefined ? "" : ` (${fileFacts[file]})`}`,
@@ -157,10 +165,7 @@ function paperScratch(task: PromptTask): string {
     const rows = submissionFormat.map(formatRow).join("\n");
     notes.push(`- \`./submission.csv\` should have the following format:\n${fence}\n${rows}\netc.\n${fence}`);
   }
-  const instruction =
-    "First outline your proposed solution in natural language (3-5 sentences), followed by a single markdown code " +
-    `block (wrapped in ${fence}). Note:`;
-  const parts = [`${instruction}\n\n${notes.join("\n\n")}`];
+  const parts = [notes.join("\n\n")];
   if (statement !== undefined && description.trim() !== "") parts.push(`Task description:\n\n${description.trim()}`);
   if (profile) parts.push(describeProfile(profile));
   if (snippet.length > 0) {
@@ -200,8 +205,9 @@ function formatRow(row: string, line: number): string {
   return `${fields.slice(0, 3).join(",")},...${count}...,${fields.at(-1)}`.replace("......", "...");
 }
 
-function shortScratch(task: PromptTask): string {
-  const lines = [task.statement ?? firstParagraph(task.description)];
+/** Returns the same in a few lines. */
+export function shortTask(task: PromptTask): string {
+  const lines = task.statement === undefined ? introduction(task.description) : [task.statement];
   if (task.columns.length > 0)
     lines.push(`Columns: ${describeColumns(task.columns.map((name) => ({ name }))).join(", ")}.`);
   if (task.metric) lines.push(`Metric: ${metricText(task.metric)}.`);

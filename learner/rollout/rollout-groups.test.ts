@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
 import type { Engine, GenerateOptions } from "../engine/engine.ts";
 import type { Listener } from "../engine/index.ts";
+import { newResult, newSample } from "../store/store.fixture.ts";
 import type { NewSample, Sample } from "../store/types.ts";
 import { Rollout } from "./rollout.ts";
 
@@ -15,13 +16,25 @@ const PREVIOUS = {
   durationSeconds: 1,
 };
 
+const PROMPTS = {
+  ...{ style: "Short", improveProbability: 0.7, previousSolutions: 64, outputTailBytes: 1024 },
+  ...{ debugProbability: 0, maxDepth: 3 },
+};
+
 type Asked = { prompts: Int32Array[]; options: GenerateOptions; told: Listener | undefined };
 
 /** A rollout over a policy without useful answers, with its stored samples and its calls of `generate`. */
 function rolloutOf(
   algorithm: object,
   generationBatchSize: number,
-  { weights = { diamonds: 1 } as Record<string, number>, programs = ["print(1)\n", "print(1)\n", "print(1)\n"] } = {},
+  {
+    weights = { diamonds: 1 } as Record<string, number>,
+    programs = ["print(1)\n", "print(1)\n", "print(1)\n"],
+    failed = [] as Sample[],
+    answer = "nothing",
+    prompts = {},
+    lines = [] as { tasks: Record<string, { rewardDeviation: number }> }[],
+  } = {},
 ) {
   const stored: NewSample[][] = [];
   const asked: Asked[] = [];
@@ -43,6 +56,8 @@ function rolloutOf(
           ...{ ...PREVIOUS, task, program, id: `${task === "diamonds" ? "s" : task}${i + 1}` },
           terminalOutput: `MAE ${i + 1}`,
         })),
+      failedSolutions: (task: string, { maxDepth }: { maxDepth: number }) =>
+        failed.filter((sample) => sample.task === task && (sample.depth ?? 0) < maxDepth),
     },
     addSamples: async (samples) => void stored.push([...samples]),
     tasks: Object.entries(weights).map(([name, weight]) => ({
@@ -53,11 +68,13 @@ function rolloutOf(
       seed: 3,
       algorithm,
       model: { generationBatchSize, temperature: 1, topP: 1, maxPromptTokens: 1e6, maxResponseTokens: 8 },
-      prompts: { style: "Short", improveProbability: 0.7, previousSolutions: 64, outputTailBytes: 1024 },
+      prompts: { ...PROMPTS, ...prompts },
     } as unknown as TrainingRunSpec,
-    encode: (messages) => Int32Array.from(Buffer.from(messages.map(({ content }) => content).join())),
-    decode: () => "nothing",
+    encode: (messages, prefix = "") =>
+      Int32Array.from(Buffer.from(messages.map(({ content }) => content).join() + prefix)),
+    decode: (tokens) => [...tokens].map((token) => (token === 1 ? answer : String.fromCharCode(token))).join(""),
     nextNumber: 7,
+    lines,
   });
   return { rollout, stored, asked };
 }
@@ -195,4 +212,93 @@ test("prompts draw a task by its weight; a group, its prompt and its previous so
   for (let i = 0; i < 20; i++) await launch(again.rollout, 1, i);
   const tasks = (all: NewSample[]) => all.map(({ id, task }) => `${id} ${task}`);
   assert.deepEqual(tasks(again.stored.flat()), tasks(samples.slice(0, 40)));
+});
+
+/** A failed sample, as the store returns it. */
+const failure = (id: string, detail: string, change: Partial<Sample> = {}): Sample => ({
+  ...{ ...newSample(id), sequence: 1, attempts: 1, createdAt: 0, state: "finished" },
+  result: {
+    ...newResult({ outcome: "failed", exitStatus: 1, markers: [], detail, terminalOutput: `${detail}: of ${id}\n` }),
+    ...{ actor: "a", attempt: 1, queueSeconds: 0 },
+  },
+  grade: { valid: false, reward: -10, reason: "failed" },
+  ...change,
+});
+const FAILED = [
+  failure("f3", "ValueError in line 2", { depth: 1 }),
+  failure("f2", "SyntaxError in line 1"),
+  failure("f1", "KeyError in line 9", { depth: 3 }),
+];
+
+test("a debug prompt shows a failed program and stores its depth; a program that too many led to is left alone", async () => {
+  const prompts = { debugProbability: 0.5 };
+  const { rollout, stored, asked } = rolloutOf({ baseline: "RLOO", groupSize: 2 }, 800, { failed: FAILED, prompts });
+  const launched = await launch(rollout, 200, 2);
+  const samples = stored.flat().sort((a, b) => a.sequence! - b.sequence!);
+  const debug = samples.filter(({ kind }) => kind === "debug");
+  assert.deepEqual(launched.debugPrompts, { shown: debug.length / 2, noFailure: 0, tooLong: 0 });
+  assert.ok(debug.length > 160 && debug.length < 240, `${debug.length} of 400`); // 100 groups: 2.8 standard deviations
+  const facts = new Set(debug.map(({ previous, depth, previousStep }) => `${previous} ${depth} ${previousStep}`));
+  assert.deepEqual([...facts].sort(), ["f2 1 syntaxError", "f3 2 failed"]);
+  const newer = debug.filter(({ previous }) => previous === "f3").length / debug.length;
+  assert.ok(newer > 0.6 && newer < 0.9, `the newer of two has three of four draws, not ${newer}`);
+  for (const [i, { kind, previous }] of samples.entries())
+    if (kind === "debug") {
+      const shown = Buffer.from(asked[0]!.prompts[i]!).toString();
+      assert.match(shown, new RegExp(`Predict diamonds.[^]*Mend this[^]*print\\(1\\)[^]*of ${previous}$`));
+    }
+  for (const { kind, depth } of samples) if (kind !== "debug") assert.equal(depth, undefined);
+});
+
+test("without debug prompts every other choice is the same", async () => {
+  const drawn = async (debugProbability: number) => {
+    const { rollout, stored } = rolloutOf({}, 800, { failed: FAILED, prompts: { debugProbability } });
+    await launch(rollout, 100, 2);
+    return new Map(stored.flat().map(({ id, kind, previous }) => [id, `${kind} ${previous}`]));
+  };
+  const [off, on] = [await drawn(0), await drawn(0.3)];
+  for (const [id, choice] of on) if (!choice.startsWith("debug")) assert.equal(choice, off.get(id));
+  assert.equal([...off.values()].filter((choice) => choice.startsWith("debug")).length, 0);
+});
+
+test("while no program was valid, an improve prompt mends a failed one; without one it asks from scratch", async () => {
+  const prompts = { debugProbability: 1e-9 };
+  const { rollout, stored } = rolloutOf({}, 800, { programs: [], failed: FAILED, prompts });
+  const launched = await launch(rollout, 200, 2);
+  const debugs = stored.flat().filter(({ kind }) => kind === "debug").length;
+  assert.ok(debugs > 110 && debugs < 170, `${debugs} of 200 prompts at a probability of 0.7`);
+  assert.deepEqual(launched.improvePrompts, { shown: 0, noPrevious: debugs, tooLong: 0 });
+  assert.equal(launched.debugPrompts.shown, debugs);
+  const none = rolloutOf({}, 800, { programs: [], prompts: { debugProbability: 1 } });
+  const { debugPrompts } = await launch(none.rollout, 20, 2);
+  assert.deepEqual(debugPrompts, { shown: 0, noFailure: 20, tooLong: 0 });
+  assert.deepEqual(new Set(none.stored.flat().map(({ kind }) => kind)), new Set(["scratch"]));
+});
+
+test("an answer continues the prefix: its tokens are the prompt's, and the program has both", async () => {
+  const answerPrefix = "A plan.\n```python\nimport os\n";
+  const { rollout, stored, asked } = rolloutOf({}, 8, { prompts: { answerPrefix }, answer: "print(os)\n```" });
+  await launch(rollout, 4, 2);
+  const shown = (tokens: Int32Array) => Buffer.from(tokens).toString();
+  for (const [i, { promptTokens, responseTokens, solution, program, state }] of stored.flat().entries()) {
+    assert.ok(shown(promptTokens).endsWith(answerPrefix));
+    assert.deepEqual(promptTokens, asked[0]!.prompts[i]);
+    assert.deepEqual(responseTokens, Int32Array.of(1));
+    assert.equal(solution, `${answerPrefix}print(os)\n\`\`\``);
+    assert.deepEqual([program, state], ["import os\nprint(os)\n", "queued"]);
+  }
+});
+
+test("prompts draw tasks by how much their rewards differed, if taskSampling says so", async () => {
+  const weights = { wage: 1, movie: 1 };
+  const lines = [{ tasks: { wage: { rewardDeviation: 4 }, movie: { rewardDeviation: 0 } } }];
+  const share = async (taskSampling: string) => {
+    const prompts = { taskSampling, learnabilityIterations: 5, learnabilityFloor: 0.25 };
+    const { rollout, stored } = rolloutOf({}, 800, { weights, prompts, lines });
+    await launch(rollout, 400, 1);
+    return stored.flat().filter(({ task }) => task === "wage").length / 400;
+  };
+  const [byWeight, byLearnability] = [await share("Weight"), await share("Learnability")];
+  assert.ok(Math.abs(byWeight - 0.5) < 0.06, `${byWeight}`);
+  assert.ok(Math.abs(byLearnability - 0.8) < 0.05, `${byLearnability}`);
 });

@@ -59,7 +59,7 @@ describe("a rollout with the bundled policy as StaticPolicy", () => {
           });
         },
       },
-      store: { lineage: 1, previousSolutions: () => [] },
+      store: { lineage: 1, previousSolutions: () => [], failedSolutions: () => [] },
       addSamples: async (samples) => void stored.push(...samples),
       tasks: [{ ...task, weight: 1 }],
       spec: spec(limits),

@@ -1,24 +1,21 @@
-import { uniforms } from "../engine/index.ts";
 import { samplesPerPrompt } from "../rl/groups.ts";
-import type { PreviousSolution, Sample } from "../store/types.ts";
-import { drawTask } from "./draw-task.ts";
-import {
-  type Drawn,
-  executionSeed,
-  Generation,
-  type GenerationOptions,
-  type Launched,
-  nothingLaunched,
-  type Source,
-} from "./generation.ts";
+import type { Store } from "../store/store.ts";
+import type { Sample } from "../store/types.ts";
+import { Draws, type Shown } from "./draws.ts";
+import { type Drawn, executionSeed, Generation, type GenerationOptions, type Source } from "./generation.ts";
+import { type Launched, nothingLaunched } from "./launched.ts";
+import type { TaskLines } from "./learnability.ts";
+import { promptEncoder } from "./prompt-encoder.ts";
 import type { PromptTask } from "./prompt-task.ts";
-import { improvePrompt, type Prompt, scratchPrompt } from "./prompts.ts";
+import { improvePrompt, scratchPrompt } from "./prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
 interface RolloutOptions extends GenerationOptions {
-  store: GenerationOptions["store"] & { previousSolutions(task: string, limit: number): PreviousSolution[] };
+  store: GenerationOptions["store"] & Pick<Store, "previousSolutions" | "failedSolutions">;
   /** The tasks in the manifest's order, each with the weight by which prompts draw it. */
   tasks: readonly (PromptTask & { weight: number })[];
+  /** Metrics of the iterations so far, oldest first; grows with each. */
+  lines?: readonly TaskLines[];
   /** Number of the next sample of this store; numbers are never used twice. */
   nextNumber: number;
   /** After it fires no further prompt of an evaluation is begun. */
@@ -31,13 +28,6 @@ interface Wanted {
   count: number;
   /** Samples that an interrupted evaluation has launched. */
   there: readonly Pick<Sample, "executionSeed">[];
-}
-
-/** A task and the parts that its prompts show. */
-interface Shown {
-  task: string;
-  weight: number;
-  scratch: Prompt;
 }
 
 /**
@@ -58,8 +48,15 @@ export class Rollout {
     this.#o = o;
     this.#number = o.nextNumber;
     this.#shown = o.tasks.map(({ weight, ...task }) => {
-      return { task: task.name, weight, scratch: scratchPrompt(task, this.#promptLimits()) };
+      return { task, weight, scratch: scratchPrompt(task, this.#limits) };
     });
+  }
+
+  /** Parts that scratch prompts leave out to fit, by task; none for a task whose prompt is whole. */
+  get leftOut(): { task: string; cut: readonly string[] }[] {
+    return this.#shown
+      .map(({ task, scratch }) => ({ task: task.name, cut: scratch.cut }))
+      .filter(({ cut }) => cut.length > 0);
   }
 
   /** Whether generators write responses; they continue while the learner trains. */
@@ -72,13 +69,11 @@ export class Rollout {
    * from the tasks D and their D_prev, the group of samples that the baseline compares, or one.
    */
   generation(iteration: number): Generation {
-    const { store, spec } = this.#o;
-    const previous = new Map(
-      this.#shown.map(({ task }) => [task, store.previousSolutions(task, spec.prompts.previousSolutions)]),
-    );
+    const { store, spec, lines = [] } = this.#o;
+    const draws = new Draws({ store, spec, lines, shown: this.#shown, limits: this.#limits });
     const source: Source = {
       ...{ iteration, purpose: "training", perPrompt: samplesPerPrompt(spec.algorithm) },
-      draw: (number) => this.#draw(number, previous),
+      draw: (number) => draws.draw(number),
       nameOf: (number) => [number],
     };
     if (this.#training?.isUnderWay) this.#training.goOn(source);
@@ -88,7 +83,7 @@ export class Rollout {
 
   /** Launches the scratch samples of a task that an evaluation lacks. */
   launchScratch(task: string, wanted: Wanted, iteration: number, purpose: string): Promise<Launched> {
-    const { scratch } = this.#shown.find((shown) => shown.task === task)!;
+    const { scratch } = this.#shown.find((shown) => shown.task.name === task)!;
     return this.#launch(wanted, iteration, purpose, "scratch", () => ({ task, prompt: scratch }));
   }
 
@@ -105,7 +100,7 @@ export class Rollout {
   ): Promise<Launched> {
     const prompts = await mapInTurns(samples, (sample): Drawn | undefined => {
       const output = sample.result?.terminalOutput ?? "";
-      const prompt = this.#improve({ plan: sample.plan, program: sample.program ?? "", output });
+      const prompt = improvePrompt({ plan: sample.plan, program: sample.program ?? "", output }, this.#limits);
       return prompt && { task, prompt, previous: sample.id };
     });
     const fitting = prompts.filter((drawn) => drawn !== undefined);
@@ -153,30 +148,10 @@ export class Rollout {
     });
   }
 
-  /**
-   * Draws a task by its weight; with probability `improveProbability` a uniformly drawn previous solution of it, or from scratch where there
-   * is none that fits.
-   */
-  #draw(number: number, previousOf: ReadonlyMap<string, PreviousSolution[]>): Drawn {
-    const { spec } = this.#o;
-    const { task, scratch } = drawTask(this.#shown, spec.seed, number);
-    const previous = previousOf.get(task)!;
-    const next = uniforms(spec.seed, "prompt", number);
-    if (next() >= spec.prompts.improveProbability) return { task, prompt: scratch };
-    if (previous.length === 0) return { task, prompt: scratch, improvement: "noPrevious" };
-    const { id, plan, program, terminalOutput: output } = previous[Math.floor(next() * previous.length)];
-    const prompt = this.#improve({ plan, program, output });
-    if (!prompt) return { task, prompt: scratch, improvement: "tooLong" };
-    return { task, prompt, previous: id, improvement: "shown" };
-  }
-
-  #improve(previous: { plan: string; program: string; output: string }): Prompt | undefined {
-    const { outputTailBytes } = this.#o.spec.prompts;
-    return improvePrompt(previous, { ...this.#promptLimits(), outputTailBytes });
-  }
-
-  #promptLimits() {
+  get #limits() {
     const { spec, encode } = this.#o;
-    return { style: spec.prompts.style, maxPromptTokens: spec.model.maxPromptTokens, encode };
+    const { style, outputTailBytes } = spec.prompts;
+    const { maxPromptTokens } = spec.model;
+    return { style, outputTailBytes, maxPromptTokens, encode: promptEncoder(encode, spec.prompts) };
   }
 }

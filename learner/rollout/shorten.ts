@@ -1,5 +1,5 @@
 import { largeAsWritten } from "../tasks/exact-json.ts";
-import { type Block, blocksOf, markdownOf, type Part, withoutAddresses } from "./description.ts";
+import { type Block, blocksOf, introduction, markdownOf, type Part, withoutAddresses } from "./description.ts";
 import type { PromptTask } from "./prompt-task.ts";
 
 export interface Shortened {
@@ -77,6 +77,16 @@ export function* shortenings(whole: PromptTask): Generator<Shortened> {
     yield { task, cut: "types and missing cells of the columns" };
   }
   if (task.packages.length > 0) yield step("packages", { packages: [] });
+}
+
+/** Yields ever shorter tasks for a short prompt: a task without a statement loses the paragraphs of its introduction but the first, last first. */
+export function* shorterIntroductions(task: PromptTask): Generator<Shortened> {
+  if (task.statement !== undefined) return;
+  const paragraphs = introduction(task.description);
+  for (let left = paragraphs.length - 1; left >= 1; left--) {
+    const cut = `description: ${clip(paragraphs[left]!, 40)}`;
+    yield { task: { ...task, description: paragraphs.slice(0, left).join("\n\n") }, cut };
+  }
 }
 
 const lastHeading = ({ headings }: Block): string => headings.at(-1) ?? "";

@@ -31,6 +31,7 @@ export async function answer(
   const none: Delta = { text: "", count: 0, tokens: [], finishReason: null };
   const choices = Array.from({ length: request.prompts.length * request.n }, (_, index) => ({ index, ...none }));
   const begun = new Set<number>();
+  const prefix = endpoint === "chat/completions" ? (model.answerPrefix ?? "") : "";
   const ended = new AbortController();
   response.once("close", () => ended.abort(new HungUp()));
   if (response.destroyed) return;
@@ -48,6 +49,7 @@ export async function answer(
   const run = async (index: number): Promise<void> => {
     load.open++;
     try {
+      if (prefix !== "") tell(index, { ...none, text: prefix });
       await generateChoice(engine, model, request, index, ended.signal, (delta) => tell(index, delta));
       metrics.choices.inc({ end: choices[index]!.finishReason! });
     } catch (cause) {

@@ -155,7 +155,7 @@ test("a server that ends finishes running requests, refuses new ones and cuts of
 
 test("a server that ends does not wait for connections that clients keep open", async () => {
   const engine = new FakeEngine(20);
-  const { post, end } = await started({ limits: { drainSeconds: 60 } }, engine);
+  const { post, end } = await started({ limits: { drainSeconds: 10 } }, engine);
   const asked = post({ max_tokens: 20, stream: true });
   await until(() => engine.rows === 1);
   const begun = performance.now();

@@ -6,6 +6,8 @@ export const LIMITS = {
   depth: 64,
   /** Choices of one request: its prompts times `n`. */
   choices: 256,
+  /** Time to tokenize the prompts of one request. */
+  tokenizeSeconds: 10,
   /** Number of `stop` words. */
   stopWords: 16,
   /** Characters of each stop word; a stream may hold back as many. */

@@ -1,6 +1,6 @@
 /** Converts texts, token ids and messages to prompts that fit the model's context. */
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Message, ModelError } from "../engine/index.ts";
+import type { Message } from "../engine/index.ts";
+import type { Encoded, EncodeOptions } from "./encoder.ts";
 import { type Fields, RequestError, refusedField } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 import type { ServedModel } from "./model.ts";
@@ -30,35 +30,29 @@ export function completionPrompts(value: unknown, model: ServedModel): Prompt[] 
   });
 }
 
-/** How long prompts are tokenized before other requests have a turn, milliseconds. A prompt that takes longer is not interrupted. */
-const TURN_MILLISECONDS = 20;
-
 /**
- * Returns the token ids of prompts, int32 [prompt] each, and lets the server's other work run between them.
+ * Returns the token ids of prompts, int32 [prompt] each.
  *
  * @param check refuses a prompt's number of tokens
- * @throws RequestError for a prompt without tokens, and for messages that the chat template refuses
+ * @throws RequestError for a prompt without tokens, for messages that the chat template refuses, and after `seconds`
  */
 export async function tokenized(
   prompts: readonly Prompt[],
   model: ServedModel,
-  { addSpecialTokens, signal, check }: TokenizeOptions,
+  { addSpecialTokens, seconds, signal, check }: TokenizeOptions,
 ): Promise<Int32Array[]> {
   const all: Int32Array[] = [];
-  let turn = performance.now();
+  let milliseconds = seconds * 1000;
   for (const [index, prompt] of prompts.entries()) {
-    const tokens =
-      typeof prompt === "string" ? model.tokenizer.encode(prompt, { addSpecialTokens }) : idsOf(prompt, model);
+    const encoded = await encodedPrompt(prompt, model, { addSpecialTokens, milliseconds, signal });
+    milliseconds -= encoded.milliseconds;
+    const { tokens } = encoded;
     if (tokens.length === 0) {
       const name = typeof prompt !== "string" ? "messages" : prompts.length > 1 ? `prompt[${index}]` : "prompt";
       throw refusedField(name, prompt, "begin it with some token");
     }
     check(tokens.length);
     all.push(tokens);
-    if (performance.now() - turn < TURN_MILLISECONDS) continue;
-    await nextTurn();
-    signal?.throwIfAborted();
-    turn = performance.now();
   }
   return all;
 }
@@ -66,18 +60,21 @@ export async function tokenized(
 export interface TokenizeOptions {
   /** Whether texts get the tokens that tokenizer.json puts around a text. Messages have those of the template. */
   readonly addSpecialTokens: boolean;
-  /** Ends the work, with the signal's reason. */
+  /** The deadline of all prompts together. */
+  readonly seconds: number;
+  /** Ends the work between two prompts, with the signal's reason. */
   readonly signal: AbortSignal | undefined;
   readonly check: (tokens: number) => void;
 }
 
-function idsOf(prompt: Exclude<Prompt, string>, { tokenizer }: ServedModel): Int32Array {
-  if (prompt instanceof Int32Array) return prompt;
+async function encodedPrompt(prompt: Prompt, model: ServedModel, options: EncodeOptions): Promise<Encoded> {
+  if (prompt instanceof Int32Array) return { tokens: prompt, milliseconds: 0 };
   try {
-    return tokenizer.encodeChat(prompt);
+    return await model.encoder.encode(prompt, { ...options, answerPrefix: model.answerPrefix });
   } catch (cause) {
-    if (!(cause instanceof ModelError)) throw cause;
-    throw new RequestError(400, `${cause.message}; or give /v1/completions a prompt`, { param: "messages", cause });
+    const { code, message } = cause as Error & { code?: unknown };
+    if (cause instanceof RequestError || typeof prompt === "string" || code !== "tokenizer") throw cause;
+    throw new RequestError(400, `${message}; or give /v1/completions a prompt`, { param: "messages", cause });
   }
 }
 

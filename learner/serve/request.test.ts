@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { readTokenizer, Tokenizer } from "../engine/index.ts";
+import { readTokenizer, type Tokenizer } from "../engine/index.ts";
+import { EncoderThread, type PromptEncoder } from "./encoder.ts";
 import { RequestError } from "./errors.ts";
 import { LIMITS } from "./limits.ts";
 import type { ServedModel } from "./model.ts";
@@ -10,8 +11,18 @@ import { ENDPOINTS, type Endpoint, parseRequest } from "./request.ts";
 
 const folder = fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url));
 const tokenizer = readTokenizer(folder);
+const threads: EncoderThread[] = [];
+/** Returns the model with a tokenizer of these files. */
+function modelOf(files: Tokenizer["files"]): ServedModel {
+  const encoder = new EncoderThread(files);
+  threads.push(encoder);
+  return { ...model, encoder };
+}
+after(() => Promise.all(threads.map((thread) => thread.close())));
+const encoder = new EncoderThread(tokenizer.files);
+threads.push(encoder);
 const model: ServedModel = {
-  ...{ name: "tiny", tokenizer, vocabSize: 2048, maxPositions: 100, eosIds: [2], createdSeconds: 0 },
+  ...{ name: "tiny", tokenizer, encoder, vocabSize: 2048, maxPositions: 100, eosIds: [2], createdSeconds: 0 },
 };
 const chat = (fields: object) =>
   parseRequest("chat/completions", { messages: [{ role: "user", content: "hi" }], ...fields }, model);
@@ -202,17 +213,17 @@ describe("a request is refused with name, value and remedy", () => {
       assert.rejects(parseRequest("completions", body, model), /no JSON object/));
 });
 
-/** The model with a tokenizer whose calls are counted and take this long, milliseconds. */
-function counted(milliseconds = 0): { slow: ServedModel; calls: () => number } {
+/** The model with an encoder whose calls are counted; each takes this long, milliseconds. */
+function counted(milliseconds = 0): { slow: ServedModel; calls: () => number; seconds: () => number[] } {
   let calls = 0;
-  const encode = (text: string) => {
+  const deadlines: number[] = [];
+  const encode: PromptEncoder["encode"] = async (text, options) => {
     calls++;
-    const end = performance.now() + milliseconds;
-    while (performance.now() < end);
-    return tokenizer.encode(text);
+    deadlines.push(options.milliseconds / 1000);
+    options.signal?.throwIfAborted();
+    return { tokens: tokenizer.encode(text as string), milliseconds };
   };
-  const slow = { ...model, tokenizer: Object.create(tokenizer, { encode: { value: encode } }) };
-  return { slow, calls: () => calls };
+  return { slow: { ...model, encoder: { encode } }, calls: () => calls, seconds: () => deadlines };
 }
 
 for (const fields of [{ prompt: new Array(330).fill("hi") }, { n: 0 }, { stop: "" }, { seed: 0.5 }, { top_p: 2 }])
@@ -222,22 +233,14 @@ for (const fields of [{ prompt: new Array(330).fill("hi") }, { n: 0 }, { stop: "
     assert.equal(calls(), 0);
   });
 
-test("other work runs while many prompts are tokenized, and an aborted signal ends it", async () => {
-  const { slow, calls } = counted(10);
-  const prompt = new Array(20).fill("hi");
-  let turns = 0;
-  const count = () => {
-    turns++;
-    next = setImmediate(count);
-  };
-  let next = setImmediate(count);
-  await parseRequest("completions", { prompt }, slow);
-  clearImmediate(next);
-  assert.ok(turns >= 5, `${turns} turns in 200 ms`);
-  assert.equal(calls(), 20);
+test("the prompts of a request share one deadline, and an aborted signal ends the work", async () => {
+  const { slow, calls, seconds } = counted(500);
+  const prompt = new Array(3).fill("hi");
+  await parseRequest("completions", { prompt }, slow, undefined, 4);
+  assert.deepEqual(seconds(), [4, 3.5, 3]);
   const reason = new Error("hung up");
   await assert.rejects(parseRequest("completions", { prompt }, slow, AbortSignal.abort(reason)), reason);
-  assert.ok(calls() < 30, `${calls()} calls`);
+  assert.equal(calls(), 4);
 });
 
 test("the first prompt that is too long ends the work", async () => {
@@ -255,7 +258,7 @@ test("a completion's text gets the tokenizer's special tokens, unless add_specia
   };
   const { tokenizerConfig } = tokenizer.files;
   const files = { tokenizer: { ...tokenizer.files.tokenizer, post_processor: begins }, tokenizerConfig };
-  const beginning = { ...model, tokenizer: new Tokenizer(files) };
+  const beginning = modelOf(files);
   const ids = async (fields: object) =>
     (await parseRequest("completions", { prompt: `${first}hi`, ...fields }, beginning)).prompts.map((tokens) => [
       ...tokens,
@@ -281,12 +284,9 @@ test("any JSON is served or refused as the client's fault", async () => {
 
 test("a model without a chat template refuses chats, and says what to do", () => {
   const { chat_template: _, ...tokenizerConfig } = tokenizer.files.tokenizerConfig;
-  const bare = new (tokenizer.constructor as new (files: object) => typeof tokenizer)({
-    ...tokenizer.files,
-    tokenizerConfig,
+  const bare = modelOf({ ...tokenizer.files, tokenizerConfig });
+  return assert.rejects(parseRequest("chat/completions", { messages: [{ role: "user", content: "x" }] }, bare), {
+    message: /no chat template; add chat_template to .* or give \/v1\/completions a prompt/,
+    param: "messages",
   });
-  return assert.rejects(
-    parseRequest("chat/completions", { messages: [{ role: "user", content: "x" }] }, { ...model, tokenizer: bare }),
-    { message: /no chat template; add chat_template to .* or give \/v1\/completions a prompt/, param: "messages" },
-  );
 });

@@ -64,6 +64,7 @@ const IDLE = ["user", "metadata", "store", "service_tier", "safety_identifier", 
  * Checks all fields, then tokenizes the prompts.
  *
  * @param signal ends the work, with its reason
+ * @param seconds most time to tokenize
  * @throws RequestError naming the field, its value and the remedy
  */
 export async function parseRequest(
@@ -71,6 +72,7 @@ export async function parseRequest(
   body: unknown,
   model: ServedModel,
   signal?: AbortSignal,
+  seconds = LIMITS.tokenizeSeconds,
 ): Promise<GenerationRequest> {
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw new RequestError(400, "the request's body is no JSON object; send one");
@@ -112,7 +114,7 @@ export async function parseRequest(
     includeUsage: includesUsage(fields.stream_options, stream),
   };
   const check = (tokens: number) => checkContext(tokens, maxTokens, length, model);
-  return { ...rest, prompts: await tokenized(given, model, { addSpecialTokens, signal, check }) };
+  return { ...rest, prompts: await tokenized(given, model, { addSpecialTokens, seconds, signal, check }) };
 }
 
 function checkModel(name: unknown, model: ServedModel): void {

@@ -4,12 +4,14 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { fileURLToPath } from "node:url";
 import { readTokenizer } from "../engine/index.ts";
 import type { Generating } from "./choice.ts";
+import { EncoderThread } from "./encoder.ts";
 import type { ServedModel } from "./model.ts";
 import { ApiServer, type ServerOptions } from "./server.ts";
 
 export const tokenizer = readTokenizer(fileURLToPath(new URL("../../manifests/quickstart/policy", import.meta.url)));
+const encoder = new EncoderThread(tokenizer.files);
 export const model: ServedModel = {
-  ...{ name: "tiny", tokenizer, vocabSize: 2048, maxPositions: 1000, eosIds: [2], createdSeconds: 7 },
+  ...{ name: "tiny", tokenizer, encoder, vocabSize: 2048, maxPositions: 1000, eosIds: [2], createdSeconds: 7 },
 };
 export const LETTERS = tokenizer.encode("import pandas as pd");
 
@@ -53,12 +55,17 @@ export class FakeEngine implements Generating {
   };
 }
 
+/** After a test that failed, its server waits no longer for the requests that are left. */
+const FAILED_TEST_SECONDS = 2;
 const servers = new Set<ApiServer>();
 const end = async (server: ApiServer) => {
   servers.delete(server);
   await server.end();
 };
-after(() => Promise.all([...servers].map(end)));
+after(async () => {
+  await Promise.all([...servers].map(end));
+  await encoder.close();
+});
 
 /** Returns a server with its address, calls of it, and the faults that it logs. */
 export async function started(options: Partial<ServerOptions> = {}, engine: Generating | null = new FakeEngine()) {
@@ -66,6 +73,7 @@ export async function started(options: Partial<ServerOptions> = {}, engine: Gene
   const server = await ApiServer.listen({
     ...{ host: "127.0.0.1", port: 0, key: undefined, loopback: true, slots: 2, maxWaiting: 2, model },
     ...{ onFault: (line) => faults.push(line), ...options },
+    limits: { drainSeconds: FAILED_TEST_SECONDS, ...options.limits },
   });
   servers.add(server);
   if (engine) server.serve(engine);

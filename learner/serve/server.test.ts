@@ -32,6 +32,32 @@ test("a completion has text, log-probs, the reason of its end and the usage", as
   });
 });
 
+test("an answer of a chat begins with the prefix, whose tokens are the prompt's", async () => {
+  const answerPrefix = "A plan.\n```python\n";
+  const prompts: Int32Array[] = [];
+  const engine = new FakeEngine();
+  const { generate } = engine;
+  engine.generate = (asked, options, listener) => {
+    prompts.push(...asked);
+    return generate(asked, options, listener);
+  };
+  const { post } = await started({ model: { ...model, answerPrefix } }, engine);
+  const messages = [{ role: "user" as const, content: "Hello" }];
+  const chat = async (fields: object) =>
+    (await post({ prompt: undefined, messages, max_tokens: 3, ...fields }, {}, "/v1/chat/completions")).text();
+  const whole = JSON.parse(await chat({ logprobs: true }));
+  const continued = tokenizer.decode(LETTERS.slice(0, 3));
+  assert.equal(whole.choices[0].message.content, answerPrefix + continued);
+  assert.equal(whole.choices[0].logprobs.content.length, 3);
+  assert.equal(whole.usage.completion_tokens, 3);
+  assert.deepEqual(prompts[0], tokenizer.encodeChat(messages, answerPrefix));
+  const parts = (await chat({ stream: true })).split("\n\n").filter((part) => part.startsWith("data: {"));
+  const streamed = parts.map((part) => JSON.parse(part.slice(6)).choices[0].delta.content ?? "").join("");
+  assert.equal(streamed, answerPrefix + continued);
+  const text = JSON.parse(await (await post({ max_tokens: 3 })).text());
+  assert.equal(text.choices[0].text, continued, "a completion is as the client writes it");
+});
+
 test("several prompts with n choices are answered prompt by prompt", async () => {
   const { post, metric } = await started();
   const answer = (await (await post({ prompt: ["a", "b"], n: 2, max_tokens: 1 })).json()) as {

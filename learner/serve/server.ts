@@ -160,7 +160,8 @@ export class ApiServer {
     const hungUp = new AbortController();
     response.once("close", () => hungUp.abort());
     const body = await readJson(request, this.#limits);
-    const asked = await parseRequest(endpoint, body, this.#options.model, hungUp.signal);
+    const { tokenizeSeconds } = this.#limits;
+    const asked = await parseRequest(endpoint, body, this.#options.model, hungUp.signal, tokenizeSeconds);
     const waiting = this.#load.open - this.#options.slots;
     if (waiting >= this.#options.maxWaiting) {
       const message = `${Math.max(0, waiting)} choices wait for a slot, the most that may (--max-waiting); try again later`;

@@ -58,6 +58,7 @@ test("long runs of invalid bytes add up to their text", () => {
 test("no piece is a part of a character", () =>
   fc.assert(
     fc.property(fc.string({ unit: "grapheme", maxLength: 30 }), (text) => {
+      fc.pre(!text.includes("\uFFFD")); // the text's own
       const tokens = [...tokenizer.encode(text)];
       const { pieces } = piecesOf(tokens);
       for (const piece of pieces) assert.ok(piece.isWellFormed() && !piece.includes("\uFFFD"), JSON.stringify(pieces));

@@ -9,9 +9,9 @@
  * determine what happens to its actor's executions.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import * as grpc from "@grpc/grpc-js";
-import { nameOf, requireRole, serverCredentials } from "../../proto/channel.ts";
+import { ADDRESS_FORM, readAddress } from "../../proto/address.ts";
+import { bind, nameOf, requireRole, serverCredentials } from "../../proto/channel.ts";
 import {
   ActorProtocolService,
   channelOptions,
@@ -110,8 +110,10 @@ export class LearnerServer {
   async listen(): Promise<void> {
     const { address, tlsDirectory, tlsRefreshSeconds, store, tickSeconds } = this.#options;
     const credentials = serverCredentials(tlsDirectory, tlsRefreshSeconds);
+    const parsed = readAddress(address);
+    if (parsed === undefined) throw new ServerError("listen", `--listen ${address}: ${ADDRESS_FORM}`);
     try {
-      this.port = await promisify(this.#grpc.bindAsync).call(this.#grpc, address, credentials);
+      this.port = await bind(this.#grpc, parsed, credentials);
     } catch (cause) {
       const message = `${address} cannot be listened on: ${(cause as Error).message}; give another --listen`;
       throw new ServerError("listen", message, { cause });

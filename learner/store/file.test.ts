@@ -194,6 +194,30 @@ test("a migrated store counts and offers the same samples, and has the indexes o
   migrated.close();
 });
 
+test("a store of version 6 has no debug prompts; a writer migrates it and keeps the kind of each sample", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("a"), newSample("b", { kind: "improve", previous: "a" })]);
+  store.close();
+  downgrade(path, 6);
+  const kinds = (of: ReturnType<typeof openStore>, ids: string[]) =>
+    of.samples(ids).map(({ kind, depth }) => [kind, depth]);
+  const reader = openStore(path, { readOnly: true });
+  assert.deepEqual(kinds(reader, ["a", "b"]), [
+    ["scratch", undefined],
+    ["improve", undefined],
+  ]);
+  reader.close();
+  const writer = openStore(path);
+  writer.addSamples([newSample("c", { kind: "debug", previous: "b", depth: 1, previousStep: "failed" })]);
+  assert.deepEqual(kinds(writer, ["a", "b", "c"]), [
+    ["scratch", undefined],
+    ["improve", undefined],
+    ["debug", 1],
+  ]);
+  assert.throws(() => writer.addSamples([newSample("d", { kind: "other" as "debug" })]), /CHECK/);
+  writer.close();
+});
+
 const objectsOf = (path: string) =>
   new DatabaseSync(path, { readOnly: true })
     .prepare("SELECT type, name, sql FROM sqlite_schema WHERE type <> 'table' ORDER BY name")

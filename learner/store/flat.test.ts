@@ -14,6 +14,8 @@ const ONCE = [
   // when a learner starts, continues or ends
   ...["beginLineage", "continueLineage", "originOf", "discardOtherTasks", "taskNames", "nextSequence", "iterationRows"],
   ...["startGrace", "close"],
+  // before the first iteration
+  ...["addWarmStep", "dropWarmSteps", "warmSteps"],
   // by `longrun samples`, by a replay, for the samples of one evaluation, and while every sample has failed
   ...["allSamples", "samplesOf", "samplesFor", "newestFailed"],
 ];
@@ -73,6 +75,8 @@ function iterate(store: Store, iteration: number): void {
   assert.ok(store.submission(ids.at(-1)!));
   for (const { id } of batch) store.addPreviousSolution({ id, iteration });
   store.previousSolutions("diamonds", 3);
+  store.addFailedSolutions([batch[0]!.id], iteration);
+  store.failedSolutions("diamonds", { limit: 3, maxDepth: 3 });
   store.counts();
   store.abandonedSeconds(iteration - 1);
   store.commitIteration({ iteration, sampleIds: ids, droppedIds: [name("g")], metrics: {} });

@@ -37,6 +37,7 @@ export class PolicyVersions {
         { iteration },
       );
       this.database.change("DELETE FROM previous_solutions WHERE iteration > :iteration", { iteration });
+      this.database.change("DELETE FROM failed_solutions WHERE iteration > :iteration", { iteration });
       // Without a valid checkpoint, the starting policy's checkpoint is superseded too.
       for (const [table, after] of Object.entries({ iterations: iteration, checkpoints: checkpoint ? iteration : -1 }))
         this.database.change(
@@ -74,6 +75,28 @@ export class PolicyVersions {
     );
     if (start === undefined) return lineage;
     return start.checkpoint === null ? 0 : this.originOf({ lineage: start.checkpoint, iteration });
+  }
+
+  /** Adds a step of the warm start. */
+  addWarmStep(step: number, metrics: Record<string, unknown>): void {
+    this.database.write(() =>
+      this.database.change("INSERT INTO warm_steps VALUES (:step, :metrics, :at)", {
+        ...{ step, metrics: JSON.stringify(metrics), at: this.at() },
+      }),
+    );
+  }
+
+  /** Forgets the steps of the warm start after a step: they are taken again. */
+  dropWarmSteps(after: number): void {
+    this.database.write(() => this.database.change("DELETE FROM warm_steps WHERE step > :after", { after }));
+  }
+
+  /** Returns the steps of the warm start, oldest first; none in a store of an earlier version. */
+  warmSteps(): Record<string, unknown>[] {
+    const there = this.database.get("SELECT 1 FROM sqlite_schema WHERE name = 'warm_steps'");
+    if (there === undefined) return [];
+    const rows = this.database.all<{ metrics: string }>("SELECT metrics FROM warm_steps ORDER BY step");
+    return rows.map(({ metrics }) => JSON.parse(metrics) as Record<string, unknown>);
   }
 
   /** Returns the checkpoints that a restart can go back to, newest first. */

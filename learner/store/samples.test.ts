@@ -3,13 +3,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateSync } from "node:zlib";
 import { newResult, newSample } from "./store.fixture.ts";
+import { openStore } from "./store.ts";
 import { fails, finishAll, newStore, taken } from "./store-tests.fixture.ts";
 
 test("samples read back equal the stored ones", async () => {
   const { store } = await newStore();
   const sample = newSample("a", {
-    kind: "improve",
+    kind: "debug",
     previous: "before",
+    depth: 2,
+    previousStep: "importError",
     group: "first",
     truncated: true,
     behaviourLogProbs: Float32Array.of(-0, -1e-30, Number.NEGATIVE_INFINITY),
@@ -196,4 +199,36 @@ test("the best sample follows the metric's direction; among equals the first win
   assert.equal(store.bestSample("diamonds", "Higher")?.id, "a");
   assert.equal(store.bestSample("diamonds", "Lower")?.id, "b");
   assert.equal(store.bestSample("wage", "Lower"), undefined);
+});
+
+test("failed solutions come back newest first, below a depth, and a restart forgets those of iterations that it drops", async () => {
+  const { store, path } = await newStore();
+  const ids = ["a", "b", "c"];
+  store.addSamples([
+    newSample("a"),
+    newSample("b", { kind: "debug", previous: "a", depth: 1, previousStep: "failed" }),
+    newSample("c", { kind: "debug", previous: "b", depth: 2, previousStep: "importError" }),
+    newSample("other", { task: "wage" }),
+  ]);
+  finishAll(store);
+  for (const id of [...ids, "other"]) store.setGrade(id, { valid: false, reward: -10, reason: "failed" });
+  store.commitIteration({ iteration: 1, sampleIds: ["a", "b"], metrics: {} });
+  store.commitCheckpoint({ iteration: 1, digest: "d", path: "c1" });
+  store.addFailedSolutions(["a", "b"], 1);
+  store.addFailedSolutions(["c", "other"], 2);
+  const found = (of: typeof store, maxDepth = 9, limit = 9) =>
+    of.failedSolutions("diamonds", { limit, maxDepth }).map(({ id, depth, previousStep }) => [id, depth, previousStep]);
+  const [a, b, c] = [
+    ["a", undefined, undefined],
+    ["b", 1, "failed"],
+    ["c", 2, "importError"],
+  ];
+  assert.deepEqual(found(store), [c, b, a]);
+  assert.deepEqual(found(store, 2), [b, a]);
+  assert.deepEqual(found(store, 1), [a]);
+  assert.deepEqual(found(store, 9, 1), [c]);
+  store.close();
+  const again = openStore(path);
+  await again.beginLineage(() => true);
+  assert.deepEqual(found(again), [b, a]);
 });

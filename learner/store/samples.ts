@@ -10,8 +10,29 @@ export const SAMPLE = `SELECT s.*, r.*, g.* FROM samples s
 
 /** Columns that are read unchanged. */
 const SAMPLE_FIELDS = [
-  ...(["id", "sequence", "purpose", "iteration", "lineage", "task", "kind", "previous", "solution", "plan"] as const),
-  ...(["program", "instrumented", "instrumenter", "executionSeed", "state", "attempts", "createdAt"] as const),
+  ...([
+    "id",
+    "sequence",
+    "purpose",
+    "iteration",
+    "lineage",
+    "task",
+    "kind",
+    "previous",
+    "depth",
+    "previousStep",
+  ] as const),
+  ...([
+    "solution",
+    "plan",
+    "program",
+    "instrumented",
+    "instrumenter",
+    "executionSeed",
+    "state",
+    "attempts",
+    "createdAt",
+  ] as const),
   ...(["finishedAt", "usedIteration"] as const),
 ];
 const RESULT_FIELDS = [

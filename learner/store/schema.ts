@@ -10,7 +10,7 @@
  */
 
 /** Raised with every change of the tables; a store of a later version is refused. */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 8;
 
 /** With these indexes no statement of an iteration reads every sample. Part of `SCHEMA` and of the upgrade to version 6. */
 const INDEXES = `
@@ -41,6 +41,28 @@ CREATE TRIGGER samples_changed AFTER UPDATE OF state, used, attempts ON samples 
 END;
 `;
 
+/** Part of `SCHEMA` and of the upgrade to version 7. */
+const FAILED_SOLUTIONS = `
+CREATE TABLE failed_solutions (
+  -- Programs that failed, which debug prompts draw from.
+  position INTEGER PRIMARY KEY AUTOINCREMENT,
+  sample TEXT NOT NULL UNIQUE REFERENCES samples (id),
+  task TEXT NOT NULL,
+  iteration INTEGER NOT NULL                   -- that added it
+) STRICT;
+CREATE INDEX failed_solutions_by_task ON failed_solutions (task, position);
+`;
+
+/** Part of `SCHEMA` and of the upgrade to version 8. */
+const WARM_STEPS = `
+CREATE TABLE warm_steps (
+  -- Supervised training before the first iteration (warmStart); the lines of warm-start/sft.jsonl that are steps.
+  step INTEGER PRIMARY KEY,                    -- from 1
+  metrics TEXT NOT NULL,                       -- JSON
+  committed_at INTEGER NOT NULL
+) STRICT;
+`;
+
 /** SQL that upgrades a store to the next version. A store that is opened for reading stays unchanged and lacks the additions. */
 export const UPGRADES: Readonly<Record<number, string>> = {
   2: `ALTER TABLE grades ADD COLUMN guards TEXT NOT NULL DEFAULT '[]';
@@ -54,6 +76,15 @@ export const UPGRADES: Readonly<Record<number, string>> = {
       UPDATE samples SET ungraded = 1 WHERE id NOT IN (SELECT sample FROM grades);
       DROP INDEX samples_by_state;
       ${INDEXES}`,
+  // A new column, because SQLite cannot change the CHECK of one.
+  6: `ALTER TABLE samples RENAME COLUMN kind TO kind_6;
+      ALTER TABLE samples ADD COLUMN kind TEXT NOT NULL DEFAULT 'scratch' CHECK (kind IN ('scratch', 'improve', 'debug'));
+      UPDATE samples SET kind = kind_6;
+      ALTER TABLE samples DROP COLUMN kind_6;
+      ALTER TABLE samples ADD COLUMN depth INTEGER;
+      ALTER TABLE samples ADD COLUMN previous_step TEXT;
+      ${FAILED_SOLUTIONS}`,
+  7: WARM_STEPS,
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
@@ -83,8 +114,10 @@ CREATE TABLE samples (
   iteration INTEGER NOT NULL,                  -- (lineage, iteration): the policy version that wrote it
   lineage INTEGER NOT NULL,
   task TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('scratch', 'improve')),
-  previous TEXT,                               -- sample that an improve prompt shows
+  kind TEXT NOT NULL CHECK (kind IN ('scratch', 'improve', 'debug')),
+  previous TEXT,                               -- sample that an improve or debug prompt shows
+  depth INTEGER,                               -- debug prompts in a row that led to it; NULL: none
+  previous_step TEXT,                          -- how far the program came that a debug prompt shows
   prompt_group TEXT,                           -- first sample of those that were dispatched together with one prompt
   execution_seed INTEGER NOT NULL,
   instrumenter TEXT NOT NULL,
@@ -178,7 +211,7 @@ CREATE TABLE previous_solutions (
   iteration INTEGER NOT NULL                   -- that added it
 ) STRICT;
 CREATE INDEX previous_solutions_by_task ON previous_solutions (task, position);
-
+${FAILED_SOLUTIONS}
 CREATE TABLE iterations (
   lineage INTEGER NOT NULL,
   iteration INTEGER NOT NULL,
@@ -208,4 +241,4 @@ CREATE TABLE checkpoints (
   deleted INTEGER NOT NULL DEFAULT 0,          -- its files are gone: checkpoint.keepLast
   PRIMARY KEY (lineage, iteration)
 ) STRICT;
-${INDEXES}`;
+${WARM_STEPS}${INDEXES}`;

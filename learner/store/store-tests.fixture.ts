@@ -46,6 +46,12 @@ export function taken(store: Store, actor = "actor-0") {
 
 /** SQL that removes the additions of each version of the schema. */
 const DOWNGRADES: Record<number, string> = {
+  8: "DROP TABLE warm_steps;",
+  7: `DROP TABLE failed_solutions; ALTER TABLE samples DROP COLUMN depth; ALTER TABLE samples DROP COLUMN previous_step;
+      ALTER TABLE samples RENAME COLUMN kind TO kind_7;
+      ALTER TABLE samples ADD COLUMN kind TEXT NOT NULL DEFAULT 'scratch' CHECK (kind IN ('scratch', 'improve'));
+      UPDATE samples SET kind = kind_7;
+      ALTER TABLE samples DROP COLUMN kind_7;`,
   6: `DROP TRIGGER samples_added; DROP TRIGGER samples_changed; DROP TABLE tallies;
       DROP INDEX samples_ungraded; DROP INDEX attempts_lost; DROP INDEX checkpoints_kept; DROP INDEX samples_by_state;
       CREATE INDEX samples_by_state ON samples (purpose, state, used, attempts);

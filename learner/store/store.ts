@@ -213,6 +213,25 @@ export class Store extends PolicyVersions {
     );
   }
 
+  /** `iteration` trained on the samples; a restart that goes back before `iteration` removes them again. */
+  addFailedSolutions(ids: readonly string[], iteration: number): void {
+    if (ids.length === 0) return;
+    const sql = `INSERT INTO failed_solutions (sample, task, iteration)
+      SELECT id, task, :iteration FROM samples WHERE id = :id ON CONFLICT DO NOTHING`;
+    this.database.write(() => {
+      for (const id of ids) this.database.change(sql, { id, iteration });
+    });
+  }
+
+  /** Returns at most `limit` failed programs of a task that fewer than `maxDepth` debug prompts in a row led to, newest first. */
+  failedSolutions(task: string, { limit, maxDepth }: { limit: number; maxDepth: number }): Sample[] {
+    return this.#samples(
+      `${SAMPLE} JOIN failed_solutions f ON f.sample = s.id
+       WHERE f.task = :task AND coalesce(s.depth, 0) < :maxDepth ORDER BY f.position DESC LIMIT :limit`,
+      { task, limit, maxDepth },
+    );
+  }
+
   /** Returns the tasks that the store has samples of. */
   taskNames(): Set<string> {
     const rows = this.database.all<{ task: string }>("SELECT DISTINCT task FROM samples");

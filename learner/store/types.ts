@@ -32,9 +32,13 @@ export interface NewSample {
   iteration: number;
   lineage: number;
   task: string;
-  kind: "scratch" | "improve";
-  /** The sample that the `improve` prompt shows. */
+  kind: "scratch" | "improve" | "debug";
+  /** The sample that the `improve` or `debug` prompt shows. */
   previous?: string;
+  /** Debug prompts in a row that led to the sample; 0 or absent: none. */
+  depth?: number;
+  /** How far the program that a `debug` prompt shows came: a step of `tasks[].failureRewards`. */
+  previousStep?: string;
   /** Shared by the samples of one prompt; absent for a single sample. */
   group?: string;
   promptTokens: Int32Array;

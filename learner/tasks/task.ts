@@ -36,7 +36,7 @@ export interface Task {
 
 /**
  * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task may lack.
- * @param spec the task's item in a resolved TrainingRun. Its description, grader and guardedRewardCap take precedence over the folder's if
+ * @param spec the task's item in a resolved TrainingRun. Its description, grader, guardedRewardCap and failureRewards take precedence over the folder's if
  * given; its limits always do. A grader without a rewardRange gets an estimated one.
  * @param estimateRange false for a run that began without a range: its rewards keep their meaning
  * @throws TaskError `folder` or `answers`, in one line
@@ -68,7 +68,11 @@ export function openTask(directory: string, spec?: TaskSpec, { estimateRange = t
     publicDirectory,
     spec: { ...used, grader },
     grader,
-    rewardRules: { ...grader, guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap },
+    rewardRules: {
+      ...grader,
+      guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap,
+      failureRewards: spec?.failureRewards ?? own?.failureRewards,
+    },
     ...(estimated && { rewardRangeFrom: estimated.from }),
     ...(mleBench && { mleBench }),
     description,

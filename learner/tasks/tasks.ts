@@ -58,7 +58,7 @@ export function openTasks(
     throw new ManifestError([`spec.tasks holds ${tasks.length}, but --task-dir is given ${directories.length} times`]);
   const opened = tasks.map((task: TaskSpec, index) => {
     const it = openTask(directories[index]!, task, { estimateRange: !begun.has(task.name) });
-    const fault = rewardOrderFault(algorithm, it.grader);
+    const fault = rewardOrderFault(algorithm, it.rewardRules);
     if (fault !== undefined) throw new ManifestError([tasks.length > 1 ? `task ${it.name}: ${fault}` : fault]);
     if (it.rewardRangeFrom !== undefined) task.grader = it.grader;
     return it;

@@ -177,6 +177,7 @@ export const EXPECTATIONS: Record<string, ByLevel> = {
   },
   devices: held,
   proc_read: held,
+  proc_uncover: held,
   proc_descriptors: held,
   sys_files: held,
   inherited_state: held,

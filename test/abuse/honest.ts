@@ -13,7 +13,14 @@ const LIMITS = { ...DEFAULT_LIMITS, timeoutSeconds: 120 };
 
 /** Programs that cannot work: at `landlock` a program has one process. */
 const IMPOSSIBLE: Partial<Record<IsolationLevel, string[]>> = {
-  landlock: ["processes", "subprocesses", "executor_of_processes", "managers_and_pools", "torch_loader_workers"],
+  landlock: [
+    "processes",
+    "subprocesses",
+    "executor_of_processes",
+    "managers_and_pools",
+    "psutil_children",
+    "torch_loader_workers",
+  ],
 };
 
 /** Text that such a program must print when it fails, as a hint for its author. */

@@ -14,9 +14,16 @@ import { parseArgs } from "node:util";
 import { pino } from "pino";
 import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import { ensurePythonEnvironment } from "../../actor/python-env.ts";
-import { desiredActor } from "../../controller/desired/actors.ts";
-import { actorName, childName, GRPC_PORT, learnerHosts, type Run, tlsSecret } from "../../controller/desired/names.ts";
-import { runOf } from "../../controller/run.fixture.ts";
+import {
+  actorName,
+  childName,
+  GRPC_PORT,
+  learnerHosts,
+  type Run,
+  tlsSecret,
+} from "../../controller/operator/desired/names.ts";
+import { desiredActor } from "../../controller/operator/parts/actors/desired.ts";
+import { runOf } from "../../controller/operator/run.fixture.ts";
 import { startServer } from "../../learner/server/server.ts";
 import { StatusBoard } from "../../learner/server/status.ts";
 import { newSample } from "../../learner/store/store.fixture.ts";

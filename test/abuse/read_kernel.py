@@ -6,8 +6,9 @@ for path in ("/proc/kallsyms", "/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/proc/
         text = open(path, "rb").read(4000)
         if not text:
             continue  # a container runtime hides files behind /dev/null
-        # The view of our own namespaces reveals nothing about others.
-        if path in ("/proc/net/tcp", "/proc/net/unix", "/proc/mounts") and b"longrun-abuse" not in text and text.count(b"\n") <= 40:
+        # The view of our own namespaces reveals nothing about others. Each cover of /proc is a mount.
+        lines = [line for line in text.splitlines() if b" /proc/" not in line]
+        if path in ("/proc/net/tcp", "/proc/net/unix", "/proc/mounts") and b"longrun-abuse" not in text and len(lines) <= 40:
             continue
         if path == "/proc/1/cmdline" and b"zygote" in text:
             continue  # this program

@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as grpc from "@grpc/grpc-js";
 import { KubeConfig } from "@kubernetes/client-node";
-import { ApiClient } from "../../controller/kube/api-client.ts";
-import { SECRET, type Secret } from "../../controller/kube/resources.ts";
+import { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { SECRET, type Secret } from "../../controller/operator/kube/resources.ts";
 import { Phase, StatusBoard } from "../../learner/server/status.ts";
 import {
   channelOptions,

@@ -6,7 +6,7 @@ import { fork } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { TRAINING_RUN } from "../../controller/kube/resources.ts";
+import { TRAINING_RUN } from "../../controller/operator/kube/resources.ts";
 import { API_SERVER, ensureBinaries } from "../cluster/binaries.ts";
 import type { Order, Report } from "./active-learners.ts";
 import { BenchWorld } from "./controller-world.ts";

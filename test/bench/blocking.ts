@@ -58,6 +58,7 @@ const rollout = new Rollout({
   store: {
     lineage: 1,
     previousSolutions: () => previous,
+    failedSolutions: () => [],
   },
   addSamples: async (samples) => store.addSamples(samples.map((sample) => ({ ...sample, previous: undefined }))),
   tasks: [

@@ -3,11 +3,11 @@
  * ports that the parent names, or all report that one execution runs and have no process. The parent requests its memory use by a message.
  */
 import { KubeConfig } from "@kubernetes/client-node";
-import type { Context, Log } from "../../controller/context.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import type { LearnerObserved } from "../../controller/learner-link.ts";
-import { parseLearnerStatus } from "../../controller/learner-status.ts";
-import { startOperator } from "../../controller/operator.ts";
+import type { Context, Log } from "../../controller/operator/context.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { startOperator } from "../../controller/operator/operator.ts";
+import type { LearnerObserved } from "../../controller/operator/parts/learner/learner-link.ts";
+import { parseLearnerStatus } from "../../controller/operator/parts/learner/learner-status.ts";
 import { messages, type StatusReceived } from "../../proto/service.ts";
 
 const [kubeconfig, qps, workers, learners] = process.argv.slice(2);

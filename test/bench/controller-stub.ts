@@ -1,8 +1,8 @@
 /** Stands for the controllers of Deployments and Jobs, and for the kubelets. */
-import { COMPONENT } from "../../controller/desired/names.ts";
-import type { ApiClient } from "../../controller/kube/api-client.ts";
-import type { Deployment, Job, Pod } from "../../controller/kube/resources.ts";
-import * as resources from "../../controller/kube/resources.ts";
+import { COMPONENT } from "../../controller/operator/desired/names.ts";
+import type { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import type { Deployment, Job, Pod } from "../../controller/operator/kube/resources.ts";
+import * as resources from "../../controller/operator/kube/resources.ts";
 
 export const NAMESPACE = "default";
 /** Most concurrent requests of the stub. */

@@ -17,7 +17,7 @@ import { DEFAULT_LIMITS } from "../../actor/limits.ts";
 import type { Sandbox } from "../../actor/sandbox.ts";
 import { shareCpus } from "../../actor/slots.ts";
 import { findPublicData } from "../../actor/tasks.ts";
-import { actorCores, usableCores } from "../../controller/local/cpus.ts";
+import { actorCores, usableCores } from "../../controller/local/processes/cpus.ts";
 import { sampleDuration } from "../../learner/rl/durations.ts";
 import { benchEnvironment } from "./environment.ts";
 import lengths from "./quickstart-lengths.json" with { type: "json" };

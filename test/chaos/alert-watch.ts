@@ -14,7 +14,7 @@ import type { Trouble } from "./trouble.ts";
 
 /** The kubelet renews its Lease every 10 s. Without that the pods' status on the API server is out of date. */
 const KUBELET_SECONDS = 20;
-/** How long the controller trusts a silent watch: `silenceSeconds` of controller/kube/reflector.ts. */
+/** How long the controller trusts a silent watch: `silenceSeconds` of controller/operator/kube/runtime/reflector.ts. */
 const SILENCE_SECONDS = 90;
 
 /** A trouble that struck. */

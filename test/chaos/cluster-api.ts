@@ -1,8 +1,8 @@
 /** JSON requests to the API server, as a cluster's administrator. */
 
-import { loadConfig } from "../../controller/kube/kubeconfig.ts";
-import type { Deployment, Pod, Service } from "../../controller/kube/resources.ts";
-import { Transport } from "../../controller/kube/transport.ts";
+import { loadConfig } from "../../controller/operator/kube/kubeconfig.ts";
+import type { Deployment, Pod, Service } from "../../controller/operator/kube/resources.ts";
+import { Transport } from "../../controller/operator/kube/transport.ts";
 import type { TrainingRunObject } from "../e2e/kubectl.ts";
 
 export const NAMESPACE = "training";
@@ -70,5 +70,5 @@ export class ClusterApi {
 export const RUNS = `/apis/longrun.dev/v1alpha1/namespaces/${NAMESPACE}/trainingruns`;
 export const pathOf = (kind: ChildKind) => `${CHILDREN[kind]}/namespaces/${NAMESPACE}/${kind}`;
 export const podPath = ({ metadata }: Pod) => `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`;
-export { isOver } from "../../controller/actor-state.ts";
+export { isOver } from "../../controller/operator/parts/actors/actor-state.ts";
 export type { Deployment, Pod, Service };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { parseAllDocuments } from "yaml";
-import type { KubeObject } from "../../controller/kube/types.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
 import { findBinary, KUBERNETES_VERSION, missingBinaries } from "../cluster/binaries.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -10,7 +10,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { METRICS_PORT } from "../../controller/desired/names.ts";
+import { METRICS_PORT } from "../../controller/operator/desired/names.ts";
 import { hadolint } from "./hadolint.ts";
 import { ROOT } from "./helm.ts";
 

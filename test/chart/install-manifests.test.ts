@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { describe, test } from "node:test";
-import type { KubeObject } from "../../controller/kube/types.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
 import { findBinary, missingBinaries } from "../cluster/binaries.ts";
 import { helmUnavailable, isHook, keyOf, OPERATORS, objectsOf, ROOT, template } from "./helm.ts";
 

@@ -13,12 +13,8 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KubeConfig } from "@kubernetes/client-node";
 import { parse } from "yaml";
-import { firstDifference } from "../../controller/compare.ts";
-import { findCondition } from "../../controller/conditions.ts";
-import { FINALIZER } from "../../controller/deletion.ts";
-import type { Run } from "../../controller/desired/names.ts";
-import { ApiClient } from "../../controller/kube/api-client.ts";
-import { Reflector } from "../../controller/kube/reflector.ts";
+import type { Run } from "../../controller/operator/desired/names.ts";
+import { ApiClient } from "../../controller/operator/kube/api-client.ts";
 import {
   CONFIG_MAP,
   type ConfigMap,
@@ -29,8 +25,12 @@ import {
   type Pod,
   SECRET,
   TRAINING_RUN,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject, Resource } from "../../controller/kube/types.ts";
+} from "../../controller/operator/kube/resources.ts";
+import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
+import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
+import { FINALIZER } from "../../controller/operator/parts/lifecycle/deletion.ts";
+import { findCondition } from "../../controller/operator/status/conditions.ts";
+import { firstDifference } from "../../controller/operator/writes/compare.ts";
 import { withoutRemovedFields } from "../../crds/removed.ts";
 import { CONTROL_PLANE, findBinary, missingBinaries } from "../cluster/binaries.ts";
 import { type ControlPlane, controlPlaneUnavailable, kubeconfig, startControlPlane } from "../cluster/control-plane.ts";

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Ajv } from "ajv";
-import type { KubeObject } from "../../controller/kube/types.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
 
 /** The oldest supported version, the newest version, and some in between. */
 const PATCHES: Record<string, string> = {

@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PAST_GRACE_SECONDS } from "../../controller/actor-state.ts";
-import { INPUT_HASH } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import { POD, TRAINING_RUN, WORKLOAD } from "../../controller/kube/resources.ts";
+import { INPUT_HASH } from "../../controller/operator/desired/names.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { POD, TRAINING_RUN, WORKLOAD } from "../../controller/operator/kube/resources.ts";
+import { PAST_GRACE_SECONDS } from "../../controller/operator/parts/actors/actor-state.ts";
 import { Phase } from "../controller/simulated-learner.ts";
 import {
   answers,

@@ -6,10 +6,16 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { clusterFiles } from "../../controller/debug/cluster.ts";
-import { QUEUE_NAME } from "../../controller/desired/names.ts";
-import { DEPLOYMENT, POD, SECRET, TRAINING_RUN, WORKLOAD_PRIORITY_CLASS } from "../../controller/kube/resources.ts";
-import type { KubeObject } from "../../controller/kube/types.ts";
-import { STATUS_SECONDS } from "../../controller/status-writes.ts";
+import { QUEUE_NAME } from "../../controller/operator/desired/names.ts";
+import {
+  DEPLOYMENT,
+  POD,
+  SECRET,
+  TRAINING_RUN,
+  WORKLOAD_PRIORITY_CLASS,
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { STATUS_SECONDS } from "../../controller/operator/status/status-writes.ts";
 import { answers, conditionOf, hasEvent, hasReason, skip, world } from "../controller/steps.ts";
 import { eventually } from "../controller/world.ts";
 import {

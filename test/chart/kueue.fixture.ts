@@ -1,9 +1,9 @@
 /** A World with Kueue's own CRDs (`operator-crds.ts`), in which the test writes the status of Workloads as Kueue's scheduler does. */
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import type { Workload, WorkloadCondition } from "../../controller/desired/workload.ts";
-import type { ResourceFlavor } from "../../controller/flavors.ts";
-import { RESOURCE_FLAVOR, WORKLOAD } from "../../controller/kube/resources.ts";
-import { setConditions } from "../../controller/queue.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { RESOURCE_FLAVOR, WORKLOAD } from "../../controller/operator/kube/resources.ts";
+import type { Workload, WorkloadCondition } from "../../controller/operator/parts/admission/desired.ts";
+import type { ResourceFlavor } from "../../controller/operator/parts/admission/flavors.ts";
+import { setConditions } from "../../controller/operator/parts/admission/queue.ts";
 import { answers, hasReason, useWorld, world } from "../controller/steps.ts";
 import { eventually } from "../controller/world.ts";
 import { ROOT } from "./helm.ts";

@@ -9,8 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { parse } from "yaml";
-import { parseRunDefaults } from "../../controller/desired/run-defaults.ts";
-import type { KubeObject } from "../../controller/kube/types.ts";
+import { dnsRule, parseDnsServers } from "../../controller/operator/desired/dns.ts";
+import { parseRunDefaults } from "../../controller/operator/desired/run-defaults.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import {
   CHART,
@@ -131,6 +132,16 @@ describe("The rendered chart", { skip }, () => {
       ["lr-smoke-test", ["nodeAffinity"]],
       ["lr-release-runs", ["nodeAffinity"]],
     ]);
+  });
+
+  test("guarded: the controller's pod may ask the DNS servers that the controller grants to runs; others are passed to it", async () => {
+    const policy = find("guarded", "NetworkPolicy", /-controller$/)!.spec as unknown as { egress: object[] };
+    assert.deepEqual(policy.egress[0], dnsRule());
+    const own = ["--set-json", 'networkPolicy.dns.to=[{"ipBlock":{"cidr":"10.0.0.10/32"}}]'];
+    const { text } = await renderWithNotes(own);
+    const [, option] = /"--dns=(.*)"$/m.exec(text)!;
+    const expected = { to: [{ ipBlock: { cidr: "10.0.0.10/32" } }], ports: [53, 5353] };
+    assert.deepEqual(parseDnsServers(JSON.parse(`"${option}"`), "--dns"), expected);
   });
 
   test("images.tag is the tag of every image that sets none of its own", async () => {

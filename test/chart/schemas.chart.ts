@@ -4,15 +4,19 @@
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
-import { desiredNetworkPolicies, desiredServiceAccounts } from "../../controller/desired/access.ts";
-import { desiredActor } from "../../controller/desired/actors.ts";
-import { desiredConfigMap } from "../../controller/desired/config-map.ts";
-import { desiredInit } from "../../controller/desired/init.ts";
-import { desiredDisruptionBudget, desiredLearner, desiredService } from "../../controller/desired/learner.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import { desiredVolume } from "../../controller/desired/volume.ts";
-import type { KubeObject } from "../../controller/kube/types.ts";
-import { runOf } from "../../controller/run.fixture.ts";
+import { desiredNetworkPolicies, desiredServiceAccounts } from "../../controller/operator/desired/access.ts";
+import { desiredConfigMap } from "../../controller/operator/desired/config-map.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { desiredActor } from "../../controller/operator/parts/actors/desired.ts";
+import { desiredInit } from "../../controller/operator/parts/inputs/init.ts";
+import {
+  desiredDisruptionBudget,
+  desiredLearner,
+  desiredService,
+} from "../../controller/operator/parts/learner/desired.ts";
+import { desiredVolume } from "../../controller/operator/parts/volume/desired.ts";
+import { runOf } from "../../controller/operator/run.fixture.ts";
 import { CHART, helm, helmUnavailable, keyOf, OPERATORS, objectsOf, template, VALUE_SETS, valuesFile } from "./helm.ts";
 import { KUBERNETES_MINORS, kubernetesValidator } from "./kubernetes-schemas.ts";
 

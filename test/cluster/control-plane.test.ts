@@ -6,11 +6,15 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
-import { after, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { KubeConfig } from "@kubernetes/client-node";
+import { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { NAMESPACE, SERVICE_ACCOUNT } from "../../controller/operator/kube/resources.ts";
+import { eventually } from "../controller/world.ts";
 import { CONTROL_PLANE, ensureBinaries, findBinary, missingBinaries } from "./binaries.ts";
-import { controlPlaneUnavailable, startControlPlane } from "./control-plane.ts";
+import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "./control-plane.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "longrun-binaries-"));
 after(() => rm(folder, { recursive: true }));
@@ -122,18 +126,38 @@ test("A killed test leaves no process and no folder; the audit log names the use
   assert.equal(existsSync(folder), false);
 });
 
-test("An API server that is restarted while etcd is away is started again until etcd is back", { skip }, async () => {
-  const controlPlane = await startControlPlane();
-  try {
+describe("A control plane whose programs end", {
+  skip: skip || (controlPlaneUnavailable(CONTROL_PLANE) ?? false),
+}, () => {
+  let controlPlane: ControlPlane;
+  before(async () => {
+    controlPlane = await startControlPlane({ controllers: ["serviceaccount-controller"] });
+  });
+  after(() => controlPlane?.stop());
+
+  test("The controller manager is started again", async () => {
+    const first = controlPlane.pids["kube-controller-manager"]!;
+    process.kill(first, "SIGKILL");
+    const config = new KubeConfig();
+    config.loadFromFile(controlPlane.kubeconfig);
+    const client = new ApiClient(config);
+    try {
+      await client.create(NAMESPACE, { metadata: { name: "later" } });
+      await eventually(() => client.get(SERVICE_ACCOUNT, { namespace: "later", name: "default" }));
+    } finally {
+      client.close();
+    }
+    assert.notEqual(controlPlane.pids["kube-controller-manager"], first);
+  });
+
+  test("An API server that is restarted while etcd is away is started again until etcd is back", async () => {
     const away = controlPlane.restart("etcd", 30);
     const first = controlPlane.restart("kube-apiserver").then(() => controlPlane.pids["kube-apiserver"]);
     await sleep(1000);
     const started = controlPlane.pids["kube-apiserver"];
     await away;
     assert.notEqual(await first, started, "the first one ended, because it found no etcd");
-  } finally {
-    await controlPlane.stop();
-  }
+  });
 });
 
 /** Returns command lines of processes that contain `word`. */

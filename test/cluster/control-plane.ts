@@ -20,7 +20,7 @@ const READY_TIMEOUT_SECONDS = 120;
 /** Limit for one call. A call that is cut is made again until READY_TIMEOUT_SECONDS, because a busy machine answers late. */
 const CALL_TIMEOUT_SECONDS = 5;
 const CERTIFICATE_DAYS = 7;
-/** A restarted part that ends, as an API server does that finds no etcd for 20 s, is started again so often. */
+/** A part that ends by itself, as an API server does that finds no etcd for 20 s, is started again so often. */
 const RESTARTS = 10;
 
 export interface ControlPlaneOptions {
@@ -56,6 +56,8 @@ export interface ControlPlane {
   folder: string;
   /** The private key that signs service account tokens, for a controller manager. */
   serviceAccountKeyFile: string;
+  /** Says for each program how it ended, or that it runs, and how its log ends. */
+  lastLines(): string[];
   /** Kills a part (SIGKILL), starts it again after this many seconds, and waits until the API server is ready. Data stays. */
   restart(name: "etcd" | "kube-apiserver", downSeconds?: number): Promise<void>;
   stop(): Promise<void>;
@@ -106,8 +108,8 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   try {
     const tokens = await writeCredentials(folder, options);
     const [etcdPort, peerPort, apiPort] = await freePorts(3);
-    const start = (name: Binary, args: string[]) => {
-      const part = startPart(findBinary(name)!, args, inFolder(`${name}.log`));
+    const start = (name: Binary, args: string[], onEnd?: () => void) => {
+      const part = startPart(findBinary(name)!, args, inFolder(`${name}.log`), onEnd);
       guard.watch(part.pid);
       parts.set(name, { ...part, args });
       pids[name] = part.pid;
@@ -184,16 +186,18 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     // Before the controllers, because the garbage collector looks for new kinds only every 30 s.
     for (const file of options.crds ?? []) await installCrd(file, call);
     if (controllers.length > 0) {
-      start("kube-controller-manager", [
+      const args = [
         ...["--kubeconfig", await kubeconfigOf("admin"), "--controllers", controllers.join(",")],
-        ...[
-          "--service-account-private-key-file",
-          inFolder("service-account.key"),
-          "--root-ca-file",
-          inFolder("ca.crt"),
-        ],
+        ...["--service-account-private-key-file", inFolder("service-account.key")],
+        ...["--root-ca-file", inFolder("ca.crt")],
         ...["--kube-api-qps", "500", "--kube-api-burst", "1000", "--leader-elect=false", "--secure-port=0"],
-      ]);
+      ];
+      // It ends where the API server is late at its start; a kubelet starts it again, too.
+      let restarts = 0;
+      const startManager = () => {
+        start("kube-controller-manager", args, () => !stopped && restarts++ < RESTARTS && startManager());
+      };
+      startManager();
     }
     return {
       kubeconfig: await kubeconfigOf("admin"),
@@ -207,6 +211,8 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       pids,
       folder,
       serviceAccountKeyFile: inFolder("service-account.key"),
+      lastLines: () =>
+        [...parts].map(([name, part]) => part.ended() ?? `${name} runs; its log ends with: ${part.lastLines()}`),
       restart,
       stop,
     };

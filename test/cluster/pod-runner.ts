@@ -2,10 +2,14 @@
  * Replaces scheduler and kubelets in tests without a node: every pod of its namespaces runs and is ready as soon as it exists, and ends
  * when the test says so. Pods without a node disappear as soon as they are deleted.
  */
-import type { ApiClient } from "../../controller/kube/api-client.ts";
-import { ApiError } from "../../controller/kube/errors.ts";
-import { Reflector } from "../../controller/kube/reflector.ts";
-import { POD, type Pod } from "../../controller/kube/resources.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { ApiError } from "../../controller/operator/kube/errors.ts";
+import { POD, type Pod } from "../../controller/operator/kube/resources.ts";
+import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
+
+/** Pause after a request without an answer. */
+const RETRY_MILLISECONDS = 200;
 
 export interface PodRunnerOptions {
   client: ApiClient;
@@ -19,6 +23,7 @@ export class PodRunner {
   readonly pods: Reflector<Pod>;
   readonly #client: ApiClient;
   readonly #holds: (pod: Pod) => boolean;
+  #signal: AbortSignal | undefined;
 
   constructor({ client, namespace, holds = () => false }: PodRunnerOptions) {
     this.#client = client;
@@ -34,6 +39,7 @@ export class PodRunner {
   }
 
   run(signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
     return this.pods.run(signal);
   }
 
@@ -73,12 +79,16 @@ export class PodRunner {
   async #setStatus(pod: Pod, status: object): Promise<void> {
     const { namespace, name, uid } = pod.metadata;
     const patch = { metadata: { uid }, status };
-    try {
-      await this.#client.mergePatch(POD, { name, ...(namespace && { namespace }) }, patch, { subresource: "status" });
-    } catch (error) {
-      // Meanwhile it was deleted or replaced by a pod with the same name, or the test has ended.
-      if (!(error instanceof ApiError && [0, 404, 409].includes(error.status))) throw error;
-    }
+    for (;;)
+      try {
+        await this.#client.mergePatch(POD, { name, ...(namespace && { namespace }) }, patch, { subresource: "status" });
+        return;
+      } catch (error) {
+        if (!(error instanceof ApiError && [0, 404, 409].includes(error.status))) throw error;
+        // Meanwhile it was deleted or replaced by a pod with the same name, or the test has ended.
+        if (error.status !== 0 || (this.#signal?.aborted ?? true)) return;
+        await sleep(RETRY_MILLISECONDS); // a kubelet does not give up, either
+      }
   }
 }
 

@@ -8,27 +8,34 @@ export interface Part {
   pid: number;
   /** Returns how it ended and its last lines, or undefined while it runs. */
   ended(): string | undefined;
+  /** Returns the last lines of its log. */
+  lastLines(): string;
   stop(): Promise<void>;
 }
 
-export function startPart(path: string, args: string[], logFile: string): Part {
+/** @param onEnd is called when it ends without `stop()` */
+export function startPart(path: string, args: string[], logFile: string, onEnd = () => {}): Part {
   const log = openSync(logFile, "a");
   // In a process group of its own: an interrupt from the keyboard reaches only the test, which then stops its parts in order.
   const child = spawn(path, args, { stdio: ["ignore", log, log], detached: true });
   closeSync(log);
   let failure: Error | undefined;
+  let stopping = false;
   child.on("error", (error) => (failure = error));
+  child.once("exit", () => !stopping && onEnd());
   // A test that forgets to stop it can still end; the guard cleans up.
   child.unref();
   const running = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  const lastLines = () => readFileSync(logFile, "utf8").trim().split("\n").slice(-5).join("\n");
   return {
     pid: child.pid ?? 0,
     ended() {
       if (running()) return undefined;
-      const last = readFileSync(logFile, "utf8").trim().split("\n").slice(-5).join("\n");
-      return `${path} ended with ${failure?.message ?? child.signalCode ?? child.exitCode}:\n${last}`;
+      return `${path} ended with ${failure?.message ?? child.signalCode ?? child.exitCode}:\n${lastLines()}`;
     },
+    lastLines,
     async stop() {
+      stopping = true;
       if (!running()) return;
       child.ref();
       const exited = once(child, "exit");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { JOB, type Job, POD, type Pod } from "../../controller/kube/resources.ts";
+import { JOB, type Job, POD, type Pod } from "../../controller/operator/kube/resources.ts";
 import { conditionOf, skip, start, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 

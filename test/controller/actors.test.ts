@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DRAINING } from "../../controller/desired/names.ts";
-import { POD, type Pod, SECRET, TRAINING_RUN } from "../../controller/kube/resources.ts";
+import { DRAINING } from "../../controller/operator/desired/names.ts";
+import { POD, type Pod, SECRET, TRAINING_RUN } from "../../controller/operator/kube/resources.ts";
 import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 

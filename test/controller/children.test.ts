@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { RUN } from "../../controller/desired/names.ts";
+import { RUN } from "../../controller/operator/desired/names.ts";
 import {
   CONFIG_MAP,
   EVENT,
@@ -11,8 +11,8 @@ import {
   type PersistentVolumeClaim,
   POD,
   SERVICE,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject, Resource } from "../../controller/kube/types.ts";
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
 import { conditionOf, hasEvent, skip, start, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 

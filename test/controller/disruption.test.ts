@@ -2,9 +2,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ApiError } from "../../controller/kube/errors.ts";
-import { POD, POD_DISRUPTION_BUDGET, type Pod, type PodDisruptionBudget } from "../../controller/kube/resources.ts";
-import { OVERDUE_SECONDS } from "../../controller/node-loss.ts";
+import type { ApiError } from "../../controller/operator/kube/errors.ts";
+import {
+  POD,
+  POD_DISRUPTION_BUDGET,
+  type Pod,
+  type PodDisruptionBudget,
+} from "../../controller/operator/kube/resources.ts";
+import { OVERDUE_SECONDS } from "../../controller/operator/parts/volume/node-loss.ts";
 import { conditionOf, skip, start, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 

@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
@@ -17,9 +17,9 @@ import {
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject, Resource } from "../../controller/kube/types.ts";
-import type { Operator } from "../../controller/operator.ts";
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
+import type { Operator } from "../../controller/operator/operator.ts";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
 import { answers, conditionOf, hasEvent, hasReason, skip, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ConditionType } from "../../controller/conditions.ts";
-import { ApiError } from "../../controller/kube/errors.ts";
-import { DEPLOYMENT, POD } from "../../controller/kube/resources.ts";
+import { ApiError } from "../../controller/operator/kube/errors.ts";
+import { DEPLOYMENT, POD } from "../../controller/operator/kube/resources.ts";
+import type { ConditionType } from "../../controller/operator/status/conditions.ts";
 import { setSuspended } from "../../controller/plugin/changes.ts";
 import type { Cluster } from "../../controller/plugin/cluster.ts";
 import { receive } from "./receiver.ts";

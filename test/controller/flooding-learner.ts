@@ -6,8 +6,8 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import * as grpc from "@grpc/grpc-js";
-import type { ApiClient } from "../../controller/kube/api-client.ts";
-import { SECRET, type Secret } from "../../controller/kube/resources.ts";
+import type { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { SECRET, type Secret } from "../../controller/operator/kube/resources.ts";
 import { channelOptions, type LearnerStatusHandlers, LearnerStatusService, messages } from "../../proto/service.ts";
 
 const { Phase } = messages;

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { describe, test } from "node:test";
-import { GENERATORS, RUN_UID } from "../../controller/desired/names.ts";
-import { UNUSED_SECONDS } from "../../controller/generation.ts";
+import { GENERATORS, RUN_UID } from "../../controller/operator/desired/names.ts";
 import {
   DEPLOYMENT,
   type Deployment,
@@ -14,7 +13,8 @@ import {
   SERVICE,
   SERVICE_ACCOUNT,
   type Secret,
-} from "../../controller/kube/resources.ts";
+} from "../../controller/operator/kube/resources.ts";
+import { UNUSED_SECONDS } from "../../controller/operator/parts/generators/generation.ts";
 import { Phase } from "./simulated-learner.ts";
 import { answers, conditionOf, hasEvent, hasReason, skip, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { findCondition } from "../../controller/conditions.ts";
+import { findCondition } from "../../controller/operator/status/conditions.ts";
 import type { StatusMessage } from "../../proto/service.ts";
 import { Phase } from "./simulated-learner.ts";
 import { skip, start, useWorld, world } from "./steps.ts";

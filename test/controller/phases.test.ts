@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FINALIZER } from "../../controller/deletion.ts";
-import { CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, SECRET } from "../../controller/kube/resources.ts";
-import type { KubeObject } from "../../controller/kube/types.ts";
+import { CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, POD, SECRET } from "../../controller/operator/kube/resources.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { FINALIZER } from "../../controller/operator/parts/lifecycle/deletion.ts";
 import { receive } from "./receiver.ts";
 import { Phase } from "./simulated-learner.ts";
 import { answers, conditionOf, hasActors, hasEvent, skip, start, useWorld, world } from "./steps.ts";

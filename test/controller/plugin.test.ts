@@ -9,16 +9,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { KubeConfig } from "@kubernetes/client-node";
-import { desiredLearner } from "../../controller/desired/learner.ts";
-import type { Run } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import { ApiClient } from "../../controller/kube/api-client.ts";
-import { DEPLOYMENT, NAMESPACE, POD, type Pod, SECRET, TRAINING_RUN } from "../../controller/kube/resources.ts";
-import type { KubeObject } from "../../controller/kube/types.ts";
+import type { Run } from "../../controller/operator/desired/names.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import {
+  DEPLOYMENT,
+  NAMESPACE,
+  POD,
+  type Pod,
+  SECRET,
+  TRAINING_RUN,
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { desiredLearner } from "../../controller/operator/parts/learner/desired.ts";
 import { bundle } from "../../controller/plugin/bundle.ts";
 import { main } from "../../controller/plugin/main.ts";
 import { API_SERVER } from "../cluster/binaries.ts";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../cluster/control-plane.ts";
+import { until } from "../until.ts";
 
 const skip = controlPlaneUnavailable(API_SERVER) ?? false;
 const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
@@ -73,7 +81,10 @@ describe("kubectl longrun", { skip, concurrency: 4 }, () => {
   /** Starts the command and waits for its first output. */
   const begun = async (...args: string[]) => {
     const { said, done } = start(...args);
-    while (said.out === "") await sleep(20);
+    await until(
+      () => said.out !== "",
+      () => `an output; on stderr: ${said.err}`,
+    );
     return { done };
   };
   const readers = async (run: string) =>

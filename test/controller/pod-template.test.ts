@@ -1,9 +1,9 @@
 /** Tests podTemplates through the controller, on a real API server: the fields that reach the pods, and the refusals. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { findCondition } from "../../controller/conditions.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import { DEPLOYMENT, NAMESPACE } from "../../controller/kube/resources.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { DEPLOYMENT, NAMESPACE } from "../../controller/operator/kube/resources.ts";
+import { findCondition } from "../../controller/operator/status/conditions.ts";
 import { skip, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 

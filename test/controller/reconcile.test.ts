@@ -7,8 +7,7 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
-import { FINALIZER } from "../../controller/deletion.ts";
-import { RUN, RUN_UID } from "../../controller/desired/names.ts";
+import { RUN, RUN_UID } from "../../controller/operator/desired/names.ts";
 import {
   CONFIG_MAP,
   DEPLOYMENT,
@@ -22,7 +21,8 @@ import {
   SERVICE_ACCOUNT,
   type Secret,
   TRAINING_RUN,
-} from "../../controller/kube/resources.ts";
+} from "../../controller/operator/kube/resources.ts";
+import { FINALIZER } from "../../controller/operator/parts/lifecycle/deletion.ts";
 import {
   answers,
   conditionOf,

@@ -3,8 +3,8 @@
  * controlled by the test.
  */
 import * as grpc from "@grpc/grpc-js";
-import type { ApiClient } from "../../controller/kube/api-client.ts";
-import { SECRET, type Secret } from "../../controller/kube/resources.ts";
+import type { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { SECRET, type Secret } from "../../controller/operator/kube/resources.ts";
 import { requireRole } from "../../proto/channel.ts";
 import {
   channelOptions,

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KubeObject } from "../../controller/kube/types.ts";
-import { STATUS_BURST, STATUS_REFILL_SECONDS, STATUS_SECONDS } from "../../controller/status-writes.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { STATUS_BURST, STATUS_REFILL_SECONDS, STATUS_SECONDS } from "../../controller/operator/status/status-writes.ts";
 import { startFlood } from "./flooding-learner.ts";
 import { Phase } from "./simulated-learner.ts";
 import { answers as answersIn, skip, useWorld, world } from "./steps.ts";

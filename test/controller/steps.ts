@@ -1,7 +1,7 @@
 /** The World of a test file's process, and common steps for tests of one run, which is called `run` by default. */
-import { after, before } from "node:test";
-import { type ConditionType, findCondition } from "../../controller/conditions.ts";
-import type { Operator, OperatorOptions } from "../../controller/operator.ts";
+import { after, afterEach, before, type TestContext } from "node:test";
+import type { Operator, OperatorOptions } from "../../controller/operator/operator.ts";
+import { type ConditionType, findCondition } from "../../controller/operator/status/conditions.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { eventually, World, type WorldParts } from "./world.ts";
@@ -28,6 +28,11 @@ export function useWorld({ controller = {}, parts, ready }: WorldOptions = {}): 
     world = await World.start(parts);
     if (controller) operator = await world.operator(controller);
     await ready?.();
+  });
+  afterEach((context) => {
+    // The types do not have `passed` yet.
+    if (world && !(context as TestContext & { passed: boolean }).passed)
+      (context as TestContext).diagnostic(world.describe());
   });
   after(() => world?.stop());
 }

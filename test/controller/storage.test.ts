@@ -11,8 +11,8 @@ import {
   type Pod,
   SERVICE_ACCOUNT,
   TRAINING_RUN,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject, Resource } from "../../controller/kube/types.ts";
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
 import { connect } from "../../controller/plugin/cluster.ts";
 import { listVolumes } from "../../controller/plugin/volumes.ts";
 import { Phase } from "./simulated-learner.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { labelsOf, MANAGED_BY, type Run, SPEC_HASH } from "../../controller/desired/names.ts";
+import { labelsOf, MANAGED_BY, type Run, SPEC_HASH } from "../../controller/operator/desired/names.ts";
 import {
   DEPLOYMENT,
   type Deployment,
@@ -16,8 +16,8 @@ import {
   type Pod,
   SECRET,
   type Secret,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject, OwnerReference } from "../../controller/kube/types.ts";
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject, OwnerReference } from "../../controller/operator/kube/types.ts";
 import { answers, conditionOf, hasEvent, restartOperator, skip, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { findCondition } from "../../controller/conditions.ts";
-import { DRAINING, IMAGES, INPUT_HASH } from "../../controller/desired/names.ts";
-import type { Settings } from "../../controller/desired/settings.ts";
-import { CONFIG_MAP, DEPLOYMENT, JOB, type Job } from "../../controller/kube/resources.ts";
+import { DRAINING, IMAGES, INPUT_HASH } from "../../controller/operator/desired/names.ts";
+import type { Settings } from "../../controller/operator/desired/settings.ts";
+import { CONFIG_MAP, DEPLOYMENT, JOB, type Job } from "../../controller/operator/kube/resources.ts";
+import { findCondition } from "../../controller/operator/status/conditions.ts";
 import { answers, hasActors, operator, restartOperator, skip, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 

@@ -9,10 +9,10 @@ import { fileURLToPath } from "node:url";
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { parseAllDocuments } from "yaml";
-import { COMPONENT, RUN, type Run } from "../../controller/desired/names.ts";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import { ApiClient } from "../../controller/kube/api-client.ts";
-import { ApiError } from "../../controller/kube/errors.ts";
+import { COMPONENT, RUN, type Run } from "../../controller/operator/desired/names.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { ApiClient } from "../../controller/operator/kube/api-client.ts";
+import { ApiError } from "../../controller/operator/kube/errors.ts";
 import {
   DEPLOYMENT,
   type Deployment,
@@ -23,9 +23,9 @@ import {
   POD,
   type Pod,
   TRAINING_RUN,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject, Resource } from "../../controller/kube/types.ts";
-import { type Operator, type OperatorOptions, startOperator } from "../../controller/operator.ts";
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
+import { type Operator, type OperatorOptions, startOperator } from "../../controller/operator/operator.ts";
 import type { TrainingRunStatus } from "../../crds/trainingrun.ts";
 import { type ControlPlane, startControlPlane } from "../cluster/control-plane.ts";
 import { PodRunner } from "../cluster/pod-runner.ts";
@@ -70,6 +70,8 @@ export class World {
   readonly #stopping = new AbortController();
   /** Ends after `#stopping`. */
   #simulation: Promise<void> | undefined;
+  /** The last error of the simulation. */
+  #failure: unknown;
   #namespaces = 0;
 
   private constructor(controlPlane: ControlPlane) {
@@ -235,45 +237,67 @@ export class World {
     }
   }
 
-  /** Learners answer while their pods run. Actors connect while their pods run, and leave when they are asked to and idle. */
+  /** Says what a failed test may have met: programs of the control plane, pods and learners. */
+  describe(): string {
+    const pods = this.pods.pods
+      .list()
+      .map(({ metadata, status }) => `${metadata.namespace}/${metadata.name} ${status?.phase}`);
+    return [
+      ...this.controlPlane.lastLines(),
+      `pods: ${pods.join(", ") || "none"}`,
+      `learners: ${[...this.learners.keys()].join(", ") || "none"}`,
+      ...(this.#failure === undefined ? [] : [`the simulation failed: ${this.#failure}`]),
+    ].join("\n");
+  }
+
+  /** A failed look, such as a request without an answer, is repeated by the next one. */
   async #simulate(): Promise<void> {
     const served = new Map<string, string>();
     while (!this.#stopping.signal.aborted) {
-      const pods = this.pods.pods.list();
-      const runKey = (pod: Pod) => `${pod.metadata.namespace}/${pod.metadata.labels?.[RUN]}`;
-      const runs = ({ status, metadata }: Pod) =>
-        status?.phase === "Running" &&
-        !metadata.deletionTimestamp &&
-        // Like the node controller's mark for pods of a silent node.
-        !status.conditions?.some(({ type, status, reason }) => type === "Ready" && status === "False" && !reason);
-      const learnerPods = pods.filter(
-        (pod) => pod.metadata.labels?.[COMPONENT] === "learner" && runs(pod) && !this.mute(pod),
-      );
-      for (const [key, uid] of served)
-        if (!learnerPods.some((pod) => pod.metadata.uid === uid)) {
-          this.learners.get(key)?.stop();
-          this.learners.delete(key);
-          served.delete(key);
-        }
-      for (const pod of learnerPods) {
-        const key = runKey(pod);
-        if (served.has(key)) continue;
-        const learner = await SimulatedLearner.start(this.client, pod.metadata.namespace!, pod.metadata.labels![RUN]!);
-        if (learner === undefined) continue;
-        served.set(key, pod.metadata.uid!);
-        learner.onDrain = (names) => void this.#leaveIfIdle(pod.metadata.namespace!, learner, names);
-        this.learners.set(key, learner);
-      }
-      for (const [key, learner] of this.learners) {
-        const actors = pods.filter(
-          (pod) => pod.metadata.labels?.[COMPONENT] === "actor" && runKey(pod) === key && runs(pod),
-        );
-        const names = new Set(actors.map((pod) => pod.metadata.labels!["batch.kubernetes.io/job-name"]!));
-        const known = new Set((learner.status.actors ?? []).map(({ name }) => name!));
-        for (const name of names) if (!known.has(name)) learner.connect({ name });
-        for (const name of known) if (!names.has(name)) learner.disconnect(name);
+      try {
+        await this.#look(served);
+      } catch (error) {
+        this.#failure = error;
       }
       await sleep(20);
+    }
+  }
+
+  /** Learners answer while their pods run. Actors connect while their pods run, and leave when they are asked to and idle. */
+  async #look(served: Map<string, string>): Promise<void> {
+    const pods = this.pods.pods.list();
+    const runKey = (pod: Pod) => `${pod.metadata.namespace}/${pod.metadata.labels?.[RUN]}`;
+    const runs = ({ status, metadata }: Pod) =>
+      status?.phase === "Running" &&
+      !metadata.deletionTimestamp &&
+      // Like the node controller's mark for pods of a silent node.
+      !status.conditions?.some(({ type, status, reason }) => type === "Ready" && status === "False" && !reason);
+    const learnerPods = pods.filter(
+      (pod) => pod.metadata.labels?.[COMPONENT] === "learner" && runs(pod) && !this.mute(pod),
+    );
+    for (const [key, uid] of served)
+      if (!learnerPods.some((pod) => pod.metadata.uid === uid)) {
+        this.learners.get(key)?.stop();
+        this.learners.delete(key);
+        served.delete(key);
+      }
+    for (const pod of learnerPods) {
+      const key = runKey(pod);
+      if (served.has(key)) continue;
+      const learner = await SimulatedLearner.start(this.client, pod.metadata.namespace!, pod.metadata.labels![RUN]!);
+      if (learner === undefined) continue;
+      served.set(key, pod.metadata.uid!);
+      learner.onDrain = (names) => void this.#leaveIfIdle(pod.metadata.namespace!, learner, names);
+      this.learners.set(key, learner);
+    }
+    for (const [key, learner] of this.learners) {
+      const actors = pods.filter(
+        (pod) => pod.metadata.labels?.[COMPONENT] === "actor" && runKey(pod) === key && runs(pod),
+      );
+      const names = new Set(actors.map((pod) => pod.metadata.labels!["batch.kubernetes.io/job-name"]!));
+      const known = new Set((learner.status.actors ?? []).map(({ name }) => name!));
+      for (const name of names) if (!known.has(name)) learner.connect({ name });
+      for (const name of known) if (!names.has(name)) learner.disconnect(name);
     }
   }
 

@@ -6,7 +6,6 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parseAllDocuments } from "yaml";
-import { findCondition } from "../../controller/conditions.ts";
 import {
   CONFIG_MAP,
   type ConfigMap,
@@ -14,8 +13,9 @@ import {
   LEASE,
   type Lease,
   TRAINING_RUN,
-} from "../../controller/kube/resources.ts";
-import type { KubeObject } from "../../controller/kube/types.ts";
+} from "../../controller/operator/kube/resources.ts";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { findCondition } from "../../controller/operator/status/conditions.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
 import { eventually, World } from "../controller/world.ts";

@@ -4,12 +4,12 @@
  * undisturbed one.
  */
 import { KubeConfig } from "@kubernetes/client-node";
-import * as names from "../../controller/desired/names.ts";
-import { Reflector } from "../../controller/kube/reflector.ts";
-import type { Job } from "../../controller/kube/resources.ts";
-import * as resources from "../../controller/kube/resources.ts";
-import type { KubeObject, Resource } from "../../controller/kube/types.ts";
-import type { Operator } from "../../controller/operator.ts";
+import * as names from "../../controller/operator/desired/names.ts";
+import type { Job } from "../../controller/operator/kube/resources.ts";
+import * as resources from "../../controller/operator/kube/resources.ts";
+import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
+import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
+import type { Operator } from "../../controller/operator/operator.ts";
 import { Phase } from "../controller/simulated-learner.ts";
 import { eventually, isUnfinished, type World } from "../controller/world.ts";
 import { ApiProxy, Cut } from "./api-proxy.ts";

@@ -4,8 +4,8 @@
  */
 import { KubeConfig } from "@kubernetes/client-node";
 import { pino } from "pino";
-import { DEFAULT_SETTINGS } from "../../controller/desired/settings.fixture.ts";
-import { startOperator } from "../../controller/operator.ts";
+import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
+import { startOperator } from "../../controller/operator/operator.ts";
 
 const [kubeconfig, identity, leaseNamespace, namespace] = process.argv.slice(2);
 const config = new KubeConfig();

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ActorClient, type ClientOptions } from "../../actor/client.ts";
-import { LearnerLinks } from "../../controller/learner-link.ts";
+import { LearnerLinks } from "../../controller/operator/parts/learner/learner-link.ts";
 import type { RunSummary } from "../../learner/metrics/summary.ts";
 import { createAuthority, createCertificate, type TlsFiles, writeTlsFiles } from "../../proto/certificates.ts";
 

@@ -8,8 +8,8 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { parse } from "yaml";
 import { BUNDLED } from "../../controller/bundled.ts";
+import { completionScript, SHELLS, type Shell } from "../../controller/cli/completion.ts";
 import { describe as describeCommands } from "../../controller/cli.ts";
-import { completionScript, SHELLS, type Shell } from "../../controller/completion.ts";
 import { PARTS } from "../../controller/parts.ts";
 import { missingTools } from "../tools.ts";
 

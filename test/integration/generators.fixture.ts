@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { specOf } from "../../learner/collect.fixture.ts";
 import { type RunningEngine, readConfig, readEosIds, readTokenizer, startEngine } from "../../learner/engine/index.ts";
@@ -19,6 +18,7 @@ import { Rollout } from "../../learner/rollout/rollout.ts";
 import { openStore } from "../../learner/store/store.ts";
 import type { Sample } from "../../learner/store/types.ts";
 import { createAuthority, createCertificate, type KeyAndCertificate, writeTlsFiles } from "../../proto/certificates.ts";
+import { until } from "../until.ts";
 
 const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const COMMAND = path("learner/commands/serve-command.ts");
@@ -110,9 +110,8 @@ export async function simulated(urls: URL[], o: Partial<GeneratorsOptions> = {})
       prompts.map((prompt) => Int32Array.from(prompt)),
       { seeds: prompts.map((_, seed) => seed), temperature: 1, topP: 1, maxNewTokens: 4 },
     );
-  const areReady = async () => {
-    while (generators.status.generators.filter(({ ready }) => ready).length < urls.length) await sleep(20);
-  };
+  const areReady = () =>
+    until(() => generators.status.generators.filter(({ ready }) => ready).length === urls.length, "all are ready");
   return { generators, generate, areReady, told };
 }
 
@@ -140,8 +139,9 @@ export async function learner(urls: URL[], kind: "adapter" | "full", o: Partial<
     publish: async (version: number) => {
       current = version;
       await generators.publish(version);
-      while (!generators.status.generators.every((each) => each.ready) || generators.slots < 4 * urls.length)
-        await sleep(20);
+      const haveWeights = () =>
+        generators.status.generators.every(({ ready }) => ready) && generators.slots >= 4 * urls.length;
+      await until(haveWeights, () => `generators get version ${version}: ${JSON.stringify(generators.status)}`);
     },
   };
 }

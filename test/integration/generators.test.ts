@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { readTls } from "../../proto/tls-folder.ts";
+import { until } from "../until.ts";
 import { threadsDieWith } from "./dying-thread.fixture.ts";
 import { alone, folder, learner, ofQuickstart, POLICY, tls, train, Writing, written } from "./generators.fixture.ts";
 
@@ -78,7 +79,8 @@ describe("longrun serve as generators", () => {
     );
     await publish(0);
     const writing = new Writing(engine, generators).samples(0);
-    while (generators.status.generators[0]!.running === 0) await nextTurn();
+    const isRunning = () => generators.status.generators[0]!.running > 0;
+    await until(isRunning, "rows run", { pauseMilliseconds: 0 });
     servers[0]!.child.kill("SIGKILL");
     const samples = written(await writing);
     assert.deepEqual(samples, (await alone("adapter"))[0]);

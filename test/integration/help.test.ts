@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { completionScript } from "../../controller/cli/completion.ts";
+import { PART_COMMANDS } from "../../controller/cli/part-commands.ts";
 import { describe as describeCommands } from "../../controller/cli.ts";
-import { completionScript } from "../../controller/completion.ts";
-import { PART_COMMANDS } from "../../controller/part-commands.ts";
 import { PARTS } from "../../controller/parts.ts";
 import { missingTools } from "../tools.ts";
 
@@ -55,7 +55,7 @@ describe("longrun help", { concurrency: 2 }, () => {
 
   for (const [command, words] of [
     ["task", "init, check, prompt or drop"],
-    ["model", "fetch, info, convert or merge"],
+    ["model", "fetch, info, tokenize, convert or merge"],
     ["results", "push or pull"],
   ])
     test(`A misspelt word after ${command} is refused in one line`, async () => {

@@ -19,6 +19,7 @@ import { GeneratorServer } from "../../learner/generators/server.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
 import { missingTools } from "../tools.ts";
+import { until } from "../until.ts";
 import {
   alone,
   backendThat,
@@ -103,7 +104,7 @@ describe("a generator that cannot be trusted", () => {
     const { generators } = await learner([url], "full");
     await generators.publish(0);
     const why = () => generators.status.generators[0]?.notUsedBecause ?? "";
-    while (!/takes no weights/.test(why())) await sleep(20);
+    await until(() => /takes no weights/.test(why()), why);
     assert.match(why(), /generation needs about .* but 1\.00 MB is given; .*weights .* MB \(no setting\)/);
   });
 
@@ -169,10 +170,10 @@ describe("a generator that cannot be trusted", () => {
     const open = () => readdirSync("/proc/self/fd").filter((fd) => isIn(fd, received));
     const aborting = new AbortController();
     const ended = upload(["wei"], aborting.signal);
-    while (open().length === 0) await sleep(5);
+    await until(() => open().length > 0, "the upload begins");
     aborting.abort(new Error("newer weights are there"));
     await assert.rejects(ended, { name: "AbortError" });
-    while (readdirSync(received).length > 0) await sleep(5);
+    await until(() => readdirSync(received).length === 0, "the folder is empty");
     assert.deepEqual(open(), []);
     const answer = await send(new URL(PATHS.state, url), { ca, cert, key }, get);
     assert.match(await textOf(answer), /"policyVersion":null/);

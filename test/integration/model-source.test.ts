@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { exitStatusOf } from "../../controller/errors.ts";
-import { planEvaluation } from "../../controller/local/evaluation-plan.ts";
+import { planEvaluation } from "../../controller/local/evaluation/evaluation-plan.ts";
 import { type RunOptions, runLocally } from "../../controller/local/run.ts";
 import { COMMIT, HubServer } from "../../learner/hub/hub-server.fixture.ts";
 import { environment, makeHome, removeHome } from "./fakes/home.ts";

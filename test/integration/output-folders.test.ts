@@ -32,6 +32,7 @@ const kubeconfig = put(
   "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n" +
     "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {}}]\n",
 );
+const examples = put("examples.jsonl", `{"prompt":"a","completion":"b"}\n{"prompt":"b","completion":"c"}\n`);
 put("run/trainingrun.yaml", "kind: TrainingRun\n");
 const shared = { metric: "RMSE", direction: "Lower" } as const;
 put(
@@ -81,6 +82,7 @@ describe("A folder that cannot be made ends a command with status 2 and one line
     [["model", "fetch", "acme/model", "--out", NOWHERE], /^\/proc/],
     [["model", "fetch", "acme/model"], /^\/proc/, { LONGRUN_CACHE: NOWHERE }],
     [["pretrain", "--out", NOWHERE], /^--out/],
+    [["sft", "--model", POLICY, "--data", examples, "--out", NOWHERE], /^--out/],
     [["certificates", "--hosts", "a", "--out", NOWHERE], /^--out/],
     [["debug", "run", "--out", `${NOWHERE}/bundle.tar.gz`], /^--out/],
     [["serve", "--tls", home, ...vllm, "--adapter-folder", NOWHERE], /^--adapter-folder/],

@@ -20,6 +20,7 @@ import { ensurePythonEnvironment } from "../../actor/python-env.ts";
 import { Sandbox } from "../../actor/sandbox.ts";
 import { instrument, withNonce } from "../../learner/rollout/instrument.ts";
 
+const OUTSIDE_TIMEOUT_MILLISECONDS = 120_000;
 const NONCE = "0123456789abcdef0123456789abcdef";
 const folder = mkdtempSync(join(tmpdir(), "lr-programs-"));
 chmodSync(folder, 0o755);
@@ -122,12 +123,26 @@ interface Seen {
   output: string;
 }
 
+const seenOutside = new Map<string, Seen>();
+
+/** Runs a program once, for all levels. */
 function outside(text: string): Seen {
+  const seen = seenOutside.get(text) ?? runOutside(text);
+  seenOutside.set(text, seen);
+  return seen;
+}
+
+function runOutside(text: string): Seen {
   const place = mkdtempSync(join(folder, "outside-"));
   symlinkSync(inputs.task, join(place, "input"));
   writeFileSync(join(place, "program.py"), text);
   const env = { PATH: process.env.PATH, HOME: place, USER: "program", LANG: "C.UTF-8", PYTHONHASHSEED: "0" };
-  const run = spawnSync(python, ["program.py"], { cwd: place, env, encoding: "utf8", timeout: 60_000 });
+  const run = spawnSync(python, ["program.py"], {
+    cwd: place,
+    env,
+    encoding: "utf8",
+    timeout: OUTSIDE_TIMEOUT_MILLISECONDS,
+  });
   const path = join(place, "submission.csv");
   const submission = existsSync(path) ? readFileSync(path, "latin1") : undefined;
   return { status: run.status!, submission, output: run.stdout };

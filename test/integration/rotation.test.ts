@@ -8,22 +8,22 @@ import { once } from "node:events";
 import { createServer, connect as dial, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { connect as dialTls } from "node:tls";
 import { ActorClient } from "../../actor/client.ts";
 import { lostResult } from "../../actor/execution.ts";
 import {
   type CertificateSecrets,
   controllerCertificate,
-  ensureActorCertificate,
   ensureCertificates,
+  ensureSigned,
   type SecretData,
-} from "../../controller/certificates.ts";
-import { LearnerLinks } from "../../controller/learner-link.ts";
+} from "../../controller/operator/parts/certificates/certificates.ts";
+import { LearnerLinks } from "../../controller/operator/parts/learner/learner-link.ts";
 import { startLearner, TestActor } from "../../learner/server/server.fixture.ts";
 import { newSample, scratchFolder } from "../../learner/store/store.fixture.ts";
 import { type TlsFiles, writeTlsFiles } from "../../proto/certificates.ts";
 import { PROTOCOL_VERSION } from "../../proto/service.ts";
+import { until } from "../until.ts";
 
 const HOST = "quickstart-learner.default.svc";
 const DISTRIBUTE_SECONDS = 60;
@@ -42,13 +42,6 @@ const filesOf = (data: SecretData | undefined): TlsFiles => {
 };
 const fingerprint = (data: SecretData | undefined) => new X509Certificate(filesOf(data).certificate).fingerprint256;
 
-async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let waited = 0; !(await condition()); waited += 20) {
-    assert.ok(waited < 15_000, `waited 15 s for ${what}`);
-    await sleep(20);
-  }
-}
-
 test("A change of the authority loses no running execution", async () => {
   // TLS uses the real clock; `renewShare` and an advanced `now` make certificates due.
   type Secrets = CertificateSecrets & { actor?: SecretData };
@@ -57,7 +50,13 @@ test("A change of the authority loses no running execution", async () => {
     const times = { authoritySeconds: 7200, leafSeconds: 3600, renewShare, distributeSeconds: DISTRIBUTE_SECONDS };
     const { write } = await ensureCertificates(secrets, { name: "quickstart", hosts: [HOST, "localhost"], now, times });
     const authority = write.authority ?? secrets.authority!;
-    const actor = await ensureActorCertificate(authority, secrets.actor, { name: "actor-0", now, times });
+    const actor = await ensureSigned(authority, secrets.actor, {
+      role: "actor",
+      name: "actor-0",
+      hosts: [],
+      now,
+      times,
+    });
     return { ...secrets, ...write, ...(actor.write && { actor: actor.write }) };
   };
   const tls = (role: "learner" | "actor") => join(folder, role);

@@ -40,7 +40,7 @@ test("longrun samples lists all samples in the order of dispatch", () => {
   );
   assert.match(rows[2]!, /^bad +- +diamonds +improve +- +-9\.9000 +1\.50 s +␛\[2JKeyError: 'x'$/);
   assert.match(rows[3]!, /^none +- +diamonds +scratch +- +-10\.000 +- +noCodeBlock$/);
-  assert.match(rows[4]!, /^queued +- +diamonds +scratch +- +- +- +queued$/);
+  assert.match(rows[4]!, /^queued +- +diamonds +scratch +- +- +- +waits for an actor$/);
   assert.match(stdout, /longrun samples run --show queued\n$/);
   assert.equal(status, 0);
 });

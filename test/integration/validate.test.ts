@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { KUBERNETES_ONLY } from "../../controller/local/resolve.ts";
+import { KUBERNETES_ONLY } from "../../controller/local/inputs/resolve.ts";
 import { parseTrainingRun, readManifestFile } from "../../crds/trainingrun.ts";
 import { DATA, environment, GRADER, makeHome, removeHome } from "./fakes/home.ts";
 
@@ -49,6 +49,18 @@ const cases: [name: string, args: string[], status: number, said: RegExp][] = [
     ["--set", "tasks[0].grader.targetColumns=[z]"],
     2,
     /^own\.yaml: .*answers\.csv does not fit the grader: missing column z/,
+  ],
+  [
+    "a warm start whose data is not there",
+    ["--set", "warmStart={data: {path: custom/none.jsonl}}"],
+    2,
+    /^own\.yaml: spec\.warmStart\.data\.path: \S+custom\/none\.jsonl is missing; name a file of lines, or a folder with \.jsonl files\n$/,
+  ],
+  [
+    "a warm start's ConfigMap",
+    ["--set", "warmStart={data: {configMap: {name: corpus}}}"],
+    2,
+    /^own\.yaml: spec\.warmStart\.data cannot be used here: .*; to check it for Kubernetes, add --cluster\n$/,
   ],
   [
     "what only Kubernetes has",

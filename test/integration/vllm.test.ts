@@ -7,12 +7,12 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { startEngine } from "../../learner/engine/index.ts";
 import { GeneratorClient } from "../../learner/generators/client.ts";
 import { VllmBackend, type VllmOptions } from "../../learner/generators/vllm-backend.ts";
 import { weightsIn } from "../../learner/generators/weights.ts";
 import { readTls } from "../../proto/tls-folder.ts";
+import { until } from "../until.ts";
 import { FakeVllm } from "./fake-vllm.fixture.ts";
 import { alone, folder, LORA, learner, POLICY, serve, tls, train, Writing, written } from "./generators.fixture.ts";
 
@@ -79,7 +79,7 @@ test("Full weights replace the base model's when no row runs, and count once the
   const writing = new Writing(engine, generators);
   await publish(0);
   const rows = writing.samples(0);
-  while (!vllm.asked.some(({ body }) => body.max_tokens === 96)) await sleep(5);
+  await until(() => vllm.asked.some(({ body }) => body.max_tokens === 96), "vLLM is asked");
   const other = mkdtempSync(join(folder, "other-"));
   await engine.savePolicy(other);
   const direct = new GeneratorClient({ url, servername: undefined }, () => readTls(tls("learner")));
@@ -115,7 +115,7 @@ for (const [what, device, change, message] of [
     const { generators } = await learner([url], "full");
     await generators.publish(0);
     const why = () => generators.status.generators[0]?.notUsedBecause ?? "";
-    while (!/takes no weights/.test(why())) await sleep(20);
+    await until(() => /takes no weights/.test(why()), why);
     assert.match(why(), message);
   });
 

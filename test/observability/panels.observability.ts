@@ -13,7 +13,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CHART, DASHBOARDS } from "../../charts/observability/generate.ts";
 import { clusterFiles } from "../../controller/debug/cluster.ts";
-import { SECRET, type Secret } from "../../controller/kube/resources.ts";
+import { SECRET, type Secret } from "../../controller/operator/kube/resources.ts";
 import { CONTROL_PLANE, MONITORING, missingBinaries } from "../cluster/binaries.ts";
 import { freePorts } from "../cluster/processes.ts";
 import { eventually, World } from "../controller/world.ts";

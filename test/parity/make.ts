@@ -59,6 +59,13 @@ const STEPS: Record<string, Step> = {
     writes: ["all", "some"].map((name) => `test/fixtures/lora/${name}`),
     run: async ({ python }) => void (await python(`${REFERENCE}/make_lora_reference.py`)),
   },
+  sft: {
+    writes: ["test/fixtures/sft"],
+    run: async ({ node, python, scratch }) => {
+      await node(`${REFERENCE}/write_sft_cases.ts`, scratch);
+      await python(`${REFERENCE}/make_sft_reference.py`, scratch);
+    },
+  },
   advantages: {
     writes: ["test/fixtures/ppo/advantages.json"],
     run: async ({ pip, python, scratch }) => {

@@ -14,7 +14,7 @@ const CASES: [file: string, startsNothing: boolean, needs: string[]][] = [
   ["actor/client.test.ts", false, []], // the same
   ["controller/local/run-folder.test.ts", false, []], // changes the folder of the process
   ["actor/fork-server.test.ts", false, ["python"]],
-  ["controller/kube/api-client.test.ts", false, ["etcd", "kube-apiserver", "kube-controller-manager"]],
+  ["controller/operator/kube/api-client.test.ts", false, ["etcd", "kube-apiserver", "kube-controller-manager"]],
   ["test/integration/oci.test.ts", false, ["registry"]],
   ["test/integration/s3-fetch.test.ts", false, ["versitygw"]],
   ["test/chart/render.test.ts", false, ["helm", "kubectl"]],

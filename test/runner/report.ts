@@ -16,6 +16,8 @@ export interface SecondTry {
   /** The machine's load over the last minute when it failed. */
   load: number;
   passed: boolean;
+  /** First line of the failure. */
+  why: string;
 }
 
 const indent = (text: string) => text.replace(/^(?=.)/gm, "    ");
@@ -60,7 +62,8 @@ export function printSummary(
   return [...skips.keys()].filter((reason) => !isAllowed(reason));
 }
 
-export function describeTry({ file, test, seed, load, passed, ...of }: SecondTry): string {
+export function describeTry({ file, test, seed, load, passed, why, ...of }: SecondTry): string {
   const then = passed ? "passed" : "failed again";
-  return `${file}: ${test}; ${seed === undefined ? "" : `seed ${seed}, `}${seconds(of.seconds)}, load ${load.toFixed(1)}; ${then}`;
+  const when = `${seed === undefined ? "" : `seed ${seed}, `}${seconds(of.seconds)}, load ${load.toFixed(1)}`;
+  return `${file}: ${test}; ${when}; ${then}; at first: ${why}`;
 }

@@ -31,10 +31,12 @@ export function resultOf(file: string, events: readonly TestEvent[], seconds: nu
   const cancelled: Failure[] = [];
   /** Names by nesting of what runs now. */
   const names: string[] = [];
+  let last = "none";
   for (const { type, data } of events) {
     if (type === "test:start") {
       names.length = data.nesting;
       names.push(data.name);
+      if (!data.name.endsWith(file)) last = names.join(" > ");
     } else if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
     else if (type === "test:diagnostic" && data.nesting > 0) result.output += `${data.message}\n`;
     else if (type === "test:pass" || type === "test:fail") {
@@ -52,7 +54,8 @@ export function resultOf(file: string, events: readonly TestEvent[], seconds: nu
         if (error.failureType === "subtestsFailed") continue;
         const at = `${relative(ROOT, data.file ?? file)}:${data.line ?? 1}`;
         const failures = error.failureType === "cancelledByParent" ? cancelled : result.failures;
-        failures.push({ test: name, at, message: inspect(error.cause ?? error) });
+        const note = data.name.endsWith(file) ? `\nthe last test that started: ${last}` : "";
+        failures.push({ test: name, at, message: `${inspect(error.cause ?? error)}${note}` });
       }
     }
   }
@@ -69,4 +72,8 @@ export function resultOf(file: string, events: readonly TestEvent[], seconds: nu
 /** Returns the seed that a failed property test names, or undefined. */
 export function seedOf({ message }: Failure): string | undefined {
   return /\bseed["']?[:=]?\s*(-?\d+)/i.exec(message)?.[1];
+}
+
+export function firstLine({ message }: Failure): string {
+  return message.split("\n", 1)[0]!.slice(0, 300);
 }

@@ -4,7 +4,9 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { after, test } from "node:test";
+import type { TestEvent } from "node:test/reporters";
 import { ROOT } from "./imports.ts";
+import { resultOf } from "./results.ts";
 
 // Test files must lie in the project, whose imports decide how they run.
 const folder = mkdtempSync(join(ROOT, "test/runner/.try-"));
@@ -66,10 +68,17 @@ test("With --twice a failed file runs once more, alone; the record has the test,
     { ...tried, seconds: 0, load: 0 },
     {
       ...{ file: once, test: "five", seed: "12", seconds: 0, load: 0, passed: true },
+      why: "AssertionError [ERR_ASSERTION]: seed: 12",
     },
   );
   assert.ok(tried!.load > 0);
-  assert.ok(lines.some((line) => /^second try: FOLDER\/once\.ts: five; seed 12, .* load .*; passed$/.test(line)));
+  assert.ok(
+    lines.some((line) =>
+      /^second try: FOLDER\/once\.ts: five; seed 12, .* load .*; passed; at first: AssertionError .*: seed: 12$/.test(
+        line,
+      ),
+    ),
+  );
 });
 
 test("A hook that fails is one failure, whatever number of tests it keeps from running", () => {
@@ -81,6 +90,19 @@ test("A hook that fails is one failure, whatever number of tests it keeps from r
   assert.equal(status, 1);
   assert.ok(lines.includes("failed: ten (FOLDER/hook.ts:3)"), lines.join("\n"));
   assert.ok(lines.some((line) => line.startsWith("2 tests of 1 files: 0 passed, 1 failed, 0 skipped")));
+});
+
+test("A file whose process was ended names the test that started last", () => {
+  const start = (name: string, nesting: number) => ({ type: "test:start", data: { name, nesting } });
+  const error = Object.assign(new Error("test failed"), { failureType: "testCodeFailure" });
+  const events = [
+    ...[start("/a/b.test.ts", 0), start("ends", 0)],
+    { type: "test:pass", data: { name: "ends", nesting: 0, details: {} } },
+    ...[start("suite", 0), start("hangs", 1)],
+    { type: "test:fail", data: { name: "/a/b.test.ts", nesting: 0, details: { error } } },
+  ] as TestEvent[];
+  const { failures } = resultOf("b.test.ts", events, 240, false);
+  assert.match(failures[0]!.message, /^Error: test failed.*\nthe last test that started: suite > hangs$/s);
 });
 
 test("With --strict a skipped test fails unless its reason is allowed", () => {

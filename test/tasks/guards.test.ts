@@ -99,11 +99,12 @@ function lineOf(trained: Parameters<typeof iterationMetrics>[0]["trained"]) {
       policySteps: [],
       criticSteps: [],
       improvePrompts: { shown: 0, noPrevious: 0, tooLong: 0 },
+      debugPrompts: { shown: 0, noFailure: 0, tooLong: 0 },
     },
     ...{ tokensGenerated: 0, secondsByPhase: {}, seconds: 1, elapsedSeconds: 1 },
     actors: { busySeconds: 0, aliveSeconds: 0 },
     executions: { queued: 0, running: 0, lost: 0, retried: 0 },
     ...{ verificationFailures: 0, instrumenterFaults: [], staleDropped: 0, staleWaited: 0 },
-    ...{ zeroSpreadShare: null, noSignal: false, groupDropped: 0, wallTime: new Date(0) },
+    ...{ zeroSpreadShare: null, noSignal: false, groupDropped: 0, zeroSignalDropped: 0, wallTime: new Date(0) },
   });
 }

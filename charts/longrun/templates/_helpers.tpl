@@ -239,3 +239,25 @@ true
     helm.sh/hook-weight: {{ index . 2 | quote }}
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded{{ if ne $hook "test" }},hook-failed{{ end }}
 {{- end -}}
+
+{{/* DNS servers that pods may ask. The defaults are those of controller/operator/desired/dns.ts. */}}
+{{- define "longrun.dns" }}
+{{- with .Values.networkPolicy.dns }}
+to:
+  {{- if .to }}{{ toYaml .to | nindent 2 }}{{ else }}
+  - namespaceSelector: {}
+    podSelector:
+      matchExpressions:
+        - { key: k8s-app, operator: In, values: [kube-dns, node-local-dns, coredns] }
+  - namespaceSelector: {}
+    podSelector:
+      matchLabels: { app.kubernetes.io/name: coredns }
+  - namespaceSelector: {}
+    podSelector:
+      matchExpressions:
+        - { key: dns.operator.openshift.io/daemonset-dns, operator: Exists }
+  - ipBlock: { cidr: 169.254.0.0/16 }
+  {{- end }}
+ports: {{ .ports | default (list 53 5353) | toJson }}
+{{- end }}
+{{- end }}

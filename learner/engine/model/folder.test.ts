@@ -8,7 +8,7 @@ import { trainBpe } from "../../pretrain/bpe.ts";
 import { parseConfig } from "./config.ts";
 import { convertFolder } from "./convert.ts";
 import { readModelFolder } from "./folder.fixture.ts";
-import { createModelFolder, readEosIds, readTokenizer, writeModelFolder } from "./folder.ts";
+import { createModelFolder, eosIdsOf, readTokenizer, writeModelFolder } from "./folder.ts";
 import { MappedWeights } from "./mapped.ts";
 import { readSafetensors, writeSafetensors, writeTensors } from "./safetensors.ts";
 import { initialWeights, type Tensor } from "./weights.ts";
@@ -169,17 +169,17 @@ describe("a model folder", () => {
     });
   });
 
-  for (const [what, generation, configured, expected] of [
-    ["generation_config.json first", { eos_token_id: [5, 6] }, 7, [5, 6]],
-    ["config.json next", { eos_token_id: null }, 7, [7]],
-    ["config.json where there are none before", { eos_token_id: [] }, [3, 7], [3, 7]],
-    ["the tokenizer's last", {}, undefined, [2]],
+  for (const [what, generation, configured, expected, source] of [
+    ["generation_config.json first", { eos_token_id: [5, 6] }, 7, [5, 6], "generation_config.json"],
+    ["config.json next", { eos_token_id: null }, 7, [7], "config.json"],
+    ["config.json where there are none before", { eos_token_id: [] }, [3, 7], [3, 7], "config.json"],
+    ["the tokenizer's last", {}, undefined, [2], "tokenizer_config.json"],
   ] as const) {
     it(`takes its eos tokens from ${what}`, () => {
       const folder = created();
       put(folder, "generation_config.json", generation);
       put(folder, "config.json", { ...json(folder, "config.json"), eos_token_id: configured });
-      assert.deepEqual(readEosIds(folder), expected);
+      assert.deepEqual(eosIdsOf(folder), { ids: expected, source });
     });
   }
 

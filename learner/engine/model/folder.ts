@@ -53,22 +53,25 @@ export function readTokenizer(folder: string): Tokenizer {
  *
  * @throws ModelError `config` for an id that is no token of the model: it would never end a response
  */
-export function readEosIds(folder: string): number[] {
+export const readEosIds = (folder: string): number[] => eosIdsOf(folder).ids;
+
+/** Returns the ids of `readEosIds` and the first file that names some. `source` is undefined if no file does. */
+export function eosIdsOf(folder: string): { ids: number[]; source: string | undefined } {
   const vocabulary = readJson(folder, "config.json", "config", {}).vocab_size;
   const size = typeof vocabulary === "number" ? vocabulary : Number.POSITIVE_INFINITY;
-  for (const name of ["generation_config.json", "config.json"]) {
-    const value = readJson(folder, name, "config", {}).eos_token_id;
+  for (const source of ["generation_config.json", "config.json"]) {
+    const value = readJson(folder, source, "config", {}).eos_token_id;
     const ids: unknown[] = Array.isArray(value) ? value : value === undefined || value === null ? [] : [value];
     if (ids.length === 0) continue;
     if (!ids.every((id) => Number.isSafeInteger(id) && (id as number) >= 0 && (id as number) < size)) {
-      const file = path.join(folder, name);
+      const file = path.join(folder, source);
       const expected = `token ids${Number.isFinite(size) ? ` below ${size} (vocab_size)` : ""}`;
       throw new ModelError("config", `${file}: eos_token_id is ${JSON.stringify(value)}; expected ${expected}`);
     }
-    return ids as number[];
+    return { ids: ids as number[], source };
   }
   const id = fs.existsSync(path.join(folder, "tokenizer.json")) ? readTokenizer(folder).eosId : undefined;
-  return id === undefined ? [] : [id];
+  return id === undefined ? { ids: [], source: undefined } : { ids: [id], source: "tokenizer_config.json" };
 }
 
 /** Writes `weights` as a folder of its own, with the other files (tokenizer, templates, licence) copied from `source`. */

@@ -12,7 +12,7 @@ const SHAPES = [
 const WHOLE = 5;
 
 function run(h: Value, w: OutputLayer, g: Graph, chunk: number): TokenLogProbs {
-  return tokenLogProbs(h, w, g.initializer("targets", tensorOf("int32", [4, 0, 2])), g.constant(1.3), chunk);
+  return tokenLogProbs(h, w, g.initializer("targets", tensorOf("int32", [4, 0, 2])), g.constant(1.3), { chunk });
 }
 
 const frozen = (g: Graph, name: string, shape: number[], seed: number) =>

@@ -24,7 +24,9 @@ function graphOf(chunk: number, rows: number | string = ROWS, compute: Compute =
     g.input("weight", "float32", [VOCABULARY, SIZE], { requiresGrad: true }),
   ];
   const targets = g.input("targets", "int32", [rows]);
-  const { logProbs, entropies } = tokenLogProbs(hidden, weight, targets, g.constant(0.7), chunk);
+  const options = { chunk, largest: true };
+  const { logProbs, entropies, largest } = tokenLogProbs(hidden, weight, targets, g.constant(0.7), options);
+  g.output("largest", largest!);
   g.output("logProbs", logProbs);
   g.output("entropies", entropies);
   const loss = add(sum(mul(logProbs, g.input("d", "float32", [rows]))), sum(entropies));
@@ -79,4 +81,28 @@ test("both passes over a vocabulary in chunks hold the logits of one chunk at a 
   const logits = 4 * rows * chunk;
   assert.ok(memory(chunk) < 4.5 * logits, `${memory(chunk) / logits} chunks`);
   assert.ok(memory(VOCABULARY) > 2 * 4 * rows * VOCABULARY);
+});
+
+test("the log-prob of the most probable token is the target's own where that is the target, bit for bit", async () => {
+  const weight = draw(VOCABULARY * SIZE, [-1, 1], 2);
+  const hidden = draw(ROWS * SIZE, [-1, 1], 1);
+  const logits = Array.from({ length: ROWS }, (_, row) =>
+    Array.from({ length: VOCABULARY }, (_, token) =>
+      hidden.subarray(row * SIZE, (row + 1) * SIZE).reduce((sum, h, i) => sum + h * weight[token * SIZE + i]!, 0),
+    ),
+  );
+  const greedy = logits.map((row) => row.indexOf(Math.max(...row)));
+  const targets = greedy.map((token, row) => (row % 2 === 0 ? token : (token + 1) % VOCABULARY));
+  for (const chunk of [VOCABULARY, 128]) {
+    const session = await createSession(graphOf(chunk), { threads: 1 });
+    const { logProbs, largest } = await session.run({
+      hidden: tensor(hidden, [ROWS, SIZE]),
+      weight: tensor(weight, [VOCABULARY, SIZE]),
+      targets: tensor(Int32Array.from(targets)),
+      d: tensor(draw(ROWS, [-1, 1], 3)),
+    });
+    await session.release();
+    for (const row of targets.keys())
+      assert.equal(logProbs.data[row] === largest.data[row], row % 2 === 0, `${chunk}: row ${row}`);
+  }
 });

@@ -35,6 +35,8 @@ export interface TokenLogProbs {
   logProbs: Value;
   /** entropy of the same distribution in nats, float32 [rows] */
   entropies: Value;
+  /** log-prob of the most probable token, float32 [rows]; equal to `logProbs`, bit for bit, where that is the target. Only if requested */
+  largest?: Value;
 }
 
 /** Some rows of a frozen output layer, float32 [rows, size]: each pass has its own value, so that a cast lives as long as its pass. */
@@ -62,34 +64,43 @@ const LARGE_CHUNK = 16384;
 
 export const vocabularyChunk = (graph: Graph): number => (narrows({ graph }) ? LARGE_CHUNK : VOCABULARY_CHUNK);
 
-/**
- * hidden float32 or bfloat16 [rows, size], targets int32 [rows], inverseTemperature a float32 scalar.
- *
- * @param chunk entries of a chunk, and of the largest whole vocabulary (tests)
- */
+export interface TokenLogProbsOptions {
+  /** entries of a chunk, and of the largest whole vocabulary (tests) */
+  chunk?: number | undefined;
+  /** whether `largest` is computed, which no kernel does; default false */
+  largest?: boolean | undefined;
+}
+
+/** hidden float32 or bfloat16 [rows, size], targets int32 [rows], inverseTemperature a float32 scalar. */
 export function tokenLogProbs(
   hidden: Value,
   layer: OutputLayer,
   targets: Value,
   inverseTemperature: Value,
-  chunk?: number,
+  { chunk, largest = false }: TokenLogProbsOptions = {},
 ): TokenLogProbs {
   const whole = "shape" in layer ? layer : undefined;
-  if (whole && fusesLogProbs(hidden, whole.shape[0] as number, whole.shape[1] as number))
+  if (whole && !largest && fusesLogProbs(hidden, whole.shape[0] as number, whole.shape[1] as number))
     return fusedLogProbs(hidden, whole, targets, inverseTemperature);
   const x = cast(hidden, "float32");
   return whole && (whole.shape[0] as number) <= (chunk ?? WHOLE_VOCABULARY)
-    ? wholeTokenLogProbs(x, whole, targets, inverseTemperature)
-    : chunkedTokenLogProbs(x, layer, targets, inverseTemperature, chunk ?? vocabularyChunk(hidden.graph));
+    ? wholeTokenLogProbs(x, cast(whole, "float32"), targets, inverseTemperature, largest)
+    : chunkedTokenLogProbs(x, layer, targets, inverseTemperature, chunk ?? vocabularyChunk(hidden.graph), largest);
 }
 
 /** With p the probabilities and H the entropy, d logits = dLogProb (onehot - p) - dEntropy p (log p + H). */
-function wholeTokenLogProbs(hidden: Value, weight: Value, targets: Value, inverseTemperature: Value): TokenLogProbs {
+function wholeTokenLogProbs(
+  hidden: Value,
+  weight: Value,
+  targets: Value,
+  inverseTemperature: Value,
+  wantsLargest: boolean,
+): TokenLogProbs {
   const [rowCount] = hidden.shape;
   const column = (x: Value) => reshape(x, [rowCount, 1]);
   const index = column(targets);
   let saved: { scaled: Value; logs: Value; entropy: Value };
-  const [logProbs, entropies] = custom(
+  const [logProbs, entropies, largest] = custom(
     "tokenLogProbs",
     [hidden, weight],
     ([h, w]) => {
@@ -97,7 +108,8 @@ function wholeTokenLogProbs(hidden: Value, weight: Value, targets: Value, invers
       const logs = logSoftmax(matmul(scaled, w, LOGITS));
       const entropy = neg(sum(mul(exp(logs), logs), [1], true));
       saved = { scaled, logs, entropy };
-      return [reshape(gatherElements(logs, index), [rowCount]), reshape(entropy, [rowCount])];
+      const outputs = [reshape(gatherElements(logs, index), [rowCount]), reshape(entropy, [rowCount])];
+      return wantsLargest ? [...outputs, max(logs, [1], false)] : outputs;
     },
     ([dLogProb, dEntropy]) => {
       const { scaled, logs, entropy } = saved;
@@ -120,7 +132,7 @@ function wholeTokenLogProbs(hidden: Value, weight: Value, targets: Value, invers
       ];
     },
   );
-  return { logProbs, entropies };
+  return { logProbs, entropies, ...(largest && { largest }) };
 }
 
 /** Numbers per row and chunk that the forward pass makes: the largest logit m, sums of e^u and u e^u with u = logit - m, the target's logit. */
@@ -133,6 +145,7 @@ function chunkedTokenLogProbs(
   targets: Value,
   inverseTemperature: Value,
   size: number,
+  wantsLargest: boolean,
 ): TokenLogProbs {
   const [rowCount] = hidden.shape;
   const column = (x: Value) => reshape(x, [rowCount, 1]);
@@ -146,7 +159,7 @@ function chunkedTokenLogProbs(
     return { place, inside: equal(place, offset) };
   };
   let saved: { scaled: Value; normaliser: Value; entropy: Value };
-  const [logProbs, entropies] = custom(
+  const [logProbs, entropies, largest] = custom(
     "tokenLogProbs",
     whole ? [hidden, whole] : [hidden],
     ([h]) => {
@@ -173,7 +186,8 @@ function chunkedTokenLogProbs(
       const entropy = neg(mul(entropySum, exp(sub(top, normaliser))));
       saved = { scaled, normaliser: column(normaliser), entropy: column(entropy) };
       const logProb = sub(sum(chosen, [1], true), normaliser);
-      return [reshape(logProb, [rowCount]), reshape(entropy, [rowCount])];
+      const outputs = [reshape(logProb, [rowCount]), reshape(entropy, [rowCount])];
+      return wantsLargest ? [...outputs, reshape(sub(top, normaliser), [rowCount])] : outputs;
     },
     ([dLogProb, dEntropy]) => {
       const { scaled, normaliser, entropy } = saved;
@@ -209,7 +223,7 @@ function chunkedTokenLogProbs(
       ];
     },
   );
-  return { logProbs, entropies };
+  return { logProbs, entropies, ...(largest && { largest }) };
 }
 
 interface Chunk {
@@ -226,7 +240,7 @@ function chunksOf(layer: OutputLayer, size: number): Chunk[] {
     return Array.from({ length: Math.ceil(vocabulary / size) }, (_, i) => {
       const begin = i * size;
       const count = Math.min(size, vocabulary - begin);
-      return { begin, count, weight: () => slice(layer, 0, begin, begin + count) };
+      return { begin, count, weight: () => cast(slice(layer, 0, begin, begin + count), "float32") };
     });
   }
   let end = 0;

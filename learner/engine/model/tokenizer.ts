@@ -126,9 +126,15 @@ export class Tokenizer {
    * covered, because no tokenizer of Qwen or Llama has it: a name that arises from a message and the template together, or from the
    * normalizer (`normalized: true`).
    *
+   * @param answerPrefix the beginning of the answer. Its tokens follow the template's; names of tokens in it become tokens
    * @throws ModelError `tokenizer` as `applyChatTemplate`
    */
-  encodeChat(messages: readonly Message[]): Int32Array {
+  encodeChat(messages: readonly Message[], answerPrefix = ""): Int32Array {
+    const chat = this.#encodeMessages(messages);
+    return answerPrefix === "" ? chat : Int32Array.of(...chat, ...this.encode(answerPrefix));
+  }
+
+  #encodeMessages(messages: readonly Message[]): Int32Array {
     const text = messages.map(({ content }) => content).join("\n");
     const foreign = messages.filter(({ role }) => role !== "assistant");
     const found = this.#addedTokens.filter((token) => foreign.some(({ content }) => content.includes(token)));

@@ -27,6 +27,18 @@ export function turnEndWarning(folder: string, tokenizer: Tokenizer = readTokeni
   return `${folder}: the chat template ends an answer with ${named(first)}, but ${known}, so that responses are cut at their longest; ${remedy}`;
 }
 
+/**
+ * Returns the token with which the policy ends a response: of those that end one, the first that the chat template writes behind an answer.
+ *
+ * @throws ModelError `tokenizer` where no token ends a response
+ */
+export function responseEnd(folder: string, tokenizer: Tokenizer): number {
+  const eosIds = readEosIds(folder);
+  const end = endsOfTurn(tokenizer).find((id) => eosIds.includes(id)) ?? eosIds[0];
+  if (end !== undefined) return end;
+  throw new ModelError("tokenizer", `${folder}: no token ends a response; set eos_token_id in generation_config.json`);
+}
+
 /** Returns the added tokens that the template writes behind an answer. */
 function endsOfTurn(tokenizer: Tokenizer): number[] {
   let text: string;

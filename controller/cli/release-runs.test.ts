@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ApiError } from "../operator/kube/errors.ts";
+import { FINALIZER } from "../operator/parts/lifecycle/deletion.ts";
+import { releaseRuns } from "./release-runs.ts";
+
+type Stored = {
+  metadata: { namespace: string; name: string; uid: string; resourceVersion: string; finalizers?: string[] };
+};
+
+const stored = (namespace: string, name: string, finalizers?: string[]): Stored => ({
+  metadata: { namespace, name, uid: `uid-${name}`, resourceVersion: "1", ...(finalizers && { finalizers }) },
+});
+
+/** Returns an API server with one run per page. @param onPatch may throw */
+function server(runs: Stored[], onPatch: (name: string) => void = () => {}) {
+  const patches: object[] = [];
+  return {
+    patches,
+    client: {
+      async list(_: unknown, { namespace, continue: from = "0" }: { namespace?: string; continue?: string }) {
+        const mine = runs.filter((run) => namespace === undefined || run.metadata.namespace === namespace);
+        const next = Number(from) + 1;
+        return {
+          items: mine.slice(next - 1, next),
+          metadata: { ...(next < mine.length && { continue: String(next) }) },
+        };
+      },
+      async mergePatch(_: unknown, { name }: { name: string }, patch: { metadata: { finalizers: string[] } }) {
+        patches.push(patch);
+        onPatch(name);
+        runs.find((run) => run.metadata.name === name)!.metadata.finalizers = patch.metadata.finalizers;
+      },
+    } as never,
+  };
+}
+
+const release = (client: never, namespaces: string[] = [], said: string[] = []) =>
+  releaseRuns({
+    client,
+    namespaces,
+    quietSeconds: 0.05,
+    say: (line) => said.push(line),
+    signal: new AbortController().signal,
+  });
+
+describe("releaseRuns", () => {
+  test("It removes longrun's finalizer, keeps others, and writes no run that has none", async () => {
+    const runs = [stored("a", "one", ["other", FINALIZER]), stored("b", "two", [FINALIZER]), stored("b", "three")];
+    const { client, patches } = server(runs);
+    const said: string[] = [];
+    assert.equal(await release(client, [], said), 0);
+    assert.deepEqual(
+      runs.map(({ metadata }) => metadata.finalizers),
+      [["other"], [], undefined],
+    );
+    assert.deepEqual(patches[0], { metadata: { uid: "uid-one", resourceVersion: "1", finalizers: ["other"] } });
+    assert.deepEqual(said, ["TrainingRun a/one is released", "TrainingRun b/two is released"]);
+  });
+
+  test("It works in the given namespaces only", async () => {
+    const runs = [stored("a", "one", [FINALIZER]), stored("b", "two", [FINALIZER])];
+    await release(server(runs).client, ["b"]);
+    assert.deepEqual(
+      runs.map(({ metadata }) => metadata.finalizers),
+      [[FINALIZER], []],
+    );
+  });
+
+  test("It reads an object that changed meanwhile again", async () => {
+    const runs = [stored("a", "one", [FINALIZER])];
+    let conflicts = 2;
+    const { client, patches } = server(runs, () => {
+      if (conflicts-- > 0) throw new ApiError("PATCH: 409", { status: 409, reason: "Conflict" });
+    });
+    await release(client);
+    assert.deepEqual([patches.length, runs[0]!.metadata.finalizers], [3, []]);
+  });
+
+  test("It does nothing without the CRD, and throws any other refusal", async () => {
+    const refuses = (status: number) =>
+      ({
+        list: async () => {
+          throw new ApiError(`GET: ${status}`, { status, reason: "" });
+        },
+      }) as never;
+    assert.equal(await release(refuses(404)), 0);
+    await assert.rejects(release(refuses(403)), { status: 403 });
+  });
+});

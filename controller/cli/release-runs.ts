@@ -1,0 +1,73 @@
+/**
+ * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller is left to do it. The runs and their
+ * volumes stay; each run can then be deleted. `helm uninstall` runs this at its end.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { EXIT } from "../errors.ts";
+import type { Run } from "../operator/desired/names.ts";
+import type { ApiClient, ListOptions } from "../operator/kube/api-client.ts";
+import { ApiError } from "../operator/kube/errors.ts";
+import { TRAINING_RUN } from "../operator/kube/resources.ts";
+import { FINALIZER } from "../operator/parts/lifecycle/deletion.ts";
+
+const PAGE = 500;
+
+export interface ReleaseOptions {
+  client: Pick<ApiClient, "list" | "mergePatch">;
+  /** Empty: all namespaces. */
+  namespaces: readonly string[];
+  /** A controller that is stopping may add its finalizer again: repeat until none was found for this long. */
+  quietSeconds: number;
+  say: (line: string) => void;
+  signal: AbortSignal;
+}
+
+/** @returns the exit status. @throws ApiError */
+export async function releaseRuns({ client, namespaces, quietSeconds, say, signal }: ReleaseOptions): Promise<number> {
+  for (let quietSinceMs = Date.now(); ; await sleep(Math.min(quietSeconds, 1) * 1000, undefined, { signal })) {
+    let found = false;
+    for (const namespace of namespaces.length > 0 ? namespaces : [undefined])
+      for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
+        if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
+        found = true;
+        const done = await release(client, run);
+        say(
+          `TrainingRun ${run.metadata.namespace}/${run.metadata.name}${done ? " is released" : " has changed: once more"}`,
+        );
+      }
+    if (found) quietSinceMs = Date.now();
+    else if (Date.now() - quietSinceMs >= quietSeconds * 1000) return EXIT.done;
+  }
+}
+
+/** Yields no run if the cluster does not know TrainingRuns (any more). */
+async function* runsOf(client: ReleaseOptions["client"], options: ListOptions): AsyncGenerator<Run> {
+  let next: string | undefined;
+  do {
+    const page = await client
+      .list<Run>(TRAINING_RUN, { ...options, limit: PAGE, ...(next !== undefined && { continue: next }) })
+      .catch((error: unknown) => {
+        if (error instanceof ApiError && error.status === 404) return undefined;
+        throw error;
+      });
+    yield* page?.items ?? [];
+    next = page?.metadata?.continue || undefined;
+  } while (next !== undefined);
+}
+
+/** @returns false if the run has changed since it was read */
+async function release(client: ReleaseOptions["client"], { metadata }: Run): Promise<boolean> {
+  const { namespace, name, uid, resourceVersion, finalizers = [] } = metadata;
+  const rest = finalizers.filter((it) => it !== FINALIZER);
+  try {
+    await client.mergePatch(
+      TRAINING_RUN,
+      { namespace, name },
+      { metadata: { uid, resourceVersion, finalizers: rest } },
+    );
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && [404, 409].includes(error.status)) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Computes digests of the fields by which the user shapes a run's pods. The digests leave out everything that the controller adds:
+ * images, defaults, arguments and probes. Two versions of the controller therefore compute the same digests for one run, and an
+ * upgrade alone changes none.
+ */
+import { asWritten, learnersSpec } from "./config-map.ts";
+import { digestOf, type Run } from "./names.ts";
+
+export interface Inputs {
+  learner: string;
+  actor: string;
+  /** Digest of the fields that determine on which nodes generators fit; absent without generators. */
+  generator?: string;
+}
+
+/** Fields of `spec.learner` that the pod has and the learner does not read. */
+const LEARNER_FIELDS = [
+  ...["image", "imagePullPolicy", "resources", "sharedMemory", "podTemplate", "startSeconds", "stopGraceSeconds"],
+];
+const ACTOR_FIELDS = [
+  ...["image", "sandboxImage", "imagePullPolicy", "runtimeClassName", "resources", "sandboxResources", "podTemplate"],
+  ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds", "evictionGraceSeconds"],
+];
+const GENERATOR_FIELDS = ["engine", "resources", "podTemplate"];
+const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
+
+/**
+ * @param run as its user wrote it, without the administrator's defaults
+ * @param choices nodes that Kueue chose, see flavors.ts
+ */
+export function inputsOf(run: Run, choices: unknown = {}): Inputs {
+  const { learner = {}, actors = {}, tasks = [], generation, warmStart } = asWritten(run.spec);
+  const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
+  // an earlier controller's digests have no such part
+  const warmData = warmStart ? [warmStart.data] : [];
+  return {
+    learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices, ...warmData]),
+    actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices]),
+    ...(generation && { generator: digestOf(pick(generation, GENERATOR_FIELDS)) }),
+  };
+}
+
+function pick(object: object, fields: string[]): object {
+  return Object.fromEntries(Object.entries(object).filter(([field]) => fields.includes(field)));
+}

@@ -1,0 +1,66 @@
+/**
+ * The deletion of a TrainingRun. Kubernetes deletes the children by their owner references. A run has a finalizer only while its learner
+ * runs and its volume stays: it waits for the last checkpoint, `learner.checkpoint.waitSeconds` at most.
+ */
+
+import { type Look, recordEvent } from "../../context.ts";
+import { childName, type Run } from "../../desired/names.ts";
+import { TRAINING_RUN } from "../../kube/resources.ts";
+import { findCondition } from "../../status/conditions.ts";
+import type { StepResult } from "../../steps.ts";
+import { staysBehind } from "../volume/desired.ts";
+import type { LifecyclePlan } from "./lifecycle.ts";
+import { type LifecycleMemory, suspendLearner } from "./suspension.ts";
+
+export const FINALIZER = "longrun.dev/final-checkpoint";
+
+/** @returns whether the run was written, so that the observed state is outdated */
+export async function reconcileFinalizer(
+  { observed, writes }: Look,
+  { learnerReplicas }: LifecyclePlan,
+): Promise<boolean> {
+  const { run, deployment } = observed;
+  const { retain } = run.spec.learner.storage;
+  const wanted = retain === "Always" && (learnerReplicas === 1 || (deployment?.spec?.replicas ?? 0) > 0);
+  const finalizers = run.metadata.finalizers ?? [];
+  if (finalizers.includes(FINALIZER) === wanted) return false;
+  const next = wanted ? [...finalizers, FINALIZER] : finalizers.filter((it) => it !== FINALIZER);
+  await writes.patch(TRAINING_RUN, run, { metadata: { finalizers: next } });
+  return true;
+}
+
+/** Asks the learner of a run that is being deleted for a last checkpoint. @returns no `againSeconds` if the run may be deleted */
+export function lastCheckpoint(look: Look<LifecycleMemory>): StepResult<LifecycleMemory> {
+  const { metadata } = look.observed.run;
+  if (!metadata.finalizers?.includes(FINALIZER)) return {};
+  const fromMs = Date.parse(metadata.deletionTimestamp!);
+  const reason = "the TrainingRun is deleted and its volume stays";
+  return suspendLearner(look, { reason, fromMs, drainSeconds: 0 });
+}
+
+/** Removes the finalizer of a run that is being deleted. */
+export async function releaseRun(look: Look): Promise<void> {
+  const { run } = look.observed;
+  const finalizers = run.metadata.finalizers ?? [];
+  if (!finalizers.includes(FINALIZER)) return;
+  tellOfVolume(look, run);
+  const rest = finalizers.filter((it) => it !== FINALIZER);
+  await look.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
+}
+
+/** Returns the event that says whether the volume stays. `kubectl get events` shows it after the run itself is gone. */
+export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" | "VolumeGoes"; note: string } {
+  const { retain, retainSeconds } = run.spec.learner.storage;
+  const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
+  if (!staysBehind(run, succeeded))
+    return { reason: "VolumeGoes", note: `volume ${volume} goes with the run (learner.storage.retain: ${retain})` };
+  const until = retainSeconds === undefined ? "" : ` for ${retainSeconds} s (learner.storage.retainSeconds)`;
+  const note = `volume ${volume} stays${until} (learner.storage.retain: ${retain}); initFrom.run can start from it, kubectl delete pvc ${volume} removes it`;
+  return { reason: "VolumeStays", note };
+}
+
+function tellOfVolume(look: Look, run: Run): void {
+  const volume = look.observed.volume?.metadata.name ?? childName(run, "data");
+  const { reason, note } = volumeEvent(run, volume);
+  recordEvent(look, reason, note);
+}

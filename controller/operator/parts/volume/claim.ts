@@ -1,0 +1,56 @@
+/** Names and writes the run's volume claim. */
+
+import { type Look, recordEvent } from "../../context.ts";
+import { RUN, type Run } from "../../desired/names.ts";
+import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "../../kube/resources.ts";
+import { findCondition } from "../../status/conditions.ts";
+import { applyChild } from "../../writes/apply-child.ts";
+import { claimNames, mayTake } from "../../writes/ownership.ts";
+import { BlockedError, writeBlocker } from "../../writes/refusals.ts";
+import { askedVolume } from "../learner/learner-failures.ts";
+import { defaultStorageClass, desiredVolume, sizeOf, withSize } from "./desired.ts";
+
+/**
+ * Returns `NAME-data`, or another name if an earlier run with this name has left its volume, which is never taken over.
+ */
+export async function chooseClaim(look: Look): Promise<string> {
+  const { run, volume } = look.observed;
+  if (volume) return volume.metadata.name;
+  const [name, own] = claimNames(run);
+  const found = await look.context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, {
+    namespace: run.metadata.namespace,
+    name,
+  });
+  if (!found || mayTake(run, found)) return name;
+  const whose = found.metadata.labels?.[RUN] === run.metadata.name ? "an earlier run of this name" : "somebody else";
+  const note = `volume ${name} belongs to ${whose} and is not used; this run uses ${own}`;
+  recordEvent(look, "VolumeNameTaken", note);
+  return own;
+}
+
+/** Creates or changes the claim. If the API server refuses to grow it, its other fields are still applied. */
+export async function reconcileVolume(look: Look, claimName: string): Promise<void> {
+  const { observed, context } = look;
+  const { run, volume, learnerPod } = observed;
+  const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
+  const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
+  const wantedSize = learnerPod && askedVolume(learnerPod);
+  const desired = desiredVolume(run, claimName, { succeeded, defaultClass, wantedSize, present: volume });
+  try {
+    await applyChild(look, PERSISTENT_VOLUME_CLAIM, desired);
+  } catch (error) {
+    const refusal = writeBlocker(error, run);
+    if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
+    await applyChild(look, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
+    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, sizeOf(desired)!, volume, error as Error);
+  }
+}
+
+function notResized(run: Run, size: string, claim: PersistentVolumeClaim, { message }: Error): BlockedError {
+  const asked = run.spec.learner.storage.size === undefined ? "the learner asks for" : "spec.learner.storage.size is";
+  const by = `StorageClass ${claim.spec?.storageClassName ?? "(none)"}`;
+  return new BlockedError(
+    "VolumeNotResized",
+    `${asked} ${size}, and claim ${claim.metadata.name} of ${by} stays at ${sizeOf(claim)} (${message}): set allowVolumeExpansion: true in ${by} if its driver can grow volumes; the run continues with the present size`,
+  );
+}
