@@ -53,7 +53,10 @@ describe("--set", () => {
       "algorithm.batchSizes=3",
       "--set algorithm.batchSizes=3: spec.algorithm.batchSizes is unknown; did you mean batchSize?",
     ],
-    ["batchSize=3", "--set batchSize=3: spec.batchSize is unknown; did you mean spec.algorithm.batchSize or spec.warmStart.batchSize?"],
+    [
+      "batchSize=3",
+      "--set batchSize=3: spec.batchSize is unknown; did you mean spec.algorithm.batchSize or spec.warmStart.batchSize?",
+    ],
     [
       "constructor=3",
       "--set constructor=3: spec.constructor is unknown; remove it (spec has tasks, model, prompts, algorithm, learner, actors, generation, evaluation, stopping, failurePolicy, restart, seed, suspend, initFrom, warmStart, results, notifications, ttlSecondsAfterFinished, queueName, managedBy, upgradePolicy)",
