@@ -4,7 +4,6 @@ import type { AdapterOptions } from "./engine.ts";
 import type { Compute, Graph } from "./graph/graph.ts";
 import { blocksOf } from "./model/decoder.ts";
 import { MappedWeights } from "./model/mapped.ts";
-import { plannedKernels } from "./runtime/kernels.ts";
 import {
   accuracyGraph,
   evaluateGraph,
@@ -73,8 +72,7 @@ export class PlanGraphs {
       maxResponseTokens,
     } = request;
     const { model } = this.model(request);
-    const blocks = blocksOf(maxPromptTokens + maxResponseTokens);
-    const options = { compute, blocks, ...(compute === "bfloat16" && { kernels: plannedKernels }) };
+    const options = { compute, blocks: blocksOf(maxPromptTokens + maxResponseTokens) };
     const built = (name: string, step: boolean, build: () => Graph) => {
       const key = [name, folder, adapter, options, step && checkpointing];
       return once(this.#graphs, key, () => ({ graph: build(), step, passes: new Map() }));

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
-import { compile } from "../../learner/engine/kernels/generate.ts";
+import { compile } from "./compile-kernels.ts";
 
 const PTX = path.join(import.meta.dirname, "../../learner/engine/kernels/ptx");
 

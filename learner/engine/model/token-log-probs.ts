@@ -84,7 +84,7 @@ export function tokenLogProbs(
     return fusedLogProbs(hidden, whole, targets, inverseTemperature);
   const x = cast(hidden, "float32");
   return whole && (whole.shape[0] as number) <= (chunk ?? WHOLE_VOCABULARY)
-    ? wholeTokenLogProbs(x, whole, targets, inverseTemperature, largest)
+    ? wholeTokenLogProbs(x, cast(whole, "float32"), targets, inverseTemperature, largest)
     : chunkedTokenLogProbs(x, layer, targets, inverseTemperature, chunk ?? vocabularyChunk(hidden.graph), largest);
 }
 
@@ -240,7 +240,7 @@ function chunksOf(layer: OutputLayer, size: number): Chunk[] {
     return Array.from({ length: Math.ceil(vocabulary / size) }, (_, i) => {
       const begin = i * size;
       const count = Math.min(size, vocabulary - begin);
-      return { begin, count, weight: () => slice(layer, 0, begin, begin + count) };
+      return { begin, count, weight: () => cast(slice(layer, 0, begin, begin + count), "float32") };
     });
   }
   let end = 0;

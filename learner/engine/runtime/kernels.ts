@@ -4,7 +4,6 @@
  */
 import { readFileSync } from "node:fs";
 import { GraphError } from "../graph/errors.ts";
-import type { KernelSource } from "../graph/graph.ts";
 import type { Pointer } from "./api.ts";
 import { computeCapability, launchKernel, loadKernel, mostSharedBytes } from "./cuda.ts";
 import { type Device, deviceName } from "./device.ts";
@@ -35,12 +34,6 @@ const factsOf = (name: string, folder = FOLDER): Facts => {
   if (!facts) throw new GraphError("session", `there is no kernel ${name}`);
   return facts;
 };
-
-/**
- * The kernels by which a graph for a GPU is planned: all, because a GPU that computes in bfloat16 has them. Where one cannot be loaded
- * after all, graphs take more memory than their plan has.
- */
-export const plannedKernels: KernelSource = { has: () => process.env[KERNELS] !== "off" };
 
 type Grid = readonly [x: number, y?: number];
 

@@ -1,8 +1,8 @@
 /**
- * Compiles the kernels of this folder to PTX for two kinds of GPU, with Triton and without a GPU.
+ * Compiles the kernels of learner/engine/kernels to PTX for two kinds of GPU, with Triton and without a GPU.
  *
- *     node learner/engine/kernels/generate.ts           writes ptx/; needs Linux on x86-64, Python 3.11 or later, and PyPI once
- *     node learner/engine/kernels/generate.ts --check   writes nothing, exits 1 if the sources or ptx/ changed since
+ *     node test/rehearsal/compile-kernels.ts           writes ptx/; needs Linux on x86-64, Python 3.11 or later, and PyPI once
+ *     node test/rehearsal/compile-kernels.ts --check   writes nothing, exits 1 if the sources or ptx/ changed since
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -11,12 +11,11 @@ import { cp, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import { cacheRoot } from "../../actor/python-env.ts";
 
 const run = promisify(execFile);
-const HERE = import.meta.dirname;
+const HERE = path.join(import.meta.dirname, "../../learner/engine/kernels");
 const PTX = path.join(HERE, "ptx");
-const { LONGRUN_CACHE, XDG_CACHE_HOME } = process.env;
-const CACHE = LONGRUN_CACHE || path.join(XDG_CACHE_HOME || path.join(os.homedir(), ".cache"), "longrun");
 const DIGESTS = "digests.json";
 const REQUIREMENTS = path.join(HERE, "requirements.txt");
 /** Enough for 200 MB over a slow line. */
@@ -43,14 +42,14 @@ export function outdated(): string | undefined {
   const { sources, compiled } = digests();
   const changed = sources !== written.sources ? "the sources" : compiled !== written.compiled ? PTX : undefined;
   return (
-    changed && `${changed} changed since the kernels were compiled; run \`node learner/engine/kernels/generate.ts\``
+    changed && `${changed} changed since the kernels were compiled; run \`node test/rehearsal/compile-kernels.ts\``
   );
 }
 
 /** Returns a Python with the pinned Triton, made once below longrun's cache folder. @throws Error, one line with the remedy */
 async function compiler(log: (line: string) => void): Promise<string> {
   const digest = createHash("sha256").update(readFileSync(REQUIREMENTS)).digest("hex").slice(0, 16);
-  const folder = path.join(CACHE, "triton", digest);
+  const folder = path.join(cacheRoot(), "triton", digest);
   const python = path.join(folder, "bin/python");
   if (existsSync(python)) return python;
   const work = `${folder}.${process.pid}`;
@@ -84,7 +83,7 @@ export async function compile(log: (line: string) => void = () => {}): Promise<s
 if (import.meta.main) {
   const args = process.argv.slice(2);
   if (args.some((arg) => arg !== "--check")) {
-    process.stderr.write("usage: node learner/engine/kernels/generate.ts [--check]\n");
+    process.stderr.write("usage: node test/rehearsal/compile-kernels.ts [--check]\n");
     process.exit(2);
   }
   if (args.includes("--check")) {
