@@ -116,11 +116,11 @@ test("a client that does not read its stream is disconnected", async () => {
 
 test("a client that does not read its whole answer is disconnected", async () => {
   const engine = new FakeEngine();
-  const { server, metric } = await started({ limits: { unreadSeconds: 0.2 } }, engine);
+  const { server, metric } = await started({ limits: { unreadSeconds: 1 } }, engine);
   const socket = askWithoutReading(server.port, false);
-  await until(
-    async () => (await metric('longrun_serve_requests_total{endpoint="chat/completions",status="hung up"}')) === 1,
-  );
+  // on a busy machine this test reads its own answer too late as well, and asks again
+  const hungUp = () => metric('longrun_serve_requests_total{endpoint="chat/completions",status="hung up"}');
+  await until(async () => (await hungUp().catch(() => 0)) === 1);
   assert.equal(engine.aborted, 0);
   socket.destroy();
 });
