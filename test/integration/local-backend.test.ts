@@ -67,6 +67,7 @@ describe("a run", { concurrency: 2 }, () => {
       `Training test on task diamonds (run.yaml), 100 iterations (stopping.iterations), in ${join(home, "done")}`,
     );
     assert.deepEqual(lines.splice(0, 2), ["memory plan: 1.00 GB of 2.00 GB", "  weights  1.00 GB"]);
+    assert.match(lines.shift()!, /^The model's files are mapped: top counts them in each process \(RSS\)/);
     assert.match(lines[0]!, /^iteration {3}valid {2}mean score/);
     assert.deepEqual(
       lines.slice(1, 4).map((line) => line.trim().split(" ")[0]),
