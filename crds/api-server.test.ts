@@ -274,6 +274,35 @@ const STATUS: TrainingRunStatus = {
   display: { iteration: "7/12", best: "293.8", mean: "448.5", valid: "91%", actors: "3/4" },
 };
 
+describe("lists of items with a key", { skip }, () => {
+  /** Applies one variable of the learner's container. */
+  const apply = (manager: string, name: string, more = {}) =>
+    call("APPLY", `${RUNS}/managers?fieldManager=${manager}`, {
+      ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "managers" } },
+      spec: {
+        ...more,
+        learner: { podTemplate: { spec: { containers: [{ name: "learner", env: [{ name, value: "1" }] }] } } },
+      },
+    });
+
+  test("Two managers own an item each, and neither loses it", async () => {
+    const { spec } = manifest([]);
+    assert.equal((await apply("argocd", "A", { tasks: spec.tasks, model: spec.model })).code, 201);
+    const { code, body } = await apply("platform-team", "B");
+    assert.equal(code, 200, body.message);
+    const names = body.spec.learner.podTemplate?.spec?.containers?.[0]?.env?.map(({ name }) => name);
+    assert.deepEqual(names, ["A", "B"]);
+  });
+
+  test("The API server and the reader of manifests refuse the same key twice", async () => {
+    const run = manifest([]);
+    const twice = { ...run, spec: { ...run.spec, tasks: [run.spec.tasks[0]!, run.spec.tasks[0]!] } };
+    const { code, body } = await create(twice);
+    assert.deepEqual([code, body.message.includes("Duplicate value")], [422, true], body.message);
+    assert.throws(() => parseTrainingRun(JSON.stringify(twice), "run.json", [], { cluster: true }), ManifestError);
+  });
+});
+
 describe("status and scale", { skip }, () => {
   test("The status keeps every field of its schema, and a change of the spec cannot touch it", async () => {
     const run = await existing("status", { before: [] });

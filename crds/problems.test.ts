@@ -55,6 +55,11 @@ describe("A wrong manifest is refused with place, value and remedy", () => {
         "actors.sandboxImage: make them the same, or train that task in a TrainingRun of its own",
     ],
     [
+      "a task twice",
+      MINIMAL.replace("    - name: diamonds", "    - name: diamonds\n    - name: wage\n    - name: diamonds"),
+      'run.yaml:9: spec.tasks[2].name is "diamonds", like that of spec.tasks[0]; give each item another one',
+    ],
+    [
       "a misspelt field",
       algorithm("batchsize: 8"),
       "run.yaml:11: spec.algorithm.batchsize is unknown; did you mean batchSize?",

@@ -3,7 +3,7 @@
  * API server evaluates is evaluated here too. Tests compare both, case by case, on a real API server.
  */
 import { Environment } from "@marcbachmann/cel-js";
-import type { Path } from "./overrides.ts";
+import { formatPath, type Path } from "./overrides.ts";
 import type { Problem } from "./problems.ts";
 import { isQuantity, parseQuantity } from "./quantity.ts";
 import type { Schema } from "./schema.ts";
@@ -86,8 +86,9 @@ export function brokenRules(value: unknown, schema: Schema, { cluster = false, b
     }
     for (const [name, property] of Object.entries(at.properties ?? {}))
       walk(property, fieldOf(self, name), fieldOf(oldSelf, name), [...path, name]);
-    if (at.items && Array.isArray(self))
-      for (const [index, item] of self.entries()) walk(at.items, item, sameItem(at, oldSelf, item), [...path, index]);
+    if (!at.items || !Array.isArray(self)) return;
+    for (const [index, item] of self.entries()) walk(at.items, item, sameItem(at, oldSelf, item), [...path, index]);
+    problems.push(...repeatedKeys(at, self, path));
   };
   walk(schema, typed(value, schema), before === undefined ? undefined : typed(before, schema), []);
   return problems;
@@ -100,6 +101,19 @@ function sameItem(list: Schema, before: unknown, item: unknown): unknown {
   const keys = list["x-kubernetes-list-map-keys"] as string[] | undefined;
   if (!keys || !Array.isArray(before)) return undefined;
   return before.find((old) => keys.every((key) => fieldOf(old, key) === fieldOf(item, key)));
+}
+
+/** Returns a problem for each item of a list of type `map` that has the key of an earlier item. */
+function repeatedKeys(list: Schema, items: unknown[], path: Path): Problem[] {
+  const [key] = (list["x-kubernetes-list-map-keys"] as string[] | undefined) ?? [];
+  if (key === undefined) return [];
+  const keys = items.map((item) => fieldOf(item, key));
+  return keys.flatMap((value, index) => {
+    const first = keys.indexOf(value);
+    if (first === index) return [];
+    const text = `is ${JSON.stringify(value)}, like that of ${formatPath([...path, first])}; give each item another one`;
+    return [{ path: [...path, index, key], text }];
+  });
 }
 
 /** Returns the value with CEL's types: a whole number is BigInt, unless the field's type is `number`. */
