@@ -213,7 +213,7 @@ COPY LICENSE ./
 COPY crds crds
 COPY proto proto
 COPY controller controller
-RUN node --eval 'for (const it of ["controller-command", "smoke-test", "release-runs"]) import("/opt/longrun/controller/" + it + ".ts")'
+RUN node --eval 'for (const it of ["controller-command", "smoke-test", "release-runs"]) import("/opt/longrun/controller/cli/" + it + ".ts")'
 HEALTHCHECK --start-period=60s CMD ["node", "--eval", "fetch('http://127.0.0.1:8080/healthz').then((it) => process.exit(it.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "/opt/longrun/controller/cli.ts", "controller"]
 
