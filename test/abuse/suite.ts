@@ -18,7 +18,7 @@ import { createWorld, NEIGHBOUR_NOTE, NONCE, SECRET, type World } from "./world.
 const HERE = import.meta.dirname;
 const LIMITS: Limits = {
   ...DEFAULT_LIMITS,
-  timeoutSeconds: 10,
+  timeoutSeconds: 30, // a busy machine needs more than 10 to print a megabyte byte by byte
   memoryBytes: 256 << 20,
   outputBytes: 1 << 20,
   keptOutputBytes: 8 << 10,
