@@ -277,19 +277,20 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
       [SECRET, "run-ca"],
       [CONFIG_MAP, "run-config"],
     ];
+    const podsOf = async () => (await client.list<Pod>(POD, { namespace: "training" })).items;
     const state = async () => {
       const found = [];
       for (const [resource, name] of watched) {
         const object = await eventually(() => client.get(resource, { namespace: "training", name }));
         found.push([name, object.metadata.uid, object.metadata.generation ?? (object as { data?: unknown }).data]);
       }
-      const learners = (await client.list<Pod>(POD, { namespace: "training" })).items;
       return [
         ...found,
-        learners.map(({ metadata }) => metadata.uid).sort(),
+        (await podsOf()).map(({ metadata }) => metadata.uid).sort(),
         (await trainingRun("training"))!.metadata.generation,
       ];
     };
+    await eventually(async () => (await podsOf()).length === 1); // its learner's
     const before = await state();
     const said = output.length;
 
