@@ -22,7 +22,7 @@ const files = given.some((it) => it.endsWith(".ts")) ? [] : globSync(`${import.m
 const run = join(import.meta.dirname, "../run.ts");
 const { status } = spawnSync(
   process.execPath,
-  [run, "--seconds", "600", "--force-exit", "--waiting", "2", ...given, ...files],
+  [run, "--seconds", "1200", "--force-exit", "--waiting", "2", ...given, ...files],
   {
     stdio: "inherit",
     env: { ...process.env, ...rehearsalEnvironment() },
