@@ -16,7 +16,8 @@ export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "merg
 export type Applied = Map<string, { desired: string; answer: string }>;
 
 /** repaired: another client had changed the object. changed: the desired object has changed. */
-type WriteResult = { kind: "same" | "created" } | { kind: "repaired" | "changed"; difference: string };
+/** found: it was there, although the cache lacks it, and was left as it is. */
+type WriteResult = { kind: "same" | "created" | "found" } | { kind: "repaired" | "changed"; difference: string };
 
 export class Writes {
   readonly #run: Run;
@@ -41,9 +42,10 @@ export class Writes {
    * completely, if others added to them. Reads a missing child from the API server first, because apply would take over another owner's
    * object with that name.
    *
+   * @param options.onlyNew leaves an object that the cache lacks as it is: the answer to its creation may have been lost
    * @throws BlockedError | ApiError (409 if it was changed since it was read)
    */
-  async apply(resource: Resource, desired: KubeObject): Promise<WriteResult> {
+  async apply(resource: Resource, desired: KubeObject, { onlyNew = false } = {}): Promise<WriteResult> {
     const key = keyOf(desired);
     const cached = this.#cache.get(resource, key);
     const observed = cached ?? (await this.#client.get(resource, desired.metadata as { name: string }));
@@ -53,6 +55,10 @@ export class Writes {
         "NameTaken",
         `${resource.kind} ${observed.metadata.name} is being deleted; it is created again when it is gone`,
       );
+    if (observed && !cached && onlyNew) {
+      this.#expect(resource, observed);
+      return { kind: "found" };
+    }
     const whole = observed && wholeDifference(resource.kind, desired, observed);
     const difference = whole?.difference ?? (observed && firstDifference(desired, observed));
     const name = `${resource.kind} ${key}`;

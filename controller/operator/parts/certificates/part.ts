@@ -57,7 +57,9 @@ async function reconcileCertificates(
   });
   for (const [part, content] of Object.entries(write)) {
     const secret = desiredSecret(run, part as keyof CertificateSecrets, content as SecretData);
-    await look.writes.apply(SECRET, secret);
+    const { kind } = await look.writes.apply(SECRET, secret, { onlyNew: true });
+    // Its answer was lost. Another authority, and what it signs, would not fit what is there.
+    if (kind === "found") return undefined;
   }
   if (reasons.length > 0 && secrets.authority) recordEvent(look, "CertificatesRenewed", reasons.join("; "));
   return reasons.length > 0 ? undefined : { versions, dials, renewAtMs, expireAtMs };
