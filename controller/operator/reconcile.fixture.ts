@@ -17,11 +17,14 @@ export const owned = (name: string, ownerUid: string) => ({
 });
 type Owned = { metadata: ReturnType<typeof owned> };
 
-/** Returns a cluster that accepts every write and stores none. `children` are the run's, by kind; its learner executes programs. */
+/**
+ * Returns a cluster that accepts every write and stores none. `children` are the run's, by kind; its learner executes programs. `stored`: what
+ * the API server has and the cache lacks.
+ */
 export function takingCluster(
   run: ReturnType<typeof runOf>,
   children: Record<string, Owned[]> = {},
-  parts: readonly AnyPart[] = PARTS,
+  { parts = PARTS, stored = {} }: { parts?: readonly AnyPart[]; stored?: Record<string, Owned[]> } = {},
 ) {
   const deleted: string[] = [];
   const applied: { kind: string; object: KubeObject }[] = [];
@@ -45,7 +48,8 @@ export function takingCluster(
       labelledJobs: () => [],
     },
     client: {
-      get: async ({ kind }: { kind: string }) => (kind === "TrainingRun" ? run : undefined),
+      get: async ({ kind }: { kind: string }, { name }: { name: string }) =>
+        kind === "TrainingRun" ? run : stored[kind]?.find(({ metadata }) => metadata.name === name),
       list: async () => ({ items: [] }),
       ...{ create: store, apply: store, mergePatch: async () => ({ metadata: owned("quick", "") }), hasSpare: true },
       delete: async ({ kind }: { kind: string }, { name }: { name: string }) => void deleted.push(`${kind} ${name}`),

@@ -40,7 +40,7 @@ test("The caches watch the kinds of all parts, and the Workload with Kueue alone
 /** Looks twice at a run with the toy child. */
 async function lookTwice(isRefused: boolean) {
   const run = runOf({ learner: { storage: { retain: "Never" } } });
-  const cluster = takingCluster(run, {}, [...PARTS, toyOf(isRefused)]);
+  const cluster = takingCluster(run, {}, { parts: [...PARTS, toyOf(isRefused)] });
   const again = [await cluster.lookAt(0), await cluster.lookAt(60)].map((it) => it.requeueAfterSeconds ?? 0);
   const leases = cluster.applied.filter(({ kind }) => kind === "Lease");
   const statuses = cluster.applied.flatMap(({ object }) => (object as { status?: TrainingRunStatus }).status ?? []);
@@ -84,7 +84,11 @@ test("After an error that a retry may resolve the other children are tried, but 
   const error = new ApiError("the API server is busy", { status: 500, reason: "InternalError" });
   const failing = partOf("failing", { reconcile: async () => ({ error }) });
   const added = [failing, partOf("child"), partOf("later", { isChild: false })];
-  const { lookAt } = takingCluster(runOf({ learner: { storage: { retain: "Never" } } }), {}, [...PARTS, ...added]);
+  const { lookAt } = takingCluster(
+    runOf({ learner: { storage: { retain: "Never" } } }),
+    {},
+    { parts: [...PARTS, ...added] },
+  );
   await assert.rejects(lookAt(0), error);
   assert.deepEqual(tried, ["child"]);
 });
