@@ -8,7 +8,7 @@ export interface TaskLines {
 }
 
 /**
- * Returns the tasks with the weights by which prompts draw them. Under `taskSampling: Learnability` a task's weight is multiplied by
+ * Returns the tasks, each with its weight in the draw of prompts. Under `taskSampling: Learnability` a task's weight is multiplied by
  * floor + (1 - floor) d / d_max, where d is the mean standard deviation of its rewards in its last `learnabilityIterations` batches, and
  * d_max the largest of all tasks. A task that was not measured yet counts as d_max. If no task's rewards differ, all keep their weights.
  */
