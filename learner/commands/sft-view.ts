@@ -50,7 +50,7 @@ export class SftView {
     for (const source of sources) this.#line(source);
     if (repeated > 0) this.#line(`left out: ${repeated} that an earlier example equals`);
     if (tooLong > 0) this.#line(`left out: ${tooLong} of more than ${maxTokens} tokens; the longest has ${longest}`);
-    const each = `${settings.epochs} epochs of ${steps / settings.epochs} steps of ${settings.batchSize} examples`;
+    const each = `${settings.epochs} ${settings.epochs === 1 ? "epoch" : "epochs"} of ${steps / settings.epochs} steps of ${settings.batchSize} examples`;
     this.#line(
       `${training.length} to train on (${responseTokens} response tokens), ${heldOut.length} held out; ${each}`,
     );
