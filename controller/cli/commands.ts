@@ -18,7 +18,7 @@ import { BEST, SAMPLES, VALIDATE } from "./run-folder-options.ts";
 /** The commands that are programs of other parts, in the order of the help, and their names among the parts. */
 const PROGRAMS: Record<string, keyof Parts> = { logprobs: "logProbs" };
 /** Tables of the other parts' commands, by `npm run generate`. */
-export const PART_COMMANDS: readonly Command[] = JSON.parse(
+const PART_COMMANDS: readonly Command[] = JSON.parse(
   readFileSync(new URL("./part-commands.generated.json", import.meta.url), "utf8"),
 );
 

@@ -29,7 +29,7 @@ export interface LocalCommand {
 }
 
 /** Folders and programs that executions need. */
-export interface Prepared {
+interface Prepared {
   /** Folder that is removed when the command ends. */
   temporary: string;
   /** Folder of the programs' environment. */

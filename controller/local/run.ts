@@ -58,7 +58,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     if (hasNewTask) {
       // A bundled task takes its settings from its folder. It is prepared after the other checks, because that takes time.
       const task: string[] = [];
-      for (const given of options.task ?? []) task.push(await taskFolder(given, options.python, local.steps));
+      for (const given of options.task) task.push(await taskFolder(given, options.python, local.steps));
       ({ run } = readRun(file, { ...options, task }));
     }
     await fetchPolicy(run, local.steps);
@@ -108,7 +108,7 @@ function readRun(
   file: string | undefined,
   options: RunOptions,
 ): { run: TrainingRun; source: string; skipped?: string | undefined; chosen?: readonly string[] | undefined } {
-  const { task = [], model, resume, set } = options;
+  const { task, model, resume, set } = options;
   if (model !== undefined && task.length === 0)
     throw new ControllerError(
       "input",

@@ -11,8 +11,7 @@ const share = number("a number of at least 0 and below 1", (value) => value >= 0
 
 export const SFT = {
   name: "longrun sft",
-  description: `Trains a model on given answers (supervised fine-tuning): cross-entropy of the responses' tokens. Every weight is trained, or
-with --rank or --adapter a LoRA adapter. The same command goes on after Ctrl-C or a failure, from the newest checkpoint.`,
+  description: "train a model on given answers before a run (supervised fine-tuning)",
   options: {
     ...MODEL_OPTIONS,
     data: {
@@ -93,6 +92,8 @@ with --rank or --adapter a LoRA adapter. The same command goes on after Ctrl-C o
     plan: { help: "print data, steps and memory, and train nothing" },
     json: { help: "print an object for each line" },
   },
+  notes: `The loss is the cross-entropy of the responses' tokens. Every weight is trained, or with --rank or --adapter a LoRA adapter. The same
+command goes on after Ctrl-C or a failure, from the newest checkpoint.`,
   examples: [
     "longrun sft --model quickstart --data corpus.jsonl --out models/warm",
     "longrun sft --model quickstart --data runs/short --best 8 --rank 16 --out adapters/best",

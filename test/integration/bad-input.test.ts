@@ -16,6 +16,7 @@ after(() => {
   removeHome(home);
 });
 const defaults: RunOptions = {
+  task: [],
   set: [],
   json: false,
   verbose: false,

@@ -34,7 +34,7 @@ async function run(out: string, set: string[], env: NodeJS.ProcessEnv = {}, opti
   };
   const addresses = { listen: "127.0.0.1:0", metricsListen: "127.0.0.1:0" };
   try {
-    const all = { out, set, json: false, verbose: false, ...addresses, ...options };
+    const all = { task: [], out, set, json: false, verbose: false, ...addresses, ...options };
     return { status: await runLocally("run.yaml", all, around), text };
   } catch (error) {
     return { status: exitStatusOf(error), text: `${text}${(error as Error).message}` };
