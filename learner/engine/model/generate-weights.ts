@@ -16,7 +16,7 @@ import { EMBEDDING, elementCount, OUTPUT_LAYER, parameters } from "./weights.ts"
 export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
 
 /** A folder's unchanged files, and an adapter. */
-export interface FileWeights {
+interface FileWeights {
   readonly base: MappedWeights;
   readonly adapter?: { readonly lora: LoraConfig; readonly weights: Numbers };
 }
