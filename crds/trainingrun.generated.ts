@@ -116,7 +116,7 @@ export interface VolumeSource {
   path?: string;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
 }
 
@@ -128,7 +128,7 @@ export interface PersistentVolumeClaim {
   subPath: string;
 }
 
-/** Image volume (Kubernetes 1.33 and newer). */
+/** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
 export interface ImageVolumeSource {
   /** Image reference whose root holds the data. */
   reference: string;
@@ -286,7 +286,7 @@ export interface OciSecretRef {
 export interface ModelVolumeSource {
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
 }
 
@@ -728,7 +728,7 @@ export interface PodVolume {
   persistentVolumeClaim?: PodVolumeClaim;
   /** ConfigMap in the namespace of the run. */
   configMap?: ConfigMapVolume;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: PodImageVolume;
 }
 
@@ -766,7 +766,7 @@ export interface ConfigMapFile {
   path: string;
 }
 
-/** Image volume (Kubernetes 1.33 and newer). */
+/** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
 export interface PodImageVolume {
   /** Image reference whose root is mounted. */
   reference: string;
@@ -1062,7 +1062,7 @@ export interface WarmStartData {
   path?: string;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
   /** ConfigMap in the namespace of the run, at most 1 MiB. */
   configMap?: ConfigMapSource;

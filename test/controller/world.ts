@@ -53,6 +53,8 @@ export interface WorldParts {
   controllers?: string[];
   /** Files of roles for the controller. */
   roles?: string[];
+  /** Flags of the API server. */
+  apiServer?: Record<string, string>;
 }
 
 export class World {
@@ -84,12 +86,13 @@ export class World {
     this.#simulation = this.#simulate();
   }
 
-  static async start({ crds = [], controllers = [], roles = [] }: WorldParts = {}): Promise<World> {
+  static async start({ crds = [], controllers = [], roles = [], apiServer = {} }: WorldParts = {}): Promise<World> {
     const world = new World(
       await startControlPlane({
         crds: [CRD, ...crds],
         controllers: [...CONTROLLERS, ...controllers],
         users: { [USER]: ["system:authenticated"] },
+        apiServer,
       }),
     );
     try {
