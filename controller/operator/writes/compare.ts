@@ -43,6 +43,8 @@ const WHOLE_FIELDS: Record<string, readonly string[] | "all"> = {
   NetworkPolicy: "all",
   Service: ["type", "selector", "ports", "externalIPs"],
   PodDisruptionBudget: ["selector"],
+  // A paused Deployment keeps its old pod, whatever its template.
+  Deployment: ["paused"],
 };
 
 /**

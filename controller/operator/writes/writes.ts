@@ -4,6 +4,7 @@ import { COMPONENT, digestOf, RUN, type Run, SPEC_HASH } from "../desired/names.
 import type { ApiClient } from "../kube/api-client.ts";
 import { ApiError, isAlreadyExists } from "../kube/errors.ts";
 import { DEPLOYMENT, JOB, TRAINING_RUN } from "../kube/resources.ts";
+import { controllerUid } from "../kube/runtime/owner-index.ts";
 import { type KubeObject, keyOf, type Resource } from "../kube/types.ts";
 import type { Finding } from "../status/conditions.ts";
 import { firstDifference, wholeDifference } from "./compare.ts";
@@ -228,13 +229,16 @@ export class Writes {
     return applied?.desired === digestOf(desired) && applied.answer === contentOf(observed);
   }
 
-  #taken({ kind }: Resource, { metadata: { name, labels } }: KubeObject): BlockedError {
+  #taken({ kind }: Resource, object: KubeObject): BlockedError {
+    const { name, labels } = object.metadata;
     const earlier = labels?.[RUN] === this.#run.metadata.name;
     return new BlockedError(
       "NameTaken",
-      earlier
+      earlier && controllerUid(object) !== undefined
         ? `${kind} ${name} belongs to an earlier TrainingRun of this name: wait until Kubernetes deletes it, or kubectl delete it`
-        : `${kind} ${name} exists already and is not longrun's: delete it, or give the TrainingRun another name`,
+        : earlier
+          ? `${kind} ${name} was left behind by an earlier TrainingRun of this name (kubectl delete --cascade=orphan), and Kubernetes does not delete it: kubectl delete ${kind.toLowerCase()} ${name}`
+          : `${kind} ${name} exists already and is not longrun's: delete it, or give the TrainingRun another name`,
     );
   }
 }
