@@ -64,6 +64,10 @@ export interface TrainingRunSpec {
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
+  /** Environment variables of all pods of the run; sandboxes get none. Those that longrun sets win, and those of podTemplate. Only on Kubernetes. */
+  env?: PodVariable[];
+  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+  caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
   /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
@@ -938,6 +942,14 @@ export interface GeneratorPodSpec {
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
+  /** Further lines of /etc/hosts. */
+  hostAliases?: HostAlias[];
+  /** Source of the pod's DNS settings. Absent: ClusterFirst. */
+  dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
+  /** How names are looked up. */
+  dnsConfig?: DnsConfig;
+  /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
+  hostUsers?: boolean;
   /** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
   securityContext?: GeneratorSecurityContext;
   /** Additions to the container generator, and to vllm with engine VLLM. */
@@ -1131,6 +1143,20 @@ export interface UrlFrom {
 /** Key of a Secret. */
 export interface SecretKeyRef {
   /** Name of the Secret. */
+  name: string;
+  /** Key in its data. */
+  key: string;
+}
+
+/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+export interface CaBundle {
+  /** ConfigMap in the namespace of the run, with certificates in PEM. */
+  configMap: CaBundleSource;
+}
+
+/** ConfigMap in the namespace of the run, with certificates in PEM. */
+export interface CaBundleSource {
+  /** Name of the ConfigMap. */
   name: string;
   /** Key in its data. */
   key: string;
