@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { releaseRuns } from "../../controller/cli/release-runs.ts";
+import { NAMESPACE, TRAINING_RUN } from "../../controller/operator/kube/resources.ts";
 import { answers, operator, restartOperator, skip, useWorld, world } from "./steps.ts";
+import { eventually } from "./world.ts";
 
 useWorld({ controller: false, parts: { isBoundByNamespace: true } });
 
@@ -38,6 +41,39 @@ test("A missing and a forbidden namespace keep no other from being served, and a
   await answers(forbidden);
   assert.equal(await isServed(forbidden), "1");
   assert.equal(told(/namespace is served/).length, 1);
+});
+
+test("A run of a namespace that is being deleted goes without its checkpoint, before the rights there go", {
+  skip,
+}, async () => {
+  const namespace = await world.namespace();
+  await world.bind(namespace);
+  await restartOperator({ namespaces: [namespace] });
+  const { metadata } = await world.createRun(namespace, "run");
+  const learner = await answers(namespace);
+  learner.onSuspend = () => new Promise(() => {}); // the checkpoint is never written
+  const { uid } = (await world.client.get(NAMESPACE, { name: namespace }))!.metadata;
+  await world.client.delete(NAMESPACE, { name: namespace }, { uid: uid! }); // it stays Terminating: no controller of namespaces runs
+  await world.client.delete(TRAINING_RUN, { namespace, name: "run" }, { uid: metadata.uid });
+  await eventually(async () => (await world.run(namespace, "run")) === undefined, 20);
+});
+
+test("Where the rights are gone before the run, the log names the command that lets the run go", { skip }, async () => {
+  const namespace = await world.namespace();
+  await world.bind(namespace);
+  const errors: string[] = [];
+  const warn = ({ error = "" }: { error?: string }) => void errors.push(error);
+  await restartOperator({ namespaces: [namespace], log: { debug() {}, info() {}, warn } });
+  const { metadata } = await world.createRun(namespace, "run");
+  await answers(namespace);
+  await world.unbind(namespace);
+  await world.client.delete(TRAINING_RUN, { namespace, name: "run" }, { uid: metadata.uid });
+  const command = `longrun release-runs --namespace ${namespace}`;
+  await eventually(() => errors.some((error) => error.includes(`403`) && error.endsWith(command)));
+  const { client } = world;
+  const options = { namespaces: [namespace], quietSeconds: 0.1, say() {}, signal: new AbortController().signal };
+  assert.equal(await releaseRuns({ client, ...options }), 0);
+  await eventually(async () => (await world.run(namespace, "run")) === undefined);
 });
 
 test("A controller none of whose namespaces is served is not ready", { skip }, async () => {
