@@ -186,6 +186,7 @@ def _finalize(status, modules, last):
     sys.setswitchinterval(1000)  # daemon threads must not see that modules are absent
     gc.disable()
     whole = {name: modules[name] for name in dict.fromkeys(own)}
+    ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(whole))  # each collection would visit all of the zygote's modules
     _swap(whole, modules)  # the interpreter's only dict of modules now has these, and `whole` keeps the zygote's until the end
     for name in own:
         whole.pop(name, None)
