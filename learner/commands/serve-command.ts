@@ -23,7 +23,7 @@ import { ApiServer } from "../serve/server.ts";
 import { chooseDevice, InputError, MODEL_OPTIONS, modelFolder, required, runCommand, wholeNumber } from "./command.ts";
 import { newestWeights, type Weights } from "./run-weights.ts";
 import { GENERATOR_DEFAULTS, GENERATOR_OPTIONS, serveGenerator } from "./serve-generator.ts";
-import { CONTEXT, checkFit, contextOf, onSignals } from "./serving.ts";
+import { CONTEXT, contextOf, onSignals, planOf } from "./serving.ts";
 
 const USAGE = `Usage: longrun serve --model DIR [--adapter DIR] | --run DIR
        [--host ADDRESS] [--port N] [--api-key KEY | --no-key] [--served-model-name NAME]
@@ -82,7 +82,7 @@ async function serve(): Promise<number> {
   const lora = weights.adapter === undefined ? undefined : readAdapter(weights.adapter, config).lora;
   const [tokenizer, eosIds] = [readTokenizer(weights.model), readEosIds(weights.model)];
   const device = await chooseDevice(values.device);
-  checkFit({ folder: weights.model, lora }, device, slots, context);
+  const { widens } = planOf({ folder: weights.model, lora }, device, slots, context);
   const encoder = new EncoderThread(tokenizer.files);
   const model: ServedModel = {
     ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
@@ -101,7 +101,7 @@ async function serve(): Promise<number> {
   const server = await listening({ ...listen, slots, maxWaiting, model, onFault: say });
   try {
     const adapter = lora ? { ...lora, seed: 0, folder: weights.adapter } : FROZEN;
-    const options = { model: weights.model, threads, device, slots, positions: context, adapter };
+    const options = { model: weights.model, threads, device, slots, positions: context, adapter, widens };
     engine = await startEngine(options, end.reject);
     // the first token takes the longest, and shows that there is memory for it
     await engine.generate([new Int32Array(2)], { seeds: [0], temperature: 1, topP: 1, maxNewTokens: 1 });

@@ -10,7 +10,7 @@ import { EngineBackend } from "../generators/engine-backend.ts";
 import { GeneratorServer } from "../generators/server.ts";
 import { VllmBackend } from "../generators/vllm-backend.ts";
 import { chooseDevice, InputError, modelFolder, required, wholeNumber } from "./command.ts";
-import { checkFit, contextOf, onSignals } from "./serving.ts";
+import { contextOf, onSignals, planOf } from "./serving.ts";
 
 export const GENERATOR_DEFAULTS = { port: 8443, probePort: 8081, drainSeconds: 60 };
 
@@ -109,9 +109,9 @@ async function ownEngine(
   const threads = wholeNumber(values.threads, "--threads", 0);
   const backend = new EngineBackend({
     ...{ model, config, threads, device, slots, positions, onFailure },
-    checkFit: (weights) => checkFit({ folder: model, ...weights }, device, slots, positions),
+    plan: (weights) => planOf({ folder: model, ...weights }, device, slots, positions),
   });
-  checkFit({ folder: model }, device, slots, positions);
+  planOf({ folder: model }, device, slots, positions);
   return { backend, what: `${slots} slots of ${positions} tokens on ${deviceName(device)}` };
 }
 
