@@ -24,7 +24,14 @@ import {
   generationShape,
   instrumenterShape,
 } from "./plan-generation.ts";
-import { type GraphsRequest, type Pass, PlanGraphs, type PlannedGraph, type PlannedModel } from "./plan-graphs.ts";
+import {
+  type GraphsRequest,
+  graphOptions,
+  type Pass,
+  PlanGraphs,
+  type PlannedGraph,
+  type PlannedModel,
+} from "./plan-graphs.ts";
 import { roundedBytes } from "./rounded-weights.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 import type { Device } from "./runtime/device.ts";
@@ -96,10 +103,11 @@ export const NODE_BYTES = 20e3;
 /** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
 const ARENA = 1.15;
 /**
- * The same on a GPU, where kernels have their own memory and passes have several lengths. Largest in deep models, and in
- * bfloat16, whose casts the computed peak leaves out. Measured by rehearsal.
+ * Bytes of an arena on a GPU per computed byte: ONNX Runtime's operators have memory of their own, and casts that the computed arena leaves
+ * out; our kernels have neither. Measured by rehearsal.
  */
-const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
+const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45, kernels: 1.05 };
+const gpuArena = ({ model }: Graph) => GPU_ARENA[model.kernels ? "kernels" : model.compute];
 
 type Batch = Parameters<typeof decoderDims>[0];
 
@@ -117,6 +125,8 @@ export class Planner {
   /** bytes of the trained weights */
   readonly #policyBytes: number;
   readonly #criticBytes: number;
+  /** working memory of AdamW on a GPU */
+  readonly #stepBytes: number;
 
   /**
    * @param graphs models and graphs of earlier plans, which are used again
@@ -132,6 +142,7 @@ export class Planner {
     this.graphs = graphs.of(request);
     this.#policyBytes = float32Bytes(trainedShapes(model, "policy"));
     this.#criticBytes = request.critic ? float32Bytes(trainedShapes(model, "critic")) : 0;
+    this.#stepBytes = stepBytes(graphOptions(request));
   }
 
   /** Returns the memory of a pass of `sequences` of these lengths: its peak on a CPU, the graph's own arena on a GPU. */
@@ -152,7 +163,7 @@ export class Planner {
     const peak = peakMemory(graph, dims, { outputsHeld: true });
     const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
     return kind === "cuda"
-      ? { activations: GPU_ARENA[graph.model.compute] * arenaBytes(graph, dims) - logits, logits }
+      ? { activations: gpuArena(graph) * arenaBytes(graph, dims) - logits, logits }
       : { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
   }
 
@@ -234,7 +245,7 @@ export class Planner {
       this.#gpuProcess(workers),
       planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + halved),
       this.#gpuGradients(workers, halves(largest)),
-      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + STEP_BYTES),
+      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + this.#stepBytes),
     ];
   }
 
@@ -254,7 +265,7 @@ export class Planner {
       this.#gpuProcess(workers),
       planRow("weights", ofWeights, trained + reference.length * this.#policyBytes, there),
       this.#gpuGradients(workers, Math.max(...each.map(({ matrices }) => matrices))),
-      planRow("optimiser", moments, 2 * trained, STEP_BYTES + PASSING * passing),
+      planRow("optimiser", moments, 2 * trained, this.#stepBytes + PASSING * passing),
     ];
   }
 
@@ -336,7 +347,7 @@ export const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBy
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
 
 /** Working memory of a step on a GPU. The graph that computes a micro-batch's gradient also adds it to the sum, and counts it. */
-const STEP_BYTES = working(adamwGraph()) + working(squaresGraph());
+const stepBytes = (options: ReturnType<typeof graphOptions>) => working(adamwGraph(options)) + working(squaresGraph(options));
 
 const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
 
