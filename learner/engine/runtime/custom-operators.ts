@@ -5,6 +5,7 @@
 import { DOMAIN, SIGNATURES, type Signature } from "../graph/operators.ts";
 import { DTYPES } from "../graph/tensor.ts";
 import { API_VERSION, type OrtApi, type Pointer } from "./api.ts";
+import { copyOn } from "./cuda.ts";
 import type { Kernels } from "./kernels.ts";
 import { koffi } from "./koffi.ts";
 import { LAUNCHES, type Launch } from "./launches.ts";
@@ -26,6 +27,11 @@ const CALLBACKS = {
   GetInputMemoryType: [12, "int", [P, "size_t"]],
   CreateKernelV2: [17, P, [P, P, P, P]], // operator, api, OrtKernelInfo, -> kernel
   KernelComputeV2: [18, P, [P, P]], // kernel, OrtKernelContext
+} as const;
+/** Of an operator whose first output may be its first input. */
+const IN_PLACE = {
+  GetMayInplace: [22, "size_t", [P, P]], // -> inputs, outputs
+  ReleaseMayInplace: [23, "void", [P, P]],
 } as const;
 type Callbacks = { [Name in keyof typeof CALLBACKS]: (...given: never[]) => unknown };
 const REQUIRED = 0; // INPUT_OUTPUT_REQUIRED
@@ -90,15 +96,27 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
     KernelComputeV2: (node: Pointer, context: Pointer) =>
       guarded(() => compute(api, kernels, nodes.get(node)!, context)),
   };
+  const first = new Int32Array(LEAST_BYTES / Int32Array.BYTES_PER_ELEMENT); // its number is 0
+  kept.push(first);
+  const writesFirst = (out: Pointer) => void (new BigUint64Array(native.view(out, 8))[0] = api.addressOf(first));
+  const inPlace: { [Name in keyof typeof IN_PLACE]: (...given: never[]) => unknown } = {
+    GetMayInplace: (inputs: Pointer, outputs: Pointer) => {
+      for (const out of [inputs, outputs]) writesFirst(out);
+      return 1;
+    },
+    ReleaseMayInplace: () => undefined,
+  };
   const table = new BigUint64Array(FIELDS);
   table[0] = BigInt(API_VERSION);
-  for (const [name, [field, result, parameters]] of Object.entries(CALLBACKS)) {
+  const registered = new BigUint64Array(FIELDS);
+  for (const [name, [field, result, parameters]] of Object.entries({ ...CALLBACKS, ...IN_PLACE })) {
     const type = native.pointer(native.proto(result, [...parameters]));
-    table[field] = native.register(callbacks[name as keyof Callbacks], type) as Pointer;
+    const into = name in IN_PLACE ? registered : table;
+    into[field] = native.register({ ...callbacks, ...inPlace }[name as keyof Callbacks], type) as Pointer;
   }
   const domain = api.created((out) => api.CreateCustomOpDomain(DOMAIN, out));
   for (const [name, signature] of Object.entries(SIGNATURES)) {
-    const own = table.slice(); // its address is the operator's
+    const own = table.map((address, field) => address || (signature.inPlace ? registered[field]! : 0n)); // its address is the operator's
     kept.push(own);
     operators.set(api.addressOf(own), { name: text(name), signature, launch: LAUNCHES[name]! });
     api.CustomOpDomain_Add(domain, api.addressOf(own));
@@ -130,7 +148,8 @@ function compute(api: OrtApi, kernels: Kernels, { operator, attributes }: Node, 
   const stream = api.created((out) => api.KernelContext_GetGPUComputeStream(context, out));
   const run = (kernel: string, grid: readonly [number, number?], given: readonly (Pointer | number)[]) =>
     kernels.launch(kernel, stream, grid, given);
-  launch({ of, attributes, inputs: values.map(dataOf), outputs, run });
+  const copy = (to: Pointer, from: Pointer, bytes: number) => copyOn(stream, to, from, bytes);
+  launch({ of, attributes, inputs: values.map(dataOf), outputs, run, copy });
 }
 
 function shapeOf(api: OrtApi, value: Pointer): number[] {

@@ -19,6 +19,8 @@ interface Call {
   readonly inputs: readonly Pointer[];
   readonly outputs: readonly Pointer[];
   run(kernel: string, grid: readonly [number, number?], given: readonly (Pointer | number)[]): void;
+  /** Copies bytes from one address to another one, in the order of the stream. */
+  copy(to: Pointer, from: Pointer, bytes: number): void;
 }
 export type Launch = (call: Call) => void;
 
@@ -114,6 +116,44 @@ const logProbsBackward: Launch = ({ of, inputs, outputs, run }) => {
   run("head_backward", grid, [...inputs, ...outputs, rows, size, vocabulary]);
 };
 
+/** The adapter's sums are added to the product, which the kernel reads anyway. */
+const normAdapted: Launch = ({ of, attributes: { epsilon, scale }, inputs, outputs, run }) => {
+  const [[rows, size], [, stride], [rank]] = [of(0), of(1), of(2)] as [[number, number], [number, number], [number]];
+  run(normKernels(size)!.adapted, [rows], [...inputs, ...outputs, epsilon!, scale!, size, stride, rank]);
+};
+
+const swigluJoined: Launch = ({ of, attributes, inputs: [product, up], outputs: [out], run }) => {
+  const [rows, stride] = of(0) as [number, number];
+  const { size, scale = 0, gate = 0, up: place = 0 } = attributes as { size: number } & typeof attributes;
+  const rank = up === undefined ? 0 : of(1)[0]!;
+  const grid = [blocks("swiglu_joined", "BM", rows), blocks("swiglu_joined", "BN", size)] as const;
+  run("swiglu_joined", grid, [product!, up ?? UNUSED, out!, scale, rows, size, stride, rank, gate, place]);
+};
+
+const linearAdapted: Launch = ({ of, attributes, inputs, outputs, run }) => {
+  const [[rows, size], [rank, out]] = [of(0), of(2)] as [[number, number], [number, number]];
+  const { scale, firstEnd, secondEnd, firstPlace, secondPlace, thirdPlace } = attributes;
+  const kernel = rows <= constantOf("linear_adapted_few", "BM") ? "linear_adapted_few" : "linear_adapted_many";
+  const layers = [firstEnd, secondEnd, firstPlace, secondPlace, thirdPlace] as number[];
+  const given = [...inputs, ...outputs, scale!, rows, size, out, rank, ...layers];
+  run(kernel, [blocks(kernel, "BN", out), blocks(kernel, "BM", rows)], given);
+};
+
+const headLogits: Launch = ({ of, inputs, outputs, run }) => {
+  const [[rows, size], [vocabulary]] = [of(0), of(4)] as [[number, number], [number]];
+  // blocks of rows that share a part of the weight run one after the other
+  const grid = [blocks("head_logits", "BM", rows), blocks("head_logits", "BN", vocabulary)] as const;
+  run("head_logits", grid, [...inputs, ...outputs, rows, size, vocabulary]);
+};
+
+const FLOAT32_BYTES = 4;
+const embeddingGradient: Launch = ({ of, inputs, outputs: [out], run, copy }) => {
+  const [[vocabulary, size], [distinct]] = [of(0), of(3)] as [[number, number], [number]];
+  if (inputs[0] !== out) copy(out!, inputs[0]!, FLOAT32_BYTES * vocabulary * size);
+  const given = [...inputs, out!, size];
+  run("embedding_gradient", [distinct, blocks("embedding_gradient", "BLOCK", size)], given);
+};
+
 const ALIGNMENT = 16;
 /** The kernel for aligned numbers, or for any. */
 const variant = (name: string, count: number, addresses: readonly Pointer[]): string =>
@@ -144,6 +184,12 @@ export const LAUNCHES: Readonly<Record<string, Launch>> = {
   AttentionBackward: attentionBackward,
   LogProbs: logProbs,
   LogProbsBackward: logProbsBackward,
+  EmbeddingGradient: embeddingGradient,
+  NormAdapted: normAdapted,
+  SwigluJoined: swigluJoined,
+  SwigluAdapted: swigluJoined,
+  LinearAdapted: linearAdapted,
+  HeadLogits: headLogits,
   AdamW: adamw,
   Squares: squares,
 };

@@ -11,6 +11,7 @@ import { DeviceBuffer } from "./buffer.ts";
 import { CudaStream, computeCapability, ignoreOtherCaptures, type Pinned, pin, unpin } from "./cuda.ts";
 import { customOperators } from "./custom-operators.ts";
 import { checkCudaFiles, cudaFault, type Device, deviceName } from "./device.ts";
+import type { DeviceFiles } from "./files.ts";
 import { Kernels } from "./kernels.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { Staging } from "./staging.ts";
@@ -299,8 +300,8 @@ export async function createSession(graph: Graph, options: SessionOptions = {}):
 /** A device on which tensors stay between runs: its memory, and sessions that use these tensors. */
 export interface OnDevice {
   readonly runtime: Runtime;
-  /** whether parts of files lie there one after the other (files.ts) */
-  readonly joins?: boolean;
+  /** parts of files that lie there, some one after the other */
+  readonly files?: DeviceFiles;
   createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 
