@@ -156,6 +156,9 @@ for (const [name, model, options] of [
     "whole heads",
     { adapter: { ...ADAPTER, targets: ["k_proj", "v_proj", "up_proj", "down_proj"] } },
   ],
+  ["LoRA, by kernels of our own", "fused", LORA],
+  ["LoRA of some layers, by kernels of our own", "fused", { adapter: { ...ADAPTER, targets: ["k_proj", "up_proj"] } }],
+  ["every weight, by kernels of our own", "fused", {}],
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)

@@ -7,31 +7,19 @@ import test, { after, before } from "node:test";
 import { adamwScalars, adamwStep, sumOfSquares } from "../../learner/engine/adamw.ts";
 import { deviceAdamW } from "../../learner/engine/device-adamw.ts";
 import { attention, masksOf, type Sight, sightInputs } from "../../learner/engine/graph/attention.ts";
-import { normOf, plusOutput, swiglu, turned } from "../../learner/engine/graph/composites.ts";
+import { embedding, embeddingPlan, normOf, plusOutput, swiglu, turned } from "../../learner/engine/graph/composites.ts";
 import { gradients } from "../../learner/engine/graph/gradients.ts";
 import { Graph, type KernelSource, type Value } from "../../learner/engine/graph/graph.ts";
 import { add, cast, mul, sum } from "../../learner/engine/graph/primitives.ts";
 import type { LinearOutput } from "../../learner/engine/graph/products.ts";
 import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
 import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
-import { uniforms } from "../../learner/engine/model/random.ts";
 import { tokenLogProbs } from "../../learner/engine/model/token-log-probs.ts";
 import type { DeviceBuffer } from "../../learner/engine/runtime/buffer.ts";
 import { Runtime } from "../../learner/engine/runtime/runtime.ts";
+import { GENERATION_CASES } from "./generation-cases.ts";
+import { BFLOAT16, difference, FLOAT32, numbers } from "./kernel-numbers.ts";
 import { QWEN2 } from "./small-models.ts";
-
-/** Of the largest value: a bfloat16 has 8 bits, and a probability is rounded before it is multiplied. */
-const BFLOAT16 = 5e-3;
-const FLOAT32 = 1e-5;
-
-/** Numbers, rounded to bfloat16, that are the same in every run. */
-export function numbers(count: number, seed: number, scale = 1): Float32Array {
-  const next = uniforms(seed, "kernel");
-  const data = Float32Array.from({ length: count }, () => scale * (next() + next() + next() + next() - 2));
-  const bits = new Uint32Array(data.buffer);
-  for (let i = 0; i < count; i++) bits[i] = ((bits[i]! + 0x7fff + ((bits[i]! >>> 16) & 1)) & 0xffff0000) >>> 0;
-  return data;
-}
 
 /** A graph with values to compare, and gradients of the sum of the values' products with fixed numbers. */
 interface Case {
@@ -96,17 +84,6 @@ async function results(
   const found = await session.run(feeds);
   await session.release();
   return Object.fromEntries(Object.entries(found).map(([name, { data }]) => [name, data as Float32Array]));
-}
-
-/** The largest difference, as a part of the largest value. */
-export function difference(found: Float32Array, wanted: Float32Array): number {
-  let [worst, largest] = [0, 0];
-  for (let i = 0; i < wanted.length; i++) {
-    const off = Math.abs(found[i]! - wanted[i]!);
-    worst = Number.isNaN(off) ? Number.POSITIVE_INFINITY : Math.max(worst, off);
-    largest = Math.max(largest, Math.abs(wanted[i]!));
-  }
-  return largest === 0 ? worst : worst / largest;
 }
 
 async function check(it: Case): Promise<void> {
@@ -243,7 +220,40 @@ const gates = (rows: number, width: number): Case => ({
   build: (_, of) => ({ y: swiglu(of("gate"), of("up")) }),
 });
 
+/** The gradient of an embedding of ids of which some repeat, added to another gradient of the same table. */
+function embedded(positions: number, size: number, vocabulary: number, distinct: number): Case {
+  const ids = Int32Array.from(
+    { length: positions },
+    (_, i) => ((i * i * 7) % distinct) * Math.floor(vocabulary / distinct),
+  );
+  const { order, distinct: found, begins, ends } = embeddingPlan(ids, vocabulary);
+  return {
+    differentiable: { table: { shape: [vocabulary, size] } },
+    feeds: {
+      ids: tensor(ids),
+      order: tensor(order, [1, positions]),
+      distinct: tensor(found, [found.length, 1]),
+      ...{ begins: tensor(begins), ends: tensor(ends) },
+    },
+    build(g, of) {
+      const each = (name: string, shape: number[]) => g.input(name, "int32", shape);
+      const [begin, end] = [each("begins", [found.length]), each("ends", [found.length])];
+      const plan = {
+        order: each("order", [1, positions]),
+        distinct: each("distinct", [found.length, 1]),
+        begins: begin,
+        ends: end,
+      };
+      return { y: embedding(of("table"), each("ids", [positions]), plan), more: mul(of("table"), 0.5) };
+    },
+    exact: ["y", "more", "d table"],
+  };
+}
+
 const CASES: Record<string, () => Case> = {
+  "embedding of one token": () => embedded(1, 16, 3, 1),
+  "embedding of tokens that repeat": () => embedded(301, 272, 64, 31),
+  "embedding of one token at all places": () => embedded(67, 1040, 5, 1),
   "norm of one row": () => norm(1, 64),
   "norm of more rows than partial sums": () => norm(515, 896),
   "norm, its sum not used again": () => norm(3, 1040, { continues: false }),
@@ -337,6 +347,9 @@ export function testKernels(capability: string): void {
   });
   for (const [name, it] of Object.entries(CASES))
     test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, () => check(it()));
+  for (const [name, act] of Object.entries(GENERATION_CASES))
+    test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, () =>
+      act(cpu, gpu));
   for (const [count, from] of [
     [1, 0],
     [1040, 0],

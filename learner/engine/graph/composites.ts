@@ -1,13 +1,6 @@
 /** Operations of transformers, composed of primitives. Some have hand-written gradients, which pass over memory less often. */
 import { custom } from "./emit.ts";
-import {
-  fusedEmbeddingGradient,
-  fusedNorm,
-  fusedRotary,
-  fusedSwiglu,
-  fuses,
-  fusesEmbedding,
-} from "./fused.ts";
+import { fusedEmbeddingGradient, fusedNorm, fusedRotary, fusedSwiglu, fuses, fusesEmbedding } from "./fused.ts";
 import { type Dim, float, type OutputSpec, type Value } from "./graph.ts";
 import { isAligned, normKernels, rotaryKernel } from "./operators.ts";
 import {

@@ -75,7 +75,9 @@ def linear_adapted(x, stacked, up, bias, y, scale, rows, size, out, rank, first_
     cols = begin + tl.arange(0, BN)
     there = r < rows
     inside = cols < out
-    place = tl.where(begin < first_end, first_place, tl.where(begin < second_end, second_place, third_place))
+    beyond_first = (begin >= first_end).to(tl.int32)
+    beyond_second = (begin >= second_end).to(tl.int32)
+    place = first_place + beyond_first * (second_place - first_place) + beyond_second * (third_place - second_place)
     k = tl.arange(0, RANKS)
     below = out + place * rank + k
     acc = tl.zeros([BM, BN], tl.float32)

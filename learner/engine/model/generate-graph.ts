@@ -66,7 +66,8 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
   /** Returns the heads of a projection for attention. Each half of a head is padded separately, because rotation pairs the halves. */
   const headsOf = (x: Value, count: number, normName?: string): Value => {
     let each = x;
-    if (normName !== undefined && config.queryKeyNorm) each = layer.norm(reshape(x, ["rows", count, headSize]), normName);
+    if (normName !== undefined && config.queryKeyNorm)
+      each = layer.norm(reshape(x, ["rows", count, headSize]), normName);
     if (wide !== headSize) {
       const halves = cast(reshape(each, ["rows", 2 * count, headSize / 2]), "float32"); // CUDA fills no bfloat16
       each = pad(halves, 2, 0, (wide - headSize) / 2);
@@ -83,7 +84,7 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
     const parts: (Value | null)[] =
       projected.length === 1 && isPlain
         ? [cast(inSlots(projected[0]!, projected[0]!.shape[1] as number), cache), null, null]
-        : layer.split(projected, sizes).map((part, i) => headsOf(part, counts[i]!, norms[i]));
+        : layer.parts(projected, sizes).map((part, i) => headsOf(part, counts[i]!, norms[i]));
     const cached = { dtype: cache, shape: [slots!, keyValueHeads, "positions", wide] };
     const past = FROM.map((name) => graph.input(`${name}.${number}`, cache, cached.shape));
     const [mixed, ...present] = graph.op(

@@ -6,7 +6,7 @@ import { swiglu } from "../graph/composites.ts";
 import { fusedHead, fusedNorm, fusedNormAdapted, fusedNormOutput, fusedSwigluJoined } from "../graph/fused.ts";
 import { float, type Graph, type KernelSource, type Value } from "../graph/graph.ts";
 import { isAligned, JOINED_COLUMNS, normKernels } from "../graph/operators.ts";
-import { cast, mul, reshape, silu } from "../graph/primitives.ts";
+import { cast, mul, reshape, silu, split } from "../graph/primitives.ts";
 import { matmul } from "../graph/products.ts";
 import type { ModelConfig } from "./config.ts";
 import type { weightsIn } from "./generate-weights.ts";
@@ -46,11 +46,8 @@ export function layersIn(graph: Graph, config: ModelConfig, weights: ReturnType<
     return op("SimplifiedLayerNormalization", inputs, [x.shape], { epsilon, axis: -1 })[0]!;
   };
   /** The outputs of linear layers, one by one. */
-  const split = (outputs: Value[], sizes: number[]): Value[] => {
-    if (outputs.length === sizes.length) return outputs;
-    const shapes = sizes.map((each) => ["rows", each]);
-    return op("Split", [outputs[0]!, graph.constant(sizes, "int64")], shapes, { axis: -1 });
-  };
+  const parts = (outputs: Value[], sizes: number[]): Value[] =>
+    outputs.length === sizes.length ? outputs : split(outputs[0]!, 1, sizes);
   const fusedOutput = (x: Value, input: Value, path: string, name: string): Normed => {
     const stacked = weights.stacked([path]);
     const { total, ...rest } = stacked
@@ -60,7 +57,7 @@ export function layersIn(graph: Graph, config: ModelConfig, weights: ReturnType<
   };
   return {
     norm,
-    split,
+    parts,
     /** The norm of the embedding. */
     first: (x: Value, name: string): Value =>
       fused ? fusedNorm(x, undefined, weights.scales(name), normEpsilon)[1] : norm(x, name),
@@ -79,7 +76,7 @@ export function layersIn(graph: Graph, config: ModelConfig, weights: ReturnType<
       if (stacked) return fusedSwigluJoined(matmul(x, stacked.matrix, { transB: true }), size, stacked);
       const outputs = weights.linear(x, ...paths);
       if (fused && outputs.length === 1) return fusedSwigluJoined(outputs[0]!, size);
-      const [gate, up] = split(outputs, [size, size]);
+      const [gate, up] = parts(outputs, [size, size]);
       return fused ? swiglu(gate!, up!) : mul(silu(gate!), up!);
     },
     /** Logits, float32 [rows, vocabSize], of the last norm with the scales `name`, times each row's factor. */

@@ -4,9 +4,10 @@
  * Names are PEFT's without its prefix `base_model.model.`: `model.layers.0.self_attn.q_proj.lora_A.weight`, A [rank, in] and
  * B [out, rank].
  */
-import type { Graph, Value } from "../graph/graph.ts";
-import { add } from "../graph/primitives.ts";
-import { matmul } from "../graph/products.ts";
+import { custom } from "../graph/emit.ts";
+import type { Graph, TapeEntry, Value } from "../graph/graph.ts";
+import { add, concat, expand, split } from "../graph/primitives.ts";
+import { half, matmul } from "../graph/products.ts";
 import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";
@@ -114,4 +115,59 @@ export function adapterProduct(
   const [down, up] = [values.get(a), values.get(b)];
   if (down === undefined || up === undefined) return undefined;
   return matmul(matmul(x, down, { transB: true }), up, { transB: true, alpha: scale });
+}
+
+/**
+ * As `adapterProduct`, in half precision: the A of adapted layers that share an input are one product. @param groups the names of such layers, within
+ * a layer of the decoder
+ */
+export function joinedAdapters(
+  { scale, values }: GraphAdapter,
+  groups: readonly (readonly string[])[],
+): (x: Value, path: string) => Value | undefined {
+  /** of an input, and of one pass over it: a pass that computes it again has a tape of its own */
+  const known = new WeakMap<TapeEntry[], Map<string, Value>>();
+  return (x, path) => {
+    const group = groups.find((names) => names.some((name) => path.endsWith(`.${name}`))) ?? [];
+    const layer = path.slice(0, path.length - (group.find((name) => path.endsWith(name)) ?? "").length);
+    const paths = group.map((name) => layer + name).filter((each) => values.has(adapterNames(each).a));
+    if (paths.length < 2 || !paths.includes(path)) return adapterProduct(x, path, { scale, values });
+    const { tape } = x.graph.model;
+    const ofPass = known.get(tape) ?? new Map<string, Value>();
+    known.set(tape, ofPass);
+    const place = (each: string) => `${x.name} ${each}`;
+    if (!ofPass.has(place(path))) {
+      const downs = joinedDowns(
+        x,
+        paths.map((each) => values.get(adapterNames(each).a)!),
+      );
+      for (const [i, each] of paths.entries()) ofPass.set(place(each), downs[i]!);
+    }
+    return matmul(ofPass.get(place(path))!, values.get(adapterNames(path).b)!, { transB: true, alpha: scale });
+  };
+}
+
+/** x A^T of several A [rank, in], by one product. */
+function joinedDowns(x: Value, matrices: readonly Value[]): Value[] {
+  const ranks = matrices.map(({ shape }) => shape[0] as number);
+  let below: Value;
+  return custom(
+    "joinedDowns",
+    [half(x), ...matrices.map(half)],
+    ([input, ...given]) => {
+      below = concat(given, 0);
+      return split(matmul(input!, below, { transB: true }), 1, ranks);
+    },
+    (cotangents, outputs) => {
+      const zeros = (i: number) => expand(x.graph.constant(0, outputs[i]!.dtype), outputs[i]!.shape);
+      const d = concat(
+        cotangents.map((cotangent, i) => (cotangent ? half(cotangent) : zeros(i))),
+        1,
+      );
+      const dx = x.requiresGrad ? matmul(d, below) : undefined;
+      const trained = matrices.some(({ requiresGrad }) => requiresGrad);
+      const dMatrices = trained ? split(matmul(d, half(x), { transA: true }), 0, ranks) : matrices.map(() => undefined);
+      return [dx, ...dMatrices];
+    },
+  );
 }
