@@ -27,12 +27,11 @@ const CALLBACKS = {
   GetInputMemoryType: [12, "int", [P, "size_t"]],
   CreateKernelV2: [17, P, [P, P, P, P]], // operator, api, OrtKernelInfo, -> kernel
   KernelComputeV2: [18, P, [P, P]], // kernel, OrtKernelContext
-} as const;
-/** Of an operator whose first output may be its first input. */
-const IN_PLACE = {
   GetMayInplace: [22, "size_t", [P, P]], // -> inputs, outputs
   ReleaseMayInplace: [23, "void", [P, P]],
 } as const;
+/** Of operators whose first output may be their first input alone. */
+const IN_PLACE = ["GetMayInplace", "ReleaseMayInplace"] as const;
 type Callbacks = { [Name in keyof typeof CALLBACKS]: (...given: never[]) => unknown };
 const REQUIRED = 0; // INPUT_OUTPUT_REQUIRED
 const DEVICE_MEMORY = 0; // OrtMemTypeDefault
@@ -75,6 +74,8 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
       return api.failure((cause as Error).message);
     }
   };
+  const first = new Int32Array(LEAST_BYTES / Int32Array.BYTES_PER_ELEMENT); // a list of the number 0
+  kept.push(first);
   let made = 0n;
   const callbacks: Callbacks = {
     GetName: (it: Pointer) => of(it).name,
@@ -95,28 +96,22 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
       }),
     KernelComputeV2: (node: Pointer, context: Pointer) =>
       guarded(() => compute(api, kernels, nodes.get(node)!, context)),
-  };
-  const first = new Int32Array(LEAST_BYTES / Int32Array.BYTES_PER_ELEMENT); // its number is 0
-  kept.push(first);
-  const writesFirst = (out: Pointer) => void (new BigUint64Array(native.view(out, 8))[0] = api.addressOf(first));
-  const inPlace: { [Name in keyof typeof IN_PLACE]: (...given: never[]) => unknown } = {
     GetMayInplace: (inputs: Pointer, outputs: Pointer) => {
-      for (const out of [inputs, outputs]) writesFirst(out);
+      for (const out of [inputs, outputs]) new BigUint64Array(native.view(out, 8))[0] = api.addressOf(first);
       return 1;
     },
     ReleaseMayInplace: () => undefined,
   };
   const table = new BigUint64Array(FIELDS);
   table[0] = BigInt(API_VERSION);
-  const registered = new BigUint64Array(FIELDS);
-  for (const [name, [field, result, parameters]] of Object.entries({ ...CALLBACKS, ...IN_PLACE })) {
+  for (const [name, [field, result, parameters]] of Object.entries(CALLBACKS)) {
     const type = native.pointer(native.proto(result, [...parameters]));
-    const into = name in IN_PLACE ? registered : table;
-    into[field] = native.register({ ...callbacks, ...inPlace }[name as keyof Callbacks], type) as Pointer;
+    table[field] = native.register(callbacks[name as keyof Callbacks], type) as Pointer;
   }
   const domain = api.created((out) => api.CreateCustomOpDomain(DOMAIN, out));
   for (const [name, signature] of Object.entries(SIGNATURES)) {
-    const own = table.map((address, field) => address || (signature.inPlace ? registered[field]! : 0n)); // its address is the operator's
+    const own = table.slice(); // its address is the operator's
+    if (!signature.inPlace) for (const each of IN_PLACE) own[CALLBACKS[each][0]] = 0n;
     kept.push(own);
     operators.set(api.addressOf(own), { name: text(name), signature, launch: LAUNCHES[name]! });
     api.CustomOpDomain_Add(domain, api.addressOf(own));

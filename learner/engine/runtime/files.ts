@@ -7,15 +7,7 @@ import { GraphError } from "../graph/errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import { type DeviceTensor, DTYPES, type DType } from "../graph/tensor.ts";
 import type { DeviceBuffer } from "./buffer.ts";
-import type { Runtime } from "./runtime.ts";
-
-export interface FilePart {
-  readonly file: string;
-  /** bytes */
-  readonly offset: number;
-  /** bytes */
-  readonly length: number;
-}
+import type { FilePart, Runtime } from "./runtime.ts";
 
 /** Parts that lie one after the other on the device. */
 export interface JoinedParts {
