@@ -17,8 +17,8 @@ import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
 import { tokenLogProbs } from "../../learner/engine/model/token-log-probs.ts";
 import type { DeviceBuffer } from "../../learner/engine/runtime/buffer.ts";
 import { Runtime } from "../../learner/engine/runtime/runtime.ts";
-import { GENERATION_CASES } from "./generation-cases.ts";
-import { BFLOAT16, difference, FLOAT32, numbers } from "./kernel-numbers.ts";
+import { GENERATED } from "./generation-cases.ts";
+import { type Compared, numbers, prepared, tensorOfNumbers } from "./kernel-numbers.ts";
 import { QWEN2 } from "./small-models.ts";
 
 /** A graph with values to compare, and gradients of the sum of the values' products with fixed numbers. */
@@ -37,26 +37,13 @@ interface Case {
   weights?: Record<string, Float32Array>;
 }
 
-let cpu: Runtime;
-let gpu: Runtime;
-
-async function results(
-  runtime: Runtime,
-  kernels: KernelSource | undefined,
-  it: Case,
-): Promise<Record<string, Float32Array>> {
+/** The graph of a case, composed of primitives or with kernels, and its feeds. */
+function graphOf(kernels: KernelSource | undefined, it: Case): { graph: Graph; feeds: Record<string, Tensor> } {
   const g = new Graph("kernel", kernels ? { compute: "bfloat16", kernels } : {});
   const feeds: Record<string, Tensor> = { ...it.feeds };
   const inputs = new Map<string, Value>();
   for (const [i, [name, { shape, bfloat16, scale }]] of Object.entries(it.differentiable).entries()) {
-    feeds[name] = tensor(
-      numbers(
-        shape.reduce((a, b) => a * b, 1),
-        7 + i,
-        scale,
-      ),
-      shape,
-    );
+    feeds[name] = tensorOfNumbers(shape, 7 + i, scale);
     const input = g.input(name, "float32", shape, { requiresGrad: true });
     inputs.set(name, bfloat16 && kernels ? cast(input, "bfloat16") : input);
   }
@@ -65,14 +52,9 @@ async function results(
   for (const [i, [name, value]] of Object.entries(values).entries()) {
     const wide = cast(value, "float32");
     const shape = value.shape as number[];
-    const weights =
-      it.weights?.[name] ??
-      numbers(
-        shape.reduce((a, b) => a * b, 1),
-        91 + i,
-      );
     const term = sum(mul(wide, g.input(`weight of ${name}`, "float32", shape)));
-    feeds[`weight of ${name}`] = tensor(weights, shape);
+    const weights = it.weights?.[name];
+    feeds[`weight of ${name}`] = weights ? tensor(weights, shape) : tensorOfNumbers(shape, 91 + i);
     loss = loss ? add(loss, term) : term;
     g.output(name, wide);
   }
@@ -80,23 +62,7 @@ async function results(
   for (const [i, gradient] of gradients(loss!, trained).entries()) g.output(`d ${trained[i]!.name}`, gradient);
   const fused = g.nodes.some(({ domain }) => domain === "longrun");
   assert.equal(fused, kernels !== undefined && !it.composed, "whether the graph has an operator of our own");
-  const session = await runtime.createSession(g, { threads: 1 });
-  const found = await session.run(feeds);
-  await session.release();
-  return Object.fromEntries(Object.entries(found).map(([name, { data }]) => [name, data as Float32Array]));
-}
-
-async function check(it: Case): Promise<void> {
-  const wanted = await results(cpu, undefined, it);
-  const found = await results(gpu, gpu.kernels!, it);
-  assert.deepEqual(Object.keys(found), Object.keys(wanted));
-  for (const [name, value] of Object.entries(wanted)) {
-    const off = difference(found[name]!, value);
-    assert.ok(off <= (it.exact?.includes(name) ? FLOAT32 : BFLOAT16), `${name} is off by ${off.toExponential(1)}`);
-    if (process.env.SHOW) process.stdout.write(`${name} ${off.toExponential(1)}\n`);
-  }
-  const again = await results(gpu, gpu.kernels!, it);
-  assert.deepEqual(again, found, "the same bits again");
+  return { graph: g, feeds };
 }
 
 /** A linear layer's output that is an input of the test. */
@@ -250,7 +216,7 @@ function embedded(positions: number, size: number, vocabulary: number, distinct:
   };
 }
 
-const CASES: Record<string, () => Case> = {
+const CASES = {
   "embedding of one token": () => embedded(1, 16, 3, 1),
   "embedding of tokens that repeat": () => embedded(301, 272, 64, 31),
   "embedding of one token at all places": () => embedded(67, 1040, 5, 1),
@@ -296,19 +262,33 @@ const CASES: Record<string, () => Case> = {
   "log-probs of odd rows": () => logProbs(131, 80, 2320),
   "log-probs with the largest, beside a frozen matrix": () => logProbs(7, 144, 272, false, true),
   "log-probs with a frozen matrix": () => logProbs(7, 144, 272, false),
+} satisfies Record<string, () => Case>;
+
+/** What kernels compute beside what primitives do, by the case's name. */
+export const COMPARED: Record<string, () => Compared> = {
+  ...Object.fromEntries(
+    Object.entries(CASES).map(([name, make]) => [
+      name,
+      () => {
+        const it = make();
+        return { graphOf: (kernels: KernelSource | undefined) => graphOf(kernels, it), exact: it.exact };
+      },
+    ]),
+  ),
+  ...GENERATED,
 };
 
 const ADAM = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.1 };
 
 /** Two steps of AdamW and the sum of squares over so many numbers, from one number on, on both. */
-async function checkOptimiser(count: number, from: number): Promise<void> {
+export async function checkOptimiser(gpu: Runtime, count: number, from: number): Promise<void> {
   const total = from + count;
   const model = { weights: numbers(total, 1), gradient: numbers(total, 2) };
   const moments = { first: numbers(count, 3), second: numbers(count, 4).map((x) => x * x) };
   const held = { ...model, ...moments };
   const optimiser = await deviceAdamW(gpu, 1, false, { compute: "bfloat16", kernels: gpu.kernels! });
   const there = Object.fromEntries(
-    await Promise.all(Object.entries(held).map(async ([name, data]) => [name, await placed(data)] as const)),
+    await Promise.all(Object.entries(held).map(async ([name, data]) => [name, await placed(gpu, data)] as const)),
   ) as Record<keyof typeof held, DeviceBuffer>;
   const range = { from, to: total };
   const exact = sumOfSquares(model.gradient.subarray(from));
@@ -327,7 +307,7 @@ async function checkOptimiser(count: number, from: number): Promise<void> {
   await optimiser.release();
 }
 
-async function placed(data: Float32Array): Promise<DeviceBuffer> {
+async function placed(gpu: Runtime, data: Float32Array): Promise<DeviceBuffer> {
   const buffer = await gpu.allocate(data.length);
   await gpu.write(buffer, data);
   return buffer;
@@ -337,6 +317,8 @@ async function placed(data: Float32Array): Promise<DeviceBuffer> {
 export function testKernels(capability: string): void {
   process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
   process.env.REHEARSAL_CAPABILITY = capability;
+  let cpu: Runtime;
+  let gpu: Runtime;
   before(() => {
     cpu = new Runtime({ kind: "cpu" });
     gpu = new Runtime({ kind: "cuda", id: 0 });
@@ -345,11 +327,14 @@ export function testKernels(capability: string): void {
     await cpu.release();
     await gpu.release();
   });
-  for (const [name, it] of Object.entries(CASES))
-    test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, () => check(it()));
-  for (const [name, act] of Object.entries(GENERATION_CASES))
-    test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, () =>
-      act(cpu, gpu));
+  for (const [name, it] of Object.entries(COMPARED))
+    test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, async () => {
+      const comparison = await prepared(cpu, gpu, it());
+      const found = await comparison.run();
+      assert.deepEqual(comparison.faults(found), []);
+      assert.deepEqual(await comparison.run(), found, "the same bits again");
+      await comparison.release();
+    });
   for (const [count, from] of [
     [1, 0],
     [1040, 0],
@@ -357,5 +342,5 @@ export function testKernels(capability: string): void {
     [4096, 3],
   ] as const)
     test(`AdamW of ${count} numbers from number ${from} on: compute capability ${capability} gives the CPU's bits`, () =>
-      checkOptimiser(count, from));
+      checkOptimiser(gpu, count, from));
 }
