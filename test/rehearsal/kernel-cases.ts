@@ -14,6 +14,7 @@ import { add, cast, mul, sum } from "../../learner/engine/graph/primitives.ts";
 import type { LinearOutput } from "../../learner/engine/graph/products.ts";
 import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
 import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
+import { adapterNames, joinedAdapters } from "../../learner/engine/model/lora.ts";
 import { tokenLogProbs } from "../../learner/engine/model/token-log-probs.ts";
 import type { DeviceBuffer } from "../../learner/engine/runtime/buffer.ts";
 import { Runtime } from "../../learner/engine/runtime/runtime.ts";
@@ -216,7 +217,33 @@ function embedded(positions: number, size: number, vocabulary: number, distinct:
   };
 }
 
+/** Adapters of two or three layers that share an input. */
+function shared(rows: number, size: number, rank: number, outs: number[]): Case {
+  const paths = ["q", "k", "v"].slice(0, outs.length);
+  const names = paths.map((path) => adapterNames(`in.${path}`));
+  const matrix = (shape: number[]) => ({ shape, bfloat16: true, scale: 0.5 });
+  return {
+    differentiable: {
+      x: { shape: [rows, size], bfloat16: true },
+      ...Object.fromEntries(
+        names.flatMap(({ a, b }, i) => [
+          [a, matrix([rank, size])],
+          [b, matrix([outs[i]!, rank])],
+        ]),
+      ),
+    },
+    build(_, of) {
+      const values = new Map(names.flatMap(({ a, b }) => [a, b]).map((name) => [name, of(name)]));
+      const output = joinedAdapters({ scale: 0.5, values }, [paths]);
+      return Object.fromEntries(paths.map((path) => [path, output(of("x"), `in.${path}`)!]));
+    },
+  };
+}
+
 const CASES = {
+  "adapters of three layers with one input, one row": () => shared(1, 48, 16, [16, 32, 16]),
+  "adapters of three layers with one input, rows of two blocks": () => shared(131, 272, 20, [48, 16, 16]),
+  "adapters of two layers with one input": () => shared(37, 144, 3, [32, 48]),
   "embedding of one token": () => embedded(1, 16, 3, 1),
   "embedding of tokens that repeat": () => embedded(301, 272, 64, 31),
   "embedding of one token at all places": () => embedded(67, 1040, 5, 1),

@@ -4,7 +4,7 @@
  */
 import { custom } from "./emit.ts";
 import { type Attribute, float, type Value } from "./graph.ts";
-import { attentionKernels, DOMAIN, isAligned, normBackward, SIGNATURES } from "./operators.ts";
+import { attentionKernels, DOMAIN, DOWNS, downs, isAligned, normBackward, SIGNATURES } from "./operators.ts";
 import { cast, mul, sum } from "./primitives.ts";
 import { half, matmul } from "./products.ts";
 
@@ -166,6 +166,24 @@ export const fusedEmbeddingGradient = (
   d: Value,
   { order, distinct, begins, ends }: Record<"order" | "distinct" | "begins" | "ends", Value>,
 ): Value => own("EmbeddingGradient", [total, d, order, distinct, begins, ends])[0]!;
+
+/** Returns whether the products of x with two or three A of one rank are one operator. */
+export const fusesDowns = (x: Value, matrices: readonly Value[]): boolean =>
+  downs("Forward", matrices.length) in DOWNS &&
+  isAligned(x.shape[1]!) &&
+  fuses(x, "downs_forward", "downs_input", "downs_matrices");
+
+/** x A^T of each A [rank, size], bfloat16. */
+export const fusedDowns = (x: Value, matrices: readonly Value[]): Value[] =>
+  own(downs("Forward", matrices.length), [x, ...matrices]);
+
+/** The sum of d A of all. */
+export const fusedDownsInput = (cotangents: readonly Value[], matrices: readonly Value[]): Value =>
+  own(downs("Input", matrices.length), [...cotangents, ...matrices])[0]!;
+
+/** d^T x of each. */
+export const fusedDownsMatrices = (cotangents: readonly Value[], x: Value): Value[] =>
+  own(downs("Matrices", cotangents.length), [...cotangents, x]);
 
 // ---- operators of generation, which have no gradient
 

@@ -78,6 +78,23 @@ const normBackwards = TRUTHS.flatMap((continues) =>
 );
 export const NORM_BACKWARDS = Object.fromEntries(normBackwards);
 
+/** Numbers of adapters that share an input. */
+const SHARING = [2, 3] as const;
+export const downs = (part: "Forward" | "Input" | "Matrices", count: number): string => `Downs${part}${count}`;
+const downsOf = (count: number): [string, Signature][] => {
+  const each = <T>(value: T): T[] => new Array(count).fill(value);
+  const ofRank = narrow((of) => [of(0)[0]!, of(1)[0]!]);
+  return [
+    // x, each A -> x A^T of each
+    [downs("Forward", count), signature([B, ...each(B)], each(ofRank))],
+    // each cotangent, each A -> cotangent of x
+    [downs("Input", count), signature([...each(B), ...each(B)], [narrow((of) => [of(0)[0]!, of(count)[1]!])])],
+    // each cotangent, x -> gradient of each A
+    [downs("Matrices", count), signature([...each(B), B], each(narrow((of) => [of(0)[1]!, of(count)[1]!])))],
+  ];
+};
+export const DOWNS = Object.fromEntries(SHARING.flatMap(downsOf));
+
 export const SIGNATURES: Readonly<Record<string, Signature>> = {
   // x, weight -> y, 1 / rms
   Norm: signature([F, F], [narrow(like(0)), wide(rowsOf(0))], { epsilon: "float" }),
@@ -105,6 +122,7 @@ export const SIGNATURES: Readonly<Record<string, Signature>> = {
   ),
   // hidden, weight, targets, 1 / temperature, normaliser, entropies, cotangents of log-probs and entropies -> cotangent of the logits
   LogProbsBackward: signature([B, B, I, F, F, F, F, F], [narrow((of) => [of(0)[0]!, of(1)[0]!])]),
+  ...DOWNS,
   // total, cotangent, order, distinct, begins, ends -> total with the rows of the distinct ids
   EmbeddingGradient: { ...signature([F, F, I, I, I, I], [wide(like(0))]), inPlace: true },
   // x, product and x A^T, transposed B, weight -> x + product + its adapter's, y, 1 / rms

@@ -15,6 +15,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+import adapters
 import attention
 import decode
 import head
@@ -84,6 +85,16 @@ def decode_kernels():
     return found
 
 
+def adapter_kernels():
+    of = lambda letter: {f"{letter}{i}": BF16 for i in range(3)}
+    sizes = dict(rows="i32", size="i32", rank="i32", three="i32")
+    return {
+        "downs_forward": (adapters.downs_forward, dict(x=BF16, **of("a"), **of("y"), **sizes), dict(BM=32, BK=128), 4, 3),
+        "downs_input": (adapters.downs_input, dict(**of("d"), **of("a"), dx=BF16, **sizes), dict(BM=64, BN=128), 4, 1),
+        "downs_matrices": (adapters.downs_matrices, dict(**of("d"), x=BF16, **of("g"), **sizes), dict(BN=32, BK=128), 4, 3),
+    }
+
+
 def kernels():
     """By name: the function, types of its parameters, constants, warps, stages (of each target)."""
     product = dict(BM=128, BN=128, BK=64)
@@ -95,6 +106,7 @@ def kernels():
     for block in NORM_BLOCKS:
         found.update(norm_kernels(block))
     found.update(decode_kernels())
+    found.update(adapter_kernels())
     stages = {"sm_80": 2, "sm_90a": 3}
     found.update({
         "embedding_gradient": (rows.embedding_gradient, dict(total=F32, d=F32, order=I32, distinct=I32, begins=I32, ends=I32, out=F32, size="i32"),

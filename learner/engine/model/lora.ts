@@ -4,7 +4,8 @@
  * Names are PEFT's without its prefix `base_model.model.`: `model.layers.0.self_attn.q_proj.lora_A.weight`, A [rank, in] and
  * B [out, rank].
  */
-import { custom } from "../graph/emit.ts";
+import { custom, stopGradient } from "../graph/emit.ts";
+import { fusedDowns, fusedDownsInput, fusedDownsMatrices, fusesDowns } from "../graph/fused.ts";
 import type { Graph, TapeEntry, Value } from "../graph/graph.ts";
 import { add, concat, expand, split } from "../graph/primitives.ts";
 import { half, matmul } from "../graph/products.ts";
@@ -150,24 +151,30 @@ export function joinedAdapters(
 /** x A^T of several A [rank, in], by one product. */
 function joinedDowns(x: Value, matrices: readonly Value[]): Value[] {
   const ranks = matrices.map(({ shape }) => shape[0] as number);
+  const inputs = [half(x), ...matrices.map(half)];
+  const trained = matrices.some(({ requiresGrad }) => requiresGrad);
+  const fused = fusesDowns(x, matrices);
   let below: Value;
   return custom(
     "joinedDowns",
-    [half(x), ...matrices.map(half)],
+    inputs,
     ([input, ...given]) => {
+      if (fused) return fusedDowns(input!, given);
       below = concat(given, 0);
       return split(matmul(input!, below, { transB: true }), 1, ranks);
     },
     (cotangents, outputs) => {
       const zeros = (i: number) => expand(x.graph.constant(0, outputs[i]!.dtype), outputs[i]!.shape);
-      const d = concat(
-        cotangents.map((cotangent, i) => (cotangent ? half(cotangent) : zeros(i))),
-        1,
-      );
+      const each = cotangents.map((cotangent, i) => (cotangent ? half(cotangent) : zeros(i)));
+      const [input, ...given] = inputs.map(stopGradient);
+      const none = matrices.map(() => undefined);
+      if (fused) {
+        const dx = x.requiresGrad ? fusedDownsInput(each, given) : undefined;
+        return [dx, ...(trained ? fusedDownsMatrices(each, input!) : none)];
+      }
+      const d = concat(each, 1);
       const dx = x.requiresGrad ? matmul(d, below) : undefined;
-      const trained = matrices.some(({ requiresGrad }) => requiresGrad);
-      const dMatrices = trained ? split(matmul(d, half(x), { transA: true }), 0, ranks) : matrices.map(() => undefined);
-      return [dx, ...dMatrices];
+      return [dx, ...(trained ? split(matmul(d, input!, { transA: true }), 0, ranks) : none)];
     },
   );
 }

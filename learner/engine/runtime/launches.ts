@@ -1,6 +1,7 @@
 /** The kernels that each operator of graph/operators.ts launches, with their grids and arguments. */
 import {
   attentionKernels,
+  downs,
   NORM_BACKWARDS,
   NORM_PARTS,
   type NormParts,
@@ -24,6 +25,8 @@ interface Call {
 }
 export type Launch = (call: Call) => void;
 
+/** RANKS in ../kernels/adapters.py: ranks of a block. */
+const RANKS = 16;
 /** An argument that the kernel does not use. */
 const UNUSED = 0n;
 const [FORWARDS, BACKWARDS] = [1, -1]; // directions of rotary positions
@@ -116,6 +119,29 @@ const logProbsBackward: Launch = ({ of, inputs, outputs, run }) => {
   run("head_backward", grid, [...inputs, ...outputs, rows, size, vocabulary]);
 };
 
+/** Addresses of two or three adapters; the third is unused if there are two. */
+const three = (addresses: readonly Pointer[]): Pointer[] => [...addresses, addresses[0]!].slice(0, 3);
+
+const downsLaunches = (count: number): Record<string, Launch> => ({
+  [downs("Forward", count)]: ({ of, inputs: [x, ...matrices], outputs, run }) => {
+    const [[rows, size], [rank]] = [of(0), of(1)] as [[number, number], [number]];
+    const grid = [blocks("downs_forward", "BM", rows), Math.ceil(rank / RANKS)] as const;
+    run("downs_forward", grid, [x!, ...three(matrices), ...three(outputs), rows, size, rank, Number(count > 2)]);
+  },
+  [downs("Input", count)]: ({ of, inputs, outputs, run }) => {
+    const [[rows, rank], [, size]] = [of(0), of(count)] as [[number, number], [number, number]];
+    const grid = [blocks("downs_input", "BM", rows), blocks("downs_input", "BN", size)] as const;
+    const given = [...three(inputs.slice(0, count)), ...three(inputs.slice(count)), ...outputs];
+    run("downs_input", grid, [...given, rows, size, rank, Number(count > 2)]);
+  },
+  [downs("Matrices", count)]: ({ of, inputs, outputs, run }) => {
+    const [[rows, rank], [, size]] = [of(0), of(count)] as [[number, number], [number, number]];
+    const grid = [blocks("downs_matrices", "BN", size), Math.ceil(rank / RANKS)] as const;
+    const given = [...three(inputs.slice(0, count)), inputs[count]!, ...three(outputs)];
+    run("downs_matrices", grid, [...given, rows, size, rank, Number(count > 2)]);
+  },
+});
+
 /** The adapter's sums are added to the product, which the kernel reads anyway. */
 const normAdapted: Launch = ({ of, attributes: { epsilon, scale }, inputs, outputs, run }) => {
   const [[rows, size], [, stride], [rank]] = [of(0), of(1), of(2)] as [[number, number], [number, number], [number]];
@@ -184,6 +210,8 @@ export const LAUNCHES: Readonly<Record<string, Launch>> = {
   AttentionBackward: attentionBackward,
   LogProbs: logProbs,
   LogProbsBackward: logProbsBackward,
+  ...downsLaunches(2),
+  ...downsLaunches(3),
   EmbeddingGradient: embeddingGradient,
   NormAdapted: normAdapted,
   SwigluJoined: swigluJoined,
