@@ -3,7 +3,6 @@ import { draw, type GradientCase } from "../graph/differences.fixture.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import { tensor, tensorOf } from "../graph/tensor.ts";
 import { frozenLinear } from "./frozen.ts";
-import { adapterNames, joinedAdapters } from "./lora.ts";
 import { type OutputLayer, type TokenLogProbs, tokenLogProbs } from "./token-log-probs.ts";
 
 const SHAPES = [
@@ -30,28 +29,7 @@ const LAYERS: Record<string, (w: Value | undefined, g: Graph) => OutputLayer> = 
     }),
 };
 
-/** Adapters of rank 2 beside two layers with the input x [3, 4]. */
-const SHARED = [
-  [3, 4],
-  [2, 4],
-  [5, 2],
-  [2, 4],
-  [3, 2],
-];
-const shared = ([x, ...matrices]: Value[], paths: readonly string[]): Value[] => {
-  const names = ["in.q", "in.v"].flatMap((path) => Object.values(adapterNames(path)));
-  const values = new Map(names.map((name, i) => [name, matrices[i]!]));
-  const output = joinedAdapters({ scale: 0.5, values }, [["q", "k", "v"]]);
-  return paths.map((path) => output(x!, path)!);
-};
-
 export const CASES: GradientCase[] = [
-  { name: "joinedDowns", shapes: SHARED, f: (inputs) => shared(inputs, ["in.q", "in.v"]) },
-  {
-    name: "joinedDowns, one of them used",
-    shapes: SHARED.toSpliced(2, 1),
-    f: (inputs, g) => shared(inputs.toSpliced(2, 0, frozen(g, "unused", [5, 2], 6)), ["in.v"]),
-  },
   ...Object.entries(LAYERS).flatMap(([name, layer]) => {
     const shapes = name === "frozen chunks" ? SHAPES.slice(0, 1) : SHAPES;
     const chunk = name === "the whole vocabulary" ? WHOLE : 2;

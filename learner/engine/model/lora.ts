@@ -7,7 +7,7 @@
 import { custom, stopGradient } from "../graph/emit.ts";
 import { fusedDowns, fusedDownsInput, fusedDownsMatrices, fusesDowns } from "../graph/fused.ts";
 import type { Graph, TapeEntry, Value } from "../graph/graph.ts";
-import { add, concat, expand, split } from "../graph/primitives.ts";
+import { add, expand } from "../graph/primitives.ts";
 import { half, matmul } from "../graph/products.ts";
 import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";
@@ -111,8 +111,8 @@ export function adapterProduct(
 }
 
 /**
- * As `adapterProduct`, in half precision: the A of adapted layers that share an input are one product. @param groups the names of such layers, within
- * a layer of the decoder
+ * As `adapterProduct`; where a kernel serves, the A of adapted layers that share an input are one product. @param groups the names of such layers,
+ * within a layer of the decoder
  */
 export function joinedAdapters(
   { scale, values }: GraphAdapter,
@@ -124,49 +124,32 @@ export function joinedAdapters(
     const group = groups.find((names) => names.some((name) => path.endsWith(`.${name}`))) ?? [];
     const layer = path.slice(0, path.length - (group.find((name) => path.endsWith(name)) ?? "").length);
     const paths = group.map((name) => layer + name).filter((each) => values.has(adapterNames(each).a));
-    if (paths.length < 2 || !paths.includes(path)) return adapterProduct(x, path, { scale, values });
+    const matrices = paths.map((each) => values.get(adapterNames(each).a)!);
+    if (!paths.includes(path) || !fusesDowns(x, matrices)) return adapterProduct(x, path, { scale, values });
     const { tape } = x.graph.model;
     const ofPass = known.get(tape) ?? new Map<string, Value>();
     known.set(tape, ofPass);
     const place = (each: string) => `${x.name} ${each}`;
-    if (!ofPass.has(place(path))) {
-      const downs = joinedDowns(
-        x,
-        paths.map((each) => values.get(adapterNames(each).a)!),
-      );
-      for (const [i, each] of paths.entries()) ofPass.set(place(each), downs[i]!);
-    }
+    if (!ofPass.has(place(path)))
+      for (const [i, down] of joinedDowns(x, matrices).entries()) ofPass.set(place(paths[i]!), down);
     return matmul(ofPass.get(place(path))!, values.get(adapterNames(path).b)!, { transB: true, alpha: scale });
   };
 }
 
-/** x A^T of several A [rank, in], by one product. */
+/** x A^T of several A [rank, in], by one kernel. */
 function joinedDowns(x: Value, matrices: readonly Value[]): Value[] {
-  const ranks = matrices.map(({ shape }) => shape[0] as number);
   const inputs = [half(x), ...matrices.map(half)];
   const trained = matrices.some(({ requiresGrad }) => requiresGrad);
-  const fused = fusesDowns(x, matrices);
-  let below: Value;
   return custom(
     "joinedDowns",
     inputs,
-    ([input, ...given]) => {
-      if (fused) return fusedDowns(input!, given);
-      below = concat(given, 0);
-      return split(matmul(input!, below, { transB: true }), 1, ranks);
-    },
+    ([input, ...given]) => fusedDowns(input!, given),
     (cotangents, outputs) => {
       const zeros = (i: number) => expand(x.graph.constant(0, outputs[i]!.dtype), outputs[i]!.shape);
       const each = cotangents.map((cotangent, i) => (cotangent ? half(cotangent) : zeros(i)));
       const [input, ...given] = inputs.map(stopGradient);
-      const none = matrices.map(() => undefined);
-      if (fused) {
-        const dx = x.requiresGrad ? fusedDownsInput(each, given) : undefined;
-        return [dx, ...(trained ? fusedDownsMatrices(each, input!) : none)];
-      }
-      const d = concat(each, 1);
-      const dx = x.requiresGrad ? matmul(d, below) : undefined;
-      return [dx, ...(trained ? split(matmul(d, input!, { transA: true }), 0, ranks) : none)];
+      const dx = x.requiresGrad ? fusedDownsInput(each, given) : undefined;
+      return [dx, ...(trained ? fusedDownsMatrices(each, input!) : matrices.map(() => undefined))];
     },
   );
 }
