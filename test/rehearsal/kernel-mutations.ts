@@ -68,6 +68,7 @@ const REPEATED = "embedding of tokens that repeat";
 const ADAPTED_NORM = "norms behind an adapter of a large rank";
 const JOINED_GATES = "joined gates of two blocks, and of ranks that end within one";
 const JOINED = "joined layers, rows that fill their block";
+const SHARED = "adapters of three layers with one input, rows of two blocks";
 const LOGITS = "logits of rows of two blocks";
 const LOG_PROBS = "log-probs of one row";
 
@@ -164,6 +165,10 @@ export const MUTATIONS: readonly Mutation[] = [
   }),
   of("a temperature of another row", LOGITS, "head_logits", { launch: argument(3, (_, given) => given[2]!) }),
   of("a block of rows left out", LOGITS, "head_logits", { launch: grids(([x, y]) => [x - 1, y]) }),
+  of("an adapter with its neighbour's A", SHARED, "downs_forward", { launch: exchanged(1, 2) }),
+  of("a third adapter left out", SHARED, "downs_forward", { launch: argument(10, () => 0) }),
+  of("ranks of the second block left out", SHARED, "downs_input", { launch: argument(9, (rank) => rank - 4) }),
+  of("a sum over rows without its last row", SHARED, "downs_matrices", { launch: argument(7, (rows) => rows - 1) }),
   of("a root of AdamW left out", ADAMW, "adamw", { ptx: replaces(/sqrt\.rn\.f64/, "mov.b64") }),
   of("AdamW's moments exchanged", ADAMW, "adamw", { launch: exchanged(2, 3) }),
   of("a sum of squares without its last half", ADAMW, "squares", { launch: argument(2, (count) => count / 2) }),
