@@ -1,4 +1,4 @@
-/** The cases of `rule-cases.ts` for the rules of podTemplate. */
+/** The cases of `rule-cases.ts` for the rules of podTemplate and of environment variables. */
 import type { RuleCase } from "./rule-case.ts";
 
 /** The cases for each list of environment variables. @param env returns overrides that set one variable */
@@ -121,6 +121,12 @@ function podVolumeCases(): RuleCase[] {
 }
 
 export const POD_TEMPLATE_CASES: RuleCase[] = [
+  ...["A-B", "1A", "A=B", "LONGRUN_X"].map((name) => ({
+    at: "spec.env[].name",
+    message: "the name of an environment variable has letters, digits and underscores, no digit first",
+    refused: [`env=[{name: "${name}", value: c}]`],
+    accepted: ["env=[{name: _a1, value: c}]"],
+  })),
   ...envCases("spec.env", (text) => [`env=[{${text}}]`]),
   ...Object.keys(CONTAINERS).flatMap(podTemplateCases),
   ...podVolumeCases(),

@@ -10,6 +10,7 @@ import { livingLearner, newest, type Observed } from "../../observe.ts";
 import type { Trouble } from "../../part.ts";
 import { eventBlocker, podBlocker, RESULTS_S3, volumeWait } from "../../status/blockers.ts";
 import { clip } from "../../status/conditions.ts";
+import { withNames } from "../../status/names.ts";
 import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
 import { childOf } from "../../writes/ownership.ts";
@@ -124,7 +125,8 @@ function failureOf(observed: Observed, job: Job, pod: Pod | undefined): string {
   const said = ended?.message ? lastWords(ended.message) : pod && podBlocker(pod, "learner", volume)?.message;
   const isLate = job.status?.conditions?.some(({ reason }) => reason === "DeadlineExceeded");
   const late = `it did not end within ${job.spec?.activeDeadlineSeconds} s (spec.results.deadlineSeconds)`;
-  const why = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
+  const reason = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
+  const why = withNames({ reason: "InProgress", message: reason }).message;
   const head = `results could not be copied to ${resultsUrl(run.spec.results!)}: ${why}`;
   const next = nextOf(observed, job);
   // Kubernetes deletes the pod of a late Job, so the pod's last message is only in the status.
