@@ -163,7 +163,11 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("reconcile the TrainingRuns of a Kubernetes cluster, from within it or from outside")
     .addOption(kubeconfigOption())
     .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
-    .option("--leader-elect", "elect one active replica by the Lease longrun-controller", false)
+    .option(
+      "--leader-elect",
+      "elect one active replica by the Lease longrun-controller, in the pod's namespace, else in the first --namespace",
+      false,
+    )
     .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", ":8080")
     .option("--image <IMAGE>", "learner's image for runs that name none; required, like the next two")
     .option("--actor-image <IMAGE>", "image of actors' supervisors for runs that name none")

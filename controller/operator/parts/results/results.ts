@@ -122,11 +122,12 @@ export function untoldFailure({ observed }: Look, { job, pod }: CopyJob): string
 function failureOf(observed: Observed, job: Job, pod: Pod | undefined): string {
   const { run, volume } = observed;
   const ended = pod?.status?.containerStatuses?.[0]?.state?.terminated;
-  const said = ended?.message ? lastWords(ended.message) : pod && podBlocker(pod, "learner", volume)?.message;
+  const said = ended?.message
+    ? withNames({ reason: "RunFailed", message: lastWords(ended.message) }).message
+    : pod && podBlocker(pod, "learner", volume)?.message;
   const isLate = job.status?.conditions?.some(({ reason }) => reason === "DeadlineExceeded");
   const late = `it did not end within ${job.spec?.activeDeadlineSeconds} s (spec.results.deadlineSeconds)`;
-  const reason = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
-  const why = withNames({ reason: "InProgress", message: reason }).message;
+  const why = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
   const head = `results could not be copied to ${resultsUrl(run.spec.results!)}: ${why}`;
   const next = nextOf(observed, job);
   // Kubernetes deletes the pod of a late Job, so the pod's last message is only in the status.
