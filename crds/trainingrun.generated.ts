@@ -1160,7 +1160,7 @@ export interface CaBundle {
 export interface CaBundleSource {
   /** Name of the ConfigMap. */
   name: string;
-  /** Key in its data. */
+  /** Key in its data (default ca.crt; ours). */
   key: string;
 }
 
