@@ -136,10 +136,10 @@ export class Writes {
     }
   }
 
-  /** Returns the first finding about fields that the API server has not stored and that are not essential. */
+  /** Returns the first finding about fields that the API server does not store. */
   dropped(): Finding | undefined {
     const { generation } = this.#run.metadata;
-    return [...this.#kept.values()].find((it) => it.generation === generation && it.dropped && !it.blocks)?.dropped;
+    return [...this.#kept.values()].find((it) => it.generation === generation && it.dropped)?.dropped;
   }
 
   /**
