@@ -44,7 +44,9 @@ test("Every test file that looks for a program of a cluster is known to need one
     !/^test\/(?:cluster\/binaries|runner\/needs|run)\.ts$/.test(name) &&
     looksFor.test(readFileSync(join(ROOT, name), "utf8"));
   const ofLanes = globSync("test/**/*.{chart,faults,observability,release,tasks}.ts", { cwd: ROOT });
-  const unknown = [...testFiles(), ...ofLanes].filter((file) => [...closureOf(file)].some(looking) && needsOf(file).length === 0);
+  const unknown = [...testFiles(), ...ofLanes].filter(
+    (file) => [...closureOf(file)].some(looking) && needsOf(file).length === 0,
+  );
   assert.deepEqual(unknown, []);
 });
 
