@@ -8,6 +8,7 @@ import { type Adaptation, type Role, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, PASSING, squaresGraph } from "./device-adamw.ts";
 import type { Graph, Value } from "./graph/graph.ts";
 import { peakMemory } from "./graph/memory.ts";
+import { DOMAIN } from "./graph/operators.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import { arenaBytes, fixedBytes } from "./graph/session-memory.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
@@ -95,8 +96,9 @@ export const PROVIDER_BYTES = 340e6;
 export const NODE_BYTES = 20e3;
 /** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
 const ARENA = 1.15;
-/** The same on a GPU. Graphs of ONNX Runtime's operators recompute more, and their pieces fit less well. Measured by rehearsal. */
+/** The same on a GPU. Without our own attention graphs have more values of more sizes, whose pieces fit less well. Measured by rehearsal. */
 const GPU_ARENA = { kernels: 1.05, operators: 1.2 };
+const usesAttention = ({ nodes }: Graph) => nodes.some(({ domain, type }) => domain === DOMAIN && type === "Attention");
 
 type Batch = Parameters<typeof decoderDims>[0];
 
@@ -156,7 +158,7 @@ export class Planner {
     // divides their pieces, so that each may need one region more.
     const further = step && config.tied ? (graph.model.recomputes ? 2 : 1) * fixedBytes(graph) : 0;
     const bytes = arenaBytes(graph, dims) + further;
-    return { activations: GPU_ARENA[graph.model.kernels ? "kernels" : "operators"] * bytes - logits, logits };
+    return { activations: GPU_ARENA[usesAttention(graph) ? "kernels" : "operators"] * bytes - logits, logits };
   }
 
   /**
