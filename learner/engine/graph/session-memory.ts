@@ -67,7 +67,9 @@ const bufferPlan = perGraph((graph) => {
       const found = input ? input.memory.buffer : memory.left > 0 ? dead.get(memory.shape)?.pop() : undefined;
       memory.buffer = found ?? { value: memory.value, from: at, until: at };
       if (!found) buffers.push(memory.buffer);
-      if (memory.left === 0) memory.buffer.until = order.length - 1; // what nobody reads stays until the run ends
+      if (memory.left > 0) continue;
+      memory.buffer.until = order.length - 1; // what nobody reads stays until the run ends, unless another value takes its place
+      die(memory);
     }
     for (const { memory } of reads) {
       memory.buffer!.until = at;
