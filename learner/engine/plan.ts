@@ -16,6 +16,7 @@ import { fullRows } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
+import { wideBytes } from "./model/widened.ts";
 import { checkpointBytes } from "./model-state.ts";
 import {
   castBytes,
@@ -78,10 +79,14 @@ export interface MemoryPlan {
   /** the same as in EngineOptions */
   offloads: boolean;
   swaps: boolean;
+  widens: boolean;
 }
 
-/** Whether float32 weights and moments are offloaded to the host, and whether the networks take turns on the device. */
-export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps">>;
+/**
+ * Whether float32 weights and moments are offloaded to the host, whether the networks take turns on the device, and whether generation has
+ * float32 copies of half-precision matrices.
+ */
+export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps" | "widens">>;
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
 export const PROCESS_BYTES = 300e6;
@@ -89,6 +94,8 @@ export const PROCESS_BYTES = 300e6;
 export const SURROUNDINGS_BYTES = 120e6;
 /** A further worker: its heap, and ONNX Runtime's sessions without their arenas. */
 export const WORKER_BYTES = 40e6;
+/** What a plan says of float32 copies of half-precision matrices. */
+export const WIDENED = ", in float32 for generation too";
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 export const CUDA_BYTES = 1e9;
 /** Host memory beside GPUs: ONNX Runtime's provider, and bytes for each node of a graph. Measured by rehearsal. */
@@ -163,20 +170,20 @@ export class Planner {
 
   /**
    * @param workers number of workers, each with a pass and its gradients; on GPUs one for each
-   * @param placement placement on GPUs, if this request `canOffload`
+   * @param placement placement on GPUs, if this request `canOffload`; copies for a CPU, if it `canWiden`
    */
   plan(
     microBatchTokens: number,
     workers = this.#request.devices?.length ?? 1,
-    { offloads = false, swaps = false }: Placement = {},
+    { offloads = false, swaps = false, widens = false }: Placement = {},
   ): MemoryPlan {
     const { device, devices, checkpointing = false } = this.#request;
-    const held = offloads ? this.#offloaded(workers, swaps) : this.#held(workers);
+    const held = offloads ? this.#offloaded(workers, swaps) : this.#held(workers, widens);
     const rows = [...held, ...this.#work(microBatchTokens, workers, swaps)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    const passes = { ...lengths, ranks: workers, checkpointing, offloads, swaps };
+    const passes = { ...lengths, ranks: workers, checkpointing, offloads, swaps, widens };
     const checkpointBytes = this.#checkpointBytes;
     return { device, ...(devices && { devices }), rows, ...totals, ...passes, checkpointBytes };
   }
@@ -197,13 +204,18 @@ export class Planner {
     return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
 
+  /** Whether generation on a CPU would otherwise cast half-precision matrices for every token. */
+  get canWiden(): boolean {
+    return !this.#onGpu && this.#generates && this.#request.adapter !== undefined && wideBytes(this.#stored) > 0;
+  }
+
   /** Whether there are a reference and a KV cache. */
   get #generates(): boolean {
     return this.#request.supervised !== "Alone";
   }
 
   /** Returns the rows of the process, weights, gradients and moments, which stay all the time. */
-  #held(workers: number): PlanRow[] {
+  #held(workers: number, widens: boolean): PlanRow[] {
     const { adapter, critic, compute, instrumenter } = this.#request;
     const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
     const trained = policy + this.#criticBytes;
@@ -211,12 +223,13 @@ export class Planner {
     const frozen = adapter ? this.#stored.reduce((total, { length }) => total + length, 0) : 0;
     const process = PROCESS_BYTES + SURROUNDINGS_BYTES + (workers - 1) * WORKER_BYTES;
     const owners = this.#generates ? (critic ? "policy, reference, critic" : "policy, reference") : "the policy";
-    const ownersOf = adapter ? `the frozen model, once, adapters of ${owners}` : owners;
+    const copies = widens ? wideBytes(this.#stored) : 0;
+    const ownersOf = adapter ? `the frozen model, once${widens ? WIDENED : ""}, adapters of ${owners}` : owners;
     const [gradients, moments] = ["of a batch, one model's at a time", "two moments of what is trained"];
     if (!this.#onGpu)
       return [
         planRow("process", "Node.js, ONNX Runtime", process),
-        planRow("weights", ownersOf, frozen + weights),
+        planRow("weights", ownersOf, frozen + copies + weights),
         planRow("gradients", gradients + times(workers), workers * largest),
         planRow("optimiser", moments, 2 * trained),
       ];
@@ -225,13 +238,13 @@ export class Planner {
     // generation's half-precision copies: joined adapters; without training copies the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
     const ofWhole = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
-    const copies = this.#generates ? ofWhole : 0;
+    const halved = this.#generates ? ofWhole : 0;
     const ofWeights = adapter || !this.#generates ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // the graph that computes a micro-batch's gradient also adds it to the sum, and counts it
     const shared = workers > 1 ? `${moments}, a part on each GPU` : moments;
     return [
       this.#gpuProcess(workers),
-      planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + copies),
+      planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + halved),
       this.#gpuGradients(workers, halves(largest)),
       planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + this.#stepBytes),
     ];
