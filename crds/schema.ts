@@ -47,6 +47,7 @@ export function strictSchema(): Schema {
   schema.properties!.apiVersion!.enum = ["longrun.dev/v1alpha1"];
   schema.properties!.kind!.enum = ["TrainingRun"];
   schema.properties!.metadata = metadataSchema;
+  delete schema.properties!.status!.default; // of a cluster alone
   return schema;
 }
 

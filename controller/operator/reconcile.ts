@@ -15,6 +15,7 @@ import { eventOf } from "./status/conditions.ts";
 import { measure } from "./status/measure.ts";
 import { reconcileStatus, STATUS } from "./status/reconcile-status.ts";
 import { desiredStatus } from "./status/status.ts";
+import { stallSeconds } from "./status/summary.ts";
 import { findWarning, WARNINGS } from "./status/warnings.ts";
 import { Turn } from "./turn.ts";
 import { CONFIRM_SECONDS } from "./writes/expectations.ts";
@@ -63,7 +64,7 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
   const { status, againSeconds } = await reconcileStatus(lookOf(look, STATUS), desired);
   measure(look, status, done, reports);
   const expirySeconds = isOverdue(look) ? undefined : (expiryMs(look) - look.nowMs) / 1000;
-  return soonest(turns, found.againSeconds, againSeconds, expirySeconds);
+  return soonest(turns, found.againSeconds, againSeconds, expirySeconds, stallSeconds(status, look.nowMs));
 }
 
 function soonest(turns: Turn[], ...more: (number | undefined)[]): ReconcileResult {
