@@ -1,4 +1,5 @@
 /** The caches: one watch for each kind and namespace, of TrainingRuns and of objects with longrun's label. */
+import { fillItems } from "../../crds/item-defaults.ts";
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { ApiClient } from "./kube/api-client.ts";
@@ -21,6 +22,7 @@ import type { Cache } from "./writes/ownership.ts";
 const SILENT_SECONDS = 180;
 
 const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
+  [TRAINING_RUN, fillItems],
   [POD, slimPod],
   [JOB, slimJob],
   [REPLICA_SET, slimReplicaSet],

@@ -54,7 +54,7 @@ export function summaryOf(facts: SummaryFacts): NewCondition[] {
 }
 
 function isStalled({ reason }: Finding, { before, generation, nowMs }: SummaryFacts): boolean {
-  const { stalls }: { stalls?: "AtOnce" | "Never" } = REASONS[reason];
+  const { stalls }: { stalls?: "AtOnce" | "Never"; event?: string } = REASONS[reason];
   if (stalls !== undefined) return stalls === "AtOnce";
   if (before.observedGeneration !== generation) return false;
   if (findCondition(before.conditions, "Stalled")?.status === "True") return true;
