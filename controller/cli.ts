@@ -163,6 +163,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("reconcile the TrainingRuns of a Kubernetes cluster, from within it or from outside")
     .addOption(kubeconfigOption())
     .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
+    .option("--controller-class <NAME>", "only runs whose spec.controllerClass is this; default: runs without a class")
     .option("--leader-elect", "elect one active replica by the Lease longrun-controller", false)
     .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", ":8080")
     .option("--image <IMAGE>", "learner's image for runs that name none; required, like the next two")
@@ -214,14 +215,15 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("remove longrun's finalizer from all TrainingRuns when no controller is left")
     .addOption(kubeconfigOption())
     .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
+    .option("--controller <NAMESPACE/LEASE>", "only runs that this controller has claimed, or none")
     .option("--quiet <SECONDS>", "end after this time without a finalizer", "10")
-    .action(async ({ kubeconfig, namespace: namespaces, quiet }) => {
+    .action(async ({ kubeconfig, namespace: namespaces, controller, quiet }) => {
       const { clusterClient } = await import("./cli/controller-command.ts");
       const { releaseRuns } = await import("./cli/release-runs.ts");
       const quietSeconds = positive(quiet, "--quiet");
       finish(
         await interruptible((signal) =>
-          releaseRuns({ client: clusterClient(kubeconfig), namespaces, quietSeconds, say: sayLine, signal }),
+          releaseRuns({ client: clusterClient(kubeconfig), namespaces, controller, quietSeconds, say: sayLine, signal }),
         ),
       );
     });

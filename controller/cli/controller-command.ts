@@ -18,6 +18,7 @@ export interface ControllerOptions {
   kubeconfig?: string | undefined;
   /** Empty: all namespaces. */
   namespace: string[];
+  controllerClass?: string | undefined;
   leaderElect: boolean;
   metricsAddress: string;
   image?: string | undefined;
@@ -58,7 +59,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
-    ...{ config, inCluster, log, namespaces },
+    ...{ config, inCluster, log, namespaces, controllerClass: options.controllerClass },
     settings: {
       ...{ ...images, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
       ...(inCluster && { controllerNamespace: namespace }),

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EXIT } from "../errors.ts";
+import { CLAIM } from "../operator/claim.ts";
 import type { Run } from "../operator/desired/names.ts";
 import type { ApiClient, ListOptions } from "../operator/kube/api-client.ts";
 import { ApiError } from "../operator/kube/errors.ts";
@@ -16,6 +17,8 @@ export interface ReleaseOptions {
   client: Pick<ApiClient, "list" | "mergePatch">;
   /** Empty: all namespaces. */
   namespaces: readonly string[];
+  /** Namespace and name of the Lease of the controller that is gone. Undefined: runs of every controller. */
+  controller?: string | undefined;
   /** A controller that is stopping may add its finalizer again: repeat until none was found for this long. */
   quietSeconds: number;
   say: (line: string) => void;
@@ -23,12 +26,21 @@ export interface ReleaseOptions {
 }
 
 /** @returns the exit status. @throws ApiError */
-export async function releaseRuns({ client, namespaces, quietSeconds, say, signal }: ReleaseOptions): Promise<number> {
+export async function releaseRuns({
+  client,
+  namespaces,
+  controller,
+  quietSeconds,
+  say,
+  signal,
+}: ReleaseOptions): Promise<number> {
   for (let quietSinceMs = Date.now(); ; await sleep(Math.min(quietSeconds, 1) * 1000, undefined, { signal })) {
     let found = false;
     for (const namespace of namespaces.length > 0 ? namespaces : [undefined])
       for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
         if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
+        const holder = run.metadata.annotations?.[CLAIM];
+        if (controller !== undefined && holder !== undefined && holder !== controller) continue;
         found = true;
         const done = await release(client, run);
         say(

@@ -5,6 +5,7 @@ import { hostname } from "node:os";
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { Address } from "../../proto/address.ts";
 import { Caches, childKinds } from "./caches.ts";
+import { Claims, LEASE_NAME } from "./claim.ts";
 import type { Context, Log } from "./context.ts";
 import { childName, GRPC_PORT, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
@@ -26,9 +27,8 @@ import { RunMetrics } from "./status/run-metrics.ts";
 import { Expectations } from "./writes/expectations.ts";
 import { isChildOf, learnerPodsOf } from "./writes/ownership.ts";
 
-/** Name of the Lease, the queue and the label `controller`. */
+/** Name of the queue and of the label `controller`. */
 const NAME = "trainingrun";
-const LEASE_NAME = "longrun-controller";
 /** A longer reconcile counts as hanging, because each wait in a reconcile is shorter. */
 const STUCK_SECONDS = 300;
 
@@ -38,6 +38,10 @@ export interface OperatorOptions {
   log: Log;
   /** Namespaces to serve; absent or empty: all. */
   namespaces?: readonly string[] | undefined;
+  /** Class of the runs to serve; absent: runs without a class. */
+  controllerClass?: string | undefined;
+  /** Another controller that has not renewed its Lease for this long is gone. [300] */
+  goneSeconds?: number | undefined;
   /** Settings of the Lease; undefined: this process runs alone, without leader election. */
   lease?:
     | { namespace: string; identity?: string; leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number }
@@ -115,6 +119,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       },
       now,
     ),
+    claims: new Claims({
+      identity: options.lease && `${options.lease.namespace}/${LEASE_NAME}`,
+      ...{ client, now, controllerClass: options.controllerClass, goneSeconds: options.goneSeconds },
+    }),
     memories: new Memories(),
     metrics: new RunMetrics(metrics.registry),
     wake: (key) => queue.add(key),

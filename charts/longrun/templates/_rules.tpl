@@ -47,6 +47,11 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, delete]
+# Whether the controller that has claimed a run is gone.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [longrun-controller]
+  verbs: [get]
 # create, patch (a series of the same event): the controller's events. list: warnings of other components about a pod that
 # does not start, which become a condition's message.
 - apiGroups: [events.k8s.io]

@@ -93,6 +93,7 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     ttlSecondsAfterFinished: __,
     queueName: ___,
     managedBy: ____,
+    controllerClass: _________,
     results: ________,
     ...others
   } = spec;

@@ -21,7 +21,8 @@ export type ConditionType =
   | "GenerationAvailable"
   | "Admitted"
   | "ObjectsApplied"
-  | "Learning";
+  | "Learning"
+  | "Contended";
 
 /**
  * The reasons of conditions. `event`: type of the Kubernetes event when a condition takes this reason; absent: no event. `blocks`: a person
@@ -94,6 +95,8 @@ export const REASONS = {
   VolumeNotResized: { event: "Warning", blocks: true },
   // Learning
   NothingToLearn: { event: "Warning" },
+  // Contended, and an event of the other controller
+  OtherController: { event: "Warning" },
   // The learner reports it
   NoResults: { event: "Warning", blocks: true },
 } as const satisfies Record<string, { event?: "Normal" | "Warning"; blocks?: true; stalls?: "AtOnce" | "Never" }>;

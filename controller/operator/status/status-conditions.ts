@@ -1,5 +1,6 @@
 /** Computes a run's conditions from those of its parts, for `kubectl describe` and `kubectl wait`. Pure. */
 import type { PhaseName } from "../../../proto/service.ts";
+import { contendedCondition } from "../claim.ts";
 import { learnerPhase, type Observed } from "../observe.ts";
 import type { ScalePlan } from "../parts/actors/scale.ts";
 import { isOver, type LifecyclePlan } from "../parts/lifecycle/lifecycle.ts";
@@ -50,6 +51,7 @@ export function conditionsOf(facts: ConditionsFacts): NewCondition[] {
     ...summary,
     ...conditions,
     progressing,
+    ...contendedCondition(run),
     ...(unapplied ? [condition("ObjectsApplied", false, unapplied)] : []),
   ];
 }
