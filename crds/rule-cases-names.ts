@@ -76,6 +76,7 @@ const FORMS: RuleCase[] = (
       "warmStart.data={configMap: {name: a.b}}",
     ],
     ["spec.queueName", "the name of a LocalQueue", "queueName=Team", "queueName=team"],
+    ["spec.controllerClass", "controllerClass has lower-case letters", "controllerClass=Next", "controllerClass=next"],
     ["spec.managedBy", "managedBy is a domain", "managedBy=kueue", "managedBy=kueue.x-k8s.io/multikueue"],
   ] as [string, string, string, string][]
 ).map(([at, message, refused, accepted]) => ({ at, message, refused: [refused], accepted: [accepted] }));

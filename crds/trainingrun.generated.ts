@@ -66,6 +66,8 @@ export interface TrainingRunSpec {
   queueName?: string;
   /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
   controllerClass?: string;
+  /** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+  inheritedMetadata?: InheritedMetadata;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
   /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
@@ -1136,6 +1138,14 @@ export interface SecretKeyRef {
   name: string;
   /** Key in its data. */
   key: string;
+}
+
+/** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+export interface InheritedMetadata {
+  /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
+  labels?: Record<string, string>;
+  /** Annotations; not of longrun.dev/, security profiles or further networks. */
+  annotations?: Record<string, string>;
 }
 
 /** The state that the controller observed. Only the controller writes it. */

@@ -94,6 +94,7 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     queueName: ___,
     managedBy: ____,
     controllerClass: _________,
+    inheritedMetadata: __________,
     results: ________,
     ...others
   } = spec;

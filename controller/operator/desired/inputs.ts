@@ -29,13 +29,21 @@ const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes
  * @param choices nodes that Kueue chose, see flavors.ts
  */
 export function inputsOf(run: Run, choices: unknown = {}): Inputs {
-  const { learner = {}, actors = {}, tasks = [], generation, warmStart } = asWritten(run.spec);
+  const { learner = {}, actors = {}, tasks = [], generation, warmStart, inheritedMetadata } = asWritten(run.spec);
   const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
-  // an earlier controller's digests have no such part
+  // an earlier controller's digests have no such parts
   const warmData = warmStart ? [warmStart.data] : [];
+  const inherited = inheritedMetadata ? [inheritedMetadata] : [];
   return {
-    learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices, ...warmData]),
-    actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices]),
+    learner: digestOf([
+      learnersSpec(run.spec),
+      pick(learner, LEARNER_FIELDS),
+      volumes,
+      choices,
+      ...warmData,
+      ...inherited,
+    ]),
+    actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices, ...inherited]),
     ...(generation && { generator: digestOf(pick(generation, GENERATOR_FIELDS)) }),
   };
 }

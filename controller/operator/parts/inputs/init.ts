@@ -1,7 +1,7 @@
 /** `NAME-init`: a Job that copies another run's checkpoint to this run's volume before the learner starts. */
 import type { V1PodSpec } from "@kubernetes/client-node";
 import { INIT_CHECKPOINT } from "../../desired/config-map.ts";
-import { childMetadata, childName, digestOf, labelsOf, type Run, SPEC_HASH } from "../../desired/names.ts";
+import { childMetadata, childName, digestOf, podMetadata, type Run, SPEC_HASH } from "../../desired/names.ts";
 import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
 import type { Settings } from "../../desired/settings.ts";
 import type { Job } from "../../kube/resources.ts";
@@ -45,7 +45,7 @@ export function desiredInit(run: Run, claimName: string, sourceClaim: string, se
   ];
   return {
     ...{ apiVersion: "batch/v1", kind: "Job" },
-    metadata: { ...metadata, annotations: { [SPEC_HASH]: initHash(run, settings) } },
+    metadata: { ...metadata, annotations: { ...metadata.annotations, [SPEC_HASH]: initHash(run, settings) } },
     spec: { ...spec!, template: { ...template, spec: { ...template.spec!, volumes } } },
   };
 }
@@ -86,7 +86,7 @@ function jobWithoutVolumes(run: Run, settings: Settings): Job {
     spec: {
       backoffLimit: ATTEMPTS - 1,
       template: {
-        metadata: { name: childName(run, "init"), labels: labelsOf(run, "init") },
+        metadata: { name: childName(run, "init"), ...podMetadata(run, "init") },
         spec: likeLearner(pod, run),
       },
     },

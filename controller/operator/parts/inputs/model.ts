@@ -2,7 +2,7 @@
 import type { V1EnvVar, V1PodSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { HuggingFaceSource, ModelSource, OciSource } from "../../../../crds/trainingrun.ts";
 import { FETCHED_MODEL } from "../../desired/config-map.ts";
-import { childMetadata, childName, digestOf, labelsOf, type Run, SPEC_HASH } from "../../desired/names.ts";
+import { childMetadata, childName, digestOf, podMetadata, type Run, SPEC_HASH } from "../../desired/names.ts";
 import { APP, CONTAINER_SECURITY, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
@@ -104,14 +104,14 @@ export function desiredModelJob(run: Run, claimName: string, settings: Settings)
       rules: [{ action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [NEEDS_PERSON] } }],
     },
     template: {
-      metadata: { name: childName(run, "model"), labels: labelsOf(run, "model") },
+      metadata: { name: childName(run, "model"), ...podMetadata(run, "model") },
       spec: likeLearner(pod, run),
     },
   };
-  const metadata = childMetadata(run, "model", "model");
+  const annotations = { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) };
   return {
     ...{ apiVersion: "batch/v1", kind: "Job" },
-    metadata: { ...metadata, annotations: { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) } },
+    metadata: childMetadata(run, "model", "model", annotations),
     spec,
   };
 }

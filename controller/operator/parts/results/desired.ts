@@ -1,7 +1,15 @@
 /** `NAME-results`: a Job that copies the newest checkpoint and the best program from the run's volume into a bucket. */
 import type { V1PodSpec } from "@kubernetes/client-node";
 import type { Results } from "../../../../crds/trainingrun.ts";
-import { childMetadata, childName, digestOf, labelsOf, podLabels, type Run, SPEC_HASH } from "../../desired/names.ts";
+import {
+  childMetadata,
+  childName,
+  digestOf,
+  podLabels,
+  podMetadata,
+  type Run,
+  SPEC_HASH,
+} from "../../desired/names.ts";
 import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
@@ -76,13 +84,16 @@ export function desiredResultsJob(
       rules: [{ action: "FailJob", onExitCodes: { containerName: "push", operator: "In", values: [NEEDS_PERSON] } }],
     },
     template: {
-      metadata: { name: childName(run, "results"), labels: labelsOf(run, "results") },
+      metadata: { name: childName(run, "results"), ...podMetadata(run, "results") },
       spec: mergeStrategically(likeLearner(pod, run), besideLearner ? { affinity: nextToLearner(run) } : {}),
     },
   } as NonNullable<Job["spec"]>;
-  const metadata = childMetadata(run, "results", "results");
   const annotations = { [SPEC_HASH]: digestOf(spec), [RESULTS_OF]: JSON.stringify(mark) };
-  return { ...{ apiVersion: "batch/v1", kind: "Job" }, metadata: { ...metadata, annotations }, spec };
+  return {
+    ...{ apiVersion: "batch/v1", kind: "Job" },
+    metadata: childMetadata(run, "results", "results", annotations),
+    spec,
+  };
 }
 
 const nextToLearner = (run: Run) => ({
