@@ -163,6 +163,7 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
     .description("reconcile the TrainingRuns of a Kubernetes cluster, from within it or from outside")
     .addOption(kubeconfigOption())
     .addOption(repeated("--namespace <NAME>", "only this namespace; may be repeated", "all"))
+    .option("--namespace-selector <LABELS>", 'only namespaces with these labels, such as team=a or "team in (a, b)"')
     .option("--controller-class <NAME>", "only runs whose spec.controllerClass is this; default: runs without a class")
     .option("--leader-elect", "elect one active replica by the Lease longrun-controller", false)
     .option("--metrics-address <HOST:PORT>", "address of /metrics, /healthz and /readyz", ":8080")
@@ -223,7 +224,14 @@ export function describe(parts: Parts, finish: (status: number) => void): Comman
       const quietSeconds = positive(quiet, "--quiet");
       finish(
         await interruptible((signal) =>
-          releaseRuns({ client: clusterClient(kubeconfig), namespaces, controller, quietSeconds, say: sayLine, signal }),
+          releaseRuns({
+            client: clusterClient(kubeconfig),
+            namespaces,
+            controller,
+            quietSeconds,
+            say: sayLine,
+            signal,
+          }),
         ),
       );
     });

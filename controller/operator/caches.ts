@@ -13,7 +13,7 @@ import {
   TRAINING_RUN,
 } from "./kube/resources.ts";
 import { Reflector, type ReflectorLog } from "./kube/runtime/reflector.ts";
-import { type KubeObject, parseKey, type Resource } from "./kube/types.ts";
+import { type KubeObject, keyOf, parseKey, type Resource } from "./kube/types.ts";
 import { slimJob, slimPod, slimReplicaSet } from "./observe.ts";
 import { PARTS } from "./parts/index.ts";
 import type { Cache } from "./writes/ownership.ts";
@@ -88,6 +88,12 @@ export class Caches implements Cache {
 
   trainingRun(key: string): Run | undefined {
     return this.get(TRAINING_RUN, key);
+  }
+
+  /** Returns the keys of a namespace's runs. */
+  runsIn(namespace: string): string[] {
+    const runs = this.#reflectorOf(TRAINING_RUN, namespace)?.list() ?? [];
+    return runs.filter(({ metadata }) => metadata.namespace === namespace).map(keyOf);
   }
 
   /** Returns the claims of all runs, including deleted runs. */

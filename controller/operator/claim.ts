@@ -28,6 +28,8 @@ interface ClaimsOptions {
   identity: string | undefined;
   /** Runs of this class only. Undefined: runs without a class. */
   controllerClass?: string | undefined;
+  /** Returns whether a namespace is served. Absent: each that the caches follow. */
+  serves?: ((namespace: string) => boolean) | undefined;
   /** [300] */
   goneSeconds?: number | undefined;
   now: () => number;
@@ -45,12 +47,13 @@ export class Claims {
     this.#options = options;
   }
 
-  /** Returns whether a run has the class of this controller. */
-  serves({ spec }: Run): boolean {
-    return spec.controllerClass === (this.#options.controllerClass || undefined);
+  /** Returns whether a run has the class of this controller, and a namespace that it serves. */
+  serves({ spec, metadata }: Run): boolean {
+    const { controllerClass, serves = () => true } = this.#options;
+    return spec.controllerClass === (controllerClass || undefined) && serves(metadata.namespace);
   }
 
-  /** Gives up a run that has another class now. */
+  /** Gives up a run that has another class now, or whose namespace has other labels. */
   async release(run: Run, writes: Writes): Promise<void> {
     const { identity } = this.#options;
     if (identity === undefined || run.metadata.annotations?.[CLAIM] !== identity) return;

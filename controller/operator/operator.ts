@@ -23,6 +23,7 @@ import { LearnerLinks, type LearnerLinksOptions, type LinkTarget } from "./parts
 import { forwardPort } from "./parts/learner/port-forward.ts";
 import { SWEEP_SECONDS, sweepVolumes } from "./parts/volume/retained-volumes.ts";
 import { reconcile } from "./reconcile.ts";
+import { SelectedNamespaces } from "./selected-namespaces.ts";
 import { RunMetrics } from "./status/run-metrics.ts";
 import { Expectations } from "./writes/expectations.ts";
 import { isChildOf, learnerPodsOf } from "./writes/ownership.ts";
@@ -38,6 +39,8 @@ export interface OperatorOptions {
   log: Log;
   /** Namespaces to serve; absent or empty: all. */
   namespaces?: readonly string[] | undefined;
+  /** Labels of the namespaces to serve, as kubectl takes them; absent: whatever their labels. */
+  namespaceSelector?: string | undefined;
   /** Class of the runs to serve; absent: runs without a class. */
   controllerClass?: string | undefined;
   /** Another controller that has not renewed its Lease for this long is gone. [300] */
@@ -97,6 +100,11 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   });
   const namespaces = options.namespaces ?? [];
   const caches = new Caches({ client, namespaces, kinds, onChange: (key) => queue.add(key), metrics, log });
+  const { namespaceSelector: selector } = options;
+  const wakeAll = (namespace: string) => {
+    for (const key of caches.runsIn(namespace)) queue.add(key);
+  };
+  const selected = selector ? new SelectedNamespaces({ client, selector, onChange: wakeAll, log }) : undefined;
   const links =
     options.links ??
     new LearnerLinks({
@@ -122,6 +130,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     claims: new Claims({
       identity: options.lease && `${options.lease.namespace}/${LEASE_NAME}`,
       ...{ client, now, controllerClass: options.controllerClass, goneSeconds: options.goneSeconds },
+      serves: selected && ((namespace) => selected.has(namespace)),
     }),
     memories: new Memories(),
     metrics: new RunMetrics(metrics.registry),
@@ -130,7 +139,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
 
   const work = async (until: AbortSignal) => {
     await Promise.race([
-      caches.synced(),
+      Promise.all([caches.synced(), selected?.synced]),
       new Promise<void>((resolve) => until.addEventListener("abort", () => resolve(), { once: true })),
     ]);
     leading.resolve();
@@ -152,10 +161,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
           .runningSeconds()
           .filter((seconds) => seconds > STUCK_SECONDS)
           .map((seconds) => `a reconcile has taken ${Math.round(seconds)} s`),
-      unready: () => caches.faults(),
+      unready: () => [...caches.faults(), ...(selected?.faults() ?? [])],
     }));
 
-  const following = caches.run(signal);
+  const following = Promise.all([caches.run(signal), selected?.run(signal)]);
   // Without leader election this process leads; otherwise it leads when it has the lease.
   metrics.observeLeader(LEASE_NAME, options.lease === undefined);
   if (options.lease) elector = electorOf(options, options.lease, metrics, work);
