@@ -144,7 +144,9 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     ]);
     leading.resolve();
     const seconds = options.sweepSeconds ?? SWEEP_SECONDS;
-    const sweep = setInterval(() => void sweepVolumes(caches.claims(), context), seconds * 1000);
+    const claims = () =>
+      caches.claims().filter(({ metadata }) => selected === undefined || selected.has(metadata.namespace ?? ""));
+    const sweep = setInterval(() => void sweepVolumes(claims(), context), seconds * 1000);
     try {
       await queue.run((key) => reconcile(key, context), { concurrency: options.workers ?? 8, signal: until });
     } finally {

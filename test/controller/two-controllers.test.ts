@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CLAIM, CONTENDER, LEASE_NAME } from "../../controller/operator/claim.ts";
 import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
 import type { Operator, OperatorOptions } from "../../controller/operator/operator.ts";
-import { answers, conditionOf, hasEvent, skip, useWorld, world } from "./steps.ts";
+import { answers, conditionOf, grant, hasEvent, skip, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 
 /** A busy machine may give a controller no time for seconds. */
@@ -13,22 +13,11 @@ const GONE_SECONDS = 10;
 /** Time in which two controllers that fight change the learner's Deployment several times. */
 const FIGHT_SECONDS = 8;
 
-useWorld({ controller: false, ready: grantLeases });
-
-/** Grants the Leases of every namespace, as the installations in all these namespaces do. */
-async function grantLeases(): Promise<void> {
-  const rbac = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: false };
-  const metadata = { name: "leases" };
-  const rules = [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create", "get", "patch"] }];
-  const roleRef = { apiGroup: rbac.group, kind: "ClusterRole", name: "leases" };
-  const subjects = [{ apiGroup: rbac.group, kind: "User", name: "controller" }];
-  await world.client.create({ ...rbac, plural: "clusterroles", kind: "ClusterRole" }, { metadata, rules } as never);
-  await world.client.create({ ...rbac, plural: "clusterrolebindings", kind: "ClusterRoleBinding" }, {
-    metadata,
-    roleRef,
-    subjects,
-  } as never);
-}
+useWorld({
+  controller: false,
+  ready: () =>
+    grant("leases", { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create", "get", "patch"] }),
+});
 
 /** Starts the controller of an installation in a new namespace, whose image its name tells. */
 async function install(image: string, options: Partial<OperatorOptions> = {}) {
