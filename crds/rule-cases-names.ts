@@ -53,6 +53,7 @@ const FORMS: RuleCase[] = (
       "actors.runtimeClassName=g_v",
       "actors.runtimeClassName=gv",
     ],
+    ["spec.initFrom.volume", "the name of a claim", "initFrom.volume=A", "initFrom.volume=a-data"],
     ["spec.initFrom.run", "the name of a TrainingRun", "initFrom.run=a.b", "initFrom.run=a-b"],
     ...["ftp://hooks.test", "http:// a/b", "https:///hook"].map((url) => [
       "spec.notifications.webhook.url",
@@ -109,9 +110,21 @@ export const NAME_CASES: RuleCase[] = [
   })),
   {
     at: "spec.initFrom",
-    message: "give exactly one of path and run",
+    message: "give exactly one of path, run and volume",
     refused: ["initFrom={}"],
     accepted: ["initFrom={run: other}"],
+  },
+  {
+    at: "spec.initFrom",
+    message: "give exactly one of path, run and volume",
+    refused: ["initFrom={run: other, volume: other-data}"],
+    accepted: ["initFrom={volume: other-data}"],
+  },
+  {
+    at: "spec.initFrom",
+    message: "a volume is taken over with its newest checkpoint",
+    refused: ["initFrom={volume: other-data, iteration: 2}"],
+    accepted: ["initFrom={run: other, iteration: 2}"],
   },
   {
     at: "spec.warmStart.data.persistentVolumeClaim.claimName",

@@ -52,7 +52,7 @@ export interface TrainingRunSpec {
   seed: number;
   /** Write a checkpoint, stop all processes, keep the volume. Only on Kubernetes (default false; ours). */
   suspend: boolean;
-  /** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+  /** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
   initFrom?: InitFrom;
   /** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
   warmStart?: WarmStart;
@@ -1026,12 +1026,14 @@ export interface Restart {
   maxFailures: number;
 }
 
-/** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+/** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
 export interface InitFrom {
   /** Checkpoint folder on this machine, relative to the manifest. */
   path?: string;
   /** Name of a TrainingRun in the namespace; only on Kubernetes. */
   run?: string;
+  /** Claim of a run that is deleted, or of a backup. This run takes it over, with samples, counts and checkpoints, and goes on; seed, tasks and model must be that run's. Only on Kubernetes. */
+  volume?: string;
   /** Iteration of that run. Absent: its newest checkpoint. */
   iteration?: number;
 }

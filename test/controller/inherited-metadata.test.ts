@@ -50,7 +50,9 @@ async function demandingNamespace(): Promise<string> {
   await eventually(async () => {
     const spec = { ports: [{ port: 80 }] };
     const key = { name: "probe", namespace };
-    const made = await world.client.create(services, { metadata: key, spec } as never).catch(() => undefined);
+    const made = await world.client
+      .create<KubeObject>(services, { metadata: key, spec } as never)
+      .catch(() => undefined);
     if (made) await world.client.delete(services, key, { uid: made.metadata.uid! });
     return made === undefined; // the policy takes effect some time after it is stored
   });

@@ -114,7 +114,8 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     tasks: spec.tasks.map(({ sandboxImage: _, ...task }) => (isCustom(task) ? localTask(task) : task)),
     model: localModel(spec.model),
     ...(warmStart && { warmStart: { ...warmStart, data: { path: WARM_START } } }),
-    ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
+    ...(initFrom &&
+      initFrom.volume === undefined && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
   } as TrainingRunSpec);
 }
 

@@ -115,6 +115,7 @@ export const EVENTS = {
   CheckpointWritten: ["Normal", "Suspend"],
   CheckpointNotWaitedFor: ["Warning", "Suspend"],
   VolumeNameTaken: ["Normal", "CreateVolume"],
+  VolumeAdopted: ["Normal", "CreateVolume"],
   VolumeStays: ["Normal", "Delete"],
   VolumeGoes: ["Normal", "Delete"],
   Expired: ["Normal", "Delete"],
