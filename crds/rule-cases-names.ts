@@ -158,6 +158,12 @@ export const NAME_CASES: RuleCase[] = [
   },
   {
     at: "spec",
+    message: "initFrom goes on from weights that were trained before",
+    refused: ["warmStart={data: {configMap: {name: a}}}", "initFrom={run: other}"],
+    accepted: ["warmStart={data: {configMap: {name: a}}}", "initFrom={volume: other-data}"],
+  },
+  {
+    at: "spec",
     message: "model.instrumenter StaticPolicy inserts markers with the reference",
     refused: ["warmStart={data: {configMap: {name: a}}}", "model.instrumenter=StaticPolicy"],
     accepted: ["warmStart={data: {configMap: {name: a}}, reference: Initial}", "model.instrumenter=StaticPolicy"],
