@@ -17,7 +17,7 @@ export const missingHealth = (): string | undefined => missingBinaries(HEALTH);
 /** Returns the judgements about each object, in their order. @throws Error with what the program says */
 export function judge(objects: readonly object[]): Promise<{ kstatus: Judgement; argo: Judgement }[]> {
   return new Promise((resolve, reject) => {
-    const child = execFile(findBinary("health")!, [LUA], (error, stdout, stderr) => {
+    const child = execFile(findBinary("gitops-health")!, [LUA], (error, stdout, stderr) => {
       if (error) reject(new Error(stderr || error.message));
       else
         resolve(

@@ -66,7 +66,7 @@ export const GO_PROGRAMS = {
   versitygw: { module: VERSITYGW, package: "github.com/versity/versitygw/cmd/versitygw" },
   registry: { module: DISTRIBUTION, package: "github.com/distribution/distribution/v3/cmd/registry" },
   cosign: { module: COSIGN, package: "github.com/sigstore/cosign/v2/cmd/cosign" },
-  health: { module: KSTATUS, package: "." },
+  "gitops-health": { module: KSTATUS, package: "." },
 } satisfies Record<string, { module: GoModule; package: string }>;
 
 export type GoProgram = keyof typeof GO_PROGRAMS;
@@ -84,7 +84,7 @@ export const S3_SERVER: readonly Binary[] = ["versitygw"];
 /** Server for tests of registries. */
 export const REGISTRY: readonly Binary[] = ["registry"];
 /** What GitOps tools say about an object. */
-export const HEALTH: readonly Binary[] = ["health"];
+export const HEALTH: readonly Binary[] = ["gitops-health"];
 /** Programs of a release, and a registry to try it on. */
 export const RELEASE: readonly Binary[] = ["helm", "cosign", ...REGISTRY];
 /** Programs for `npm test`, in the order in which they are made: most tests wait for those of the control plane. */

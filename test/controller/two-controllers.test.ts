@@ -35,7 +35,7 @@ const imageOf = async (namespace: string) =>
   (await world.deployment(namespace, "run"))?.spec?.template.spec?.containers[0]?.image;
 const annotationsOf = async (namespace: string) => (await world.run(namespace, "run"))?.metadata.annotations ?? {};
 
-describe("two controllers of one namespace", { skip, concurrency: 2 }, () => {
+describe("two controllers of one namespace", { skip }, () => {
   test("One reconciles a run, the other names itself, and takes over when the first is gone", async () => {
     const namespace = await world.namespace();
     const namespaces = [namespace];

@@ -49,8 +49,8 @@
   verbs: [list, watch, delete]
 # Whether the controller that has claimed a run is gone.
 - apiGroups: [coordination.k8s.io]
-  resources: [leases]
   resourceNames: [longrun-controller]
+  resources: [leases]
   verbs: [get]
 # create, patch (a series of the same event): the controller's events. list: warnings of other components about a pod that
 # does not start, which become a condition's message.

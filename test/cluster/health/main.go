@@ -1,6 +1,6 @@
 // Says how GitOps tools judge objects. Reads one object in JSON per line; writes {"kstatus": …, "argo": …} for each.
 //
-//	health HEALTH.lua <objects >judgements
+//	gitops-health HEALTH.lua <objects >judgements
 //
 // kstatus is the library of Flux, `kubectl apply --wait`-like tools and Config Sync. Argo CD runs its health checks with this Lua
 // interpreter, these libraries alone, and the object in the variable `obj`
