@@ -57,7 +57,7 @@ FROM dependencies AS actor-dependencies
 RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
       onnxruntime-node koffi vega vega-lite @aws-sdk/client-s3 @huggingface/hub @huggingface/jinja @huggingface/tokenizers \
       @lezer/python adm-zip \
-      @kubernetes/client-node ajv commander \
+      @kubernetes/client-node ajv \
  && rm -rf /root/.npm
 
 # --- Python, as Debian builds it.

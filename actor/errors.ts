@@ -1,4 +1,4 @@
-export type ActorErrorCode =
+type ActorErrorCode =
   | "arguments" // an unusable command line
   | "pythonMissing" // no such interpreter
   | "pythonTooOld" // older than 3.10

@@ -15,6 +15,9 @@ import { ActorError } from "./errors.ts";
 import type { Stream } from "./hand-in.ts";
 import type { Attempt } from "./lease.ts";
 
+/** How long the learner may take to answer Hello. */
+const WELCOME_SECONDS = 15;
+
 export interface LearnerStreamOptions {
   /** `host:port` of the learner. */
   address: string;
@@ -33,13 +36,11 @@ export interface LearnerStreamOptions {
   channel?: Partial<ChannelLimits>;
   /** Longest pause before the next dial. Pauses double up to it, and each is shortened at random. */
   maxReconnectSeconds?: number;
-  /** How long the learner may take to answer Hello. */
-  welcomeSeconds?: number;
   random?: () => number;
 }
 
 /** What the stream asks of its owner, and the events that it reports. */
-export interface LearnerStreamEnds {
+interface LearnerStreamEnds {
   /** Returns the attempts for Hello: running ones, and finished ones without an acknowledgement. */
   holding(): Attempt[];
   heartbeat(): longrun.v1alpha1.Heartbeat.$Properties;
@@ -136,14 +137,14 @@ export class LearnerStream {
   /** Opens one stream and waits for its end. */
   async #dial(): Promise<{ code: Status; details: string; welcomed: boolean; seconds: number }> {
     const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
-    const { pythonDigest, versions, packages, channel, welcomeSeconds = 15 } = this.#options;
+    const { pythonDigest, versions, packages, channel } = this.#options;
     // A new client each time, so that gRPC adds no backoff of its own and renewed certificates are read.
     const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
     const call = client.work();
     call.setMaxListeners(0); // each upload waits for it
     const startedAt = performance.now();
     let heartbeat: NodeJS.Timeout | undefined;
-    const welcomeDue = setTimeout(() => call.cancel(), welcomeSeconds * 1000);
+    const welcomeDue = setTimeout(() => call.cancel(), WELCOME_SECONDS * 1000);
     try {
       return await new Promise((resolve) => {
         let welcomed = false;

@@ -39,7 +39,7 @@ export interface PythonEnvironment {
   created: boolean;
 }
 
-export interface PythonEnvironmentOptions {
+interface PythonEnvironmentOptions {
   /** Interpreter to make the environment from. */
   python?: string;
   cacheRoot?: string;

@@ -119,7 +119,7 @@ const ROLES: Record<string, string[]> = {
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
 
-export function generatedFiles(): Record<string, string> {
+function generatedFiles(): Record<string, string> {
   const schema = JSON.parse(read("charts/longrun/values.schema.json")) as ValueSchema;
   const values = readValues(read("charts/longrun/values.yaml"), schema);
   return {

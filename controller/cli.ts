@@ -1,58 +1,21 @@
 /**
- * The command line: `longrun run | evaluate | controller | smoke-test | release-runs | exec | best | debug | grade | task | logprobs |
- * generate | model | serve | sft | report | samples | validate | pretrain | prepare | certificates | completion`.
+ * The command line `longrun`; `cli/commands.ts` has its commands.
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted. A command of another part (learner, actor) starts that part's
  * program as a process (`parts.ts`).
  */
 import { readFileSync } from "node:fs";
-import { Argument, Command, CommanderError, Option } from "commander";
-import type { Actors } from "../crds/trainingrun.ts";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
-import { BUNDLED, isTaskName } from "./bundled.ts";
-import type { BestOptions } from "./cli/best.ts";
-import {
-  kubeconfigOption,
-  listenOption,
-  metricsListenOption,
-  packagesOption,
-  pythonOption,
-  repeated,
-  setOption,
-  verboseOption,
-} from "./cli/cli-options.ts";
-import { completionScript, SHELLS, type Shell } from "./cli/completion.ts";
-import { examplesOf } from "./cli/examples.ts";
-import { PART_COMMANDS } from "./cli/part-commands.ts";
-import type { SamplesOptions } from "./cli/samples.ts";
-import type { ValidateOptions } from "./cli/validate.ts";
-import type { DebugOptions } from "./debug/bundle.ts";
-import { ControllerError, EXIT, exitStatusOf } from "./errors.ts";
-import { harmless } from "./harmless.ts";
-import { executeProgram } from "./local/exec.ts";
-import { prepareBundledTask, preparePython } from "./local/inputs/prepare.ts";
-import { listenForInterrupts } from "./local/interrupt.ts";
-import { positive } from "./numbers.ts";
-import { becomePart } from "./part-process.ts";
+import { commandsOf } from "./cli/commands.ts";
+import { dispatch } from "./dispatch.ts";
 import { PARTS, type Parts } from "./parts.ts";
-import { readInput } from "./read-input.ts";
 
-const { version: VERSION } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
   version: string;
 };
 
-const helpOf = (command: string): string => `longrun help ${command} says more`;
-/** Where help is, by the code of commander's refusal. */
-const HELPS: Record<string, ((command: string) => string) | undefined> = {
-  "commander.unknownCommand": () => "longrun help lists the commands",
-  "commander.unknownOption": helpOf,
-  "commander.missingArgument": helpOf,
-  "commander.missingMandatoryOptionValue": helpOf,
-  "commander.optionMissingArgument": helpOf,
-  "commander.excessArguments": helpOf,
-};
-
 /** @returns the exit status */
+<<<<<<< HEAD
 export async function main(argv: string[], parts: Parts = PARTS): Promise<number> {
   let status: number = EXIT.done;
   const program = describe(parts, (result) => {
@@ -382,6 +345,16 @@ async function stoppable(work: (signal: AbortSignal) => Promise<number>): Promis
   const stopping = new AbortController();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.abort());
   return work(stopping.signal);
+=======
+export function main(argv: string[], parts: Parts = PARTS): Promise<number> {
+  const program = {
+    name: "longrun",
+    description: "Trains machine-learning-engineering agents by reinforcement learning.",
+    version,
+    commands: commandsOf(parts),
+  };
+  return dispatch(program, argv.slice(2), process.stdout, process.stderr);
+>>>>>>> main
 }
 
 if (import.meta.main) {

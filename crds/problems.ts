@@ -1,4 +1,5 @@
 /** Describes the fault of a value and the schema's requirement. */
+import { nearest } from "../proto/nearest.ts";
 import type { Fault } from "./faults.ts";
 import { formatPath, type Path } from "./overrides.ts";
 import { REMOVED_FIELDS, REMOVED_VALUES } from "./removed.ts";
@@ -98,31 +99,6 @@ function pathsOf(field: string, schema: Schema, at: string): string[] {
     return [...(name === field ? [path] : []), ...pathsOf(field, property, path)];
   });
   return schema.items ? [...below, ...pathsOf(field, schema.items, `${at}[0]`)] : below;
-}
-
-/** @returns the candidate that `text` most likely misspells, if any is near enough */
-export function nearest(text: string, candidates: string[]): string | undefined {
-  const allowed = Math.max(1, Math.floor(text.length / 3));
-  return candidates
-    .map((candidate) => ({ candidate, distance: editDistance(text.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ distance }) => distance <= allowed)
-    .sort((a, b) => a.distance - b.distance)[0]?.candidate;
-}
-
-/** Counts letters that are inserted, left out or replaced, and neighbours that are swapped. */
-function editDistance(a: string, b: string): number {
-  let before: number[] = [];
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      if (isSwapped) next[j] = Math.min(next[j]!, before[j - 2]! + 1);
-    }
-    [before, row] = [row, next];
-  }
-  return row[b.length]!;
 }
 
 function show(value: unknown): string {

@@ -15,7 +15,7 @@ import { isS3, parseS3Url } from "./s3-url.ts";
 import type { ModelServer, RepoFile } from "./server.ts";
 import { sideBySide, type Transfer } from "./transfer.ts";
 
-export interface FetchOptions {
+interface FetchOptions {
   /** OWNER/NAME of the hub, s3://BUCKET/PREFIX, or oci://HOST/REPOSITORY:TAG. */
   repo: string;
   /** Branch, tag or commit of the hub; absent: main. The others have none. */
@@ -29,7 +29,7 @@ export interface FetchOptions {
   limits?: Partial<TransferLimits>;
 }
 
-export interface FetchedModel {
+interface FetchedModel {
   repo: string;
   /** A branch, tag or commit of the hub. */
   revision?: string | undefined;

@@ -54,7 +54,7 @@ export function missingBinaries(names: readonly Binary[], env = process.env): st
   return `${missing.join(", ")} not found: run \`node test/cluster/binaries.ts${option && ` ${option}`}\` (needs Go >= ${LEAST_GO}, minutes, once), or set KUBEBUILDER_ASSETS to a folder with Kubernetes ${KUBERNETES_VERSION}`;
 }
 
-export interface MakeOptions {
+interface MakeOptions {
   log?: (line: string) => void;
   env?: NodeJS.ProcessEnv;
 }

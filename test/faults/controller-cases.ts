@@ -105,7 +105,7 @@ const CASES = {
     },
   },
 } satisfies Record<string, Case>;
-export type CaseName = keyof typeof CASES;
+type CaseName = keyof typeof CASES;
 
 /** Cases of `npm test`; `npm run test:faults` runs the others. */
 export const IN_SHORT: CaseName[] = ["watches break, expire and talk nonsense", "killed before and after every write"];

@@ -65,7 +65,7 @@ export function runtimeVersion(): string {
 const cached = (...names: string[]) => join(cacheFolder(), "rehearsal", ...names);
 
 /** Returns the folder for the rehearsal of these sources, which may not exist. */
-export function rehearsalFolder(): string {
+function rehearsalFolder(): string {
   const digest = createHash("sha256");
   for (const file of [...SOURCES, "build.ts"]) digest.update(readFileSync(join(import.meta.dirname, file)));
   for (const line of Object.values(requirements())) digest.update(line);

@@ -96,6 +96,8 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     controllerClass: _________,
     inheritedMetadata: __________,
     results: ________,
+    env: _________,
+    caBundle: __________,
     ...others
   } = spec;
   // A webhook's address may be a secret, and the report shows the learner's manifest.

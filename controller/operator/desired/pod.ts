@@ -47,7 +47,7 @@ export const CONTAINER_SECURITY: V1SecurityContext = {
 };
 
 /** A volume's source: a claim, an image, or a ConfigMap. */
-export interface DataSource {
+interface DataSource {
   persistentVolumeClaim?: PersistentVolumeClaim;
   image?: ImageVolumeSource;
   configMap?: ConfigMapSource;

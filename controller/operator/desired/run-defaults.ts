@@ -5,10 +5,15 @@
 import { parse, stringify } from "yaml";
 import {
   type ActorPodTemplate,
+<<<<<<< HEAD
   type InheritedMetadata,
+=======
+  type CaBundle,
+>>>>>>> main
   type LearnerPodTemplate,
   ManifestError,
   type PodTemplate,
+  type PodVariable,
   parseTrainingRun,
   type Resources,
 } from "../../../crds/trainingrun.ts";
@@ -18,6 +23,8 @@ import { mergeStrategically } from "./pod.ts";
 export interface RunDefaults {
   inheritedMetadata?: InheritedMetadata;
   queueName?: string;
+  env?: PodVariable[];
+  caBundle?: CaBundle;
   learner?: { resources?: Resources; podTemplate?: LearnerPodTemplate; storage?: { className?: string } };
   actors?: {
     resources?: Resources;
@@ -29,7 +36,11 @@ export interface RunDefaults {
 
 /** Fields without a default in the CRD. The API server fills in the others before a controller sees them. */
 const FIELDS = [
+<<<<<<< HEAD
   ...["queueName", "inheritedMetadata"],
+=======
+  ...["queueName", "env", "caBundle"],
+>>>>>>> main
   ...["learner.resources", "learner.podTemplate", "learner.storage.className"],
   ...["actors.resources", "actors.sandboxResources", "actors.runtimeClassName", "actors.podTemplate"],
 ];
@@ -64,17 +75,26 @@ function pathsOf(value: unknown, path = ""): string[] {
  */
 export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Run {
   if (defaults === undefined) return run;
+<<<<<<< HEAD
   const { queueName, inheritedMetadata, learner = {}, actors = {} } = defaults;
+=======
+  const { queueName, env, caBundle, learner = {}, actors = {} } = defaults;
+>>>>>>> main
   const { spec } = run;
   const resources = (own: Resources, byDefault: Resources | undefined) => (isEmpty(own) ? (byDefault ?? own) : own);
   return {
     ...run,
     spec: {
       ...(queueName !== undefined && queueNameOf(run) === undefined && { queueName }),
+      ...(caBundle && { caBundle }),
       ...spec,
+<<<<<<< HEAD
       ...(inheritedMetadata && {
         inheritedMetadata: mergeStrategically(inheritedMetadata, spec.inheritedMetadata ?? {}) as InheritedMetadata,
       }),
+=======
+      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as PodVariable[] }),
+>>>>>>> main
       learner: {
         ...spec.learner,
         resources: resources(spec.learner.resources, learner.resources),

@@ -16,7 +16,7 @@ import type { MappedWeights } from "./mapped.ts";
 import { type OutputLayer, vocabularyChunk, WHOLE_VOCABULARY } from "./token-log-probs.ts";
 import { EMBEDDING, OUTPUT_LAYER } from "./weights.ts";
 
-export interface FrozenTrunk {
+interface FrozenTrunk {
   /** float32 by transformers' name, but the embedding in the dtype of the file */
   readonly weights: ReadonlyMap<string, Value>;
   readonly project: Project;

@@ -7,7 +7,6 @@
 import type { Graph, Value } from "../graph/graph.ts";
 import { add } from "../graph/primitives.ts";
 import { matmul } from "../graph/products.ts";
-import { type Tensor, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";
 import { uniforms } from "./random.ts";
@@ -38,7 +37,7 @@ export const adapterScale = ({ rank, alpha }: LoraConfig): number => alpha / ran
 export const adapterNames = (path: string) => ({ a: `${path}.${A}`, b: `${path}.${B}` });
 
 /** The linear layers that `lora` adapts, with the shape of their weights [out, in], in canonical order. */
-export function adaptedLayers(config: ModelConfig, lora: LoraConfig): { path: string; shape: readonly number[] }[] {
+function adaptedLayers(config: ModelConfig, lora: LoraConfig): { path: string; shape: readonly number[] }[] {
   return parameters(config).flatMap(({ name, shape, kind }) => {
     const path = name.replace(/\.weight$/, "");
     const module = path.slice(path.lastIndexOf(".") + 1);
@@ -89,13 +88,6 @@ export function adapterInputs(
     parameterInput(g, name, shape, options),
   ]);
   return { scale: adapterScale(lora), values: new Map(inputs) };
-}
-
-/** The values of the inputs that `adapterInputs` makes. */
-export function adapterFeeds(config: ModelConfig, { lora, weights }: Adapter): Record<string, Tensor> {
-  return Object.fromEntries(
-    adapterParameters(config, lora).map(({ name, shape }) => [name, tensor(weights.get(name)!, shape)]),
-  );
 }
 
 /** y, the output [rows, out] of the frozen layer `path` for x [rows, in], plus the adapter's output. */

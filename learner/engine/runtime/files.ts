@@ -9,7 +9,7 @@ import { type DeviceTensor, DTYPES } from "../graph/tensor.ts";
 import type { DeviceBuffer } from "./buffer.ts";
 import type { Runtime } from "./runtime.ts";
 
-export interface FilePart {
+interface FilePart {
   readonly file: string;
   /** bytes */
   readonly offset: number;

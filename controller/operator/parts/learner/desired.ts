@@ -10,6 +10,7 @@ import {
   taskFolder,
   WARM_START,
 } from "../../desired/config-map.ts";
+import { withEnvironment } from "../../desired/environment.ts";
 import {
   childMetadata,
   childName,
@@ -124,6 +125,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
   };
   const template = overlay<V1PodTemplateSpec>(
     {
+<<<<<<< HEAD
       metadata: podMetadata(run, "learner", { "longrun.dev/config-hash": inputs.configHash }),
       spec: {
         serviceAccountName: childName(run, "learner"),
@@ -134,6 +136,21 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
         containers: [container],
         volumes,
       },
+=======
+      metadata: { labels, annotations: { "longrun.dev/config-hash": inputs.configHash } },
+      spec: withEnvironment(
+        {
+          serviceAccountName: childName(run, "learner"),
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          securityContext: { ...POD_SECURITY, supplementalGroups: [ANSWERS_GROUP] },
+          terminationGracePeriodSeconds: Math.ceil(spec.learner.stopGraceSeconds),
+          containers: [container],
+          volumes,
+        },
+        run,
+      ),
+>>>>>>> main
     },
     spec.learner.podTemplate,
   );

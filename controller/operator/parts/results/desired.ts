@@ -1,6 +1,7 @@
 /** `NAME-results`: a Job that copies the newest checkpoint and the best program from the run's volume into a bucket. */
 import type { V1PodSpec } from "@kubernetes/client-node";
 import type { Results } from "../../../../crds/trainingrun.ts";
+<<<<<<< HEAD
 import {
   childMetadata,
   childName,
@@ -10,11 +11,14 @@ import {
   type Run,
   SPEC_HASH,
 } from "../../desired/names.ts";
+=======
+import { jobPod } from "../../desired/job-pod.ts";
+import { childMetadata, childName, digestOf, podLabels, type Run, SPEC_HASH } from "../../desired/names.ts";
+>>>>>>> main
 import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
 import type { Job } from "../../kube/resources.ts";
-import { likeLearner } from "../inputs/init.ts";
 
 /** On the Job: its `ResultsMark` as JSON. */
 const RESULTS_OF = "longrun.dev/results-of";
@@ -83,10 +87,14 @@ export function desiredResultsJob(
     podFailurePolicy: {
       rules: [{ action: "FailJob", onExitCodes: { containerName: "push", operator: "In", values: [NEEDS_PERSON] } }],
     },
+<<<<<<< HEAD
     template: {
       metadata: { name: childName(run, "results"), ...podMetadata(run, "results") },
       spec: mergeStrategically(likeLearner(pod, run), besideLearner ? { affinity: nextToLearner(run) } : {}),
     },
+=======
+    template: mergeStrategically(jobPod(run, "results", pod), besideLearner ? { spec: besideLearnerOf(run) } : {}),
+>>>>>>> main
   } as NonNullable<Job["spec"]>;
   const annotations = { [SPEC_HASH]: digestOf(spec), [RESULTS_OF]: JSON.stringify(mark) };
   return {
@@ -95,6 +103,9 @@ export function desiredResultsJob(
     spec,
   };
 }
+
+/** Constraints that spread pods must not keep the pod from the learner's node. */
+const besideLearnerOf = (run: Run) => ({ affinity: nextToLearner(run), topologySpreadConstraints: null });
 
 const nextToLearner = (run: Run) => ({
   podAffinity: {

@@ -1,8 +1,14 @@
 /** Names and writes the run's volume claim. */
 
 import { type Look, recordEvent } from "../../context.ts";
+<<<<<<< HEAD
 import { labelsOf, RETAINED_SINCE, RUN, RUN_UID, type Run } from "../../desired/names.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "../../kube/resources.ts";
+=======
+import { RUN, type Run } from "../../desired/names.ts";
+import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "../../kube/resources.ts";
+import { overLimit } from "../../status/blockers.ts";
+>>>>>>> main
 import { findCondition } from "../../status/conditions.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { claimNames, mayTake } from "../../writes/ownership.ts";
@@ -86,7 +92,8 @@ export async function reconcileVolume(look: Look, claimName: string): Promise<vo
     const refusal = writeBlocker(error, run);
     if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
     await applyChild(look, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
-    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, sizeOf(desired)!, volume, error as Error);
+    const isLimited = overLimit((error as Error).message) !== undefined;
+    throw isLimited ? error : notResized(run, sizeOf(desired)!, volume, error as Error);
   }
 }
 
