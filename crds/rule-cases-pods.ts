@@ -64,41 +64,8 @@ function podTemplateCases(at: string): RuleCase[] {
     "metadata: {labels: {team: ml, example.com/longrun.dev: x}, annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}}, spec: {nodeSelector: {disk: ssd}, tolerations: [{key: gpu, operator: Exists}], priorityClassName: low}",
   );
   return [
-<<<<<<< HEAD
     ...metadataCases(`${at}.metadata`, (fields) => set(`metadata: {${fields}}`), accepted),
-    ...["valueFrom: {}", "value: b, valueFrom: {configMapKeyRef: {name: a, key: b}}"].map((text) => ({
-      at: `${at}.spec.containers[].env[]`,
-      message: "an environment variable is a value or a ConfigMap's key",
-      refused: env(`name: A, ${text}`),
-      accepted: env("name: A, valueFrom: {configMapKeyRef: {name: a, key: b}}"),
-    })),
-    {
-      at: `${at}.spec.containers[].env[].name`,
-      message: "environment variables of LONGRUN_ are longrun's own",
-      refused: env("name: LONGRUN_FINISH_SECONDS, value: '1'"),
-      accepted: env("name: MY_LONGRUN_, value: '1'"),
-    },
-    ...["A-B", "1A", "A=B"].map((name) => ({
-      at: `${at}.spec.containers[].env[].name`,
-      message: "the name of an environment variable has letters",
-      refused: env(`name: "${name}", value: c`),
-      accepted: env("name: _a1, value: c"),
-    })),
-=======
-    ...labels.map((label) => ({
-      at: `${at}.metadata.labels`,
-      message: "labels of app.kubernetes.io/ and longrun.dev/ are longrun's own",
-      refused: set(`metadata: {labels: {${label}}}`),
-      accepted,
-    })),
-    ...annotations.map((annotation) => ({
-      at: `${at}.metadata.annotations`,
-      message: "annotations of longrun.dev/ are longrun's own",
-      refused: set(`metadata: {annotations: {${annotation}}}`),
-      accepted,
-    })),
     ...envCases(`${at}.spec.containers[].env`, env),
->>>>>>> main
   ];
 }
 

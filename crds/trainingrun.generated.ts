@@ -64,17 +64,14 @@ export interface TrainingRunSpec {
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
-<<<<<<< HEAD
   /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
   controllerClass?: string;
   /** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
   inheritedMetadata?: InheritedMetadata;
-=======
   /** Environment variables of all pods of the run; sandboxes get none. Those that longrun sets win, and those of podTemplate. Only on Kubernetes. */
   env?: PodVariable[];
   /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
   caBundle?: CaBundle;
->>>>>>> main
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
   /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
@@ -1157,14 +1154,14 @@ export interface SecretKeyRef {
   key: string;
 }
 
-<<<<<<< HEAD
 /** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
 export interface InheritedMetadata {
   /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
   labels?: Record<string, string>;
   /** Annotations; not of longrun.dev/, security profiles or further networks. */
   annotations?: Record<string, string>;
-=======
+}
+
 /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
 export interface CaBundle {
   /** ConfigMap in the namespace of the run, with certificates in PEM. */
@@ -1177,7 +1174,6 @@ export interface CaBundleSource {
   name: string;
   /** Key in its data. */
   key: string;
->>>>>>> main
 }
 
 /** The state that the controller observed. Only the controller writes it. */

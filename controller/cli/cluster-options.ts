@@ -16,6 +16,14 @@ export const CONTROLLER = {
   options: {
     ...KUBECONFIG,
     ...NAMESPACES,
+    "namespace-selector": {
+      value: "LABELS",
+      help: 'only namespaces with these labels, such as team=a or "team in (a, b)"',
+    },
+    "controller-class": {
+      value: "NAME",
+      help: "only runs whose spec.controllerClass is this (default: runs without a class)",
+    },
     "leader-elect": { help: "elect one active replica by the Lease longrun-controller" },
     "metrics-address": { value: "HOST:PORT", help: "address of /metrics, /healthz and /readyz", default: ":8080" },
     image: { value: "IMAGE", help: "learner's image for runs that name none; required, like the next two" },
@@ -63,6 +71,7 @@ export const RELEASE_RUNS = {
   options: {
     ...KUBECONFIG,
     ...NAMESPACES,
+    controller: { value: "NAMESPACE/LEASE", help: "only runs that this controller has claimed, or none" },
     quiet: { value: "SECONDS", help: "end after this time without a finalizer", default: "10", as: positive },
   },
   examples: ["longrun release-runs --namespace team"],

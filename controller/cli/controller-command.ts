@@ -12,36 +12,7 @@ import { startOperator } from "../operator/operator.ts";
 import { parseHosts } from "../operator/parts/notification/webhook-hosts.ts";
 import { parseSelector } from "../operator/selected-namespaces.ts";
 import { readInput } from "../read-input.ts";
-
-<<<<<<< HEAD
-
-export interface ControllerOptions {
-  kubeconfig?: string | undefined;
-  /** Empty: all namespaces. */
-  namespace: string[];
-  namespaceSelector?: string | undefined;
-  controllerClass?: string | undefined;
-  leaderElect: boolean;
-  metricsAddress: string;
-  image?: string | undefined;
-  actorImage?: string | undefined;
-  sandboxImage?: string | undefined;
-  imagePullPolicy: string;
-  runDefaults?: string | undefined;
-  kueue: boolean;
-  webhookAllow: string[];
-  dns?: string | undefined;
-  workers: string;
-  qps: string;
-  burst: string;
-}
-
-const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
-=======
-
 import type { ControllerOptions } from "./cluster-options.ts";
-
->>>>>>> main
 
 /** @returns the exit status. @throws ControllerError `input` */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<number> {

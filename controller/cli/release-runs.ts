@@ -25,8 +25,11 @@ export interface ReleaseOptions {
   signal: AbortSignal;
 }
 
-<<<<<<< HEAD
-/** @returns the exit status. @throws ApiError */
+/**
+ * Serves each namespace by itself: one that the API server refuses keeps no other from being released.
+ *
+ * @returns the exit status: `failed` if a namespace or a run was refused. @throws ApiError
+ */
 export async function releaseRuns({
   client,
   namespaces,
@@ -35,25 +38,6 @@ export async function releaseRuns({
   say,
   signal,
 }: ReleaseOptions): Promise<number> {
-  for (let quietSinceMs = Date.now(); ; await sleep(Math.min(quietSeconds, 1) * 1000, undefined, { signal })) {
-    let found = false;
-    for (const namespace of namespaces.length > 0 ? namespaces : [undefined])
-      for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
-        if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
-        const holder = run.metadata.annotations?.[CLAIM];
-        if (controller !== undefined && holder !== undefined && holder !== controller) continue;
-        found = true;
-        const done = await release(client, run);
-        say(
-          `TrainingRun ${run.metadata.namespace}/${run.metadata.name}${done ? " is released" : " has changed: once more"}`,
-        );
-=======
-/**
- * Serves each namespace by itself: one that the API server refuses keeps no other from being released.
- *
- * @returns the exit status: `failed` if a namespace or a run was refused. @throws ApiError
- */
-export async function releaseRuns({ client, namespaces, quietSeconds, say, signal }: ReleaseOptions): Promise<number> {
   const refused = new Set<string>();
   const refuse = (what: string, error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
@@ -66,6 +50,8 @@ export async function releaseRuns({ client, namespaces, quietSeconds, say, signa
       try {
         for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
           if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
+          const holder = run.metadata.annotations?.[CLAIM];
+          if (controller !== undefined && holder !== undefined && holder !== controller) continue;
           const name = `TrainingRun ${run.metadata.namespace}/${run.metadata.name}`;
           const done = await release(client, run).catch((error) => refuse(name, error));
           if (done === undefined) continue;
@@ -75,7 +61,6 @@ export async function releaseRuns({ client, namespaces, quietSeconds, say, signa
       } catch (error) {
         if (namespace === undefined) throw error;
         refuse(`namespace ${namespace}`, error);
->>>>>>> main
       }
     if (found) quietSinceMs = Date.now();
     else if (Date.now() - quietSinceMs >= quietSeconds * 1000) return refused.size > 0 ? EXIT.failed : EXIT.done;

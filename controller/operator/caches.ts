@@ -1,12 +1,8 @@
-<<<<<<< HEAD
-/** The caches: one watch for each kind and namespace, of TrainingRuns and of objects with longrun's label. */
-import { fillItems } from "../../crds/item-defaults.ts";
-=======
 /**
  * The caches: one watch for each kind and namespace, of TrainingRuns and of objects with longrun's label. Each namespace is served by itself:
  * from the time when all its kinds are listed, whatever the state of the others.
  */
->>>>>>> main
+import { fillItems } from "../../crds/item-defaults.ts";
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { ApiClient } from "./kube/api-client.ts";
@@ -121,17 +117,13 @@ export class Caches implements Cache {
     return this.get(TRAINING_RUN, key);
   }
 
-<<<<<<< HEAD
   /** Returns the keys of a namespace's runs. */
   runsIn(namespace: string): string[] {
     const runs = this.#reflectorOf(TRAINING_RUN, namespace)?.list() ?? [];
     return runs.filter(({ metadata }) => metadata.namespace === namespace).map(keyOf);
   }
 
-  /** Returns the claims of all runs, including deleted runs. */
-=======
   /** Returns the claims of all runs, including deleted runs, in namespaces whose runs are known. */
->>>>>>> main
   claims(): PersistentVolumeClaim[] {
     return [...this.#places.values()].flatMap(({ isListed, reflectors }) =>
       isListed ? (reflectors.get(PERSISTENT_VOLUME_CLAIM)!.list() as PersistentVolumeClaim[]) : [],

@@ -23,7 +23,7 @@ const ACTOR_FIELDS = [
 ];
 const GENERATOR_FIELDS = ["engine", "resources", "podTemplate"];
 /** Fields of the spec that all pods have. */
-const POD_FIELDS = ["env", "caBundle"];
+const POD_FIELDS = ["env", "caBundle", "inheritedMetadata"];
 const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
 
 /**
@@ -31,29 +31,15 @@ const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes
  * @param choices nodes that Kueue chose, see flavors.ts
  */
 export function inputsOf(run: Run, choices: unknown = {}): Inputs {
-  const { learner = {}, actors = {}, tasks = [], generation, warmStart, inheritedMetadata } = asWritten(run.spec);
+  const { learner = {}, actors = {}, tasks = [], generation, warmStart } = asWritten(run.spec);
   const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
   // an earlier controller's digests have no such parts
   const warmData = warmStart ? [warmStart.data] : [];
-<<<<<<< HEAD
-  const inherited = inheritedMetadata ? [inheritedMetadata] : [];
-  return {
-    learner: digestOf([
-      learnersSpec(run.spec),
-      pick(learner, LEARNER_FIELDS),
-      volumes,
-      choices,
-      ...warmData,
-      ...inherited,
-    ]),
-    actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices, ...inherited]),
-=======
   const pods = pick(asWritten(run.spec), POD_FIELDS);
   const given = Object.keys(pods).length > 0 ? [pods] : [];
   return {
     learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices, ...warmData, ...given]),
     actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices, ...given]),
->>>>>>> main
     ...(generation && { generator: digestOf(pick(generation, GENERATOR_FIELDS)) }),
   };
 }

@@ -5,11 +5,8 @@
 import { parse, stringify } from "yaml";
 import {
   type ActorPodTemplate,
-<<<<<<< HEAD
-  type InheritedMetadata,
-=======
   type CaBundle,
->>>>>>> main
+  type InheritedMetadata,
   type LearnerPodTemplate,
   ManifestError,
   type PodTemplate,
@@ -36,11 +33,7 @@ export interface RunDefaults {
 
 /** Fields without a default in the CRD. The API server fills in the others before a controller sees them. */
 const FIELDS = [
-<<<<<<< HEAD
-  ...["queueName", "inheritedMetadata"],
-=======
-  ...["queueName", "env", "caBundle"],
->>>>>>> main
+  ...["queueName", "inheritedMetadata", "env", "caBundle"],
   ...["learner.resources", "learner.podTemplate", "learner.storage.className"],
   ...["actors.resources", "actors.sandboxResources", "actors.runtimeClassName", "actors.podTemplate"],
 ];
@@ -75,11 +68,7 @@ function pathsOf(value: unknown, path = ""): string[] {
  */
 export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Run {
   if (defaults === undefined) return run;
-<<<<<<< HEAD
-  const { queueName, inheritedMetadata, learner = {}, actors = {} } = defaults;
-=======
-  const { queueName, env, caBundle, learner = {}, actors = {} } = defaults;
->>>>>>> main
+  const { queueName, inheritedMetadata, env, caBundle, learner = {}, actors = {} } = defaults;
   const { spec } = run;
   const resources = (own: Resources, byDefault: Resources | undefined) => (isEmpty(own) ? (byDefault ?? own) : own);
   return {
@@ -88,13 +77,10 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
       ...(queueName !== undefined && queueNameOf(run) === undefined && { queueName }),
       ...(caBundle && { caBundle }),
       ...spec,
-<<<<<<< HEAD
       ...(inheritedMetadata && {
         inheritedMetadata: mergeStrategically(inheritedMetadata, spec.inheritedMetadata ?? {}) as InheritedMetadata,
       }),
-=======
       ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as PodVariable[] }),
->>>>>>> main
       learner: {
         ...spec.learner,
         resources: resources(spec.learner.resources, learner.resources),

@@ -89,16 +89,10 @@ export const REASONS = {
   PodNotCreated: { event: "Warning", blocks: true },
   // The API server refused an object
   QuotaExceeded: { event: "Warning", blocks: true },
-<<<<<<< HEAD
   Forbidden: { event: "Warning", blocks: true, stalls: "AtOnce" },
   Refused: { event: "Warning", blocks: true, stalls: "AtOnce" },
   NameTaken: { event: "Warning", blocks: true, stalls: "AtOnce" },
-=======
-  Forbidden: { event: "Warning", blocks: true },
-  Refused: { event: "Warning", blocks: true },
-  FieldDropped: { event: "Warning", blocks: true },
-  NameTaken: { event: "Warning", blocks: true },
->>>>>>> main
+  FieldDropped: { event: "Warning", blocks: true, stalls: "AtOnce" },
   VolumeNotResized: { event: "Warning", blocks: true },
   // Learning
   NothingToLearn: { event: "Warning" },

@@ -106,12 +106,8 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
       ...inputs.volumes,
     ],
   };
-<<<<<<< HEAD
-  return overlay<V1PodTemplateSpec>({ metadata: podMetadata(run, "actor"), spec }, actors.podTemplate);
-=======
-  const metadata = { labels: labelsOf(run, "actor") };
+  const metadata = podMetadata(run, "actor");
   return overlay<V1PodTemplateSpec>({ metadata, spec: withEnvironment(spec, run) }, actors.podTemplate);
->>>>>>> main
 }
 
 /** Returns the seconds for which programs continue after an eviction or deletion of the pod. */

@@ -87,21 +87,7 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
   const { imagePullSecrets } = learner.podTemplate?.spec ?? {};
   return overlay<V1PodTemplateSpec>(
     {
-<<<<<<< HEAD
       metadata: podMetadata(run, "generator"),
-      spec: {
-        serviceAccountName: childName(run, GENERATORS),
-        automountServiceAccountToken: false,
-        enableServiceLinks: false,
-        securityContext: POD_SECURITY,
-        terminationGracePeriodSeconds: generation.drainSeconds + STOP_SECONDS,
-        ...(imagePullSecrets && { imagePullSecrets }),
-        ...(isVllm && { initContainers: [vllm(run, generation, engineMounts)] }),
-        containers: [serve(run, generation, isVllm ? [] : engineMounts, settings)],
-        volumes,
-      },
-=======
-      metadata: { labels: labelsOf(run, "generator") },
       spec: withEnvironment(
         {
           serviceAccountName: childName(run, GENERATORS),
@@ -117,7 +103,6 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
         run,
         ["initContainers", "containers"],
       ),
->>>>>>> main
     },
     generation.podTemplate,
   );

@@ -1,14 +1,9 @@
 /** `NAME-init`: a Job that copies another run's checkpoint to this run's volume before the learner starts. */
 import type { V1PodSpec, V1PodTemplateSpec } from "@kubernetes/client-node";
 import { INIT_CHECKPOINT } from "../../desired/config-map.ts";
-<<<<<<< HEAD
-import { childMetadata, childName, digestOf, podMetadata, type Run, SPEC_HASH } from "../../desired/names.ts";
-import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
-=======
 import { jobPod } from "../../desired/job-pod.ts";
 import { childMetadata, childName, digestOf, type Run, SPEC_HASH } from "../../desired/names.ts";
 import { APP, CONTAINER_SECURITY, POD_SECURITY } from "../../desired/pod.ts";
->>>>>>> main
 import type { Settings } from "../../desired/settings.ts";
 import type { Job } from "../../kube/resources.ts";
 import type { Raw } from "../../kube/types.ts";
@@ -35,16 +30,11 @@ export function desiredInit(run: Run, claimName: string, sourceClaim: string, se
   ];
   return {
     ...{ apiVersion: "batch/v1", kind: "Job" },
-<<<<<<< HEAD
     metadata: { ...metadata, annotations: { ...metadata.annotations, [SPEC_HASH]: initHash(run, settings) } },
-    spec: { ...spec!, template: { ...template, spec: { ...template.spec!, volumes } } },
-=======
-    metadata: { ...metadata, annotations: { [SPEC_HASH]: initHash(run, settings) } },
     spec: {
       ...spec!,
       template: { ...template, spec: { ...template.spec!, volumes: [...volumes, ...(template.spec!.volumes ?? [])] } },
     },
->>>>>>> main
   };
 }
 
@@ -83,14 +73,7 @@ function jobWithoutClaims(run: Run, settings: Settings): Job {
     metadata: childMetadata(run, "init", "init"),
     spec: {
       backoffLimit: ATTEMPTS - 1,
-<<<<<<< HEAD
-      template: {
-        metadata: { name: childName(run, "init"), ...podMetadata(run, "init") },
-        spec: likeLearner(pod, run),
-      },
-=======
       template: jobPod(run, "init", pod) as Raw<V1PodTemplateSpec>,
->>>>>>> main
     },
   };
 }

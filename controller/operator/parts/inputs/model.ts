@@ -2,12 +2,8 @@
 import type { V1EnvVar, V1PodSpec, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { HuggingFaceSource, ModelSource, OciSource } from "../../../../crds/trainingrun.ts";
 import { FETCHED_MODEL } from "../../desired/config-map.ts";
-<<<<<<< HEAD
-import { childMetadata, childName, digestOf, podMetadata, type Run, SPEC_HASH } from "../../desired/names.ts";
-=======
 import { jobPod } from "../../desired/job-pod.ts";
 import { childMetadata, childName, digestOf, type Run, SPEC_HASH } from "../../desired/names.ts";
->>>>>>> main
 import { APP, CONTAINER_SECURITY, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
@@ -108,14 +104,7 @@ export function desiredModelJob(run: Run, claimName: string, settings: Settings)
     podFailurePolicy: {
       rules: [{ action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [NEEDS_PERSON] } }],
     },
-<<<<<<< HEAD
-    template: {
-      metadata: { name: childName(run, "model"), ...podMetadata(run, "model") },
-      spec: likeLearner(pod, run),
-    },
-=======
     template: jobPod(run, "model", pod) as Raw<V1PodTemplateSpec>,
->>>>>>> main
   };
   const annotations = { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) };
   return {

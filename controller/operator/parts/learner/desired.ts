@@ -125,19 +125,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
   };
   const template = overlay<V1PodTemplateSpec>(
     {
-<<<<<<< HEAD
       metadata: podMetadata(run, "learner", { "longrun.dev/config-hash": inputs.configHash }),
-      spec: {
-        serviceAccountName: childName(run, "learner"),
-        automountServiceAccountToken: false,
-        enableServiceLinks: false,
-        securityContext: { ...POD_SECURITY, supplementalGroups: [ANSWERS_GROUP] },
-        terminationGracePeriodSeconds: Math.ceil(spec.learner.stopGraceSeconds),
-        containers: [container],
-        volumes,
-      },
-=======
-      metadata: { labels, annotations: { "longrun.dev/config-hash": inputs.configHash } },
       spec: withEnvironment(
         {
           serviceAccountName: childName(run, "learner"),
@@ -150,7 +138,6 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
         },
         run,
       ),
->>>>>>> main
     },
     spec.learner.podTemplate,
   );

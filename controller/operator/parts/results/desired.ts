@@ -1,20 +1,8 @@
 /** `NAME-results`: a Job that copies the newest checkpoint and the best program from the run's volume into a bucket. */
 import type { V1PodSpec } from "@kubernetes/client-node";
 import type { Results } from "../../../../crds/trainingrun.ts";
-<<<<<<< HEAD
-import {
-  childMetadata,
-  childName,
-  digestOf,
-  podLabels,
-  podMetadata,
-  type Run,
-  SPEC_HASH,
-} from "../../desired/names.ts";
-=======
 import { jobPod } from "../../desired/job-pod.ts";
 import { childMetadata, childName, digestOf, podLabels, type Run, SPEC_HASH } from "../../desired/names.ts";
->>>>>>> main
 import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
@@ -87,14 +75,7 @@ export function desiredResultsJob(
     podFailurePolicy: {
       rules: [{ action: "FailJob", onExitCodes: { containerName: "push", operator: "In", values: [NEEDS_PERSON] } }],
     },
-<<<<<<< HEAD
-    template: {
-      metadata: { name: childName(run, "results"), ...podMetadata(run, "results") },
-      spec: mergeStrategically(likeLearner(pod, run), besideLearner ? { affinity: nextToLearner(run) } : {}),
-    },
-=======
     template: mergeStrategically(jobPod(run, "results", pod), besideLearner ? { spec: besideLearnerOf(run) } : {}),
->>>>>>> main
   } as NonNullable<Job["spec"]>;
   const annotations = { [SPEC_HASH]: digestOf(spec), [RESULTS_OF]: JSON.stringify(mark) };
   return {

@@ -1,14 +1,9 @@
 /** Names and writes the run's volume claim. */
 
 import { type Look, recordEvent } from "../../context.ts";
-<<<<<<< HEAD
 import { labelsOf, RETAINED_SINCE, RUN, RUN_UID, type Run } from "../../desired/names.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "../../kube/resources.ts";
-=======
-import { RUN, type Run } from "../../desired/names.ts";
-import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "../../kube/resources.ts";
 import { overLimit } from "../../status/blockers.ts";
->>>>>>> main
 import { findCondition } from "../../status/conditions.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { claimNames, mayTake } from "../../writes/ownership.ts";
