@@ -62,13 +62,13 @@ const NAMES: Record<string, string> = {
 };
 
 /** Types that differ between learner and actors, because programs run in the pods of actors. */
-function podTemplateNames(at: string, of: "Learner" | "Actor" | "Generator"): Record<string, string> {
+function podTemplateNames(at: string, owner: "Learner" | "Actor" | "Generator"): Record<string, string> {
   return {
-    [at]: `${of}PodTemplate`,
+    [at]: `${owner}PodTemplate`,
     [`${at}.metadata`]: "PodMetadata",
-    [`${at}.spec`]: `${of}PodSpec`,
-    [`${at}.spec.securityContext`]: `${of}SecurityContext`,
-    [`${at}.spec.containers`]: `${of}Container`,
+    [`${at}.spec`]: `${owner}PodSpec`,
+    [`${at}.spec.securityContext`]: `${owner}SecurityContext`,
+    [`${at}.spec.containers`]: `${owner}Container`,
     [`${at}.spec.containers.env`]: "PodVariable",
     [`${at}.spec.containers.env.valueFrom`]: "PodVariableSource",
     [`${at}.spec.tolerations`]: "Toleration",

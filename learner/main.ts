@@ -31,7 +31,7 @@ import { Grades } from "./grades.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
 import { loadEvaluated, loadPolicy } from "./load-policy.ts";
-import { createLog, tell } from "./log.ts";
+import { createLog, logNotice } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -103,8 +103,8 @@ async function main(): Promise<number> {
     for (const { name, grader, rewardRangeFrom } of tasks.all) {
       if (rewardRangeFrom === undefined) continue;
       const { worst, best } = grader.rewardRange!;
-      const of = tasks.areSeveral ? `rewardRange of ${name}` : "rewardRange";
-      tell(log, `${of}: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`);
+      const label = tasks.areSeveral ? `rewardRange of ${name}` : "rewardRange";
+      logNotice(log, `${label}: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`);
       notes[name] = rewardRangeFrom;
     }
 
@@ -143,7 +143,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   const cut = turnEndWarning(policy, tokenizer);
-  if (cut !== undefined) tell(log, cut);
+  if (cut !== undefined) logNotice(log, cut);
   const policies = readPolicies(directory);
   const warmStartData = policies ? undefined : readWarmStart(directory, spec, policy, tokenizer);
   const { engine, device, checkpoint, state, load } = policies
@@ -176,7 +176,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     signal: AbortSignal.any([signal, suspension.signal]),
   });
   for (const { task, cut } of rollout.leftOut)
-    tell(log, `task ${task}: to fit in model.maxPromptTokens its prompts leave out: ${shortened(cut)}`);
+    logNotice(log, `task ${task}: to fit in model.maxPromptTokens its prompts leave out: ${shortened(cut)}`);
   // After the prompts: a task whose prompt does not fit is refused before the run has begun.
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
@@ -187,7 +187,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const corpus = readCorpus(policy, tasks.areSeveral ? undefined : tasks.all[0]!.name);
   for (const name of tasks.names) {
     const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, name);
-    if (unknown !== undefined) tell(log, unknown);
+    if (unknown !== undefined) logNotice(log, unknown);
   }
 
   const grades = new Grades(context);

@@ -4,7 +4,7 @@ import { type Device, elementCount, MappedWeights, readConfig, readEosIds } from
 import { readPolicies } from "./evaluation/policies.ts";
 import { Generators } from "./generators/generators.ts";
 import type { Merge } from "./generators/weights.ts";
-import { tell } from "./log.ts";
+import { logNotice } from "./log.ts";
 import type { Process } from "./process.ts";
 import type { Run } from "./run.ts";
 
@@ -48,7 +48,7 @@ export function startGenerators(
     merge: sentWeights(spec, policy, device).merge,
     isCurrent: (version) => phases.isBetweenUpdates && progress.state.iteration === version,
     noGeneratorSeconds: options.stay ? Number.POSITIVE_INFINITY : NO_GENERATOR_SECONDS,
-    tell: (text) => tell(log, text),
+    notice: (text) => logNotice(log, text),
     onChange: () => status.changed(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });

@@ -142,7 +142,7 @@ export async function warmUp(run: WarmStarting): Promise<void> {
   phases.end();
   const summary = files.summary.warmStart!;
   addSeconds(progress, summary.seconds);
-  files.tell(sentenceOf(summary));
+  files.notice(sentenceOf(summary));
 }
 
 function addSeconds(progress: WarmStarting["progress"], seconds: number): void {

@@ -4,7 +4,7 @@
  */
 import type { Command } from "../../proto/command-line.ts";
 import { BUNDLED } from "../bundled.ts";
-import { wordOf } from "../dispatch.ts";
+import { wordOf } from "./dispatch.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

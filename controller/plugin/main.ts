@@ -4,9 +4,9 @@
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
 import type { Options, Values } from "../../proto/command-line.ts";
+import { bind, dispatch, type Runnable } from "../cli/dispatch.ts";
 import { clusterFiles } from "../debug/cluster.ts";
 import { packBundle } from "../debug/pack.ts";
-import { bind, dispatch, type Runnable } from "../dispatch.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
 import type { Screen } from "../local/terminal/terminal.ts";
 import { positive } from "../numbers.ts";

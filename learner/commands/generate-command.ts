@@ -89,8 +89,8 @@ async function generate(values: Values<typeof GENERATE.options>): Promise<void> 
 
   const slots = Math.max(1, Math.min(prompts.length, DEFAULT_SLOTS));
   const newTokens = (prompt: Int32Array) => maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length);
-  const most = (of: (prompt: Int32Array) => number) =>
-    prompts.reduce((largest, prompt) => Math.max(largest, of(prompt)), 1);
+  const most = (countOf: (prompt: Int32Array) => number) =>
+    prompts.reduce((largest, prompt) => Math.max(largest, countOf(prompt)), 1);
   const shape = { rows: slots, promptTokens: most(({ length }) => length), responseTokens: most(newTokens) };
   const models = [{ folder, lora: adapter?.lora }];
   const settings = { slots: "lines of --prompts, at most", lengths: ["--max-tokens"] };

@@ -79,7 +79,7 @@ export function serveCalls(
     }
     const { promise: early, resolve: endTurn } = Promise.withResolvers<void>();
     const ends = endsEarly(method);
-    const tell = (...told: unknown[]) => {
+    const callback = (...told: unknown[]) => {
       if (listens) answer({ id, told });
       if (ends) endTurn();
     };
@@ -96,7 +96,7 @@ export function serveCalls(
       signals.delete(id);
     };
     turns.take(turnOf(method, parameters), () => {
-      if (listens || ends) parameters.push(tell);
+      if (listens || ends) parameters.push(callback);
       return Promise.race([run(), early]);
     });
   });

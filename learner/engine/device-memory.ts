@@ -121,7 +121,7 @@ export class DeviceMemory implements Memory, OnDevice {
     await optimiser.step({ weights, gradient: gradient.buffer!, first, second }, range, scalars);
     for (const each of held) {
       if (each instanceof DeviceHeld) each.changedThere();
-      else each.changedHere();
+      else each.markHostDirty();
     }
   }
 
@@ -214,7 +214,7 @@ class DeviceHeld implements Held {
     this.changedThere();
   }
 
-  changedHere(): void {
+  markHostDirty(): void {
     this.#newest = "here";
   }
 
@@ -234,7 +234,7 @@ class DeviceHeld implements Held {
     this.changedThere();
   }
 
-  async takeOthers({ from, to }: Range): Promise<void> {
+  async allGather({ from, to }: Range): Promise<void> {
     await this.put(this.#here!.subarray(0, from), 0);
     await this.put(this.#here!.subarray(to), to);
     this.#newest = "both";

@@ -238,7 +238,7 @@ export function shortage(
   what = "the run",
 ): string {
   const onGpu = gpu !== undefined && plan.gpuBytes > gpu.bytes;
-  const [which, there, place] = onGpu
+  const [which, available, place] = onGpu
     ? (["gpuBytes", gpu, `memory on ${namesOf(plan)}`] as const)
     : (["hostBytes", host!, "memory"] as const);
   const largest = plan.rows
@@ -247,7 +247,7 @@ export function shortage(
     .slice(0, 4)
     .map(({ what, [which]: bytes }) => `${what} ${size(bytes)} (${governing[what].join(", ") || "no setting"})`);
   return (
-    `${what} needs about ${size(plan[which])} of ${place}, but ${size(there.bytes)} is ${there.source}; ` +
+    `${what} needs about ${size(plan[which])} of ${place}, but ${size(available.bytes)} is ${available.source}; ` +
     `the largest parts, and the settings of each: ${largest.join("; ")}`
   );
 }
@@ -285,8 +285,8 @@ const namesOf = ({ device, devices = [device] }: MemoryPlan) =>
 /** Returns the plan as a table for a terminal or a log. */
 export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const gpu = plan.device.kind === "cuda";
-  const total = (bytes: number, there: AvailableMemory | undefined, unknown = "") =>
-    size(bytes) + (there ? ` of ${size(there.bytes)} ${there.source}` : unknown);
+  const total = (bytes: number, available: AvailableMemory | undefined, unknown = "") =>
+    size(bytes) + (available ? ` of ${size(available.bytes)} ${available.source}` : unknown);
   const host = total(plan.hostBytes, budget.host);
   const onGpu = () => total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say");
   const head = gpu

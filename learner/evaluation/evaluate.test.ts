@@ -35,7 +35,7 @@ interface Setting {
 
 interface Wanted {
   count: number;
-  there: { executionSeed: number }[];
+  existing: { executionSeed: number }[];
 }
 
 /** A run over a real store, whose programs end one at a time. A second call on the same folder is a restart. */
@@ -53,8 +53,10 @@ async function runOf(directory: string, o: Setting = {}) {
     store.addSamples([newSample(id, fields)]);
   };
   /** A sample's index is its execution seed here. */
-  const lacking = ({ count, there }: Wanted) =>
-    Array.from({ length: count }, (_, i) => i).filter((i) => there.every(({ executionSeed }) => executionSeed !== i));
+  const lacking = ({ count, existing }: Wanted) =>
+    Array.from({ length: count }, (_, i) => i).filter((i) =>
+      existing.every(({ executionSeed }) => executionSeed !== i),
+    );
   const summary: { evaluation: Evaluation } = o.summary ?? { evaluation: {} };
   const told: string[] = [];
   /** Programs that are done, of how many, as they are shown. */
@@ -92,7 +94,7 @@ async function runOf(directory: string, o: Setting = {}) {
     files: {
       summary,
       announceEvaluation: () => {},
-      tell: (text: string) => void told.push(text),
+      notice: (text: string) => void told.push(text),
       updateSummary: async (change: { evaluation: Evaluation }) => void Object.assign(summary, change),
     },
     grades: {

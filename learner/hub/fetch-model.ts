@@ -109,9 +109,9 @@ async function fillFolder(
   const beside = filesBeside(listed, repo);
   const fetchAll = async (files: RepoFile[]): Promise<void> => {
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    const there = files.reduce((sum, file) => sum + bytesThere(folder, file), 0);
-    checkSpace(folder, bytes - there, `${repo} at ${commit}`);
-    progress.expect(bytes, there);
+    const presentBytes = files.reduce((sum, file) => sum + bytesThere(folder, file), 0);
+    checkSpace(folder, bytes - presentBytes, `${repo} at ${commit}`);
+    progress.expect(bytes, presentBytes);
     await sideBySide(files, transfer.limits.filesAtOnce, stop, (file) =>
       downloadFile(server, file, folder, (count) => progress.count(count)),
     );

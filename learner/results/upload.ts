@@ -78,25 +78,25 @@ async function putParts(
   const { client, transfer } = bucket;
   const place = { Bucket: bucket.bucket, Key: key };
   const UploadId = (await begunUpload(bucket, key)) ?? (await beginUpload(bucket, key, file.sha256));
-  const there = await partsThere(bucket, key, UploadId);
+  const uploaded = await partsThere(bucket, key, UploadId);
   const numbers = Array.from({ length: Math.ceil(file.bytes / length) }, (_, index) => index + 1);
   const stop = new AbortController();
   await sideBySide(numbers, transfer.limits.filesAtOnce, stop, async (PartNumber) => {
     const start = (PartNumber - 1) * length;
     const body = await readAt(handle, start, Math.min(length, file.bytes - start));
     const hash = md5(body);
-    if (there.get(PartNumber) === hash.toString("hex")) return;
+    if (uploaded.get(PartNumber) === hash.toString("hex")) return;
     const part = { ...place, UploadId, PartNumber, Body: body, ContentMD5: hash.toString("base64") };
     const { ETag } = await bucket.persist(
       (abortSignal) => client.send(new UploadPartCommand(part), { abortSignal }),
       body.length,
     );
     counted(body.length);
-    there.set(PartNumber, unquoted(ETag));
+    uploaded.set(PartNumber, unquoted(ETag));
   });
   // A report that was rewritten meanwhile must not be stored under the digest of the old one.
   if ((await hashOf(handle, file.bytes)) !== file.sha256) throw changed(file);
-  const Parts = numbers.map((PartNumber) => ({ PartNumber, ETag: `"${there.get(PartNumber)}"` }));
+  const Parts = numbers.map((PartNumber) => ({ PartNumber, ETag: `"${uploaded.get(PartNumber)}"` }));
   const whole = new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload: { Parts } });
   await bucket.persist((abortSignal) => client.send(whole, { abortSignal }));
 }

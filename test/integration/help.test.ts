@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { commandsOf } from "../../controller/cli/commands.ts";
 import { completionScript } from "../../controller/cli/completion.ts";
-import { wordOf } from "../../controller/dispatch.ts";
+import { wordOf } from "../../controller/cli/dispatch.ts";
 import { PARTS } from "../../controller/parts.ts";
 import { missingTools } from "../tools.ts";
 

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { commandsOf } from "../../controller/cli/commands.ts";
-import { wordOf } from "../../controller/dispatch.ts";
+import { wordOf } from "../../controller/cli/dispatch.ts";
 import { PARTS } from "../../controller/parts.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

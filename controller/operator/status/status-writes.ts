@@ -24,7 +24,7 @@ export type StatusChange = "none" | "counts" | "progress" | "state" | "end";
 const ENDS: (TrainingRunStatus["phase"] | undefined)[] = ["Succeeded", "Failed", "Suspended"];
 
 export function changeOf(before: TrainingRunStatus, desired: TrainingRunStatus): StatusChange {
-  const same = (of: (status: TrainingRunStatus) => unknown) => stableJson(of(before)) === stableJson(of(desired));
+  const same = (pick: (status: TrainingRunStatus) => unknown) => stableJson(pick(before)) === stableJson(pick(desired));
   if (same((it) => it)) return "none";
   if (desired.phase !== before.phase && ENDS.includes(desired.phase)) return "end";
   if (!same(stateOf)) return "state";

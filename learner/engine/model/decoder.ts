@@ -93,8 +93,8 @@ export type Project = (x: Value, path: string) => LinearOutput;
 
 /** y + bias, in bfloat16 or, with `wide`, in float32, where a large bias does not round away the other summand. */
 export function withBias(y: Value, bias: Value | undefined, wide: boolean): Value {
-  const there = wide ? cast(y, "float32") : y;
-  return bias ? add(there, wide ? bias : half(bias)) : there;
+  const widened = wide ? cast(y, "float32") : y;
+  return bias ? add(widened, wide ? bias : half(bias)) : widened;
 }
 
 /** Linear layers with these weights alone. */

@@ -90,7 +90,7 @@ export class Generator {
         for (await slots.admit(this.#waiting); !slots.empty; await slots.admit(this.#waiting)) {
           const rows = await slots.step();
           const now = performance.now();
-          for (const row of rows) row.tell(now);
+          for (const row of rows) row.report(now);
           ended = rows.filter((row) => row.ended && this.#open.delete(row));
           if (this.#open.size === 0) break;
           for (const row of ended) row.answer.resolve(row.response());

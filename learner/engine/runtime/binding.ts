@@ -61,9 +61,9 @@ export class Binding {
     const results = Object.fromEntries([...wanted].filter((output): output is [string, Tensor] => isHere(output[1])));
     this.#exchange = capture && new Exchange(session, capture, held.changing, results);
     const ortValue = (value: Tensor | DeviceTensor): Pointer => {
-      const there = this.#exchange?.views.get(value as Tensor) ?? value;
-      if ("address" in there) return there.address;
-      this.#wrapped.push(session.wrap(there));
+      const placed = this.#exchange?.views.get(value as Tensor) ?? value;
+      if ("address" in placed) return placed.address;
+      this.#wrapped.push(session.wrap(placed));
       return this.#wrapped.at(-1)!;
     };
     this.#inputs = new Map([...given].map(([name, value]) => [name, ortValue(value)]));

@@ -11,11 +11,11 @@ import { tryStep } from "../../steps.ts";
 import { reconcileActorCertificates } from "../certificates/actor-certificates.ts";
 import {
   type ActorsMemory,
+  drainActors,
   markActors,
   replaceActors,
   reportDisruptions,
   reportTerminations,
-  tellToDrain,
 } from "./actor-jobs.ts";
 import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
 import { Stabiliser } from "./autoscale.ts";
@@ -47,7 +47,7 @@ export const actors: Part<ActorsMemory, unknown, "lifecycle" | "derived" | "cert
     const secured = await tryStep(observed.run, () => reconcileActorCertificates(look, certified));
     settle(look, secured);
     await markActors(look, scale, inputs.actor);
-    settle(look, tellToDrain(look, scale));
+    settle(look, drainActors(look, scale));
     const { remember, refused = secured.refused } = await replaceActors(look, scale, inputs.actor);
     settle(look, reportTerminations(look));
     settle(look, reportDisruptions(look));

@@ -43,7 +43,7 @@ export async function releaseRun(look: Look): Promise<void> {
   const { run } = look.observed;
   const finalizers = run.metadata.finalizers ?? [];
   if (!finalizers.includes(FINALIZER)) return;
-  tellOfVolume(look, run);
+  reportVolume(look, run);
   const rest = finalizers.filter((it) => it !== FINALIZER);
   await look.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
 }
@@ -59,7 +59,7 @@ export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" |
   return { reason: "VolumeStays", note };
 }
 
-function tellOfVolume(look: Look, run: Run): void {
+function reportVolume(look: Look, run: Run): void {
   const volume = look.observed.volume?.metadata.name ?? childName(run, "data");
   const { reason, note } = volumeEvent(run, volume);
   recordEvent(look, reason, note);

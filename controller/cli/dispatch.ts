@@ -1,10 +1,10 @@
 /** A program of several commands: chooses the command, shows help, and turns errors into messages and exit statuses. */
-import { helpOf, section } from "../proto/command-help.ts";
-import { type Command, type Options, parse, refusal, UsageError, type Values } from "../proto/command-line.ts";
-import { nearest } from "../proto/nearest.ts";
-import { type ControllerError, EXIT, exitStatusOf } from "./errors.ts";
-import { harmless } from "./harmless.ts";
-import type { Screen } from "./local/terminal/terminal.ts";
+import { helpOf, section } from "../../proto/command-help.ts";
+import { type Command, type Options, parse, refusal, UsageError, type Values } from "../../proto/command-line.ts";
+import { nearest } from "../../proto/nearest.ts";
+import { type ControllerError, EXIT, exitStatusOf } from "../errors.ts";
+import { harmless } from "../harmless.ts";
+import type { Screen } from "../local/terminal/terminal.ts";
 
 /** A command with what it does. */
 export interface Runnable {
