@@ -1,6 +1,7 @@
 /**
  * Generates three files from the CRD: `schema.generated.json`, its schema for programs; `trainingrun.generated.ts`, the types of a resolved
- * TrainingRun (a field with a default is always present); and `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes.
+ * TrainingRun (a field with a default is always present); and `README.md`, which is `reference.head.md` with tables of all fields and of
+ * the rules of changes.
  *
  *   node crds/generate.ts           writes the files
  *   node crds/generate.ts --check   exits 1 if a file is outdated

@@ -17,8 +17,8 @@ const NO_GENERATOR_SECONDS = 900;
  * Returns the merge of the adapter into the weights for generators, if there is one, and the bytes of one version of full weights (0 if
  * only the adapter is sent).
  *
- * Merged weights are float32 if the learner computes on a CPU, because the log-probs must be equal, or if the model is float32. Otherwise they
- * are float16: as long as bfloat16, with an eighth of its rounding error, which could hide the adapter's effect.
+ * Merged weights are float32 if the learner computes on a CPU, because the log-probs must be equal, or if the model is float32. Otherwise
+ * they are float16: as long as bfloat16, with an eighth of its rounding error, which could hide the adapter's effect.
  */
 export function sentWeights(
   { model, generation }: Pick<TrainingRunSpec, "model" | "generation">,

@@ -8,8 +8,8 @@ import { join } from "node:path";
 export const SANDBOX_FOLDERS = "longrun-sandbox-";
 
 /**
- * Creates a folder that only its user can read, in the system's temporary folder, and removes the folders that killed processes have left. Its
- * name is `prefix`, then this machine and PID namespace, then this process's number and start time.
+ * Creates a folder that only its user can read, in the system's temporary folder, and removes the folders that killed processes have left.
+ * Its name is `prefix`, then this machine and PID namespace, then this process's number and start time.
  */
 export function makeTemporaryFolder(prefix: string): string {
   removeLeftFolders(prefix);

@@ -32,7 +32,10 @@ export function generatorArguments({
   return ["--generators", generators, "--generators-tls", resolve(generatorsTls)];
 }
 
-/** Makes `out/learner` and `out/generator`, each a folder for `--tls`. The authority's key is kept nowhere. @throws ControllerError `input` */
+/**
+ * Makes `out/learner` and `out/generator`, each a folder for `--tls`. The authority's key is kept nowhere.
+ * @throws ControllerError `input`
+ */
 export async function writeGeneratorCertificates(options: Values<typeof CERTIFICATES.options>): Promise<void> {
   const { out, hosts, days } = options;
   if (existsSync(out))

@@ -4,7 +4,8 @@
  * gradient's norm. Results equal HostMemory's, except that the norm is summed in another order.
  *
  * Weights trained in bfloat16 can be offloaded: the device then has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The
- * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a step.
+ * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a
+ * step.
  */
 
 import type { AdamWScalars } from "./adamw.ts";

@@ -33,8 +33,8 @@ const SHORT_TOKENS = 256;
 const LEAST_TOKENS = 16;
 
 /**
- * Prompts are cut to `maxPromptTokens`, but nothing shortens a response at the end of the model's context: the context must have room for all tokens
- * of both.
+ * Prompts are cut to `maxPromptTokens`, but nothing shortens a response at the end of the model's context: the context must have room for
+ * all tokens of both.
  *
  * @param positions the model's context, tokens
  * @param place where the lengths are from, if not from a manifest
@@ -125,7 +125,8 @@ export class Fitting {
       const offloaded = on(workers, { offloads: true });
       return fits(offloaded, this.#budget) ? offloaded : on(workers, { offloads: true, swaps: true });
     }
-    // Weights stay on the device; a graph allocates its memory anew in each call. With adapters and recomputed layers the rehearsed peak was 7 % above the plan.
+    // Weights stay on the device; a graph allocates its memory anew in each call. With adapters and recomputed layers the rehearsed peak
+    // was 7 % above the plan.
     if (device.kind === "cuda") return checkpointing && adapter ? plan : on(workers, { swaps: true });
     // threads of a CPU can run one pass together
     return workers > 1 ? on(1) : plan;
@@ -149,7 +150,10 @@ export class Fitting {
     return alone.length > 0 ? alone : this.#together(request, []);
   }
 
-  /** Adds the changes one by one until the request fits, then fewer slots, then shorter lengths. @returns the sum; empty if it never fits */
+  /**
+   * Adds the changes one by one until the request fits, then fewer slots, then shorter lengths.
+   * @returns the sum; empty if it never fits
+   */
   #together(request: PlanRequest, changes: Change[]): Change[] {
     let all: Change = { name: "", change: {} };
     const add = ({ name, change }: Change) => {
@@ -227,7 +231,8 @@ export const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
   !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 
 /**
- * Returns one line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings.
+ * Returns one line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their
+ * settings.
  *
  * @param governing the settings that shrink each part
  */

@@ -51,7 +51,10 @@ export interface Memory {
   holdWeights(shapes: readonly ParameterShape[], numbers: Float32Array): Promise<Held>;
   /** Returns one of the optimiser's moments: as `hold`, but an offloaded moment is the array itself. */
   holdMoment(length: number, numbers?: Float32Array): Promise<Held>;
-  /** Returns the sum of a gradient's squares in float64, not finite if any number is not. @param others gradients in shared memory that are added first */
+  /**
+   * Returns the sum of a gradient's squares in float64, not finite if any number is not.
+   * @param others gradients in shared memory that are added first
+   */
   squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;
   /** bfloat16 copies of the newest weights' matrices that a graph multiplies, by graphs' names; empty if graphs take none. */
   halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;

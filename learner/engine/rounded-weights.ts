@@ -1,6 +1,7 @@
 /**
  * Weights on a device for bfloat16 graphs that train every weight: matrices in bfloat16, the rest in float32. The float32
- * weights, the masters, are in this process's memory, which all workers share. There an update smaller than bfloat16's resolution is not lost.
+ * weights, the masters, are in this process's memory, which all workers share. There an update smaller than bfloat16's resolution is not
+ * lost.
  */
 
 import type { DeviceHalves } from "./device-halves.ts";

@@ -9,12 +9,15 @@ const LAYERS = 2;
 /** Largest plan / peak. */
 const MOST = 1.3;
 /**
- * The same for a GPU in bfloat16: the plan is of graphs without our own kernels, because these graphs serve where a kernel cannot be loaded.
- * 1.45 to 2.13 was measured.
+ * The same for a GPU in bfloat16: the plan is of graphs without our own kernels, because these graphs serve where a kernel cannot be
+ * loaded. 1.45 to 2.13 was measured.
  */
 const MOST_WITH_KERNELS = 2.4;
 
-/** @param most largest plan / peak of a GPU; @param host whether to compare host memory: two layers of 3B and 7B take less memory than the graphs of the plan, which has all layers */
+/**
+ * @param most largest plan / peak of a GPU; @param host whether to compare host memory: two layers of 3B and 7B take less memory than the
+ * graphs of the plan, which has all layers
+ */
 function within(use: Use, most: number, host = true): void {
   for (const [place, { plan, peak }] of Object.entries({ gpu: use.gpu, ...(host && { host: use.host }) })) {
     const ratio = plan / peak;

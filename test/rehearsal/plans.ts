@@ -61,12 +61,16 @@ interface Kept {
 const readKept = (): Kept => JSON.parse(readFileSync(FILE, "utf8"));
 
 /**
- * The rehearsed numbers of layers. Where layers are recomputed and all graphs keep their memory, the first layers take more than later ones:
+ * The rehearsed numbers of layers. Where layers are recomputed and all graphs keep their memory, the first layers take more than later
+ * ones:
  * the line goes through the two deepest.
  */
 const depthsOf = ({ checkpointing, swaps }: Passes): readonly number[] =>
   checkpointing && !swaps ? [2, 4, 6] : [2, 4];
-/** Passes that are also rehearsed with all layers, by `nameOf`, which then count: the line is up to a quarter too high where pieces fit badly. */
+/**
+ * Passes that are also rehearsed with all layers, by `nameOf`, which then count: the line is up to a quarter too high where pieces fit
+ * badly.
+ */
 const WHOLE = [
   "0.5b, LoRA, 1 sequence",
   "0.5b, every weight, 8 sequences",
@@ -80,8 +84,8 @@ const WHOLE_DEPTH = 24;
 /** Least plan / peak. Below 1 a planned run may fail. */
 const LEAST_RATIO = 1;
 /**
- * Above it a plan would waste GPUs. It has 1.45 times the memory of graphs in bfloat16, so that passes of 4 and 8 sequences of 0.5B have the
- * highest ratios (1.6); passes of at most 2 sequences are below 1.4.
+ * Above it a plan would waste GPUs. It has 1.45 times the memory of graphs in bfloat16, so that passes of 4 and 8 sequences of 0.5B have
+ * the highest ratios (1.6); passes of at most 2 sequences are below 1.4.
  */
 const MOST_RATIO = 1.65;
 

@@ -1,6 +1,6 @@
 /**
- * Runs two iterations of each recipe of `manifests/examples` on the stand-in for CUDA, with arithmetic, on the recipe's number of GPUs, with
- * other sizes and another task (`recipes.ts`). `test/tasks/training.tasks.ts` runs MLE-bench's tasks on synthetic stand-ins.
+ * Runs two iterations of each recipe of `manifests/examples` on the stand-in for CUDA, with arithmetic, on the recipe's number of GPUs,
+ * with other sizes and another task (`recipes.ts`). `test/tasks/training.tasks.ts` runs MLE-bench's tasks on synthetic stand-ins.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -5,7 +5,8 @@ import { askPart } from "../../part-process.ts";
 import type { Steps } from "./prepare.ts";
 
 /**
- * Replaces `model.source` by `model.policy` with the fetched folder in longrun's cache. The folder holds one commit, which a resumed run keeps.
+ * Replaces `model.source` by `model.policy` with the fetched folder in longrun's cache. The folder holds one commit, which a resumed run
+ * keeps.
  *
  * @throws ControllerError with the fetch's own line; fetched parts stay for the next try
  */

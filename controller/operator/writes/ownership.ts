@@ -82,8 +82,8 @@ export function claimNames(run: Run): [first: string, own: string] {
 }
 
 /**
- * Returns the run's volume: the claim that its learner mounts, or else the oldest one. A claim that somebody else creates with the run's label
- * is younger.
+ * Returns the run's volume: the claim that its learner mounts, or else the oldest one. A claim that somebody else creates with the run's
+ * label is younger.
  */
 export function volumeOf(run: Run, cache: Cache): PersistentVolumeClaim | undefined {
   const found = claimNames(run).flatMap((name) => {

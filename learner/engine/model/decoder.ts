@@ -109,8 +109,8 @@ function plain(weights: ReadonlyMap<string, Value>): Project {
 }
 
 /**
- * Hidden states after the last norm at `predicting`, [response, hiddenSize]: float32, or bfloat16 from a kernel. Weights are float32; the embedding may
- * be in half precision.
+ * Hidden states after the last norm at `predicting`, [response, hiddenSize]: float32, or bfloat16 from a kernel. Weights are float32; the
+ * embedding may be in half precision.
  *
  * @param options `project`: the linear layers, left out: weights and nothing else; `checkpointing`: of each layer but the last, whose
  *   backward comes first, only the input is kept for the backward pass, which computes the layer again

@@ -79,7 +79,10 @@ function joinGraph(config: ModelConfig, lora: LoraConfig, dtype: DType): Graph {
 
 export type JoinedAdapter = Awaited<ReturnType<typeof joinedAdapter>>;
 
-/** Joined matrices on a device. They stay where they are when the adapter changes. @throws GraphError `device` where there is no memory left */
+/**
+ * Joined matrices on a device. They stay where they are when the adapter changes.
+ * @throws GraphError `device` where there is no memory left
+ */
 export async function joinedAdapter(onDevice: OnDevice, config: ModelConfig, lora: LoraConfig, dtype: DType) {
   const graph = joinGraph(config, lora, dtype);
   const shapes = Array.from({ length: config.layers }, (_, layer) =>

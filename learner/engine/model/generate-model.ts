@@ -80,8 +80,8 @@ export class GenerationModel {
   }
 
   /**
-   * Returns the form of the weights in a graph. Products are in half precision on a GPU, unless the files hold float32, or float16 beside bfloat16. Layers
-   * with one input are joined where the device can have the files' matrices one after the other.
+   * Returns the form of the weights in a graph. Products are in half precision on a GPU, unless the files hold float32, or float16 beside
+   * bfloat16. Layers with one input are joined where the device can have the files' matrices one after the other.
    */
   #options({ base }: { base?: MappedWeights }) {
     const cache = this.cacheType;

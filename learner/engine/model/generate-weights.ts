@@ -129,8 +129,8 @@ export function weightsIn(
 }
 
 /**
- * Returns the rows of a part, at most `most` of `count`. Parts are equal if at most twice as many can be: to join unequal parts on a GPU, ONNX Runtime
- * copies a table of all rows there with every run.
+ * Returns the rows of a part, at most `most` of `count`. Parts are equal if at most twice as many can be: to join unequal parts on a GPU,
+ * ONNX Runtime copies a table of all rows there with every run.
  */
 function partRows(count: number, most: number): number {
   const least = Math.ceil(count / most);

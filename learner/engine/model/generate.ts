@@ -1,6 +1,6 @@
 /**
- * Samples responses with the weights of a model. Rows of all calls share the slots of one KV cache (continuous batching). Between two tokens
- * other work of this thread runs, such as a new call; while a token is computed the thread is blocked: use it in a worker.
+ * Samples responses with the weights of a model. Rows of all calls share the slots of one KV cache (continuous batching). Between two
+ * tokens other work of this thread runs, such as a new call; while a token is computed the thread is blocked: use it in a worker.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { OnDevice } from "../runtime/runtime.ts";
@@ -20,7 +20,10 @@ export interface GeneratorOptions {
   readonly onDevice?: OnDevice | undefined;
   /** rows that are generated side by side; further ones wait. It changes no response. Default DEFAULT_SLOTS */
   readonly slots?: number | undefined;
-  /** tokens of a prompt and its response that a slot has room for; longer rows get fewer slots in the same memory. Default: as many as the rows need */
+  /**
+   * tokens of a prompt and its response that a slot has room for; longer rows get fewer slots in the same memory. Default: as many as the
+   * rows need
+   */
   readonly positions?: number | undefined;
 }
 
@@ -30,7 +33,8 @@ export const DEFAULT_SLOTS = 64;
  * Samples responses with a model whose weights the caller owns. Calls that overlap must have the same weights.
  *
  * A row's response depends on its prompt, its seed, its options and the weights alone. On a CPU this holds bit for bit, whatever the other
- * rows, their order and the number of slots are. A GPU sums products in an order that depends on their size, so that log-probs move by rounding.
+ * rows, their order and the number of slots are. A GPU sums products in an order that depends on their size, so that log-probs move by
+ * rounding.
  */
 export class Generator {
   readonly #config: ModelConfig;

@@ -22,8 +22,8 @@ import { advantageOf, filled, formatsOf, MODELS, returnOf, type Sample, STEP, TR
  */
 export const TOLERANCE: Record<ComputeFormat, number> = { float32: 1e-3, bfloat16: 3e-2, tf32: 4e-3 };
 /**
- * Largest difference of log-probs after a step, as a share of the step's change: Adam's first step moves each weight by its gradient's sign,
- * which rounding turns for the smallest gradients. PyTorch in bfloat16 differs from its float32 by 6.4 % (this model, every weight,
+ * Largest difference of log-probs after a step, as a share of the step's change: Adam's first step moves each weight by its gradient's
+ * sign, which rounding turns for the smallest gradients. PyTorch in bfloat16 differs from its float32 by 6.4 % (this model, every weight,
  * autocast on a CPU, 26 November 2026); an eighth for TF32.
  */
 const MOVED_SHARE: Record<ComputeFormat, number> = { float32: 1e-3, bfloat16: 0.1, tf32: 0.0125 };
