@@ -89,13 +89,11 @@ function ownProcesses(
   const python = pythonOf(values.python!);
   const warm = values.warm?.split(",").filter(Boolean);
   return async (slot) => ({
-    ...{
-      python,
-      warm,
-      ...shareCpus(cpus, slot, slots),
-      gpus: shareGpus(gpus, slot, slots),
-      space: `${values.scratch}/slot-${slot}`,
-    },
+    python,
+    warm,
+    ...shareCpus(cpus, slot, slots),
+    gpus: shareGpus(gpus, slot, slots),
+    space: `${values.scratch}/slot-${slot}`,
     inputs: await findPublicData(values["task-dir"]!),
   });
 }

@@ -59,15 +59,13 @@ describe("the webhook of a run on this machine", () => {
     assert.deepEqual([id, source], ["quick-2026-01-01T00:00:00.000Z-Succeeded", "/runs/quick-1"]);
     assert.equal(type, "dev.longrun.trainingrun.succeeded");
     assert.deepEqual(data, {
-      ...{
-        name: "quick",
-        directory,
-        task: "diamonds",
-        phase: "Succeeded",
-        message: "why",
-        iteration: 3,
-        iterations: 12,
-      },
+      name: "quick",
+      directory,
+      task: "diamonds",
+      phase: "Succeeded",
+      message: "why",
+      iteration: 3,
+      iterations: 12,
       ...{ startTime: "2026-01-01T00:00:00.000Z", completionTime: "2026-01-01T01:00:00.000Z" },
       score: { best: 281.3, validFraction: 0.5 },
     });

@@ -307,9 +307,7 @@ test("each of several tasks has its own results, and a task that came later is e
   await evaluatePolicy(first.run, "before");
   first.close();
   const tasks = ["diamonds", "wage"];
-  const { run, launched, summary, progress, close } = await runOf(directory, {
-    ...{ tasks, scores: (index) => 50 - index },
-  });
+  const { run, launched, summary, progress, close } = await runOf(directory, { tasks, scores: (index) => 50 - index });
   Object.assign(summary, first.summary);
   await evaluatePolicy(run, "before");
   assert.deepEqual([progress.total, ...new Set(progress.shown)], [8, 0, 1, 2, 3, 4, 5, 6, 7, 8], "wage's alone");

@@ -31,7 +31,7 @@ for (const { file, gpus } of RECIPES) {
       ...{ cwd: ROOT, encoding: "utf8", timeout: 580_000 },
       env: {
         ...{ ...process.env, PATH: `${folder}:${process.env.PATH}` },
-        ...{ LONGRUN_DEVICE: `cuda:${Array.from({ length: gpus }, (_, id) => id).join(",")}` },
+        LONGRUN_DEVICE: `cuda:${Array.from({ length: gpus }, (_, id) => id).join(",")}`,
         ...{ REHEARSAL_ARITHMETIC: "1", REHEARSAL_DEVICES: String(gpus) },
       },
     });

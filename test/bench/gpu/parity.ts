@@ -194,12 +194,10 @@ async function comparison(
   const goals: Goal[] = [];
   const within = (what: string, measured: number, bound = exact ? CPU_TOLERANCE.bits : tolerance) =>
     goals.push({
-      ...{
-        what: `${name}: ${what}`,
-        goal: `<= ${Number(bound.toPrecision(2))}`,
-        measured: measured.toExponential(1),
-        met: measured <= bound,
-      },
+      what: `${name}: ${what}`,
+      goal: `<= ${Number(bound.toPrecision(2))}`,
+      measured: measured.toExponential(1),
+      met: measured <= bound,
     });
   within("log-probs", largest(expected.logProbs, found.logProbs));
   within("entropies", largest(expected.entropies, found.entropies));
@@ -256,12 +254,10 @@ async function comparison(
   }
   const ends = new Set(expected.generated["all tokens"]!.map(({ response }) => response.length)).size;
   goals.push({
-    ...{
-      what: `${name}: rows end at different times`,
-      goal: ">= 3 lengths",
-      measured: `${ends} lengths`,
-      met: ends >= 3,
-    },
+    what: `${name}: rows end at different times`,
+    goal: ">= 3 lengths",
+    measured: `${ends} lengths`,
+    met: ends >= 3,
   });
   const met = goals.filter((goal) => goal.met).length;
   return {

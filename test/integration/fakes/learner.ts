@@ -130,22 +130,18 @@ while (state.iteration < behaviour.iterations) {
   if (behaviour.failInIteration === iteration) await finish(messages.Phase.FAILED_RUN, 1);
   state.iteration = iteration;
   const line = JSON.stringify({
-    ...{
-      lineage: 1,
-      iteration,
-      samples: 4,
-      validFraction: 0.5,
-      meanScore: 1000 / iteration,
-      bestScore: 900 / iteration,
-    },
-    ...{
-      meanDurationSeconds: 1,
-      launchedMeanDurationSeconds: 1.5,
-      trainedMeanDurationSeconds: 1,
-      kl: 0.001,
-      seconds: 0.1,
-      engineSeconds: { generating: 0.05, updating: 0.03, idlePrograms: 0.02 },
-    },
+    lineage: 1,
+    iteration,
+    samples: 4,
+    validFraction: 0.5,
+    meanScore: 1000 / iteration,
+    bestScore: 900 / iteration,
+    meanDurationSeconds: 1,
+    launchedMeanDurationSeconds: 1.5,
+    trainedMeanDurationSeconds: 1,
+    kl: 0.001,
+    seconds: 0.1,
+    engineSeconds: { generating: 0.05, updating: 0.03, idlePrograms: 0.02 },
   });
   appendFileSync(join(run, "metrics.jsonl"), `${line}\n`);
   writeFileSync(stateFile, JSON.stringify(state));
