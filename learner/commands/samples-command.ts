@@ -64,7 +64,6 @@ function find(id: string, sample: (id: string) => Sample | undefined, run: strin
   throw new InputError(`--show ${id}: there is no such sample in ${run}; longrun samples ${run} lists them`);
 }
 
-/** The fields of a line. */
 function listed(sample: Sample) {
   const { id, iteration: policyIteration, usedIteration, purpose, task, kind, state, grade, result } = sample;
   const { valid = false, score = null, reward = null, clamped = false, guards = [] } = grade ?? {};

@@ -58,8 +58,8 @@ export interface EngineOptions {
   /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
   /**
-   * every weight is trained in bfloat16: a device has rounded weights, float32 ones and moments stay here (rounded-weights.ts). Default
-   * false
+   * Every weight is trained in bfloat16: the device holds rounded weights; float32 weights and moments stay in host memory
+   * (rounded-weights.ts). Default false.
    */
   offloads?: boolean;
   /** graphs have their memory on a device in turn, and with `offloads` policy, reference and critic, too. Default false */
@@ -68,7 +68,7 @@ export interface EngineOptions {
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */
   critic?: boolean;
-  /** whether there is a reference, which is a second copy where every weight is trained; default true */
+  /** Whether there is a reference policy. If every weight is trained, it is a second copy of the weights. Default true. */
   reference?: boolean;
 }
 

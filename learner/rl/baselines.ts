@@ -14,13 +14,12 @@ import { groupsOf, grpoAdvantages, rlooAdvantages, samplesPerPrompt } from "./gr
 /** Inputs of a batch's advantages, one entry per sample. */
 interface AdvantageInputs {
   rewards: number[];
-  /** The task of each sample. */
   tasks: string[];
   /** Scores with their sign such that higher is better; undefined where there is no valid one. */
   goodness: (number | undefined)[];
   /** Indices of the samples of each prompt. */
   groups: number[][];
-  /** Duration weights. */
+  /** Of durations, as `durationWeights` returns them. */
   weights: number[];
   /** With the weights that the update starts from. */
   evaluated: LogProbs[];

@@ -71,7 +71,7 @@ export class Binding {
     this.#key = capture ? this.#keyOf([...given.values(), ...wanted.values()]) : "";
   }
 
-  /** A key of everything that is bound and that a capture keeps: shapes, addresses, and numbers that lie in this process's memory. */
+  /** Returns a key of everything that a captured CUDA graph keeps: shapes, addresses, and the numbers in host memory. */
   #keyOf(values: readonly (Tensor | DeviceTensor)[]): string {
     const { api } = this.#session;
     const addresses = [...this.#inputs.values(), ...this.#outputs.values()];

@@ -91,7 +91,7 @@ function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
 export function stageable(graph: Graph): ReadonlySet<string> {
   const live = new Set(graph.outputs.map(({ value }) => value.name));
   const measured = new Set<string>();
-  // from the end on: a node that leads to no output reads nothing
+  // From the last node on: a node whose outputs nobody reads needs no inputs.
   for (const { type, inputs, outputs } of graph.nodes.toReversed())
     if (outputs.some(({ name }) => live.has(name) || measured.has(name)))
       for (const name of inputs) (type === "Shape" ? measured : live).add(name);
