@@ -2,7 +2,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "../proto/command-line.ts";
-import { REPORT } from "./report/main.ts";
 import { GENERATE } from "./commands/generate-command.ts";
 import { GRADE } from "./commands/grade-command.ts";
 import { LOGPROBS } from "./commands/logprobs-command.ts";
@@ -12,6 +11,7 @@ import { RESULTS } from "./commands/results-command.ts";
 import { SERVE } from "./commands/serve-options.ts";
 import { SFT } from "./commands/sft-options.ts";
 import { TASK } from "./commands/task-command.ts";
+import { REPORT } from "./report/main.ts";
 
 const TABLES: Command[] = [GRADE, TASK, REPORT, PRETRAIN, SFT, LOGPROBS, GENERATE, MODEL, RESULTS, SERVE];
 const FILE = fileURLToPath(new URL("../controller/cli/part-commands.generated.json", import.meta.url));

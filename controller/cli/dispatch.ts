@@ -1,6 +1,14 @@
 /** A program of several commands: chooses the command, shows help, and turns errors into messages and exit statuses. */
 import { helpOf, section } from "../../proto/command-help.ts";
-import { type Command, type Options, parse, refusal, UsageError, type Values } from "../../proto/command-line.ts";
+import {
+  type Command,
+  listOptions,
+  type Options,
+  parse,
+  refusal,
+  UsageError,
+  type Values,
+} from "../../proto/command-line.ts";
 import { nearest } from "../../proto/nearest.ts";
 import { type ControllerError, EXIT, exitStatusOf } from "../errors.ts";
 import { harmless } from "../harmless.ts";
@@ -74,7 +82,7 @@ async function choose(program: Program, args: readonly string[], out: Screen, er
 
 /** Returns the index of the first argument that is neither an option of the program nor its value; -1 without one. */
 function placeOfWord(args: readonly string[], options: Options): number {
-  const takesValue = new Set(Object.entries(options).flatMap(([name, { short }]) => [`--${name}`, `-${short}`]));
+  const takesValue = new Set(listOptions(options).flatMap(({ name, short }) => [`--${name}`, `-${short}`]));
   return args.findIndex((arg, at) => !arg.startsWith("-") && !takesValue.has(args[at - 1]!));
 }
 

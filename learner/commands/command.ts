@@ -122,13 +122,10 @@ export const number =
   };
 
 export const MODEL_OPTIONS = {
-  model: { value: "MODEL", help: "model folder, or the name of a bundled policy" },
-  adapter: { value: "DIR", help: "PEFT folder of a LoRA adapter" },
-  device: {
-    value: "DEVICE",
-    help: "auto, cpu or cuda:N (default: LONGRUN_DEVICE, else auto: a GPU that works, else the CPU)",
-  },
-  threads: { value: "N", help: "threads of the CPU; 0: as many as there are cores", default: "0", as: whole(0) },
+  "model <MODEL>": "model folder, or the name of a bundled policy",
+  "adapter <DIR>": "PEFT folder of a LoRA adapter",
+  "device <DEVICE>": "auto, cpu or cuda:N (default: LONGRUN_DEVICE, else auto: a GPU that works, else the CPU)",
+  "threads <N>": { help: "threads of the CPU; 0: as many as there are cores", default: "0", as: whole(0) },
 } as const;
 
 /** Reads both folders and runs all networks of this thread on the device. */

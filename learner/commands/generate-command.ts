@@ -45,20 +45,18 @@ export const GENERATE = {
   description: "generate responses to prompts",
   options: {
     ...MODEL_OPTIONS,
-    prompts: {
-      value: "FILE",
+    "prompts <FILE>": {
       help: 'lines {"tokens":[...]} or {"messages":[{"role","content"}]}',
       required: 'a file of lines {"tokens":[...]} or {"messages":[...]}',
     },
-    "max-tokens": { value: "N", help: `default ${MAX_TOKENS}, or what is left of the context`, as: whole(1) },
-    temperature: {
-      value: "T",
+    "max-tokens <N>": { help: `default ${MAX_TOKENS}, or what is left of the context`, as: whole(1) },
+    "temperature <T>": {
       help: `0 takes the most probable token, with its log-prob at temperature 1; else ${LEAST_TEMPERATURE} or more`,
       default: "1",
       as: temperatureOf,
     },
-    seed: { value: "S", help: "the same seed, line and weights give the same response", default: "0", as: whole(0) },
-    "show-prompt": { help: 'adds "prompt", the text that the model continues, with the chat template\'s tokens' },
+    "seed <S>": { help: "the same seed, line and weights give the same response", default: "0", as: whole(0) },
+    "show-prompt": 'adds "prompt", the text that the model continues, with the chat template\'s tokens',
   },
   notes: `Writes lines {"tokens":[...],"text":"...","logProbs":[...]} in the same order. "text" is null without a tokenizer.json.`,
   examples: ["longrun generate --model quickstart --prompts prompts.jsonl --temperature 0"],
