@@ -46,10 +46,7 @@ export class ControlGroup {
     this.#paths = [...new Set([memory, ...(pids === undefined ? [] : [pids])])];
   }
 
-  /**
-   * Makes a new group below or beside this process's group. Returns undefined if that is not possible. Also removes empty groups of dead
-   * actors.
-   */
+  /** Makes a new group below or beside this process's group, and removes empty groups of dead actors. Undefined if it cannot. */
   static make(place: ControlGroupPlace = {}): ControlGroup | undefined {
     const { root = "/sys/fs/cgroup", membership = "/proc/self/cgroup", mkdir = mkdirSync } = place;
     const name = `longrun-${process.pid}-${Math.random().toString(36).slice(2, 10)}`;

@@ -57,10 +57,7 @@ export function placeOfProcesses(): string | undefined {
   }
 }
 
-/**
- * Returns the start time of a process, which distinguishes it from a later process with the same number. Undefined if there is no such
- * process.
- */
+/** Returns a process's start time, which tells it from a later process with its number. Undefined if there is no such process. */
 export function startTicks(pid: number): string | undefined {
   try {
     // The start time is field 22; field 2, the name in brackets, may contain spaces.

@@ -101,9 +101,7 @@ export function isKeptActor({ run }: Observed, { job }: ObservedActor, inputs: I
   return asked === undefined ? isSeen(run) : asked === inputs.actor;
 }
 
-/**
- * Returns whether longrun 0.2 or earlier, which pinned nothing, created the Deployment: it stays unchanged and is annotated from now on.
- */
+/** Returns whether longrun 0.2 or earlier, which pinned nothing, created the Deployment: it stays unchanged and gets the annotation. */
 function isUnmarked({ metadata, spec }: Deployment): boolean {
   return metadata.annotations?.[IMAGES] === undefined && (spec?.replicas ?? 0) > 0;
 }

@@ -1,7 +1,4 @@
-/**
- * PPO's clipped losses as graphs over all response tokens of a micro-batch: of the policy, with an entropy bonus and a KL penalty, and of
- * the critic.
- */
+/** PPO's clipped losses over all response tokens of a micro-batch: the policy's with entropy bonus and KL penalty, and the critic's. */
 import type { Graph, Value } from "./graph/graph.ts";
 import { add, clip, exp, less, maximum, minimum, mul, neg, square, sub, sum, where } from "./graph/primitives.ts";
 import { RESPONSE } from "./model/decoder.ts";

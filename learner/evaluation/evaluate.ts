@@ -164,10 +164,7 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
   if (when === "during") files.notice(label + evaluationSentence(found, task.grader.metric));
 }
 
-/**
- * Returns a task's samples of one policy. `evaluation-before` may have an earlier policy's samples, if the task was removed and added
- * again.
- */
+/** Returns a task's samples of one policy. `evaluation-before` may have samples of an earlier policy, if the task was added again. */
 const samplesOf = ({ store }: Evaluating, { name }: Task, purpose: string, iteration: number): Sample[] =>
   store.samplesFor(purpose).filter((sample) => sample.task === name && sample.iteration === iteration);
 

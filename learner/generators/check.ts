@@ -27,10 +27,7 @@ export class LogProbCheck {
     this.#o = options;
   }
 
-  /**
-   * Returns whether a generator may get rows. A generator whose log-probs were never compared waits until the learner has its weights
-   * again.
-   */
+  /** Returns whether a generator may get rows. One whose log-probs were never compared waits until the learner has its weights again. */
   canTrust({ proven }: RemoteGenerator, { policyVersion }: WeightsName): boolean {
     return proven || this.#o.isCurrent(policyVersion);
   }

@@ -173,9 +173,7 @@ function knownCommit(
   return whole || keepsVersions ? { commit: record.commit, isWhole: whole } : undefined;
 }
 
-/**
- * Returns the origin for S3 and registries, which hold one version at a time and whose address is in the name. Loads the client on demand.
- */
+/** Returns the origin for S3 and registries, which hold one version at a time, named by the address. Loads the client on demand. */
 function placedOrigin({ repo, revision, env }: FetchOptions, transfer: Transfer): Origin {
   if (revision !== undefined)
     throw new TransferError("input", `--revision is ${revision}, and ${repo} has no revisions; leave it out`);

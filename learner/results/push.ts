@@ -147,9 +147,7 @@ function nextManifest(before: ResultsManifest, local: LocalResults, keepLast: nu
   return { ...before, pushedAt: now(), checkpoints, folders };
 }
 
-/**
- * Removes files that the manifest no longer names, and old files of pushes that ended early. Younger files may belong to a running push.
- */
+/** Removes files that the manifest no longer names, and old files of unfinished pushes. Younger files may belong to a running push. */
 async function removeOthers(
   bucket: S3Bucket,
   prefix: string,

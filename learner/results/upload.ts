@@ -122,10 +122,7 @@ async function uploadsBelow(
   return Uploads.map(({ Key, UploadId, Initiated }) => ({ key: Key!, id: UploadId!, begun: Initiated }));
 }
 
-/**
- * Returns the MD5s of the uploaded parts, by number. The library's own paging would not end with servers that set a marker on the last
- * page.
- */
+/** Returns the MD5s of the uploaded parts, by number. Paging by the library would not end where a server's last page has a marker. */
 async function partsThere(bucket: S3Bucket, key: string, id: string): Promise<Map<number, string>> {
   const parts = new Map<number, string>();
   for (let marker: string | undefined; ; ) {

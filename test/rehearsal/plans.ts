@@ -67,10 +67,7 @@ const readKept = (): Kept => JSON.parse(readFileSync(FILE, "utf8"));
  */
 const depthsOf = ({ checkpointing, swaps }: Passes): readonly number[] =>
   checkpointing && !swaps ? [2, 4, 6] : [2, 4];
-/**
- * Passes that are also rehearsed with all layers, by `nameOf`, which then count: the line is up to a quarter too high where pieces fit
- * badly.
- */
+/** Passes that are also rehearsed with all layers, by `nameOf`: the line is up to a quarter too high where pieces fit badly. */
 const WHOLE = [
   "0.5b, LoRA, 1 sequence",
   "0.5b, every weight, 8 sequences",

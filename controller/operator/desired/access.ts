@@ -81,9 +81,7 @@ function outwardPolicy(
 
 const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? HTTPS_PORT : 80);
 
-/**
- * Returns the generators' NetworkPolicy. In: the learner. Out: nothing. The kubelet's probes come from the node, which no policy blocks.
- */
+/** Returns the generators' NetworkPolicy. In: the learner. Out: nothing. No policy blocks the kubelet's probes from the node. */
 function generatorPolicy(run: Run): NetworkPolicy {
   return {
     apiVersion: "networking.k8s.io/v1",

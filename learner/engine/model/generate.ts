@@ -20,10 +20,7 @@ export interface GeneratorOptions {
   readonly onDevice?: OnDevice | undefined;
   /** rows that are generated side by side; further ones wait. It changes no response. Default DEFAULT_SLOTS */
   readonly slots?: number | undefined;
-  /**
-   * tokens of a prompt and its response that a slot has room for; longer rows get fewer slots in the same memory. Default: as many as the
-   * rows need
-   */
+  /** Most tokens of a prompt with its response in a slot; longer rows leave fewer slots in the memory. Default: what the rows need. */
   readonly positions?: number | undefined;
 }
 

@@ -8,9 +8,7 @@ import type { DeviceBuffer } from "./buffer.ts";
 
 /** CUDA's own allocations are aligned to this. */
 export const ALIGNMENT_BYTES = 256;
-/**
- * Inputs of at most this size are sent together. A larger one is sent alone, because sending it together would copy it on the host first.
- */
+/** Inputs of at most this size are sent together. A larger one is sent alone, because joining it would copy it on the host first. */
 const MOST_BYTES = 2 ** 22;
 const FLOAT_BYTES = DTYPES.float32.bytes;
 

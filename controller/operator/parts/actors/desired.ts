@@ -117,9 +117,7 @@ function finishSeconds({ spec }: Run): number {
   return Math.min(longest, spec.actors.evictionGraceSeconds);
 }
 
-/**
- * Returns the supervisor's container. It leases executions, sends programs to sandboxes, measures and reports, but never runs a program.
- */
+/** Returns the supervisor's container. It leases executions, sends programs to sandboxes and reports, but never runs a program. */
 function supervisor(run: Run, name: string, inputs: string[], settings: Settings): V1Container {
   const { actors } = run.spec;
   return {

@@ -221,10 +221,7 @@ function contextTokens({ spec: { model } }: Run): number {
   return model.maxPromptTokens + model.maxResponseTokens;
 }
 
-/**
- * Returns the headless Service: each address is a generator. It also lists generators that have no weights yet or are drained; their own
- * state says so.
- */
+/** Returns the headless Service: each address is a generator. It also lists those without weights or drained; their state says so. */
 export function desiredGeneratorService(run: Run): Service {
   return {
     apiVersion: "v1",

@@ -45,9 +45,7 @@ export function desiredVolume(
 /** Size of a volume if neither the run nor its learner names a size. */
 export const DEFAULT_SIZE = "100Gi";
 
-/**
- * Returns the annotation with retainSeconds. It becomes empty if the run no longer has retainSeconds, so that the volume is not deleted.
- */
+/** Returns the annotation with retainSeconds. It becomes empty if the run no longer has retainSeconds: the volume is not deleted. */
 function retention(seconds: number | undefined, present: PersistentVolumeClaim | undefined) {
   const hasNote = present?.metadata.annotations?.[RETAIN_SECONDS] !== undefined;
   return seconds === undefined && !hasNote ? {} : { annotations: { [RETAIN_SECONDS]: String(seconds ?? "") } };
