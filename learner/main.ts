@@ -1,16 +1,12 @@
 /**
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
- *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda|cuda:N,M] [--memory-bytes N] [--stay]
- *         [--termination-log FILE] [--replay STORE] [--generators URL[,URL…] [--generators-tls DIR]]
+ * options.ts has its options.
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the
  * policies that the file names.
  *
- * --manifest: follows this manifest and keeps it in the run folder; fields that cannot change in a run that has begun
- * must be as they were. --stay: serves status and metrics after success until SIGTERM, and does not begin a run again
- * that has succeeded. After a failure the process ends, is restarted, and goes on from the newest checkpoint.
+ * After a failure the process ends, is restarted, and goes on from the newest checkpoint.
  *
  * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder has all that is needed to go on), 1 failed, 2
  * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
