@@ -152,5 +152,5 @@ function checkWords(
   if (words.length > most && !places.at(-1)?.includes("..."))
     throw refusal(`too many arguments: expected ${most}, got ${words.length}`, name);
   if (choices && !choices.includes(last!))
-    throw refusal(`argument '${last}' is invalid. Allowed choices are ${choices.join(", ")}`, name);
+    throw new UsageError(`error: argument '${last}' is invalid. Allowed choices are ${choices.join(", ")}`);
 }
