@@ -64,6 +64,10 @@ export interface TrainingRunSpec {
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
+  /** Environment variables of all pods of the run; sandboxes get none. Those that longrun sets win, and those of podTemplate. Only on Kubernetes. */
+  env?: PodVariable[];
+  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+  caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
   /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
@@ -116,7 +120,7 @@ export interface VolumeSource {
   path?: string;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
 }
 
@@ -128,7 +132,7 @@ export interface PersistentVolumeClaim {
   subPath: string;
 }
 
-/** Image volume (Kubernetes 1.33 and newer). */
+/** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
 export interface ImageVolumeSource {
   /** Image reference whose root holds the data. */
   reference: string;
@@ -286,7 +290,7 @@ export interface OciSecretRef {
 export interface ModelVolumeSource {
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
 }
 
@@ -728,7 +732,7 @@ export interface PodVolume {
   persistentVolumeClaim?: PodVolumeClaim;
   /** ConfigMap in the namespace of the run. */
   configMap?: ConfigMapVolume;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: PodImageVolume;
 }
 
@@ -766,7 +770,7 @@ export interface ConfigMapFile {
   path: string;
 }
 
-/** Image volume (Kubernetes 1.33 and newer). */
+/** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
 export interface PodImageVolume {
   /** Image reference whose root is mounted. */
   reference: string;
@@ -938,6 +942,14 @@ export interface GeneratorPodSpec {
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
+  /** Further lines of /etc/hosts. */
+  hostAliases?: HostAlias[];
+  /** Source of the pod's DNS settings. Absent: ClusterFirst. */
+  dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
+  /** How names are looked up. */
+  dnsConfig?: DnsConfig;
+  /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
+  hostUsers?: boolean;
   /** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
   securityContext?: GeneratorSecurityContext;
   /** Additions to the container generator, and to vllm with engine VLLM. */
@@ -1062,7 +1074,7 @@ export interface WarmStartData {
   path?: string;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
   /** ConfigMap in the namespace of the run, at most 1 MiB. */
   configMap?: ConfigMapSource;
@@ -1131,6 +1143,20 @@ export interface UrlFrom {
 /** Key of a Secret. */
 export interface SecretKeyRef {
   /** Name of the Secret. */
+  name: string;
+  /** Key in its data. */
+  key: string;
+}
+
+/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+export interface CaBundle {
+  /** ConfigMap in the namespace of the run, with certificates in PEM. */
+  configMap: CaBundleSource;
+}
+
+/** ConfigMap in the namespace of the run, with certificates in PEM. */
+export interface CaBundleSource {
+  /** Name of the ConfigMap. */
   name: string;
   /** Key in its data. */
   key: string;

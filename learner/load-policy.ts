@@ -44,12 +44,19 @@ export async function loadPolicy(
     ...{ directory, kept: kept.map(({ path }) => path), inPod: options.stay, sentBytes },
   });
   if (warning !== undefined) logNotice(log, warning);
-  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps } = plan;
+  const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps, widens } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
   const { threads, compute } = spec.learner;
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
-  const planned = { workers: ranks, microBatchTokens, rowTokens, offloads, swaps } satisfies Partial<EngineOptions>;
+  const planned = {
+    workers: ranks,
+    microBatchTokens,
+    rowTokens,
+    offloads,
+    swaps,
+    widens,
+  } satisfies Partial<EngineOptions>;
   onNotice((text) => log.warn(text));
   const engine = await startEngine({
     ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...planned },
@@ -92,13 +99,13 @@ export async function loadEvaluated({ options, spec, store, log }: Process, poli
     folder,
     lora: adapter,
   }));
-  const { device, devices, ranks: workers } = await placeEvaluation(models, spec, options, log);
+  const { device, devices, ranks: workers, widens } = await placeEvaluation(models, spec, options, log);
   const { generationBatchSize: slots, maxPromptTokens, maxResponseTokens } = spec.model;
   onNotice((text) => log.warn(text));
   const start = (weights: Weights) =>
     startEngine({
-      ...{ ...weights, device, ...(devices && { devices }), threads: spec.learner.threads, workers, critic: false },
-      ...{ slots, positions: maxPromptTokens + maxResponseTokens },
+      ...{ ...weights, device, ...(devices && { devices }), threads: spec.learner.threads, workers, widens },
+      ...{ critic: false, slots, positions: maxPromptTokens + maxResponseTokens },
     });
   const evaluated = await EvaluatedPolicy.open(start, weightsAt(), instruments);
   const { lineage } = await store.beginLineage(async () => false);

@@ -45,6 +45,35 @@ const release = (client: never, namespaces: string[] = [], said: string[] = []) 
   });
 
 describe("releaseRuns", () => {
+  const forbidden = (what: string) => new ApiError(`403 cannot ${what}`, { status: 403, reason: "Forbidden" });
+
+  test("A namespace and a run that the API server refuses keep no other from being released", async () => {
+    const runs = [stored("b", "two", [FINALIZER]), stored("c", "three", [FINALIZER])];
+    const { client } = server(runs, (name) => {
+      if (name === "two") throw forbidden("patch");
+    });
+    const { list } = client as { list: (resource: unknown, options: { namespace?: string }) => Promise<object> };
+    const refusing = async (resource: unknown, options: { namespace?: string }) => {
+      if (options.namespace === "a") throw forbidden("list");
+      return list(resource, options);
+    };
+    const said: string[] = [];
+    assert.equal(await release({ ...(client as object), list: refusing } as never, ["a", "b", "c"], said), 1);
+    assert.deepEqual(said, [
+      "namespace a is refused: 403 cannot list",
+      "TrainingRun b/two is refused: 403 cannot patch",
+      "TrainingRun c/three is released",
+    ]);
+    await assert.rejects(
+      release({
+        ...(client as object),
+        list: async () => {
+          throw forbidden("list");
+        },
+      } as never),
+    );
+  });
+
   test("It removes longrun's finalizer, keeps others, and writes no run that has none", async () => {
     const runs = [stored("a", "one", ["other", FINALIZER]), stored("b", "two", [FINALIZER]), stored("b", "three")];
     const { client, patches } = server(runs);

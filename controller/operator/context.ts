@@ -62,7 +62,7 @@ export function lookAt(key: string, stored: Run, context: Context): Look<RunMemo
   const run = withRunDefaults(withNewerFields(stored), context.settings.runDefaults);
   const kueue = context.settings.kueue ?? false;
   const observed = observe(run, context.cache, context.links.observed(key), { kueue, nowMs });
-  const writes = new Writes(run, { ...context, applied: memory.applied });
+  const writes = new Writes(run, { ...context, applied: memory.applied, kept: memory.kept });
   const settings = pinnedSettings(observed, context.settings);
   return { key, stored, observed, memory, calls: memory.calls, writes, context, settings, nowMs };
 }

@@ -32,9 +32,13 @@ export function takingCluster(
   const replicas: number[] = [];
   const suspended: string[] = [];
   let nowMs = NOW_MS;
-  const store = async ({ kind }: { kind: string }, object: { metadata?: object; spec?: { replicas?: number } }) => {
-    applied.push({ kind, object: object as KubeObject });
-    if (kind === "Deployment") replicas.push(object.spec!.replicas!);
+  const store = async (
+    { kind }: { kind: string },
+    object: { metadata?: object; spec?: { replicas?: number } },
+    { dryRun = false } = {},
+  ) => {
+    if (!dryRun) applied.push({ kind, object: object as KubeObject });
+    if (kind === "Deployment" && !dryRun) replicas.push(object.spec!.replicas!);
     return { ...object, metadata: { ...object.metadata, uid: "1", resourceVersion: "1" } };
   };
   const nothing = () => {};

@@ -8,7 +8,7 @@ import type { ReconcileResult } from "./kube/types.ts";
 import { type RunMemory, sliceOf } from "./memory.ts";
 import type { Done, Sum } from "./part.ts";
 import { PARTS } from "./parts/index.ts";
-import { FINALIZER, releaseRun, volumeEvent } from "./parts/lifecycle/deletion.ts";
+import { FINALIZER, isNamespaceDeleted, releaseRun, volumeEvent } from "./parts/lifecycle/deletion.ts";
 import { hasEnded } from "./parts/lifecycle/lifecycle.ts";
 import { volumeName } from "./parts/volume/part.ts";
 import { eventOf } from "./status/conditions.ts";
@@ -33,7 +33,8 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
   const turns = parts.map((part) => new Turn(part, look));
   for (const turn of turns) turn.observe();
   if (run.metadata.deletionTimestamp) {
-    if (turns.filter((turn) => turn.leave()).length === 0) await releaseRun(look);
+    const isFree = turns.filter((turn) => turn.leave()).length === 0;
+    if (isFree || (await isNamespaceDeleted(look))) await releaseRun(look);
     return soonest(turns);
   }
   if (isOverdue(look) && !turns.some((turn) => turn.owes())) return expire(look, turns);
@@ -49,6 +50,7 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
     failure ??= error;
   }
   if (failure !== undefined) throw failure;
+  sum.other ??= look.writes.dropped();
 
   const warnings = lookOf(look, WARNINGS);
   const stuck = turns.map((turn) => turn.stuck());

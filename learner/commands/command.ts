@@ -1,9 +1,9 @@
 /** Shared by the commands: arguments, lines of JSON and exit status. */
 import fs from "node:fs";
-import { homedir } from "node:os";
 import path from "node:path";
 import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError } from "../../crds/trainingrun.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
 import { helpOf } from "../../proto/command-help.ts";
 import { type Command, type Options, parse, UsageError, type Values } from "../../proto/command-line.ts";
@@ -167,10 +167,8 @@ export function modelFolder(model: string): string {
 
 /** Returns a task folder: the given one, or the folder of a bundled task that `longrun prepare` made. */
 export function taskFolder(task: string): string {
-  const { LONGRUN_CACHE, XDG_CACHE_HOME } = process.env;
   if (/[/.]/.test(task) || fs.existsSync(task)) return task;
-  const cache = LONGRUN_CACHE || path.join(XDG_CACHE_HOME || path.join(homedir(), ".cache"), "longrun");
-  const prepared = path.join(cache, "tasks", task);
+  const prepared = path.join(cacheFolder(), "tasks", task);
   if (fs.existsSync(prepared)) return prepared;
   const bundled = Object.keys(readRegistry());
   if (!bundled.includes(task))

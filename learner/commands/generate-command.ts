@@ -92,8 +92,8 @@ async function generate(values: Values<typeof GENERATE.options>): Promise<void> 
   const shape = { rows: slots, promptTokens: most(({ length }) => length), responseTokens: most(newTokens) };
   const models = [{ folder, lora: adapter?.lora }];
   const settings = { slots: "lines of --prompts, at most", lengths: ["--max-tokens"] };
-  fitInference({ models, shapes: [shape], device }, memoryOf(device), settings);
-  const generator = new Generator(config, { threads, slots });
+  const { widens } = fitInference({ models, shapes: [shape], device }, memoryOf(device), settings);
+  const generator = new Generator(config, { threads, slots, widens });
   const answers = prompts.map(async (prompt, line) => {
     const maxNewTokens = newTokens(prompt);
     const how = { seeds: [seedFor(seed, "generate", line)], temperature, topP: 1, maxNewTokens, eosIds };

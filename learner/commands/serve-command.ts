@@ -22,7 +22,7 @@ import { chooseDevice, InputError, modelFolder, required, runCommand } from "./c
 import { newestWeights, type Weights } from "./run-weights.ts";
 import { serveGenerator } from "./serve-generator.ts";
 import { SERVE, type ServeOptions } from "./serve-options.ts";
-import { checkFit, contextOf, onSignals } from "./serving.ts";
+import { contextOf, onSignals, planOf } from "./serving.ts";
 
 async function serve(values: ServeOptions): Promise<number> {
   const say = (line: string) => void process.stderr.write(`${line}\n`);
@@ -35,7 +35,7 @@ async function serve(values: ServeOptions): Promise<number> {
   const lora = weights.adapter === undefined ? undefined : readAdapter(weights.adapter, config).lora;
   const [tokenizer, eosIds] = [readTokenizer(weights.model), readEosIds(weights.model)];
   const device = await chooseDevice(values.device);
-  checkFit({ folder: weights.model, lora }, device, slots, context);
+  const { widens } = planOf({ folder: weights.model, lora }, device, slots, context);
   const encoder = new EncoderThread(tokenizer.files);
   const model: ServedModel = {
     ...{ name: values.servedModelName ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
@@ -54,7 +54,7 @@ async function serve(values: ServeOptions): Promise<number> {
   const server = await listening({ ...listen, slots, maxWaiting, model, onFault: say });
   try {
     const adapter = lora ? { ...lora, seed: 0, folder: weights.adapter } : FROZEN;
-    const options = { model: weights.model, threads, device, slots, positions: context, adapter };
+    const options = { model: weights.model, threads, device, slots, positions: context, adapter, widens };
     engine = await startEngine(options, end.reject);
     // the first token takes the longest, and shows that there is memory for it
     await engine.generate([new Int32Array(2)], { seeds: [0], temperature: 1, topP: 1, maxNewTokens: 1 });

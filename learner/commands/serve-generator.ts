@@ -11,7 +11,7 @@ import { GeneratorServer } from "../generators/server.ts";
 import { VllmBackend } from "../generators/vllm-backend.ts";
 import { chooseDevice, InputError, modelFolder, required } from "./command.ts";
 import { GENERATOR_DEFAULTS, type ServeOptions } from "./serve-options.ts";
-import { checkFit, contextOf, onSignals } from "./serving.ts";
+import { contextOf, onSignals, planOf } from "./serving.ts";
 
 /**
  * Serves until a signal comes. @returns the exit status
@@ -82,9 +82,9 @@ async function ownEngine(
   const device = await chooseDevice(values.device);
   const backend = new EngineBackend({
     ...{ model, config, threads, device, slots, positions, onFailure },
-    checkFit: (weights) => checkFit({ folder: model, ...weights }, device, slots, positions),
+    plan: (weights) => planOf({ folder: model, ...weights }, device, slots, positions),
   });
-  checkFit({ folder: model }, device, slots, positions);
+  planOf({ folder: model }, device, slots, positions);
   return { backend, what: `${slots} slots of ${positions} tokens on ${deviceName(device)}` };
 }
 

@@ -1,5 +1,11 @@
 /** Shared by the two ways of `longrun serve`: how long a row may be, whether slots fit into memory, and signals. */
-import { type Device, fitInference, type InferenceRequest, type ModelConfig } from "../engine/index.ts";
+import {
+  type Device,
+  fitInference,
+  type InferenceRequest,
+  type MemoryPlan,
+  type ModelConfig,
+} from "../engine/index.ts";
 import { InputError, memoryOf } from "./command.ts";
 
 /** Default of --context, where the model has more: slots have room for it, whether it is used or not. */
@@ -11,16 +17,16 @@ export function contextOf(given: number | undefined, { maxPositions }: ModelConf
   throw new InputError(`--context is ${context}; the model has ${maxPositions} positions, give at most so many`);
 }
 
-/** Checks that a model and its slots fit on the device. @throws InputError that names the setting to lower */
-export function checkFit(
+/** Returns the plan of a model and its slots on the device. @throws InputError that names the setting to lower */
+export function planOf(
   model: InferenceRequest["models"][number],
   device: Device,
   slots: number,
   context: number,
-): void {
+): MemoryPlan {
   const shapes = [{ rows: slots, promptTokens: context - 1, responseTokens: 1 }];
   const settings = { slots: "--slots", lengths: ["--context"] };
-  fitInference({ models: [model], shapes, device }, memoryOf(device), settings);
+  return fitInference({ models: [model], shapes, device }, memoryOf(device), settings);
 }
 
 /** @param onSignal gets the signal's exit status, and whether it is a further signal. The end of the parent process counts as SIGTERM */

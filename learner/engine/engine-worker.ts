@@ -70,8 +70,8 @@ export class EngineWorker {
     this.#sum = new GradientSum(this.#memory);
     this.#sessions = new Sessions(this.#model, options, onDevice);
     this.#swaps = options.swaps ?? false;
-    const { threads, slots, positions } = options;
-    this.#generator = new Generator(this.#model.config, { threads, onDevice, slots, positions });
+    const { threads, slots, positions, widens } = options;
+    this.#generator = new Generator(this.#model.config, { threads, onDevice, slots, positions, widens });
   }
 
   /** Sets a role's weights, in shared memory. */

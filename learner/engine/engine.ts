@@ -64,6 +64,8 @@ export interface EngineOptions {
   offloads?: boolean;
   /** graphs have their memory on a device in turn, and with `offloads` policy, reference and critic, too. Default false */
   swaps?: boolean;
+  /** generation on a CPU reads float32 copies of a frozen model's half-precision matrices (GenerationOptions). Default false */
+  widens?: boolean;
   /** low-rank adapters are trained and the model is frozen; left out: every weight is trained */
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */

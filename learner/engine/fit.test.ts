@@ -8,6 +8,8 @@ import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import type { ActivationCheckpointing } from "./engine.ts";
 import { type Budget, checkLengths, fitRun, planTable, size } from "./fit.ts";
 import { readConfig } from "./model/folder.ts";
+import { MappedWeights } from "./model/mapped.ts";
+import { wideBytes } from "./model/widened.ts";
 import { bytesOf, GB, gpus, host, LORA, model, PAPER, small } from "./plan.fixture.ts";
 import { Planner, type PlanRequest } from "./plan.ts";
 import { PlanGraphs } from "./plan-graphs.ts";
@@ -28,6 +30,29 @@ test("a pass has 512 tokens a thread, or as many as fit", () => {
   const tight = fit(small(lengths), 4, host(room.hostBytes - 1));
   assert.deepEqual([tight.ranks, tight.microBatchTokens], [4, 256]);
   assert.ok(tight.hostBytes < room.hostBytes);
+});
+
+test("a half-precision model beside adapters is copied to float32 for a CPU's generation where half of the memory is enough", () => {
+  const request = small({ adapter: { ...LORA, rank: 4, alpha: 4 } });
+  const narrow = planner(request).plan(512, 1);
+  const wide = fit(request, 1, host(64 * GB));
+  assert.deepEqual([narrow.widens, wide.widens, wide.microBatchTokens], [false, true, narrow.microBatchTokens]);
+  assert.equal(wide.hostBytes - narrow.hostBytes, wideBytes(new MappedWeights(request.model).tensors));
+  assert.match(
+    planTable(wide, host(64 * GB)).join("\n"),
+    /weights .* the frozen model, once, in float32 for generation too, adapters/,
+  );
+  assert.equal(fit(request, 1, host(2 * wide.hostBytes)).widens, true);
+  assert.deepEqual(fit(request, 1, host(2 * wide.hostBytes - 1)), narrow);
+  assert.equal(
+    fit(request, 1, { host: undefined, gpu: undefined }).widens,
+    false,
+    "it is unknown whether there is room",
+  );
+  for (const change of [{ model: model("small", "F32") }, { adapter: undefined }, { supervised: "Alone" as const }])
+    assert.equal(fit({ ...request, ...change }, 1, host(64 * GB)).widens, false);
+  const gpu = { ...host(64 * GB), gpu: { bytes: 64 * GB, source: "free on cuda:0" } };
+  assert.equal(fit({ ...request, device: { kind: "cuda", id: 0 } }, 1, gpu).widens, false);
 });
 
 test("threads share one pass where one pass for each thread does not fit", () => {

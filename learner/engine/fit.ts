@@ -119,7 +119,10 @@ export class Fitting {
     };
     const workers = workerCount({ threads, device, adapter, ...(devices && { devices }) });
     const plan = on(workers);
-    if (fits(plan, this.#budget)) return plan;
+    if (fits(plan, this.#budget))
+      return planner.canWiden
+        ? widest(plan, planner.plan(plan.microBatchTokens, workers, { widens: true }), this.#budget)
+        : plan;
     // numbers cross the bus once a step, and models a few times an iteration; layers would be recomputed in every pass
     if (planner.canOffload) {
       const offloaded = on(workers, { offloads: true });
@@ -229,6 +232,13 @@ export const gpus = (count: number): (Device & { kind: "cuda" })[] =>
 
 export const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
   !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
+
+/** A plan takes float32 copies of half-precision matrices if it needs at most this share of the memory with them: programs need memory, too. */
+const WIDE_SHARE = 0.5;
+
+/** Returns the plan with float32 copies of half-precision matrices where there is room for them, else the plan without. */
+export const widest = (plan: MemoryPlan, wide: MemoryPlan, { host }: Budget): MemoryPlan =>
+  host && wide.hostBytes <= WIDE_SHARE * host.bytes ? wide : plan;
 
 /**
  * Returns one line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their

@@ -40,6 +40,23 @@ test("a 3B model that only generates needs its files and one KV cache, and fits 
   assert.ok(there.hostBytes < GB);
 });
 
+test("a CPU's generation has float32 copies of half-precision files where half of the memory is enough", () => {
+  const narrow = inferencePlan(REQUEST);
+  const wide = fitInference(REQUEST, host(128 * GB), NAMED);
+  assert.deepEqual([narrow.widens, wide.widens], [false, true]);
+  const copies = wide.hostBytes - narrow.hostBytes;
+  assert.ok(copies > 1.99 * bytes && copies < 2 * bytes, "vectors are not copied");
+  assert.match(
+    planTable(wide, host(128 * GB)).join("\n"),
+    /the model as it is in its files, in float32 for generation too$/m,
+  );
+  assert.equal(fitInference(REQUEST, host(2 * wide.hostBytes - 1), NAMED).widens, false);
+  const gpu = { host: undefined, gpu: { bytes: 128 * GB, source: "free on cuda:0" } };
+  assert.equal(fitInference({ ...REQUEST, device: CUDA }, gpu, NAMED).widens, false);
+  const whole = { ...REQUEST, models: [{ folder, whole: true }] };
+  assert.equal(fitInference(whole, host(128 * GB), NAMED).widens, false, "replaceable weights are float32 anyway");
+});
+
 test("the plan divides slots among GPUs and counts an adapter, a second model and longer programs", () => {
   const several = { ...REQUEST, device: CUDA, devices: [CUDA, { ...CUDA, id: 1 }] };
   assert.equal(2 * of(several, "cache").gpuBytes, of({ ...REQUEST, device: CUDA }, "cache").gpuBytes);

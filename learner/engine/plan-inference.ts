@@ -3,13 +3,14 @@
  * cache; no gradients, optimiser or critic.
  */
 import { EngineError } from "./errors.ts";
-import { type Budget, fits, shortage } from "./fit.ts";
+import { type Budget, fits, shortage, widest } from "./fit.ts";
 import { layoutOf } from "./graph/parameters.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
 import { adapterParameters, type LoraConfig } from "./model/lora.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import { parameters } from "./model/weights.ts";
+import { wideBytes } from "./model/widened.ts";
 import {
   CUDA_BYTES,
   type MemoryPlan,
@@ -19,6 +20,7 @@ import {
   PROCESS_BYTES,
   PROVIDER_BYTES,
   planRow,
+  WIDENED,
   WORKER_BYTES,
 } from "./plan.ts";
 import { castBytes, type GenerationShape, generationMemory } from "./plan-generation.ts";
@@ -49,12 +51,14 @@ export interface InferenceSettings {
 const NODES_OF_LAYER = 12;
 const SESSIONS = 2;
 
-export function inferencePlan(request: InferenceRequest): MemoryPlan {
+/** @param widens whether a CPU's generation has float32 copies of half-precision matrices */
+export function inferencePlan(request: InferenceRequest, widens = false): MemoryPlan {
   const { models, shapes, device, devices, workers = devices?.length ?? 1, surroundingBytes = 0 } = request;
   const onGpu = device.kind === "cuda";
   const opened = models.map(({ folder, ...rest }) => ({ weights: MappedWeights.planned(folder), ...rest }));
   const sum = <T>(items: readonly T[], of: (item: T) => number) => items.reduce((total, item) => total + of(item), 0);
   const files = sum(opened, ({ weights, whole }) => (whole ? 0 : sum(weights.tensors, ({ length }) => length)));
+  const copies = widens ? sum(opened, ({ weights, whole }) => (whole ? 0 : wideBytes(weights.tensors))) : 0;
   const wholes = opened.filter(({ whole }) => whole).map(({ weights }) => parameters(weights.config));
   const replaced = sum(wholes, (shapes) => DTYPES.float32.bytes * layoutOf(shapes).size);
   // a GPU multiplies bfloat16 copies of the matrices
@@ -83,7 +87,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
     models.length > 1
       ? ["the models as they are in their files", `, for each of ${models.length} models`]
       : [wholes.length > 0 ? "the whole model in float32" : "the model as it is in its files", ""];
-  const weights = `${many}${adapters > 0 ? ", an adapter" : ""}`;
+  const weights = `${many}${copies > 0 ? WIDENED : ""}${adapters > 0 ? ", an adapter" : ""}`;
   const batches = own.map(({ rows, promptTokens, responseTokens }) => `${rows} x ${promptTokens + responseTokens}`);
   const slots = `KV cache of ${batches.join(" or ")} tokens${each}`;
   const rows: PlanRow[] = [
@@ -92,7 +96,7 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
       : planRow("process", "Node.js, ONNX Runtime", process),
     onGpu
       ? planRow("weights", weights, adapters + replaced, files + adapters + joined + replaced + halves)
-      : planRow("weights", weights, files + adapters + replaced),
+      : planRow("weights", weights, files + copies + adapters + replaced),
     row(
       "cache",
       slots,
@@ -111,7 +115,8 @@ export function inferencePlan(request: InferenceRequest): MemoryPlan {
   ];
   const bytes = { hostBytes: sum(rows, ({ hostBytes }) => hostBytes), gpuBytes: sum(rows, ({ gpuBytes }) => gpuBytes) };
   const none = { microBatchTokens: 0, checkpointing: false, checkpointBytes: 0, offloads: false, swaps: false };
-  return { device, ...(devices && { devices }), rows, ...bytes, ...none, rowTokens: tokens, ranks: workers };
+  const made = { widens: copies > 0, rowTokens: tokens, ranks: workers };
+  return { device, ...(devices && { devices }), rows, ...bytes, ...none, ...made };
 }
 
 /**
@@ -126,7 +131,9 @@ export function fitInference(request: InferenceRequest, budget: Budget, named: I
     return several && !fits(plan, budget) ? inferencePlan({ ...asked, workers: 1 }) : plan;
   };
   const plan = best(request);
-  if (fits(plan, budget)) return plan;
+  const { ranks: workers } = plan;
+  if (fits(plan, budget))
+    return request.device.kind === "cuda" ? plan : widest(plan, inferencePlan({ ...request, workers }, true), budget);
   const { slots, lengths } = named;
   const none = { gradients: [], optimiser: [], activations: [], process: [] };
   const governing = { ...none, weights: [], cache: [slots, ...lengths], logits: [slots], generation: lengths };

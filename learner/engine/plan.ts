@@ -15,6 +15,7 @@ import { fullRows } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
 import { joinedNumbers } from "./model/generate-joined.ts";
+import { wideBytes } from "./model/widened.ts";
 import { checkpointBytes } from "./model-state.ts";
 import {
   castBytes,
@@ -23,7 +24,14 @@ import {
   generationShape,
   instrumenterShape,
 } from "./plan-generation.ts";
-import { type GraphsRequest, type Pass, PlanGraphs, type PlannedGraph, type PlannedModel } from "./plan-graphs.ts";
+import {
+  type GraphsRequest,
+  graphOptions,
+  type Pass,
+  PlanGraphs,
+  type PlannedGraph,
+  type PlannedModel,
+} from "./plan-graphs.ts";
 import { roundedBytes } from "./rounded-weights.ts";
 import { BLOCK_NUMBERS } from "./runtime/buffer.ts";
 import type { Device } from "./runtime/device.ts";
@@ -70,10 +78,14 @@ export interface MemoryPlan {
   /** the same as in EngineOptions */
   offloads: boolean;
   swaps: boolean;
+  widens: boolean;
 }
 
-/** Whether float32 weights and moments are offloaded to the host, and whether the networks take turns on the device. */
-export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps">>;
+/**
+ * Whether float32 weights and moments are offloaded to the host, whether the networks take turns on the device, and whether generation has
+ * float32 copies of half-precision matrices.
+ */
+export type Placement = Partial<Pick<MemoryPlan, "offloads" | "swaps" | "widens">>;
 
 /** Node.js, the engine's thread and one worker, ONNX Runtime, tokenizer, and garbage that is not collected yet. Measured. */
 export const PROCESS_BYTES = 300e6;
@@ -81,6 +93,8 @@ export const PROCESS_BYTES = 300e6;
 export const SURROUNDINGS_BYTES = 120e6;
 /** A further worker: its heap, and ONNX Runtime's sessions without their arenas. */
 export const WORKER_BYTES = 40e6;
+/** What a plan says of float32 copies of half-precision matrices. */
+export const WIDENED = ", in float32 for generation too";
 /** CUDA's context, kernels and workspaces: assumed, not measured. */
 export const CUDA_BYTES = 1e9;
 /** Host memory beside GPUs: ONNX Runtime's provider, and bytes for each node of a graph. Measured by rehearsal. */
@@ -89,10 +103,11 @@ export const NODE_BYTES = 20e3;
 /** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
 const ARENA = 1.15;
 /**
- * The same on a GPU, where kernels have their own memory and passes have several lengths. Largest in deep models, and in
- * bfloat16, whose casts the computed peak leaves out. Measured by rehearsal.
+ * Bytes of an arena on a GPU per computed byte: ONNX Runtime's operators have memory of their own, and casts that the computed arena leaves
+ * out; our kernels have neither. Measured by rehearsal.
  */
-const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45 };
+const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45, kernels: 1.05 };
+const gpuArena = ({ model }: Graph) => GPU_ARENA[model.kernels ? "kernels" : model.compute];
 
 type Batch = Parameters<typeof decoderDims>[0];
 
@@ -110,6 +125,8 @@ export class Planner {
   /** bytes of the trained weights */
   readonly #policyBytes: number;
   readonly #criticBytes: number;
+  /** working memory of AdamW on a GPU */
+  readonly #stepBytes: number;
 
   /**
    * @param graphs models and graphs of earlier plans, which are used again
@@ -125,6 +142,7 @@ export class Planner {
     this.graphs = graphs.of(request);
     this.#policyBytes = float32Bytes(trainedShapes(model, "policy"));
     this.#criticBytes = request.critic ? float32Bytes(trainedShapes(model, "critic")) : 0;
+    this.#stepBytes = stepBytes(graphOptions(request));
   }
 
   /** Returns the memory of a pass of `sequences` of these lengths: its peak on a CPU, the graph's own arena on a GPU. */
@@ -145,26 +163,26 @@ export class Planner {
     const peak = peakMemory(graph, dims, { outputsHeld: true });
     const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
     return kind === "cuda"
-      ? { activations: GPU_ARENA[graph.model.compute] * arenaBytes(graph, dims) - logits, logits }
+      ? { activations: gpuArena(graph) * arenaBytes(graph, dims) - logits, logits }
       : { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
   }
 
   /**
    * @param workers number of workers, each with a pass and its gradients; on GPUs one for each
-   * @param placement placement on GPUs, if this request `canOffload`
+   * @param placement placement on GPUs, if this request `canOffload`; copies for a CPU, if it `canWiden`
    */
   plan(
     microBatchTokens: number,
     workers = this.#request.devices?.length ?? 1,
-    { offloads = false, swaps = false }: Placement = {},
+    { offloads = false, swaps = false, widens = false }: Placement = {},
   ): MemoryPlan {
     const { device, devices, checkpointing = false } = this.#request;
-    const held = offloads ? this.#offloaded(workers, swaps) : this.#held(workers);
+    const held = offloads ? this.#offloaded(workers, swaps) : this.#held(workers, widens);
     const rows = [...held, ...this.#work(microBatchTokens, workers, swaps)];
     const sum = (of: "hostBytes" | "gpuBytes") => rows.reduce((total, row) => total + row[of], 0);
     const totals = { hostBytes: sum("hostBytes"), gpuBytes: sum("gpuBytes") };
     const lengths = { microBatchTokens, rowTokens: this.longest };
-    const passes = { ...lengths, ranks: workers, checkpointing, offloads, swaps };
+    const passes = { ...lengths, ranks: workers, checkpointing, offloads, swaps, widens };
     const checkpointBytes = this.#checkpointBytes;
     return { device, ...(devices && { devices }), rows, ...totals, ...passes, checkpointBytes };
   }
@@ -185,13 +203,18 @@ export class Planner {
     return this.#onGpu && !this.#request.adapter && this.#request.compute === "bfloat16";
   }
 
+  /** Whether generation on a CPU would otherwise cast half-precision matrices for every token. */
+  get canWiden(): boolean {
+    return !this.#onGpu && this.#generates && this.#request.adapter !== undefined && wideBytes(this.#stored) > 0;
+  }
+
   /** Whether there are a reference and a KV cache. */
   get #generates(): boolean {
     return this.#request.supervised !== "Alone";
   }
 
   /** Returns the rows of the process, weights, gradients and moments, which stay all the time. */
-  #held(workers: number): PlanRow[] {
+  #held(workers: number, widens: boolean): PlanRow[] {
     const { adapter, critic, compute, instrumenter } = this.#request;
     const [policy, largest] = [this.#policyBytes, Math.max(this.#policyBytes, this.#criticBytes)];
     const trained = policy + this.#criticBytes;
@@ -199,12 +222,13 @@ export class Planner {
     const frozen = adapter ? this.#stored.reduce((total, { length }) => total + length, 0) : 0;
     const process = PROCESS_BYTES + SURROUNDINGS_BYTES + (workers - 1) * WORKER_BYTES;
     const owners = this.#generates ? (critic ? "policy, reference, critic" : "policy, reference") : "the policy";
-    const ownersOf = adapter ? `the frozen model, once, adapters of ${owners}` : owners;
+    const copies = widens ? wideBytes(this.#stored) : 0;
+    const ownersOf = adapter ? `the frozen model, once${widens ? WIDENED : ""}, adapters of ${owners}` : owners;
     const [gradients, moments] = ["of a batch, one model's at a time", "two moments of what is trained"];
     if (!this.#onGpu)
       return [
         planRow("process", "Node.js, ONNX Runtime", process),
-        planRow("weights", ownersOf, frozen + weights),
+        planRow("weights", ownersOf, frozen + copies + weights),
         planRow("gradients", gradients + times(workers), workers * largest),
         planRow("optimiser", moments, 2 * trained),
       ];
@@ -213,15 +237,15 @@ export class Planner {
     // generation's half-precision copies: joined adapters; without training copies the policy's, and the reference's if it instruments
     const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
     const ofWhole = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
-    const copies = this.#generates ? ofWhole : 0;
+    const halved = this.#generates ? ofWhole : 0;
     const ofWeights = adapter || !this.#generates ? ownersOf : `${owners}, bfloat16 copies for generation`;
     // the graph that computes a micro-batch's gradient also adds it to the sum, and counts it
     const shared = workers > 1 ? `${moments}, a part on each GPU` : moments;
     return [
       this.#gpuProcess(workers),
-      planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + copies),
+      planRow("weights", ofWeights, weights, frozen + weights + halves(weights) + halved),
       this.#gpuGradients(workers, halves(largest)),
-      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + STEP_BYTES),
+      planRow("optimiser", `${shared}; copies for checkpoints`, 2 * trained, (2 * trained) / workers + this.#stepBytes),
     ];
   }
 
@@ -241,7 +265,7 @@ export class Planner {
       this.#gpuProcess(workers),
       planRow("weights", ofWeights, trained + reference.length * this.#policyBytes, there),
       this.#gpuGradients(workers, Math.max(...each.map(({ matrices }) => matrices))),
-      planRow("optimiser", moments, 2 * trained, STEP_BYTES + PASSING * passing),
+      planRow("optimiser", moments, 2 * trained, this.#stepBytes + PASSING * passing),
     ];
   }
 
@@ -323,7 +347,7 @@ export const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBy
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
 
 /** Working memory of a step on a GPU. The graph that computes a micro-batch's gradient also adds it to the sum, and counts it. */
-const STEP_BYTES = working(adamwGraph()) + working(squaresGraph());
+const stepBytes = (options: ReturnType<typeof graphOptions>) => working(adamwGraph(options)) + working(squaresGraph(options));
 
 const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
 

@@ -4,6 +4,7 @@ import {
   type AdapterOptions,
   type Device,
   type InferenceRequest,
+  type MemoryPlan,
   type ModelConfig,
   type ModelError,
   type ResponsePart,
@@ -26,8 +27,8 @@ interface EngineBackendOptions {
   positions: number;
   /** Called once if the engine has failed: the backend can never be used again. */
   onFailure?: (failure: Error) => void;
-  /** Called before the engine is started. @throws if it does not fit into memory with such weights */
-  checkFit: (weights: Omit<InferenceRequest["models"][number], "folder">) => void;
+  /** Plans the engine's memory with such weights before it is started. @throws if it does not fit */
+  plan: (weights: Omit<InferenceRequest["models"][number], "folder">) => Pick<MemoryPlan, "widens">;
 }
 
 export class EngineBackend implements Backend {
@@ -64,8 +65,8 @@ export class EngineBackend implements Backend {
         this.#engine = undefined;
       }
       if (!this.#engine) {
-        this.#o.checkFit(lora ? { lora } : { whole: true });
-        this.#engine = await this.#start(lora && { ...lora, seed: 0, folder });
+        const { widens } = this.#o.plan(lora ? { lora } : { whole: true });
+        this.#engine = await this.#start(widens, lora && { ...lora, seed: 0, folder });
         this.#startedFor = wanted;
         if (lora) return;
       }
@@ -109,10 +110,10 @@ export class EngineBackend implements Backend {
     if (this.#engine && !this.#engine.failure) await this.#engine.close();
   }
 
-  #start(adapter: AdapterOptions | undefined): Promise<RunningEngine> {
+  #start(widens: boolean, adapter: AdapterOptions | undefined): Promise<RunningEngine> {
     const { model, threads, device, slots, positions } = this.#o;
     // a reference would be a second copy of full weights
-    const options = { model, threads, device, slots, positions, adapter, critic: false, reference: false };
+    const options = { model, threads, device, slots, positions, adapter, widens, critic: false, reference: false };
     return startEngine(options, this.#o.onFailure);
   }
 }

@@ -1,8 +1,8 @@
 /** Fetches a model that longrun can train from the Hugging Face hub, from S3 or from a registry. The main flow of `longrun model fetch`. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { MappedWeights, ModelError, readConfig, readEosIds, readTokenizer } from "../engine/index.ts";
-import { cacheFolder } from "../tasks/cache-folder.ts";
 import { bytesThere, downloadFile, isThere } from "./download.ts";
 import { TransferError } from "./errors.ts";
 import { asDiskError, checkSpace, type FetchRecord, holdFolder, readRecord, writeRecord } from "./folder.ts";

@@ -12,7 +12,7 @@
  */
 import { accessSync, constants } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { buildModule, fetchLayer } from "./build.ts";
 import {
   type Binary,
@@ -34,7 +34,7 @@ export * from "./programs.ts";
 const SETS = { "": NPM_TEST, "--release": RELEASE, "--observability": OBSERVABILITY, "--all": NODE };
 
 const cached = (name: Binary, env: NodeJS.ProcessEnv) =>
-  join(cacheRoot(env), "cluster", fromLayer(name) ? LAYER.folder : GO_PROGRAMS[name].module.folder, name);
+  join(cacheFolder(env), "cluster", fromLayer(name) ? LAYER.folder : GO_PROGRAMS[name].module.folder, name);
 
 /** Returns a program's path, or undefined if it is in none of the three places. */
 export function findBinary(name: Binary, env = process.env): string | undefined {

@@ -51,7 +51,7 @@ function isIn(fd: string, folder: string): boolean {
 
 describe("a generator that cannot be trusted", () => {
   const own = { model: POLICY, config, threads: 1, device: { kind: "cpu" }, slots: 4, positions: 512 } as const;
-  const real = () => new EngineBackend({ ...own, checkFit: () => {} });
+  const real = () => new EngineBackend({ ...own, plan: () => ({ widens: false }) });
 
   test("The log-probs reveal a generator that reports new weights and kept the old ones", async () => {
     const backend = real();
@@ -96,11 +96,11 @@ describe("a generator that cannot be trusted", () => {
   test("A generator refuses full weights that do not fit its memory, with the numbers", async () => {
     const budget = { host: { bytes: 1e6, source: "given" }, gpu: undefined };
     const shapes = [{ rows: 4, promptTokens: 511, responseTokens: 1 }];
-    const checkFit: ConstructorParameters<typeof EngineBackend>[0]["checkFit"] = (weights) => {
+    const plan: ConstructorParameters<typeof EngineBackend>[0]["plan"] = (weights) => {
       const asked = { models: [{ folder: POLICY, ...weights }], shapes, device: own.device };
-      fitInference(asked, budget, { slots: "--slots", lengths: ["--context"] });
+      return fitInference(asked, budget, { slots: "--slots", lengths: ["--context"] });
     };
-    const { url } = await lying(new EngineBackend({ ...own, checkFit }), "small");
+    const { url } = await lying(new EngineBackend({ ...own, plan }), "small");
     const { generators } = await learner([url], "full");
     await generators.publish(0);
     const why = () => generators.status.generators[0]?.notUsedBecause ?? "";

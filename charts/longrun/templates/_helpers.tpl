@@ -207,6 +207,10 @@ affinity:
 {{- with $v.runs.actors.runtimeClassName }}{{ $_ := set $actors "runtimeClassName" . }}{{ end -}}
 {{- $defaults := dict -}}
 {{- with $v.kueue.queueName }}{{ $_ := set $defaults "queueName" . }}{{ end -}}
+{{- with $v.runs.env }}{{ $_ := set $defaults "env" . }}{{ end -}}
+{{- with $v.caBundle }}
+{{- if .configMap }}{{ $_ := set $defaults "caBundle" (dict "configMap" (dict "name" .configMap "key" .key)) }}{{ end -}}
+{{- end -}}
 {{- with $learner }}{{ $_ := set $defaults "learner" . }}{{ end -}}
 {{- with $actors }}{{ $_ := set $defaults "actors" . }}{{ end -}}
 {{- if $defaults }}{{ toYaml $defaults }}{{ end -}}

@@ -94,6 +94,8 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     queueName: ___,
     managedBy: ____,
     results: ________,
+    env: _________,
+    caBundle: __________,
     ...others
   } = spec;
   // A webhook's address may be a secret, and the report shows the learner's manifest.

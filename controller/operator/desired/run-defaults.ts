@@ -5,9 +5,11 @@
 import { parse, stringify } from "yaml";
 import {
   type ActorPodTemplate,
+  type CaBundle,
   type LearnerPodTemplate,
   ManifestError,
   type PodTemplate,
+  type PodVariable,
   parseTrainingRun,
   type Resources,
 } from "../../../crds/trainingrun.ts";
@@ -16,6 +18,8 @@ import { mergeStrategically } from "./pod.ts";
 
 export interface RunDefaults {
   queueName?: string;
+  env?: PodVariable[];
+  caBundle?: CaBundle;
   learner?: { resources?: Resources; podTemplate?: LearnerPodTemplate; storage?: { className?: string } };
   actors?: {
     resources?: Resources;
@@ -27,7 +31,7 @@ export interface RunDefaults {
 
 /** Fields without a default in the CRD. The API server fills in the others before a controller sees them. */
 const FIELDS = [
-  "queueName",
+  ...["queueName", "env", "caBundle"],
   ...["learner.resources", "learner.podTemplate", "learner.storage.className"],
   ...["actors.resources", "actors.sandboxResources", "actors.runtimeClassName", "actors.podTemplate"],
 ];
@@ -62,14 +66,16 @@ function pathsOf(value: unknown, path = ""): string[] {
  */
 export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Run {
   if (defaults === undefined) return run;
-  const { queueName, learner = {}, actors = {} } = defaults;
+  const { queueName, env, caBundle, learner = {}, actors = {} } = defaults;
   const { spec } = run;
   const resources = (own: Resources, byDefault: Resources | undefined) => (isEmpty(own) ? (byDefault ?? own) : own);
   return {
     ...run,
     spec: {
       ...(queueName !== undefined && queueNameOf(run) === undefined && { queueName }),
+      ...(caBundle && { caBundle }),
       ...spec,
+      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as PodVariable[] }),
       learner: {
         ...spec.learner,
         resources: resources(spec.learner.resources, learner.resources),

@@ -88,6 +88,7 @@ export const REASONS = {
   QuotaExceeded: { event: "Warning", blocks: true },
   Forbidden: { event: "Warning", blocks: true },
   Refused: { event: "Warning", blocks: true },
+  FieldDropped: { event: "Warning", blocks: true },
   NameTaken: { event: "Warning", blocks: true },
   VolumeNotResized: { event: "Warning", blocks: true },
   // Learning

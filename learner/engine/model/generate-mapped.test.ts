@@ -12,9 +12,10 @@ import { readModelFolder } from "./folder.fixture.ts";
 import { Generator } from "./generate.ts";
 import { generationGraph } from "./generate-graph.ts";
 import { CAST_NUMBERS } from "./generate-weights.ts";
-import { initialAdapter } from "./lora.ts";
+import { adapterParameters, initialAdapter, type LoraConfig } from "./lora.ts";
 import { MappedWeights } from "./mapped.ts";
 import { elementCount, initialWeights, parameters } from "./weights.ts";
+import { wideBytes, wideMatrices } from "./widened.ts";
 
 /** The embedding has more numbers than are cast at a time, so that its product is made of several. */
 const base: ModelConfig = {
@@ -46,6 +47,8 @@ for (const [dtype, tied] of [
     const { config } = mapped;
     const generator = new Generator(config, { threads: 1 });
     after(() => generator.release());
+    const parametersOf = (lora: LoraConfig) => adapterParameters(config, lora);
+    const filled = (length: number, seed: number) => Float32Array.from({ length }, (_, i) => Math.sin(i + seed) / 9);
 
     it("gives the results of a float32 copy of them", async () => {
       const { weights } = readModelFolder(folder);
@@ -66,6 +69,28 @@ for (const [dtype, tied] of [
       const expected = await generator.generate({ base: mapped }, prompts, options);
       const responses = await generator.generate({ base: mapped, adapter }, prompts, options);
       assert.deepEqual(responses, expected);
+    });
+
+    it("gives the same bits from float32 copies that are made once, and casts no matrix for a token", async () => {
+      const lora = { rank: 2, alpha: 2, targets: ["q_proj", "down_proj"] as const };
+      const weights = new Map(parametersOf(lora).map(({ name, shape }, i) => [name, filled(elementCount(shape), i)]));
+      const once = new Generator(config, { threads: 1, widens: true });
+      for (const adapter of [undefined, { lora, weights }])
+        for (const temperature of [0, 1]) {
+          const expected = await generator.generate({ base: mapped, adapter }, prompts, { ...options, temperature });
+          const found = await once.generate({ base: mapped, adapter }, prompts, { ...options, temperature });
+          assert.deepEqual(found, expected);
+        }
+      await once.release();
+      const wide = wideMatrices(mapped)!;
+      assert.equal(
+        [...wide.values()].reduce((sum, { length }) => sum + 4 * length, 0),
+        wideBytes(mapped.tensors),
+      );
+      const how = { sampling: "greedy", compute: "float32", cache: "float32" } as const;
+      const { nodes } = generationGraph(config, { base: mapped, wide }, how);
+      const casts = nodes.filter(({ type }) => type === "Cast");
+      assert.ok(casts.every(({ outputs: [{ shape }] }) => shape.includes("rows")), "only activations are cast");
     });
 
     it("casts each part of a matrix right before its product", () => {

@@ -8,17 +8,26 @@ import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { cachedHeadSize, copyGraph, generationGraph, type Sampling } from "./generate-graph.ts";
 import { type JoinedAdapter, joinedAdapter } from "./generate-joined.ts";
-import { CAST_NUMBERS, changing, filesOf, type GeneratorWeights, GPU_CAST_NUMBERS } from "./generate-weights.ts";
+import { CAST_NUMBERS, filesOf, type GeneratorWeights, GPU_CAST_NUMBERS, inputsOf } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
 import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import type { MappedWeights } from "./mapped.ts";
 import { rotaryTable } from "./rotary.ts";
+import { wideMatrices } from "./widened.ts";
 
 export type Cache = Pick<DeviceBuffer | HostBuffer, "viewOfBytes" | "release">;
 export type Feeds = Record<string, Tensor | DeviceTensor>;
 
 /** Kinds of sessions: prefill of a prompt; copy of a prompt's cache to another slot; decode of a token, one for each method of sampling. */
 type SessionKind = "prefill" | "copy" | Sampling;
+
+export interface GenerationOptions {
+  readonly threads: number;
+  /** default: the device that `useDevice` named */
+  readonly onDevice?: OnDevice | undefined;
+  /** on a CPU half-precision matrices are cast to float32 once, and not for every token: the same bits, and 4 bytes a number. Default false */
+  readonly widens?: boolean | undefined;
+}
 
 /** Makes each part at its first use. */
 export class GenerationModel {
@@ -31,13 +40,25 @@ export class GenerationModel {
   readonly #copies = new Map<string, DeviceBuffer>();
   #positions: { feeds: Feeds; count: number } = { feeds: {}, count: 0 };
   #joined: JoinedAdapter | undefined;
+  readonly #widens: boolean;
+  /** copies of half-precision matrices, by folder */
+  readonly #wide = new Map<string, ReturnType<typeof wideMatrices>>();
 
   /** @param onDevice default: the device that `useDevice` named */
-  constructor(config: ModelConfig, threads: number, onDevice: OnDevice | undefined) {
+  constructor(config: ModelConfig, { threads, onDevice, widens = false }: GenerationOptions) {
     this.config = config;
     this.#threads = threads;
     this.#onDevice = onDevice ?? (usedDevice().kind === "cuda" ? { runtime: usedRuntime(), createSession } : undefined);
     this.onGpu = this.#onDevice?.runtime.device.kind === "cuda";
+    this.#widens = widens && !this.onGpu;
+  }
+
+  /** Returns the weights with float32 copies of half-precision matrices, if this model widens. The first call for a folder makes the copies. */
+  widened(weights: GeneratorWeights): GeneratorWeights {
+    if (!this.#widens || !("base" in weights)) return weights;
+    const { base } = weights;
+    if (!this.#wide.has(base.folder)) this.#wide.set(base.folder, wideMatrices(base));
+    return { ...weights, wide: this.#wide.get(base.folder) };
   }
 
   /** Number type of the KV cache. The first call on a GPU allocates some of its memory. */
@@ -77,6 +98,7 @@ export class GenerationModel {
     this.#sessions.clear();
     for (const copy of this.#copies.values()) copy.release();
     this.#copies.clear();
+    this.#wide.clear();
   }
 
   /**
@@ -117,11 +139,11 @@ export class GenerationModel {
       return this.#joined.feeds;
     }
     const feeds: Feeds = {};
-    const { shapes, numbers } = changing(this.config, weights);
+    const { shapes, numbers } = inputsOf(this.config, weights);
     for (const { name, shape } of shapes) {
       const half = compute !== "float32" && isMultiplied(name);
       const input = half ? HALF_PREFIX + name : name;
-      const given = numbers!.get(input) ?? numbers!.get(name);
+      const given = numbers.get(input) ?? numbers.get(name);
       if (given === undefined) throw new ModelError("weights", `parameter ${name} is missing`);
       if (!("address" in given) && given.length !== elementCount(shape)) {
         const problem = `parameter ${name} has ${given.length} numbers; config.json asks for [${shape}]`;
@@ -156,6 +178,6 @@ export class GenerationModel {
 
 /** Returns a key that is equal for weights that can share a graph, because only their numbers differ. */
 export function graphKey(weights: GeneratorWeights): string {
-  const { base, adapter } = filesOf(weights);
-  return base ? JSON.stringify([base.folder, adapter?.lora]) : "";
+  const { base, adapter, wide } = filesOf(weights);
+  return base ? JSON.stringify([base.folder, adapter?.lora, wide !== undefined]) : "";
 }

@@ -18,6 +18,8 @@ export type Numbers = ReadonlyMap<string, Float32Array | DeviceTensor>;
 /** A folder's unchanged files, and an adapter. */
 interface FileWeights {
   readonly base: MappedWeights;
+  /** float32 copies of the files' half-precision matrices (widened.ts); left out: the graph casts them at each use */
+  readonly wide?: Numbers | undefined;
   readonly adapter?: { readonly lora: LoraConfig; readonly weights: Numbers };
 }
 
@@ -27,11 +29,13 @@ export type GeneratorWeights = Numbers | FileWeights;
 /** Returns the files of these weights; an empty object if all weights are in memory. */
 export const filesOf = (weights: GeneratorWeights): Partial<FileWeights> => ("base" in weights ? weights : {});
 
-/** The parameters that are inputs of the graph, and their numbers: all of a model, an adapter's, or none. */
-export function changing(config: ModelConfig, weights: GeneratorWeights) {
+/** The parameters that are inputs of the graph, and their numbers: all of a model, or an adapter's and the copies of half-precision matrices. */
+export function inputsOf(config: ModelConfig, weights: GeneratorWeights) {
   if (!("base" in weights)) return { shapes: parameters(config), numbers: weights };
-  const { lora, weights: numbers } = weights.adapter ?? {};
-  return { shapes: lora ? adapterParameters(config, lora) : [], numbers };
+  const { adapter, wide } = weights;
+  const copied = parameters(config).filter(({ name }) => wide?.has(name));
+  const numbers: Numbers = new Map([...(adapter?.weights ?? []), ...(wide ?? [])]);
+  return { shapes: [...(adapter ? adapterParameters(config, adapter.lora) : []), ...copied], numbers };
 }
 
 /**
@@ -54,7 +58,7 @@ export interface WeightOptions {
 
 /**
  * Functions that add products with a model's weights to a graph. Hidden states are [rows, size]; parameters have transformers' names.
- * No copy of a matrix is held: the graph casts matrices whose dtype is not the product's.
+ * The graph casts matrices whose dtype is not the product's.
  */
 export function weightsIn(
   graph: Graph,
@@ -67,7 +71,7 @@ export function weightsIn(
   const stored = new Map(base?.tensors.map((each) => [each.name, each]));
   const numbers = [...stored.values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const castNumbers = Math.max(castAtOnce, Math.ceil(numbers / MOST_PARTS));
-  const shapes = new Map(changing(config, weights).shapes.map(({ name, shape }) => [name, shape]));
+  const shapes = new Map(inputsOf(config, weights).shapes.map(({ name, shape }) => [name, shape]));
   const inputs = new Map<string, Value>();
   /** Made at its first use: an input that nothing reads would be copied to the host with every run. */
   const input = (name: string): Value | undefined => {
@@ -94,7 +98,8 @@ export function weightsIn(
   /** x times a matrix in the dtype `as` */
   const multiply = (x: Value, name: string, as: DType): Value => {
     const options = { transB: true, precise: as === "float32" };
-    const products = (base ? parts(base, name) : [input(name)!]).map((part) => matmul(x, castFirst(part, as), options));
+    const whole = input(name);
+    const products = (whole ? [whole] : parts(base!, name)).map((part) => matmul(x, castFirst(part, as), options));
     return products.length === 1 ? products[0]! : concat(products, 1);
   };
   /** The layers of some paths, separately or all joined. */
@@ -108,7 +113,7 @@ export function weightsIn(
   return {
     /** Rows of the embedding, float32 [rows, hiddenSize]. */
     embed(tokens: Value): Value {
-      const [table] = base ? base.stored(graph, ({ name }) => name === EMBEDDING).values() : [input(EMBEDDING)];
+      const table = input(EMBEDDING) ?? base!.stored(graph, ({ name }) => name === EMBEDDING).get(EMBEDDING);
       return cast(gather(table!, tokens), "float32");
     },
     /** A norm's scales, float32. */

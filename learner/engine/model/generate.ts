@@ -3,21 +3,17 @@
  * tokens other work of this thread runs, such as a new call; while a token is computed the thread is blocked: use it in a worker.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { OnDevice } from "../runtime/runtime.ts";
 import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { tokenNumbers } from "./generate-graph.ts";
-import { type Cache, GenerationModel, graphKey } from "./generate-model.ts";
+import { type Cache, GenerationModel, type GenerationOptions, graphKey } from "./generate-model.ts";
 import { type GenerateOptions, type Listener, type Response, Row } from "./generate-row.ts";
 import { LEAST_SLOTS, Slots } from "./generate-slots.ts";
 import type { GeneratorWeights } from "./generate-weights.ts";
 
 export type { GenerateOptions, Listener, Response, ResponsePart } from "./generate-row.ts";
 
-export interface GeneratorOptions {
-  readonly threads: number;
-  /** default: the device that `useDevice` named */
-  readonly onDevice?: OnDevice | undefined;
+export interface GeneratorOptions extends GenerationOptions {
   /** rows that are generated side by side; further ones wait. It changes no response. Default DEFAULT_SLOTS */
   readonly slots?: number | undefined;
   /** Most tokens of a prompt with its response in a slot; longer rows leave fewer slots in the memory. Default: what the rows need. */
@@ -51,7 +47,7 @@ export class Generator {
   constructor(config: ModelConfig, options: GeneratorOptions) {
     this.#config = config;
     this.#o = options;
-    this.#model = new GenerationModel(config, options.threads, options.onDevice);
+    this.#model = new GenerationModel(config, options);
   }
 
   /** @throws ModelError `generation` for a request that cannot be served or weights that are not finite; the signal's reason */
@@ -83,9 +79,10 @@ export class Generator {
   }
 
   /** Generates until no row is left. The rows that end last are answered when everything here is done. */
-  async #run(weights: GeneratorWeights): Promise<void> {
+  async #run(given: GeneratorWeights): Promise<void> {
     let ended: Row[] = [];
     try {
+      const weights = this.#model.widened(given);
       while (this.#waiting.length > 0) {
         const slots = await this.#openSlots(weights);
         for (await slots.admit(this.#waiting); !slots.empty; await slots.admit(this.#waiting)) {

@@ -16,7 +16,10 @@ const config = parseConfig({
   ...{ num_attention_heads: 12, num_key_value_heads: 12 },
 });
 
-/** Computes log-probs, and generates on request, in a process of its own; prints how many of its bytes are in no file. */
+/**
+ * Computes log-probs, and generates on request, in a process of its own. Prints how many of its bytes are in no file, and the bytes of the
+ * file that its mappings count, and that memory holds for it.
+ */
 const PROGRAM = `
 import fs from "node:fs";
 import { FROZEN } from ${JSON.stringify(new URL("../engine.ts", import.meta.url))};
@@ -28,7 +31,9 @@ const prompt = Int32Array.of(1, 2);
 await engine.evaluate([{ prompt, response: prompt }], { temperature: 1, values: false, reference: false });
 if (process.argv[2] === "generate")
   await engine.generate([prompt], { seeds: [1], temperature: 0, topP: 1, maxNewTokens: 1, weights: "reference" });
-console.log(anonymous() - before);
+const maps = fs.readFileSync("/proc/self/smaps", "utf8").split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m).filter((map) => /model.safetensors$/m.test(map));
+const sum = (field) => maps.reduce((total, map) => total + 1024 * Number(new RegExp("^" + field + ":\\s+(\\d+)", "m").exec(map)[1]), 0);
+console.log(JSON.stringify({ copied: anonymous() - before, counted: sum("Rss"), held: sum("Pss") }));
 process.exit(); // without the time that releasing takes
 `;
 
@@ -50,7 +55,11 @@ for (const [dtype, also, most, why] of [
     saveWeights(folder, tensors, { dtype });
     const { size } = fs.statSync(path.join(folder, "model.safetensors"));
     const args = ["--input-type=module", "--eval", PROGRAM, folder, also];
-    const copied = Number(execFileSync(process.execPath, args, { encoding: "utf8" }));
+    const found = execFileSync(process.execPath, args, { encoding: "utf8" });
+    const { copied, counted, held } = JSON.parse(found) as Record<"copied" | "counted" | "held", number>;
     assert.ok(copied < most * size, `${copied} bytes beside the ${size} of the file`);
+    // each session maps the file, and top counts each mapping
+    if (also === "generate") assert.ok(counted > 1.5 * size, `${counted} bytes of mappings of a file of ${size}`);
+    assert.ok(held > 0.8 * size && held < 1.01 * size, `memory holds ${held} bytes of a file of ${size}`);
   });
 }

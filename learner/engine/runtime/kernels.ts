@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { GraphError } from "../graph/errors.ts";
+import type { KernelSource } from "../graph/graph.ts";
 import type { Pointer } from "./api.ts";
 import { computeCapability, launchKernel, loadKernel, mostSharedBytes } from "./cuda.ts";
 import { type Device, deviceName } from "./device.ts";
@@ -34,6 +35,9 @@ const factsOf = (name: string, folder = FOLDER): Facts => {
   if (!facts) throw new GraphError("session", `there is no kernel ${name}`);
   return facts;
 };
+
+/** The kernels by which a graph for a GPU is planned: all, because a GPU that computes in bfloat16 can load them. */
+export const plannedKernels: KernelSource = { has: () => process.env[KERNELS] !== "off" };
 
 type Grid = readonly [x: number, y?: number];
 

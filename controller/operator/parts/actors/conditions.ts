@@ -5,6 +5,7 @@ import { isActive, type Observed, type ObservedActor } from "../../observe.ts";
 import { containersOf, podBlocker } from "../../status/blockers.ts";
 import { clip, condition, type Finding, type NewCondition, type Reason } from "../../status/conditions.ts";
 import { dropUndefined, timeOf } from "../../status/values.ts";
+import { suspendedFinding } from "../../writes/resume-job.ts";
 import { lastWords } from "../learner/learner-failures.ts";
 import type { Stage } from "../lifecycle/lifecycle.ts";
 import type { ScalePlan } from "./scale.ts";
@@ -74,11 +75,8 @@ export function actorsStatus({ observed, scale, refused, nowMs }: ActorsFacts): 
 
 /** Returns why the first actor waits; pods of one kind mostly wait for the same reason. */
 function waitingReason(waiting: ObservedActor[]): Finding | undefined {
-  if (waiting.some(({ job }) => job.spec?.suspend))
-    return {
-      reason: "SchedulingGated",
-      message: "a queue has suspended their Jobs, and resumes them when it admits them",
-    };
+  const suspended = suspendedFinding(waiting.find(({ job }) => job.spec?.suspend)?.job);
+  if (suspended) return suspended;
   for (const { pod } of waiting) {
     const blocker = pod && podBlocker(pod, "actors");
     if (blocker) return blocker;

@@ -2,6 +2,7 @@
 import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { Resources } from "../../../../crds/trainingrun.ts";
 import { dataName, isCustom, taskFolder } from "../../desired/config-map.ts";
+import { withEnvironment } from "../../desired/environment.ts";
 import {
   actorName,
   childMetadata,
@@ -108,7 +109,8 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
       ...inputs.volumes,
     ],
   };
-  return overlay<V1PodTemplateSpec>({ metadata: { labels: labelsOf(run, "actor") }, spec }, actors.podTemplate);
+  const metadata = { labels: labelsOf(run, "actor") };
+  return overlay<V1PodTemplateSpec>({ metadata, spec: withEnvironment(spec, run) }, actors.podTemplate);
 }
 
 /** Returns the seconds for which programs continue after an eviction or deletion of the pod. */

@@ -16,6 +16,7 @@ import {
   replaceActors,
   reportDisruptions,
   reportTerminations,
+  resumeActors,
 } from "./actor-jobs.ts";
 import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
 import { Stabiliser } from "./autoscale.ts";
@@ -47,6 +48,7 @@ export const actors: Part<ActorsMemory, unknown, "lifecycle" | "derived" | "cert
     const secured = await tryStep(observed.run, () => reconcileActorCertificates(look, certified));
     settle(look, secured);
     await markActors(look, scale, inputs.actor);
+    await resumeActors(look, scale);
     settle(look, drainActors(look, scale));
     const { remember, refused = secured.refused } = await replaceActors(look, scale, inputs.actor);
     settle(look, reportTerminations(look));

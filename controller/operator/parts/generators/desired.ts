@@ -5,6 +5,7 @@ import { gpuCount } from "../../../../crds/gpu.ts";
 import { isPolicyName } from "../../../../crds/policy.ts";
 import type { Generation } from "../../../../crds/trainingrun.ts";
 import { MODEL } from "../../desired/config-map.ts";
+import { withEnvironment } from "../../desired/environment.ts";
 import {
   childMetadata,
   childName,
@@ -91,17 +92,21 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
   return overlay<V1PodTemplateSpec>(
     {
       metadata: { labels: labelsOf(run, "generator") },
-      spec: {
-        serviceAccountName: childName(run, GENERATORS),
-        automountServiceAccountToken: false,
-        enableServiceLinks: false,
-        securityContext: POD_SECURITY,
-        terminationGracePeriodSeconds: generation.drainSeconds + STOP_SECONDS,
-        ...(imagePullSecrets && { imagePullSecrets }),
-        ...(isVllm && { initContainers: [vllm(run, generation, engineMounts)] }),
-        containers: [serve(run, generation, isVllm ? [] : engineMounts, settings)],
-        volumes,
-      },
+      spec: withEnvironment(
+        {
+          serviceAccountName: childName(run, GENERATORS),
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          securityContext: POD_SECURITY,
+          terminationGracePeriodSeconds: generation.drainSeconds + STOP_SECONDS,
+          ...(imagePullSecrets && { imagePullSecrets }),
+          ...(isVllm && { initContainers: [vllm(run, generation, engineMounts)] }),
+          containers: [serve(run, generation, isVllm ? [] : engineMounts, settings)],
+          volumes,
+        },
+        run,
+        ["initContainers", "containers"],
+      ),
     },
     generation.podTemplate,
   );

@@ -10,6 +10,7 @@ import {
   taskFolder,
   WARM_START,
 } from "../../desired/config-map.ts";
+import { withEnvironment } from "../../desired/environment.ts";
 import {
   childMetadata,
   childName,
@@ -129,15 +130,18 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
   const template = overlay<V1PodTemplateSpec>(
     {
       metadata: { labels, annotations: { "longrun.dev/config-hash": inputs.configHash } },
-      spec: {
-        serviceAccountName: childName(run, "learner"),
-        automountServiceAccountToken: false,
-        enableServiceLinks: false,
-        securityContext: { ...POD_SECURITY, supplementalGroups: [ANSWERS_GROUP] },
-        terminationGracePeriodSeconds: Math.ceil(spec.learner.stopGraceSeconds),
-        containers: [container],
-        volumes,
-      },
+      spec: withEnvironment(
+        {
+          serviceAccountName: childName(run, "learner"),
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          securityContext: { ...POD_SECURITY, supplementalGroups: [ANSWERS_GROUP] },
+          terminationGracePeriodSeconds: Math.ceil(spec.learner.stopGraceSeconds),
+          containers: [container],
+          volumes,
+        },
+        run,
+      ),
     },
     spec.learner.podTemplate,
   );

@@ -15,6 +15,7 @@ import {
   volumeWait,
 } from "../../status/blockers.ts";
 import type { Finding } from "../../status/conditions.ts";
+import { suspendedFinding } from "../../writes/resume-job.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { sourceName } from "../inputs/model.ts";
 import { type LifecyclePlan, needsModel } from "../lifecycle/lifecycle.ts";
@@ -224,7 +225,7 @@ function initState(facts: LearnerFacts): Finding {
   if (needsModel(observed)) return modelState(facts);
   const { init, initPod, run } = observed;
   const source = run.spec.initFrom?.run;
-  const waits = jobPodWait(initPod, LEARNER_POD, sourceAttached, facts);
+  const waits = suspendedFinding(init) ?? jobPodWait(initPod, LEARNER_POD, sourceAttached, facts);
   if (waits) return waits;
   if (init && jobState(init) === "failed")
     return {
@@ -238,7 +239,7 @@ function modelState(facts: LearnerFacts): Finding {
   const { run, model, modelPod } = facts.observed;
   const what = `model ${sourceName(run.spec.model.source!)} (spec.model.source)`;
   const name = childName(run, "model");
-  const waits = jobPodWait(modelPod, MODEL_SOURCE, attached, facts);
+  const waits = suspendedFinding(model) ?? jobPodWait(modelPod, MODEL_SOURCE, attached, facts);
   if (waits) return waits;
   const ended = modelPod?.status?.containerStatuses?.[0]?.state?.terminated;
   const why = ended && ended.exitCode !== 0 ? lastWords(ended.message) : undefined;

@@ -13,6 +13,7 @@ import { clip } from "../../status/conditions.ts";
 import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
 import { childOf } from "../../writes/ownership.ts";
+import { resumeJob, suspendedFinding } from "../../writes/resume-job.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { lastWords } from "../learner/learner-failures.ts";
 import type { Warning } from "../learner/learner-state.ts";
@@ -70,6 +71,7 @@ export async function reconcileResults(look: Look, copy: CopyJob): Promise<StepR
     // A waiting pod may wait in vain: for another bucket, or for the learner's former node.
     const waits = (pod?.status?.phase ?? "Pending") === "Pending";
     if (isOther && waits) await writes.remove(JOB, job);
+    else await resumeJob(look, job);
     return {};
   }
   // The status stores its end first; then it is deleted, so that the next Job can start.
@@ -144,9 +146,9 @@ function nextOf(observed: Observed, job: Job): string {
 }
 
 /** Returns why the Job's pod does not run. */
-function waitOf({ observed, nowMs }: Look, { pod }: CopyJob, warning: Warning | undefined): string | undefined {
+function waitOf({ observed, nowMs }: Look, { job, pod }: CopyJob, warning: Warning | undefined): string | undefined {
   const { run, volume } = observed;
-  const told = pod && podBlocker(pod, "learner", volume);
+  const told = suspendedFinding(job) ?? (pod && podBlocker(pod, "learner", volume));
   const isOrdinary = pod && volumeWait(pod, { warning, claim: volume, nowMs });
   const blocker = told ?? (warning && !isOrdinary ? eventBlocker(warning, RESULTS_S3) : undefined);
   return blocker && `job/${childName(run, "results")} waits: ${blocker.message}`;

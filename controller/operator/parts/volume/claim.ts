@@ -3,6 +3,7 @@
 import { type Look, recordEvent } from "../../context.ts";
 import { RUN, type Run } from "../../desired/names.ts";
 import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "../../kube/resources.ts";
+import { overLimit } from "../../status/blockers.ts";
 import { findCondition } from "../../status/conditions.ts";
 import { applyChild } from "../../writes/apply-child.ts";
 import { claimNames, mayTake } from "../../writes/ownership.ts";
@@ -42,7 +43,8 @@ export async function reconcileVolume(look: Look, claimName: string): Promise<vo
     const refusal = writeBlocker(error, run);
     if (!refusal || !volume || sizeOf(desired) === sizeOf(volume)) throw error;
     await applyChild(look, PERSISTENT_VOLUME_CLAIM, withSize(desired, sizeOf(volume)!));
-    throw refusal.reason === "QuotaExceeded" ? error : notResized(run, sizeOf(desired)!, volume, error as Error);
+    const isLimited = overLimit((error as Error).message) !== undefined;
+    throw isLimited ? error : notResized(run, sizeOf(desired)!, volume, error as Error);
   }
 }
 
