@@ -116,6 +116,28 @@ export function parse<const O extends Options>(
   return { values: Object.fromEntries(entries) as Values<O>, words: positionals };
 }
 
+/** A command with what it does. */
+export interface Bound {
+  command: Command;
+  /** @returns the exit status, or nothing */
+  run(args: readonly string[]): unknown;
+}
+
+/** @param run gets the values of the options and the arguments; returns the exit status, or nothing */
+export const bind = <const O extends Options>(
+  command: Command<O>,
+  run: (values: Values<O>, ...words: string[]) => unknown,
+): Bound => ({
+  command,
+  run: (args) => {
+    const { values, words } = parse(command, args);
+    return run(values, ...words);
+  },
+});
+
+/** Returns a command's last word, such as `run`. */
+export const wordOf = ({ name }: Pick<Command, "name">): string => name.split(" ").at(-1)!;
+
 type Split = { values: Record<string, string | string[] | true | undefined>; positionals: string[] };
 
 function split({ name, options }: Pick<Command, "name" | "options">, args: readonly string[]): Split {

@@ -1,6 +1,6 @@
 /** Every command of `longrun` with what it does. What only one command needs, such as the gRPC channel, is loaded by that command. */
 import { readFileSync } from "node:fs";
-import type { Command } from "../../proto/command-line.ts";
+import { bind, type Command } from "../../proto/command-line.ts";
 import { BUNDLED, isTaskName } from "../bundled.ts";
 import { ControllerError } from "../errors.ts";
 import { executeProgram } from "../local/exec.ts";
@@ -12,7 +12,7 @@ import type { Parts } from "../parts.ts";
 import { readInput } from "../read-input.ts";
 import { CONTROLLER, DEBUG, RELEASE_RUNS, SMOKE_TEST } from "./cluster-options.ts";
 import { COMPLETION, completionScript } from "./completion.ts";
-import { bind, type Runnable } from "./dispatch.ts";
+import type { Runnable } from "./dispatch.ts";
 import { BEST, SAMPLES, VALIDATE } from "./run-folder-options.ts";
 
 /** The commands that are programs of other parts, in the order of the help, and their names among the parts. */

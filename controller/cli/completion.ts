@@ -2,9 +2,8 @@
  * `longrun completion bash|zsh|fish`: scripts that complete commands, their options, and files. A script contains the whole table of
  * commands, so that Tab starts no longrun process.
  */
-import { type Command, listOptions } from "../../proto/command-line.ts";
+import { type Command, listOptions, wordOf } from "../../proto/command-line.ts";
 import { BUNDLED } from "../bundled.ts";
-import { wordOf } from "./dispatch.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

@@ -3,8 +3,8 @@
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
-import type { Options, Values } from "../../proto/command-line.ts";
-import { bind, dispatch, type Runnable } from "../cli/dispatch.ts";
+import { bind, type Options, type Values } from "../../proto/command-line.ts";
+import { dispatch, type Runnable } from "../cli/dispatch.ts";
 import { clusterFiles } from "../debug/cluster.ts";
 import { packBundle } from "../debug/pack.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";

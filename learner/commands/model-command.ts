@@ -1,7 +1,7 @@
 /** `longrun model`: fetches a model; shows a folder's contents and the memory of training; converts; merges an adapter. */
 import fs from "node:fs";
 import path from "node:path";
-import type { Values } from "../../proto/command-line.ts";
+import { bind, type Values } from "../../proto/command-line.ts";
 import { makeFolder } from "../../proto/folders.ts";
 import {
   type Budget,
@@ -30,7 +30,7 @@ import {
   tokenName,
   turnEndWarning,
 } from "../engine/index.ts";
-import { bind, InputError, modelFolder, printLine, required, runCommands, wholeNumber } from "./command.ts";
+import { InputError, modelFolder, printLine, required, runCommands, wholeNumber } from "./command.ts";
 import { CONVERT, FETCH, INFO, MERGE, MODEL, type OUTPUT, TOKENIZE } from "./model-options.ts";
 
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;

@@ -1,9 +1,9 @@
 /** `longrun results`: a run's newest checkpoint, best program and report into a bucket of S3, and back. */
-import type { Values } from "../../proto/command-line.ts";
+import { bind, type Values } from "../../proto/command-line.ts";
 import { useProxies } from "../hub/proxy.ts";
 import { pullResults } from "../results/pull.ts";
 import { pushResults } from "../results/push.ts";
-import { bind, printLine, runCommands, whole } from "./command.ts";
+import { printLine, runCommands, whole } from "./command.ts";
 
 const JSON_OPTION = { json: "print one object in place of a line" } as const;
 

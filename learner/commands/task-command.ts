@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
-import type { Values } from "../../proto/command-line.ts";
+import { bind, type Values } from "../../proto/command-line.ts";
 import { readTokenizer } from "../engine/index.ts";
 import { type MetricName, metrics } from "../grading/metrics.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
@@ -13,7 +13,7 @@ import { initTask } from "../tasks/init.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
-import { bind, InputError, modelFolder, printLine, readText, runCommands, taskFolder, whole } from "./command.ts";
+import { InputError, modelFolder, printLine, readText, runCommands, taskFolder, whole } from "./command.ts";
 
 const TASK_OPTION = { "task <ID>": "names the task if the folder is above task folders" } as const;
 const LIMITS = {

@@ -5,9 +5,8 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { commandsOf } from "../../controller/cli/commands.ts";
-import { wordOf } from "../../controller/cli/dispatch.ts";
 import { PARTS } from "../../controller/parts.ts";
-import { listOptions } from "../../proto/command-line.ts";
+import { listOptions, wordOf } from "../../proto/command-line.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Folders that do not belong to the project. A head is the beginning of a generated page. */
