@@ -1,6 +1,6 @@
 /** The actor's command line. */
 import { join } from "node:path";
-import { parse, type Values } from "../proto/command-line.ts";
+import { flagOf, parse, type Values } from "../proto/command-line.ts";
 import { ActorError } from "./errors.ts";
 import { parseCpus, parseLevel, pythonOf } from "./exec.ts";
 import { shareGpus } from "./gpus.ts";
@@ -13,10 +13,10 @@ const OPTIONS = {
   "tls <DIR>": { help: "folder with ca.crt, tls.crt and tls.key", required: "a folder with certificates" },
   "name <NAME>": { help: "the actor's name", required: "a name" },
   "run-id <ID>": "the run's id in log lines, the same as in the logs of learner and controller",
-  "slots <N>": { help: "programs at once", default: "1", as: slotsOf },
+  "slots <N>": { help: "programs at once", default: "1", as: whole(256) },
   "executions <N>": {
     help: "the actor drains after this many leases; with 1 each execution has a pod of its own",
-    as: executionsOf,
+    as: whole(),
   },
   "isolation <LEVEL>": { help: "least level of isolation", as: parseLevel },
   "allow-no-isolation": "run programs without isolation where the machine allows none",
@@ -45,19 +45,19 @@ share (default: none). In a pod programs use the GPUs of their container`,
 
 /** See main.ts. */
 const FINISH_SECONDS = "LONGRUN_FINISH_SECONDS";
-const OF_ONE_MACHINE = { "task-dir": "taskDir", python: "python", scratch: "scratch" } as const;
-const ON_ONE_MACHINE_ALONE = { ...OF_ONE_MACHINE, cpus: "cpus", gpus: "gpus", warm: "warm" } as const;
-const OF_A_POD = { sandboxes: "sandboxes", inputs: "inputs" } as const;
+const OF_ONE_MACHINE = ["taskDir", "python", "scratch"] as const;
+const ON_ONE_MACHINE_ALONE = [...OF_ONE_MACHINE, "cpus", "gpus", "warm"] as const;
+const OF_A_POD = ["sandboxes", "inputs"] as const;
 
 /** @throws ActorError `arguments`, UsageError */
 export function parseOptions(args: string[]) {
   const { values } = parse({ name: "actor/main.ts", options: OPTIONS }, args);
   const inPod = values.sandboxes !== undefined;
-  for (const [option, name] of Object.entries(inPod ? OF_A_POD : OF_ONE_MACHINE))
-    if (!values[name]) throw new ActorError("arguments", `--${option} is missing`);
-  for (const [option, name] of Object.entries(inPod ? ON_ONE_MACHINE_ALONE : OF_A_POD))
+  for (const name of inPod ? OF_A_POD : OF_ONE_MACHINE)
+    if (!values[name]) throw new ActorError("arguments", `${flagOf(name)} is missing`);
+  for (const name of inPod ? ON_ONE_MACHINE_ALONE : OF_A_POD)
     if (values[name] !== undefined)
-      throw new ActorError("arguments", `--${option} does not go with ${inPod ? "" : "no "}--sandboxes`);
+      throw new ActorError("arguments", `${flagOf(name)} does not go with ${inPod ? "" : "no "}--sandboxes`);
   const finishSeconds = process.env[FINISH_SECONDS];
   return {
     inPod,
@@ -83,16 +83,13 @@ function addressOf(text: string, option: string): string {
   throw new ActorError("arguments", `${option} is ${text}, must be HOST:PORT`);
 }
 
-function slotsOf(text: string, option: string): number {
-  const slots = Number(text);
-  if (Number.isInteger(slots) && slots >= 1 && slots <= 256) return slots;
-  throw new ActorError("arguments", `${option} is ${text}, must be a whole number from 1 to 256`);
-}
-
-function executionsOf(text: string, option: string): number {
-  const executions = Number(text);
-  if (Number.isInteger(executions) && executions >= 1) return executions;
-  throw new ActorError("arguments", `${option} is ${text}, must be a whole number from 1`);
+function whole(most?: number) {
+  return (text: string, option: string): number => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= 1 && value <= (most ?? value)) return value;
+    const to = most === undefined ? "" : ` to ${most}`;
+    throw new ActorError("arguments", `${option} is ${text}, must be a whole number from 1${to}`);
+  };
 }
 
 function secondsOf(text: string, option: string): number {

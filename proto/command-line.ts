@@ -116,6 +116,9 @@ export function parse<const O extends Options>(
   return { values: Object.fromEntries(entries) as Values<O>, words: positionals };
 }
 
+/** Returns an option by the name of its value: `--batch-size` for batchSize. */
+export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
 /** A command with what it does. */
 export interface Bound {
   command: Command;

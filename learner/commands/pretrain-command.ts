@@ -1,7 +1,7 @@
 /** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written). */
 
 import { writeFileSync } from "node:fs";
-import type { Values } from "../../proto/command-line.ts";
+import { flagOf, type Values } from "../../proto/command-line.ts";
 import { CORPUS_TASKS, defaultCorpus, makeCorpus } from "../pretrain/corpus.ts";
 import { defaultPretrain, type PretrainProgress, pretrain } from "../pretrain/pretrain.ts";
 import { exampleLine } from "../sft/examples.ts";
@@ -68,8 +68,9 @@ async function main(values: Values<typeof PRETRAIN.options>): Promise<number> {
     });
     return 0;
   }
-  for (const [name, value] of Object.entries({ tasks, "mistake-share": mistakeShare, "improve-share": improveShare }))
-    if (value !== undefined) throw new InputError(`--${name} is of --export-corpus; give that too, or leave it out`);
+  for (const [name, value] of Object.entries({ tasks, mistakeShare, improveShare }))
+    if (value !== undefined)
+      throw new InputError(`${flagOf(name)} is of --export-corpus; give that too, or leave it out`);
   const interrupted = new AbortController();
   process.once("SIGINT", () => interrupted.abort());
   process.once("SIGTERM", () => interrupted.abort());
