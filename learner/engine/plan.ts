@@ -347,7 +347,8 @@ export const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBy
 const working = (graph: Graph) => ARENA * peakMemory(graph, { block: BLOCK_NUMBERS }, { outputsHeld: true }).bytes;
 
 /** Working memory of a step on a GPU. The graph that computes a micro-batch's gradient also adds it to the sum, and counts it. */
-const stepBytes = (options: ReturnType<typeof graphOptions>) => working(adamwGraph(options)) + working(squaresGraph(options));
+const stepBytes = (options: ReturnType<typeof graphOptions>) =>
+  working(adamwGraph(options)) + working(squaresGraph(options));
 
 const times = (workers: number) => (workers > 1 ? `, on each of ${workers} threads` : "");
 
