@@ -89,19 +89,6 @@ function forget(key: string, context: Context): ReconcileResult {
   return {};
 }
 
-function expiryMs({ observed }: Look): number {
-  const { run } = observed;
-  const { completionTime } = run.status ?? {};
-  const { ttlSecondsAfterFinished: ttl } = run.spec;
-  return completionTime === undefined || ttl === undefined || !hasEnded(observed)
-    ? Number.POSITIVE_INFINITY
-    : Date.parse(completionTime) + ttl * 1000;
-}
-
-function isOverdue(look: Look): boolean {
-  return expiryMs(look) <= look.nowMs;
-}
-
 async function expire(look: Look<RunMemory>, turns: Turn[]): Promise<ReconcileResult> {
   const { run } = look.observed;
   for (const turn of turns) turn.expire();
