@@ -8,8 +8,14 @@ import type { ReconcileResult } from "./kube/types.ts";
 import { type RunMemory, sliceOf } from "./memory.ts";
 import type { Done, Sum } from "./part.ts";
 import { PARTS } from "./parts/index.ts";
-import { FINALIZER, isNamespaceDeleted, releaseRun, volumeEvent } from "./parts/lifecycle/deletion.ts";
-import { hasEnded } from "./parts/lifecycle/lifecycle.ts";
+import {
+  expiryMs,
+  FINALIZER,
+  isNamespaceDeleted,
+  isOverdue,
+  releaseRun,
+  volumeEvent,
+} from "./parts/lifecycle/deletion.ts";
 import { volumeName } from "./parts/volume/part.ts";
 import { eventOf } from "./status/conditions.ts";
 import { measure } from "./status/measure.ts";
