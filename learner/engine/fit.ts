@@ -233,7 +233,9 @@ export const gpus = (count: number): (Device & { kind: "cuda" })[] =>
 export const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
   !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 
-/** A plan takes float32 copies of half-precision matrices if it needs at most this share of the memory with them: programs need memory, too. */
+/**
+ * A plan takes float32 copies of half-precision matrices if it needs at most this share of the memory with them: programs need memory, too.
+ */
 const WIDE_SHARE = 0.5;
 
 /** Returns the plan with float32 copies of half-precision matrices where there is room for them, else the plan without. */

@@ -7,7 +7,9 @@ import { stableJson } from "../desired/names.ts";
 
 /** Counts that change by themselves (executions, actors, display) are written at most this often. */
 export const STATUS_SECONDS = 10;
-/** Limit of one run's status writes, because a learner decides how often its status changes: a burst, then one each STATUS_REFILL_SECONDS. */
+/**
+ * Limit of one run's status writes, because a learner decides how often its status changes: a burst, then one each STATUS_REFILL_SECONDS.
+ */
 export const STATUS_BURST = 10;
 export const STATUS_REFILL_SECONDS = 2;
 /** Time until a held-back status is considered again while the controller has no request to spare. */

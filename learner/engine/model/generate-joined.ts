@@ -83,7 +83,9 @@ export interface Stacked extends AdapterUp {
   places: number[];
 }
 
-/** The matrices of the layers `paths` as inputs of a graph that our kernels compute; undefined if the adapter changes none of these layers. */
+/**
+ * The matrices of the layers `paths` as inputs of a graph that our kernels compute; undefined if the adapter changes none of these layers.
+ */
 export function stackedLayers(graph: Graph, config: ModelConfig, lora: LoraConfig, paths: readonly string[]) {
   const layers = joinedLayers(config, lora, paths);
   if (!isAdapted(layers)) return undefined;

@@ -30,7 +30,10 @@ export type GeneratorWeights = Numbers | FileWeights;
 /** Returns the files of these weights; an empty object if all weights are in memory. */
 export const filesOf = (weights: GeneratorWeights): Partial<FileWeights> => ("base" in weights ? weights : {});
 
-/** The parameters that are inputs of the graph, and their numbers: all of a model, or an adapter's and the copies of half-precision matrices. */
+/**
+ * The parameters that are inputs of the graph, and their numbers: all of a model, or an adapter's and the copies of half-precision
+ * matrices.
+ */
 export function inputsOf(config: ModelConfig, weights: GeneratorWeights) {
   if (!("base" in weights)) return { shapes: parameters(config), numbers: weights };
   const { adapter, wide } = weights;
