@@ -24,16 +24,11 @@ export interface ClientOptions extends LearnerStreamOptions, HeldLimits {
   execute: (lease: Lease, signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<ExecutionResult>;
   /** The actor drains by itself after this many leases. Absent: never. */
   maxExecutions?: number | undefined;
-  /**
-   * How long a drained actor waits for a learner before it gives up its results. An actor that was told to stop then gives up its programs,
-   * too.
-   */
+  /** How long a drained actor waits for a learner before it gives up its results, and its programs if it was told to stop. */
   handInSeconds?: number;
   /** How long programs may run after `terminate` before they are given back. Absent: until they end. */
   finishSeconds?: number | undefined;
-  /**
-   * Whether the actor leaves after `Welcome.idle_seconds` without a lease. False if another process decides the number of actors. [true]
-   */
+  /** Whether the actor leaves after `Welcome.idle_seconds` without a lease. False if another process sets the number of actors. [true] */
   leavesWhenIdle?: boolean;
 }
 

@@ -17,8 +17,9 @@ const FILES = {
 /** Processes beside the program: the zygote, its process that waits for the program, the next child, and one that is being forked. */
 const OTHER_PROCESSES = 5;
 /**
- * For page tables, stacks and the zygote's own memory while a program runs, and for what a program can fill before the watch sees it (sockets
- * take a gigabyte a second). If the group is full, the kernel may kill the zygote after the program: with 64 MiB it often did on a busy machine.
+ * For page tables, stacks and the zygote's own memory while a program runs, and for what a program can fill before the watch sees it
+ * (sockets take a gigabyte a second). If the group is full, the kernel may kill the zygote after the program: with 64 MiB it often did on a
+ * busy machine.
  */
 const RESERVE_BYTES = 256 * 2 ** 20;
 
@@ -45,10 +46,7 @@ export class ControlGroup {
     this.#paths = [...new Set([memory, ...(pids === undefined ? [] : [pids])])];
   }
 
-  /**
-   * Makes a new group below or beside this process's group. Returns undefined if that is not possible. Also removes empty groups of dead
-   * actors.
-   */
+  /** Makes a new group below or beside this process's group, and removes empty groups of dead actors. Undefined if it cannot. */
   static make(place: ControlGroupPlace = {}): ControlGroup | undefined {
     const { root = "/sys/fs/cgroup", membership = "/proc/self/cgroup", mkdir = mkdirSync } = place;
     const name = `longrun-${process.pid}-${Math.random().toString(36).slice(2, 10)}`;

@@ -1,8 +1,5 @@
 /**
- * Runs one program in the sandbox that actors use and prints one JSON object.
- *
- *     node actor/exec.ts --task DIR (or --task-dir) --program FILE --python VENV [--nonce HEX] [--limits JSON] [--out DIR]
- *         [--isolation namespaces|landlock|none] [--allow-no-isolation] [--cpus 0,1] [--seed N] [--scratch DIR]
+ * `node actor/exec.ts`: runs one program in the sandbox that actors use and prints one JSON object.
  *
  * Exit status: 0 however the program ended, 1 if the sandbox could not run it, 2 for bad arguments.
  */
@@ -10,7 +7,7 @@ import { rmSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { parse } from "../proto/command-line.ts";
 import { makeFolder } from "../proto/folders.ts";
 import { ISOLATION_LEVELS, type IsolationLevel } from "../proto/isolation.ts";
 import { ActorError } from "./errors.ts";
@@ -20,55 +17,41 @@ import { describeIsolation } from "./layers.ts";
 import { parseLimits } from "./limits.ts";
 import { findPublicData } from "./tasks.ts";
 
-const options = {
-  task: { type: "string" },
-  "task-dir": { type: "string" },
-  scratch: { type: "string" },
-  program: { type: "string" },
-  python: { type: "string" },
-  nonce: { type: "string", default: "" },
-  limits: { type: "string", default: "{}" },
-  out: { type: "string" },
-  seed: { type: "string", default: "0" },
-  cpus: { type: "string" },
-  isolation: { type: "string" },
-  "allow-no-isolation": { type: "boolean", default: false },
+const OPTIONS = {
+  "task <DIR>": { help: "task folder, or a folder with the public data of one task", required: "a task folder" },
+  "program <FILE>": { help: "Python file", required: "a Python file" },
+  "python <VENV>": { help: "virtual environment or interpreter", required: "a virtual environment", as: pythonOf },
+  "nonce <HEX>": { help: "replaces the placeholder of markers", default: "", as: nonceOf },
+  "limits <JSON>": { help: "limits of the execution that are not the default", default: "{}", as: limitsOf },
+  "out <DIR>": "folder for submission.csv",
+  "seed <N>": { help: "of the program's random numbers", default: "0", as: seedOf },
+  "cpus <LIST>": { help: "such as 0,2-3 (default: all)", as: parseCpus },
+  "isolation <LEVEL>": { help: ISOLATION_LEVELS.join(", "), as: parseLevel },
+  "allow-no-isolation": "run the program without isolation where the machine allows none",
+  "scratch <DIR>": { help: "folder for the sandbox", default: tmpdir() },
 } as const;
 
-export function parseExecArguments(args: string[]) {
-  let values: ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
-  try {
-    values = parseArgs({ args, options }).values;
-  } catch (cause) {
-    throw new ActorError("arguments", (cause as Error).message.split(". ")[0]!, cause);
-  }
-  values.task ??= values["task-dir"];
-  for (const name of ["task", "program", "python"] as const)
-    if (!values[name]) throw new ActorError("arguments", `--${name} is missing`);
-  if (values.nonce !== "" && !/^[0-9a-f]{32}$/.test(values.nonce!))
-    throw new ActorError("arguments", "--nonce must be 32 lower-case hexadecimal digits");
+export const parseExecArguments = (args: string[]) => parse({ name: "actor/exec.ts", options: OPTIONS }, args).values;
+
+function nonceOf(text: string, option: string): string {
+  if (text === "" || /^[0-9a-f]{32}$/.test(text)) return text;
+  throw new ActorError("arguments", `${option} must be 32 lower-case hexadecimal digits`);
+}
+
+function limitsOf(text: string, option: string) {
   let limits: unknown;
   try {
-    limits = JSON.parse(values.limits!);
+    limits = JSON.parse(text);
   } catch (cause) {
-    throw new ActorError("arguments", `--limits is not JSON: ${(cause as Error).message}`, cause);
+    throw new ActorError("arguments", `${option} is not JSON: ${(cause as Error).message}`, cause);
   }
-  const seed = Number(values.seed);
-  if (!Number.isSafeInteger(seed) || seed < 0)
-    throw new ActorError("arguments", `--seed is ${values.seed}, must be a whole number >= 0`);
-  return {
-    task: values.task!,
-    program: values.program!,
-    python: pythonOf(values.python!),
-    nonce: values.nonce!,
-    limits: parseLimits(limits),
-    seed,
-    out: values.out,
-    scratch: values.scratch ?? tmpdir(),
-    cpus: parseCpus(values.cpus),
-    level: parseLevel(values.isolation),
-    allowNoIsolation: values["allow-no-isolation"]!,
-  };
+  return parseLimits(limits);
+}
+
+function seedOf(text: string, option: string): number {
+  const seed = Number(text);
+  if (Number.isSafeInteger(seed) && seed >= 0) return seed;
+  throw new ActorError("arguments", `${option} is ${text}, must be a whole number >= 0`);
 }
 
 /** Returns the interpreter of a virtual environment. A path to an interpreter is returned unchanged. */
@@ -76,29 +59,24 @@ export function pythonOf(path: string): string {
   return /(^|\/)python[\d.]*$/.test(path) ? resolve(path) : resolve(path, "bin", "python");
 }
 
-/** `0,2-3` -> [0, 2, 3]. Throws ActorError `arguments`. */
-export function parseCpus(list: string | undefined): number[] | undefined {
-  return parseNumbers("cpus", list);
-}
-
-/** @param option the command-line option, for error messages */
-export function parseNumbers(option: string, list: string | undefined): number[] | undefined {
-  if (list === undefined || list === "") return undefined;
+/** `0,2-3` -> [0, 2, 3]; undefined for an empty list. @throws ActorError `arguments` */
+export function parseCpus(list: string, option: string): number[] | undefined {
+  if (list === "") return undefined;
   const numbers = list.split(",").flatMap((part) => {
     const range = /^(\d{1,4})(?:-(\d{1,4}))?$/.exec(part.trim());
     const first = Number(range?.[1]);
     const last = Number(range?.[2] ?? first);
     if (!range || last < first)
-      throw new ActorError("arguments", `--${option}: "${part}" is not a number or a range such as 2-3`);
+      throw new ActorError("arguments", `${option}: "${part}" is not a number or a range such as 2-3`);
     return Array.from({ length: last - first + 1 }, (_, index) => first + index);
   });
   return [...new Set(numbers)];
 }
 
-export function parseLevel(level: string | undefined): IsolationLevel | undefined {
-  if (level === undefined || ISOLATION_LEVELS.includes(level as IsolationLevel))
-    return level as IsolationLevel | undefined;
-  throw new ActorError("arguments", `--isolation: is ${level}, must be one of ${ISOLATION_LEVELS.join(", ")}`);
+export function parseLevel(level: string, option: string): IsolationLevel {
+  const known = ISOLATION_LEVELS.find((name) => name === level);
+  if (known) return known;
+  throw new ActorError("arguments", `${option}: is ${level}, must be one of ${ISOLATION_LEVELS.join(", ")}`);
 }
 
 async function execOnce(args: string[]): Promise<Record<string, unknown>> {
@@ -115,7 +93,7 @@ async function execOnce(args: string[]): Promise<Record<string, unknown>> {
   try {
     const { sandbox } = await startIsolated({
       python: parsed.python,
-      level: parsed.level,
+      level: parsed.isolation,
       allowNoIsolation: parsed.allowNoIsolation,
       inputs,
       space: join(directory, "space"),

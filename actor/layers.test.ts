@@ -9,15 +9,13 @@ const laptop: SandboxInfo = {
 };
 const pod: SandboxInfo = {
   ...{ level: "landlock", landlockAbi: 7, ownUser: false, procMounted: false, processesCounted: false },
-  ...{
-    versions: {},
-    packages: {},
-    warm: [],
-    gpus: [],
-    residentBytes: 0,
-    directory: "/sandbox",
-    memoryBytes: 2 ** 30,
-  },
+  versions: {},
+  packages: {},
+  warm: [],
+  gpus: [],
+  residentBytes: 0,
+  directory: "/sandbox",
+  memoryBytes: 2 ** 30,
 };
 
 describe("missing layers", () => {

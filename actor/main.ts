@@ -1,23 +1,8 @@
 /**
  * An actor leases executions from the learner, runs them in sandboxes and hands in the results.
  *
- *     node actor/main.ts --learner HOST:PORT --tls DIR --name NAME [--slots N] [--executions N] [--isolation namespaces|landlock]
- *         [--allow-no-isolation] [--start-seconds S] [--restart-seconds S] [--metrics-listen HOST:PORT] [--run-id ID]
- *     on one machine, where the actor starts its sandboxes, also:
- *         --task-dir DIR --python VENV --scratch DIR [--cpus 0,2-3] [--gpus 0,1] [--warm numpy,pandas]
- *     in a pod, where each slot is a container (sandbox/listen.py), also:
- *         --sandboxes DIR --inputs TASK=PATH,…
+ * options.ts has its options.
  *
- * --sandboxes: the zygote of slot I listens at DIR/slot-I/control.sock. --inputs: paths of tasks' public data in the sandboxes.
- * --warm: modules that sandboxes import before they run programs. Default: `WARM` of sandbox/warm.py.
- * --gpus: numbers of the NVIDIA GPUs that programs may use; 0 is /dev/nvidia0. Each slot has its own GPU if there are enough,
- * else slots share. Default: none. In a pod programs use the GPUs of their container.
- * --start-seconds: longest wait for a sandbox at the start, 120. --restart-seconds: longest wait for a broken sandbox, 60, or
- * 600 in a pod, where the kubelet pauses up to 300 s before it restarts a container. The slot takes no lease while it waits;
- * after this time the actor drains and exits 1.
- * --metrics-listen: address of /metrics for Prometheus. Default: no metrics.
- * --run-id: the run's id in log lines, the same as in the logs of learner and controller.
- * --executions: the actor drains after this many leases; with 1 each execution has a pod of its own.
  * SIGTERM or SIGINT: the actor takes no more leases, finishes its programs, hands in and exits 0. A second signal: it gives back
  * running programs and stops. With LONGRUN_FINISH_SECONDS in its environment (not an option, because actors of earlier versions
  * would refuse it) it gives back unfinished programs after that time, and ends even without a learner. An actor that
@@ -168,5 +153,5 @@ try {
 } catch (error) {
   const { code, message } = error as ActorError;
   process.stderr.write(`${JSON.stringify({ level: 60, time: Date.now(), code, msg: message })}\n`);
-  process.exit(["arguments", "task", "isolation", "packages"].includes(code) ? 2 : 1);
+  process.exit(["arguments", "input", "task", "isolation", "packages"].includes(code) ? 2 : 1);
 }

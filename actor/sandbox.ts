@@ -64,7 +64,7 @@ export type SandboxOptions = (ProcessOptions | SocketOptions) & {
 export interface RunRequest {
   task: string;
   program: Uint8Array;
-  /** The sandbox takes out the program's lines that print a marker with this nonce, and prints the markers itself. Absent or empty: none. */
+  /** The sandbox removes the program's lines that print a marker with this nonce, and prints the markers itself. Absent, empty: none. */
   nonce?: string;
   limits: Limits;
   seed: number;

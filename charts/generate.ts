@@ -27,11 +27,11 @@ const ONE_VALUE = "one value";
 /** A value that Helm passes to every dependency chart. */
 const HELMS_OWN = "global";
 
-/** One value of the chart, which is no group. */
+/** A value of the chart that is not a group of values. */
 export interface Value {
   path: string;
   byDefault: unknown;
-  /** Its comment, on one line. */
+  /** Its comment in values.yaml, as one line. */
   meaning: string;
   schema: ValueSchema;
 }

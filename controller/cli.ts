@@ -7,7 +7,7 @@
 import { readFileSync } from "node:fs";
 import { endOnClosedPipe } from "../proto/closed-pipe.ts";
 import { commandsOf } from "./cli/commands.ts";
-import { dispatch } from "./dispatch.ts";
+import { dispatch } from "./cli/dispatch.ts";
 import { PARTS, type Parts } from "./parts.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {

@@ -1,6 +1,7 @@
 /**
- * Generates three files from the CRD and the defaults of list items: `schema.generated.json`, its schema for programs; `trainingrun.generated.ts`, the types of a resolved
- * TrainingRun (a field with a default is always present); and `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes.
+ * Generates three files from the CRD and the defaults of list items: `schema.generated.json`, its schema for programs;
+ * `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default is always present); and `README.md`, which is
+ * `reference.head.md` with tables of all fields and of the rules of changes.
  *
  *   node crds/generate.ts           writes the files
  *   node crds/generate.ts --check   exits 1 if a file is outdated
@@ -65,13 +66,13 @@ const NAMES: Record<string, string> = {
 };
 
 /** Types that differ between learner and actors, because programs run in the pods of actors. */
-function podTemplateNames(at: string, of: "Learner" | "Actor" | "Generator"): Record<string, string> {
+function podTemplateNames(at: string, owner: "Learner" | "Actor" | "Generator"): Record<string, string> {
   return {
-    [at]: `${of}PodTemplate`,
+    [at]: `${owner}PodTemplate`,
     [`${at}.metadata`]: "PodMetadata",
-    [`${at}.spec`]: `${of}PodSpec`,
-    [`${at}.spec.securityContext`]: `${of}SecurityContext`,
-    [`${at}.spec.containers`]: `${of}Container`,
+    [`${at}.spec`]: `${owner}PodSpec`,
+    [`${at}.spec.securityContext`]: `${owner}SecurityContext`,
+    [`${at}.spec.containers`]: `${owner}Container`,
     [`${at}.spec.containers.env`]: "PodVariable",
     [`${at}.spec.containers.env.valueFrom`]: "PodVariableSource",
     [`${at}.spec.tolerations`]: "Toleration",

@@ -1,4 +1,4 @@
-/** Extended resources that are GPUs, or parts of one: `nvidia.com/gpu`, `nvidia.com/gpu.shared`, `nvidia.com/mig-1g.10gb`, `amd.com/gpu`. */
+/** Extended resources that are GPUs, or parts of one: nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb, amd.com/gpu. */
 import type { Resources, TrainingRunSpec } from "./trainingrun.generated.ts";
 
 const GPU = /^nvidia\.com\/|\/gpu$/;

@@ -87,7 +87,7 @@ function isEmpty({ contents, errors }: Document): boolean {
   return errors.length === 0 && (contents === null || (isScalar(contents) && contents.value === null));
 }
 
-/** Returns true also for other objects of longrun's group and for objects without a kind, so that a misspelt kind is refused, not skipped. */
+/** Returns true also for other objects of longrun's group and objects without a kind, so that a misspelt kind is refused. */
 function isRun({ contents }: ManifestObject): boolean {
   const kind = contents.get("kind");
   return (

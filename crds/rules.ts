@@ -20,8 +20,8 @@ export interface Rule {
   /** Path of the invalid field, below `at`. */
   field?: string | undefined;
   /**
-   * Default `always`. `cluster`: only on Kubernetes. `change`: only for changes of an existing TrainingRun that has a value at the path before
-   * and after the change.
+   * Default `always`. `cluster`: only on Kubernetes. `change`: only for changes of an existing TrainingRun that has a value at the path
+   * before and after the change.
    */
   when?: "cluster" | "change";
   reason?: string | undefined;

@@ -38,7 +38,7 @@ export class Checkpoints {
     return { written };
   }
 
-  /** Commits a checkpoint of the store's newest iteration as soon as it is written, and removes older ones. `settled` says how that ended. */
+  /** Commits a checkpoint of the store's newest iteration once it is written, and removes older ones. `settled` says how that ended. */
   keep(iteration: number, written: Promise<Saved>): void {
     const { directory, store, status, spec, log } = this.#run;
     const startedAt = performance.now();

@@ -25,8 +25,8 @@ async function heldRun(algorithm: Partial<Algorithm>, path = newStorePath(), gen
   const writers = {
     ...{ slots: generatorSlots, version: 0 },
     generate(prompts: readonly Int32Array[], _: unknown, told?: (index: number, response: never) => void) {
-      const tell: Listener = (index, part) => told?.(index, { ...part, policyVersion: writers.version } as never);
-      return engine.generate([...prompts], _, tell);
+      const listener: Listener = (index, part) => told?.(index, { ...part, policyVersion: writers.version } as never);
+      return engine.generate([...prompts], _, listener);
     },
   };
   if (generatorSlots > 0) spec.model.generationBatchSize = 1;

@@ -93,8 +93,8 @@ export function rolloutOf(
 const short = (id: string) => id.replace(/^s0+/, "s");
 
 /**
- * Two iterations over a real store, in which `before` prompts are queued already. Responses end at once. Then executions end `together` at a
- * time, in the order of `speeds`: a sample's place in it is its number. `slots`: executions that run side by side.
+ * Two iterations over a real store, in which `before` prompts are queued already. Responses end at once. Then executions end `together` at
+ * a time, in the order of `speeds`: a sample's place in it is its number. `slots`: executions that run side by side.
  */
 export async function twoIterations(
   algorithm: Partial<Algorithm>,

@@ -16,7 +16,8 @@ type Collecting = Pick<Run, "spec" | "store" | "server" | "rollout" | "phases" |
  *
  * | `collection` | in flight | trained on | the rest |
  * | --- | --- | --- | --- |
- * | `CarryOver` | filled up to m B, or further (below) | the B complete ones that were dispatched first | stays in flight and trains later |
+ * | `CarryOver` | filled up to m B, or further (below) | the B complete ones that were dispatched first | stays in flight and trains later
+ * |
  * | `Discard` | m B | the same | is thrown away, finished or not |
  * | `WaitAll` | B | all of them | there is none |
  *

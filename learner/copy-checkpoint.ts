@@ -18,8 +18,8 @@ export function findCheckpoint(runDirectory: string, iteration?: number): string
   if (found) return found.name;
   const wanted = iteration === undefined ? "a checkpoint" : `the checkpoint of iteration ${iteration}`;
   const names = folders.map(({ name }) => name).sort();
-  const there = names.length === 0 ? "there is none" : `there are ${names.join(", ")}`;
-  throw new Error(`${join(runDirectory, "checkpoints")} does not have ${wanted}: ${there}; change spec.initFrom`);
+  const known = names.length === 0 ? "there is none" : `there are ${names.join(", ")}`;
+  throw new Error(`${join(runDirectory, "checkpoints")} does not have ${wanted}: ${known}; change spec.initFrom`);
 }
 
 export async function copyCheckpoint(runDirectory: string, target: string, iteration?: number): Promise<string> {

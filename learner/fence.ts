@@ -45,7 +45,8 @@ export class Fence {
       rmSync(partial, { force: true });
       throw new StoreError("io", `${path} cannot be written: ${(cause as Error).message}`, { cause });
     }
-    // Learners that were killed while they took the volume have left these files. A learner that takes it at this moment fails and is restarted.
+    // Learners that were killed while they took the volume have left these files. A learner that takes it at this moment fails and is
+    // restarted.
     for (const name of readdirSync(directory))
       if (name.startsWith(`${FILE}.`)) rmSync(join(directory, name), { force: true });
     return new Fence(path, token);

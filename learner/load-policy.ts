@@ -15,7 +15,7 @@ import {
 import { adapterOf, COMPUTE, place, placeEvaluation } from "./engine-options.ts";
 import { EvaluatedPolicy, type Weights, weightsOf } from "./evaluation/evaluated-policy.ts";
 import type { Policies } from "./evaluation/policies.ts";
-import { tell } from "./log.ts";
+import { logNotice } from "./log.ts";
 import type { Process } from "./process.ts";
 import { checkInstrumenter } from "./rollout/instrument-policy.ts";
 import { checkSpace } from "./space.ts";
@@ -43,7 +43,7 @@ export async function loadPolicy(
   const warning = checkSpace(plan.checkpointBytes, spec, {
     ...{ directory, kept: kept.map(({ path }) => path), inPod: options.stay, sentBytes },
   });
-  if (warning !== undefined) tell(log, warning);
+  if (warning !== undefined) logNotice(log, warning);
   const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps, widens } = plan;
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
@@ -91,8 +91,8 @@ export async function loadEvaluated({ options, spec, store, log }: Process, poli
   checkInstrumenter(spec.model, maxPositions);
   const adapter = adapterOf(spec);
   const base = adapter && modelIdentity(new MappedWeights(policy));
-  const of = (checkpoint?: string) => weightsOf(policy, adapter, checkpoint);
-  const all = Object.values(policies).map(({ checkpoint }) => of(checkpoint));
+  const weightsAt = (checkpoint?: string) => weightsOf(policy, adapter, checkpoint);
+  const all = Object.values(policies).map(({ checkpoint }) => weightsAt(checkpoint));
   const largest = all.find(({ model }) => model !== policy) ?? all[0]!;
   const instruments = spec.model.instrumenter === "StaticPolicy" && largest.model !== policy;
   const models = [...new Set([largest.model, ...(instruments ? [policy] : [])])].map((folder) => ({
@@ -107,12 +107,12 @@ export async function loadEvaluated({ options, spec, store, log }: Process, poli
       ...{ ...weights, device, ...(devices && { devices }), threads: spec.learner.threads, workers, widens },
       ...{ critic: false, slots, positions: maxPromptTokens + maxResponseTokens },
     });
-  const evaluated = await EvaluatedPolicy.open(start, of(), instruments);
+  const evaluated = await EvaluatedPolicy.open(start, weightsAt(), instruments);
   const { lineage } = await store.beginLineage(async () => false);
   log.info({ lineage }, "the evaluation begins");
   const load = (checkpoint: string) => {
     checkBase(checkpoint, base, policy);
-    return evaluated.change(of(checkpoint));
+    return evaluated.change(weightsAt(checkpoint));
   };
   const state: RunContext["progress"]["state"] = { iteration: 0, elapsedSeconds: 0 };
   return { engine: evaluated.engine, device, checkpoint: undefined, state, load };

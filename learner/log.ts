@@ -15,7 +15,7 @@ export function createLog(name: string, level = process.env.LOG_LEVEL || "info")
 }
 
 /** Says something to the user: in the log, and on the terminal of `longrun run`. */
-export function tell(log: Logger, text: string): void {
+export function logNotice(log: Logger, text: string): void {
   log.info(text);
   process.send?.({ type: "note", text });
 }

@@ -1,16 +1,12 @@
 /**
  * The learner process: reads its configuration, wires the parts, trains, stops.
  *
- *     node learner/main.ts --run DIR --listen HOST:PORT --metrics-listen HOST:PORT --tls DIR --task-dir DIR
- *         [--run-id ID] [--manifest FILE] [--model-dir DIR] [--device auto|cpu|cuda|cuda:N,M] [--memory-bytes N] [--stay]
- *         [--termination-log FILE] [--replay STORE] [--generators URL[,URL…] [--generators-tls DIR]]
+ * options.ts has its options.
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the
  * policies that the file names.
  *
- * --manifest: follows this manifest and keeps it in the run folder; fields that cannot change in a run that has begun
- * must be as they were. --stay: serves status and metrics after success until SIGTERM, and does not begin a run again
- * that has succeeded. After a failure the process ends, is restarted, and goes on from the newest checkpoint.
+ * After a failure the process ends, is restarted, and goes on from the newest checkpoint.
  *
  * Exit status: 0 done, or stopped by SIGTERM or SIGINT (the run folder has all that is needed to go on), 1 failed, 2
  * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
@@ -31,7 +27,7 @@ import { Grades } from "./grades.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
 import { loadEvaluated, loadPolicy } from "./load-policy.ts";
-import { createLog, tell } from "./log.ts";
+import { createLog, logNotice } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { serveMetrics } from "./metrics/http.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -103,8 +99,8 @@ async function main(): Promise<number> {
     for (const { name, grader, rewardRangeFrom } of tasks.all) {
       if (rewardRangeFrom === undefined) continue;
       const { worst, best } = grader.rewardRange!;
-      const of = tasks.areSeveral ? `rewardRange of ${name}` : "rewardRange";
-      tell(log, `${of}: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`);
+      const label = tasks.areSeveral ? `rewardRange of ${name}` : "rewardRange";
+      logNotice(log, `${label}: a score of ${worst} earns 0, of ${best} earns 1 (${rewardRangeFrom})`);
       notes[name] = rewardRangeFrom;
     }
 
@@ -143,7 +139,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
   const tokenizer = readTokenizer(policy);
   const cut = turnEndWarning(policy, tokenizer);
-  if (cut !== undefined) tell(log, cut);
+  if (cut !== undefined) logNotice(log, cut);
   const policies = readPolicies(directory);
   const warmStartData = policies ? undefined : readWarmStart(directory, spec, policy, tokenizer);
   const { engine, device, checkpoint, state, load } = policies
@@ -176,7 +172,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     signal: AbortSignal.any([signal, suspension.signal]),
   });
   for (const { task, cut } of rollout.leftOut)
-    tell(log, `task ${task}: to fit in model.maxPromptTokens its prompts leave out: ${shortened(cut)}`);
+    logNotice(log, `task ${task}: to fit in model.maxPromptTokens its prompts leave out: ${shortened(cut)}`);
   // After the prompts: a task whose prompt does not fit is refused before the run has begun.
   const server = await serve(it);
   suspension.signal.addEventListener("abort", () => {
@@ -187,7 +183,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const corpus = readCorpus(policy, tasks.areSeveral ? undefined : tasks.all[0]!.name);
   for (const name of tasks.names) {
     const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, name);
-    if (unknown !== undefined) tell(log, unknown);
+    if (unknown !== undefined) logNotice(log, unknown);
   }
 
   const grades = new Grades(context);

@@ -1,40 +1,38 @@
 /** The learner's command line. */
 import { existsSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { ManifestError } from "../crds/trainingrun.ts";
+import { parse } from "../proto/command-line.ts";
 import { parseUrls } from "./generators/addresses.ts";
 
 const OPTIONS = {
-  /** The run folder. */
-  run: { type: "string" },
-  /** The run's name in log lines, as in the controller's. [the name in the manifest] */
-  "run-id": { type: "string" },
-  /** `HOST:PORT` of the gRPC server; port 0 is any free one. */
-  listen: { type: "string", default: "127.0.0.1:0" },
-  /** `HOST:PORT` of `/report`, `/metrics`, `/healthz` and `/readyz`. */
-  "metrics-listen": { type: "string", default: "127.0.0.1:0" },
-  /** Folder with ca.crt, tls.crt, tls.key; may change while the process runs. */
-  tls: { type: "string" },
-  /** Folder of a task, with its answers; one for each of spec.tasks, in their order. */
-  "task-dir": { type: "string", multiple: true },
-  /** Store of an earlier run whose batches and results are used again. */
-  replay: { type: "string" },
-  /** A newer manifest, which replaces the run folder's own. */
-  manifest: { type: "string" },
-  /** Base of a relative `spec.model.policy`: the mount of `spec.model.volume`. */
-  "model-dir": { type: "string", default: "/model" },
-  /** `auto`, `cpu`, `cuda` (all GPUs) or `cuda:N,M`. [`spec.learner.device`] */
-  device: { type: "string", default: process.env.LONGRUN_DEVICE },
-  /** Bytes that the run may take of its device's memory. [all that is free] */
-  "memory-bytes": { type: "string", default: process.env.LONGRUN_MEMORY_BYTES },
-  /** `https://HOST:PORT[,…]` of generators, which write solutions in the learner's place. */
-  generators: { type: "string", default: process.env.LONGRUN_GENERATORS },
-  /** Folder with ca.crt, tls.crt and tls.key for generators. [--tls] */
-  "generators-tls": { type: "string" },
-  /** Serves status and metrics after the end of the run, until SIGTERM. */
-  stay: { type: "boolean", default: false },
-  /** File for one line that says why the process ended: the container's status. */
-  "termination-log": { type: "string" },
+  "run <DIR>": "the run folder",
+  "run-id <ID>": "the run's name in log lines, as in the controller's (default: the name in the manifest)",
+  "listen <HOST:PORT>": { help: "address of the gRPC server; port 0 is any free one", default: "127.0.0.1:0" },
+  "metrics-listen <HOST:PORT>": { help: "of /report, /metrics, /healthz and /readyz", default: "127.0.0.1:0" },
+  "tls <DIR>": "folder with ca.crt, tls.crt, tls.key; may change while the process runs",
+  "task-dir <DIR...>": "folder of a task, with its answers; one for each of spec.tasks, in their order",
+  "replay <STORE>": "store of an earlier run whose batches and results are used again",
+  "manifest <FILE>":
+    "a newer manifest, which replaces the run folder's own; fields that cannot change in a run that has begun must be as they were",
+  "model-dir <DIR>": {
+    help: "base of a relative spec.model.policy: the mount of spec.model.volume",
+    default: "/model",
+  },
+  "device <DEVICE>": {
+    help: "auto, cpu, cuda (all GPUs) or cuda:N,M (default: spec.learner.device)",
+    default: process.env.LONGRUN_DEVICE,
+  },
+  "memory-bytes <N>": {
+    help: "bytes that the run may take of its device's memory (default: all that is free)",
+    default: process.env.LONGRUN_MEMORY_BYTES,
+  },
+  "generators <URLS>": {
+    help: "https://HOST:PORT[,…] of generators, which write solutions in the learner's place",
+    default: process.env.LONGRUN_GENERATORS,
+  },
+  "generators-tls <DIR>": "folder with ca.crt, tls.crt and tls.key for generators (default: --tls)",
+  stay: "serve status and metrics after success until SIGTERM, and do not begin a run again that has succeeded",
+  "termination-log <FILE>": "file for one line that says why the process ended: the container's status",
 } as const;
 
 /** Kubernetes mounts a container's termination message file here. */
@@ -44,30 +42,31 @@ export type Options = ReturnType<typeof parseOptions>;
 
 /** @throws ManifestError, one line */
 export function parseOptions(args: string[]) {
-  const values = valuesOf(args);
-  const needed = <N extends "run" | "tls" | "task-dir">(name: N) => {
-    const value = values[name];
-    if (value === undefined) throw new ManifestError([`--${name} is missing`]);
-    return value;
-  };
-  const { listen, replay, manifest, device, stay } = values;
+  const { device, generators, memoryBytes, terminationLog, ...values } = valuesOf(args);
+  const tls = needed(values.tls, "tls");
   return {
-    ...{ run: needed("run"), tls: needed("tls"), taskDirs: needed("task-dir") },
-    ...{ listen, metricsListen: values["metrics-listen"], replay, manifest, stay, device: device || undefined },
-    runId: values["run-id"],
-    modelDir: values["model-dir"],
-    generators: parseUrls(values.generators ?? ""),
-    generatorsTls: values["generators-tls"] ?? needed("tls"),
-    memoryBytes: byteCount(values["memory-bytes"]),
-    terminationLog: values["termination-log"] ?? defaultTerminationLog(),
+    ...values,
+    run: needed(values.run, "run"),
+    tls,
+    taskDirs: needed(values.taskDir.length > 0 ? values.taskDir : undefined, "task-dir"),
+    device: device || undefined,
+    generators: parseUrls(generators ?? ""),
+    generatorsTls: values.generatorsTls ?? tls,
+    memoryBytes: byteCount(memoryBytes),
+    terminationLog: terminationLog ?? defaultTerminationLog(),
   };
+}
+
+function needed<T>(value: T | undefined, option: string): T {
+  if (value === undefined) throw new ManifestError([`--${option} is missing`]);
+  return value;
 }
 
 function valuesOf(args: string[]) {
   try {
-    return parseArgs({ args, options: OPTIONS }).values;
+    return parse({ name: "learner/main.ts", options: OPTIONS }, args).values;
   } catch (cause) {
-    throw new ManifestError([(cause as Error).message.split(". ")[0]], { cause });
+    throw new ManifestError([(cause as Error).message.split("\n")[0]!], { cause });
   }
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { RunContext } from "./context.ts";
 import { bestSampleOf, writeBest } from "./evaluation/best.ts";
 import { headlines } from "./evaluation/figures.ts";
-import { tell } from "./log.ts";
+import { logNotice } from "./log.ts";
 import { commonErrors as commonErrorsOf } from "./metrics/common-errors.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
 import type { MetricsFile } from "./metrics/jsonl.ts";
@@ -67,8 +67,8 @@ export class RunFiles {
   }
 
   /** Says something to the user. */
-  tell(text: string): void {
-    tell(this.#run.log, text);
+  notice(text: string): void {
+    logNotice(this.#run.log, text);
   }
 
   /** Changes the given fields of summary.json. */

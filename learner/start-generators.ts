@@ -4,7 +4,7 @@ import { type Device, elementCount, MappedWeights, readConfig, readEosIds } from
 import { readPolicies } from "./evaluation/policies.ts";
 import { Generators } from "./generators/generators.ts";
 import type { Merge } from "./generators/weights.ts";
-import { tell } from "./log.ts";
+import { logNotice } from "./log.ts";
 import type { Process } from "./process.ts";
 import type { Run } from "./run.ts";
 
@@ -17,8 +17,8 @@ const NO_GENERATOR_SECONDS = 900;
  * Returns the merge of the adapter into the weights for generators, if there is one, and the bytes of one version of full weights (0 if
  * only the adapter is sent).
  *
- * Merged weights are float32 if the learner computes on a CPU, because the log-probs must be equal, or if the model is float32. Otherwise they
- * are float16: as long as bfloat16, with an eighth of its rounding error, which could hide the adapter's effect.
+ * Merged weights are float32 if the learner computes on a CPU, because the log-probs must be equal, or if the model is float32. Otherwise
+ * they are float16: as long as bfloat16, with an eighth of its rounding error, which could hide the adapter's effect.
  */
 export function sentWeights(
   { model, generation }: Pick<TrainingRunSpec, "model" | "generation">,
@@ -48,7 +48,7 @@ export function startGenerators(
     merge: sentWeights(spec, policy, device).merge,
     isCurrent: (version) => phases.isBetweenUpdates && progress.state.iteration === version,
     noGeneratorSeconds: options.stay ? Number.POSITIVE_INFINITY : NO_GENERATOR_SECONDS,
-    tell: (text) => tell(log, text),
+    notice: (text) => logNotice(log, text),
     onChange: () => status.changed(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });

@@ -142,7 +142,7 @@ export async function warmUp(run: WarmStarting): Promise<void> {
   phases.end();
   const summary = files.summary.warmStart!;
   addSeconds(progress, summary.seconds);
-  files.tell(sentenceOf(summary));
+  files.notice(sentenceOf(summary));
 }
 
 function addSeconds(progress: WarmStarting["progress"], seconds: number): void {
@@ -162,15 +162,13 @@ function summaryOf(folder: WorkFolder, data: WarmStartData, steps: number, isOve
   const fit = (line: (typeof heldOut)[number] | undefined) => line && { loss: line.loss, accuracy: line.accuracy };
   const { training, tooLong, repeated } = data;
   return {
-    ...{
-      examples: training.length,
-      heldOut: data.heldOut.length,
-      tooLong,
-      repeated,
-      steps,
-      taken: taken.length,
-      isOver,
-    },
+    examples: training.length,
+    heldOut: data.heldOut.length,
+    tooLong,
+    repeated,
+    steps,
+    taken: taken.length,
+    isOver,
     ...{ firstLoss: taken[0]?.loss ?? null, loss: taken.at(-1)?.loss ?? null },
     ...(heldOut.length > 0 && { before: fit(heldOut[0]), newest: fit(heldOut.at(-1)) }),
     seconds: taken.reduce((total, { seconds }) => total + seconds, 0),

@@ -3,8 +3,8 @@
  * controller's, the generators' and one for each actor.
  *
  * ECDSA P-256. A certificate's role is its subject's organizational unit (OU); the learner authorises each call by it
- * (`channel.ts`). An actor's certificate has the actor's name as its common name (CN), so an actor can use no other name. Each process gets a
- * folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret).
+ * (`channel.ts`). An actor's certificate has the actor's name as its common name (CN), so an actor can use no other name. Each process gets
+ * a folder with `ca.crt`, `tls.crt` and `tls.key` (PEM, the names of a Kubernetes TLS secret).
  */
 import { webcrypto } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
 /** The help of a command, from its table. */
-import type { Command, Option } from "./command-line.ts";
+import { type Command, listOptions } from "./command-line.ts";
 
 const WIDTH = 120;
 const HELP: [string, string] = ["-h, --help", "show this help"];
@@ -7,7 +7,7 @@ const HELP: [string, string] = ["-h, --help", "show this help"];
 /** Returns the help: usage, arguments, options, notes, examples. */
 export function helpOf(command: Command): string {
   const { name, description, arguments: words = {}, options, notes, examples = [], commands } = command;
-  const rows = Object.entries(options).filter(([, { hidden }]) => !hidden);
+  const rows = listOptions(options).filter(({ hidden }) => !hidden);
   const usage = ["Usage:", name, "[options]", ...Object.keys(words)].join(" ");
   return [
     ...(commands?.map((one) => `${helpOf(one)}\n`) ?? [`${usage}\n\n${description}\n`]),
@@ -15,7 +15,7 @@ export function helpOf(command: Command): string {
       "Arguments",
       Object.entries(words).map(([place, help]) => [place.replace(/[[\]<>]/g, ""), help]),
     ),
-    !commands && section("Options", [...rows.map(([option, about]) => rowOf(option, about)), HELP]),
+    !commands && section("Options", [...rows.map(rowOf), HELP]),
     notes && `\n${notes}\n`,
     examples.length > 0 && `\nExamples:\n${examples.map((line) => `  ${line}\n`).join("")}`,
   ]
@@ -31,8 +31,9 @@ export function section(title: string, rows: readonly (readonly [string, string]
   return `\n${title}:\n${lines.join("")}`;
 }
 
-function rowOf(option: string, { value, help, short, choices, default: fallback }: Option): [string, string] {
-  const left = `${short ? `-${short}, ` : ""}--${option}${value ? ` <${value}>` : ""}`;
+function rowOf(option: ReturnType<typeof listOptions>[number]): [string, string] {
+  const { name, value, help, short, choices, default: fallback } = option;
+  const left = `${short ? `-${short}, ` : ""}--${name}${value ? ` <${value}>` : ""}`;
   const facts = [choices && `one of ${choices.join(", ")}`, fallback && `default: ${fallback}`].filter(Boolean);
   return [left, facts.length === 0 ? help : `${help} (${facts.join("; ")})`];
 }

@@ -2,14 +2,10 @@
 import { parseArgs } from "node:util";
 import { nearest } from "./nearest.ts";
 
-/** An option; without `value` a flag. */
-export interface Option {
-  /** Placeholder of the value in the help. TASK, MODEL and RUN also choose what a shell completes, FILE and DIR complete files. */
-  value?: string;
+/** What the help says of an option, or this with more. */
+export type About = string | Details;
+export interface Details {
   help: string;
-  /** The letter of the short form. */
-  short?: string;
-  multiple?: true;
   /** What the user must give, for the error. */
   required?: string;
   default?: string | undefined;
@@ -19,7 +15,11 @@ export interface Option {
   /** Converts the text; throws for a wrong one. @param option the option with its dashes */
   as?: (text: string, option: string) => unknown;
 }
-export type Options = Readonly<Record<string, Option>>;
+/**
+ * Options by name, short form and placeholder of the value: `json`, `follow -f`, `out <DIR>`, `set <PATH=VALUE...>` for one that may be
+ * repeated. TASK, MODEL and RUN also choose what a shell completes; FILE and DIR complete files.
+ */
+export type Options = Readonly<Record<string, About>>;
 
 export interface Command<O extends Options = Options> {
   /** All words, for example `longrun task init`. */
@@ -39,23 +39,47 @@ export interface Command<O extends Options = Options> {
 }
 
 type Camel<N> = N extends `${infer Head}-${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : N;
-type One<O> = O extends { as: (...given: never[]) => infer R }
+type Name<K> = Camel<K extends `${infer N} ${string}` ? N : K>;
+type One<A> = A extends { as: (...given: never[]) => infer R }
   ? R
-  : O extends { choices: readonly (infer C)[] }
+  : A extends { choices: readonly (infer C)[] }
     ? C
     : string;
-type Given<O> = O extends { multiple: true }
-  ? One<O>[]
-  : O extends { required: string } | { default: string }
-    ? One<O>
-    : One<O> | undefined;
-type IsOptional<O> = O extends { value: string } ? (undefined extends Given<O> ? true : false) : false;
+type IsGiven<A> = A extends { required: string } | { default: string } ? true : false;
+type Value<K, A> = K extends `${string}...>` ? One<A>[] : K extends `${string}<${string}` ? One<A> : boolean;
+type IsOptional<K, A> = K extends `${string}...>`
+  ? false
+  : K extends `${string}<${string}`
+    ? IsGiven<A> extends true
+      ? false
+      : true
+    : false;
 /** Values by the option's name in camel case. A flag is a boolean; an option that may be repeated is a list. */
 export type Values<O> = {
-  -readonly [N in keyof O as IsOptional<O[N]> extends true ? never : Camel<N>]: O[N] extends { value: string }
-    ? Given<O[N]>
-    : boolean;
-} & { -readonly [N in keyof O as IsOptional<O[N]> extends true ? Camel<N> : never]?: Given<O[N]> };
+  -readonly [K in keyof O as IsOptional<K, O[K]> extends true ? never : Name<K>]: Value<K, O[K]>;
+} & { -readonly [K in keyof O as IsOptional<K, O[K]> extends true ? Name<K> : never]?: Value<K, O[K]> | undefined };
+
+interface Option extends Details {
+  name: string;
+  short?: string | undefined;
+  /** Placeholder; absent: a flag. */
+  value?: string | undefined;
+  multiple: boolean;
+}
+
+/** Returns each option of a table. */
+export function listOptions(options: Options): Option[] {
+  return Object.entries(options).map(([key, about]) => {
+    const [, name, short, value, dots] = /^([\w-]+)(?: -(\w))?(?: <(.+?)(\.\.\.)?>)?$/.exec(key)!;
+    return {
+      ...(typeof about === "string" ? { help: about } : about),
+      name: name!,
+      short,
+      value,
+      multiple: dots !== undefined,
+    };
+  });
+}
 
 /** The command line cannot be used. */
 export class UsageError extends Error {
@@ -76,7 +100,7 @@ export function parse<const O extends Options>(
 ): { values: Values<O>; words: string[] } {
   const { values, positionals } = split(command, args);
   checkWords(command, positionals);
-  const entries = Object.entries(command.options).map(([option, about]) => {
+  const entries = listOptions(command.options).map(({ name: option, ...about }) => {
     const one = (text: string): unknown => {
       if (about.choices && !about.choices.includes(text))
         throw new UsageError(`--${option} is ${text}; give ${about.choices.join(", ")}`);
@@ -92,11 +116,36 @@ export function parse<const O extends Options>(
   return { values: Object.fromEntries(entries) as Values<O>, words: positionals };
 }
 
+/** Returns an option by the name of its value: `--batch-size` for batchSize. */
+export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/** A command with what it does. */
+export interface Bound {
+  command: Command;
+  /** @returns the exit status, or nothing */
+  run(args: readonly string[]): unknown;
+}
+
+/** @param run gets the values of the options and the arguments; returns the exit status, or nothing */
+export const bind = <const O extends Options>(
+  command: Command<O>,
+  run: (values: Values<O>, ...words: string[]) => unknown,
+): Bound => ({
+  command,
+  run: (args) => {
+    const { values, words } = parse(command, args);
+    return run(values, ...words);
+  },
+});
+
+/** Returns a command's last word, such as `run`. */
+export const wordOf = ({ name }: Pick<Command, "name">): string => name.split(" ").at(-1)!;
+
 type Split = { values: Record<string, string | string[] | true | undefined>; positionals: string[] };
 
 function split({ name, options }: Pick<Command, "name" | "options">, args: readonly string[]): Split {
   const config = Object.fromEntries(
-    Object.entries(options).map(([option, { value, short, multiple = false }]) => [
+    listOptions(options).map(({ name: option, value, short, multiple }) => [
       option,
       { type: value === undefined ? "boolean" : "string", multiple, ...(short && { short }) } as const,
     ]),
@@ -107,7 +156,12 @@ function split({ name, options }: Pick<Command, "name" | "options">, args: reado
     const { message } = cause as Error;
     const problem = message.split(/\. |\.?\n/)[0]!;
     const unknown = /^Unknown option '--([^']+)'/.exec(message)?.[1];
-    const guess = unknown && nearest(unknown, Object.keys(options));
+    const guess =
+      unknown &&
+      nearest(
+        unknown,
+        listOptions(options).map((option) => option.name),
+      );
     throw refusal(problem.charAt(0).toLowerCase() + problem.slice(1), name, guess && `--${guess}`);
   }
 }
@@ -123,5 +177,5 @@ function checkWords(
   if (words.length > most && !places.at(-1)?.includes("..."))
     throw refusal(`too many arguments: expected ${most}, got ${words.length}`, name);
   if (choices && !choices.includes(last!))
-    throw refusal(`argument '${last}' is invalid. Allowed choices are ${choices.join(", ")}`, name);
+    throw new UsageError(`error: argument '${last}' is invalid. Allowed choices are ${choices.join(", ")}`);
 }

@@ -1,12 +1,12 @@
 /**
- * Makes folders that a user names. Node's `mkdir` with `recursive` never returns where a file system answers ENOENT in an existing folder, as
- * /proc does.
+ * Makes folders that a user names. Node's `mkdir` with `recursive` never returns where a file system answers ENOENT in an existing folder,
+ * as /proc does.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { CodedError, describeFileError } from "./errors.ts";
 
-/** A folder cannot be made. The message is one line with the option or setting that names it, the path and the remedy; `cause` is the system's. */
+/** A folder cannot be made. The message names the option or setting, the path and the remedy in one line; `cause` is the system's. */
 export class FolderError extends CodedError<"input"> {
   constructor(path: string, named: string | undefined, cause: unknown) {
     const isRefused = (cause as NodeJS.ErrnoException).code === "ENOENT";

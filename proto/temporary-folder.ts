@@ -8,8 +8,8 @@ import { join } from "node:path";
 export const SANDBOX_FOLDERS = "longrun-sandbox-";
 
 /**
- * Creates a folder that only its user can read, in the system's temporary folder, and removes the folders that killed processes have left. Its
- * name is `prefix`, then this machine and PID namespace, then this process's number and start time.
+ * Creates a folder that only its user can read, in the system's temporary folder, and removes the folders that killed processes have left.
+ * Its name is `prefix`, then this machine and PID namespace, then this process's number and start time.
  */
 export function makeTemporaryFolder(prefix: string): string {
   removeLeftFolders(prefix);
@@ -57,10 +57,7 @@ export function placeOfProcesses(): string | undefined {
   }
 }
 
-/**
- * Returns the start time of a process, which distinguishes it from a later process with the same number. Undefined if there is no such
- * process.
- */
+/** Returns a process's start time, which tells it from a later process with its number. Undefined if there is no such process. */
 export function startTicks(pid: number): string | undefined {
   try {
     // The start time is field 22; field 2, the name in brackets, may contain spaces.

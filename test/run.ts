@@ -96,12 +96,10 @@ function unitsOf(all: string[]): Unit[] {
 function runAll(units: Unit[]): Promise<void> {
   const isShared = new Set(units.flatMap((unit) => (unit.files.length > 1 ? unit.files : [])));
   return runUnits(units, {
-    ...{
-      busy: Number(options.busy),
-      waiting: Number(options.waiting),
-      testSeconds: Number(options.seconds),
-      change: () => needs.change(),
-    },
+    busy: Number(options.busy),
+    waiting: Number(options.waiting),
+    testSeconds: Number(options.seconds),
+    change: () => needs.change(),
     forceExit: options["force-exit"],
     onFile(file, events, seconds) {
       const result = resultOf(file, events, seconds, isShared.has(file));

@@ -1,6 +1,6 @@
 /**
- * The external programs that tests start, with their Debian packages. A lane looks for its programs before it starts anything (`lane-tools.ts`),
- * so that a missing program is one line with the remedy, and never a failed test.
+ * The external programs that tests start, with their Debian packages. A lane looks for its programs before it starts anything
+ * (`lane-tools.ts`), so that a missing program is one line with the remedy, and never a failed test.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";

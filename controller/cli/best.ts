@@ -43,8 +43,8 @@ export async function printBest(
   }
   if (task !== undefined && !tasks.includes(task))
     throw new ControllerError("input", `--task ${task}: ${name} has no such task; it has ${tasks.join(", ")}`);
-  const of = task === undefined ? name : `${name} for task ${task}`;
-  throw new ControllerError("failed", `no program of ${of} was valid yet`);
+  const where = task === undefined ? name : `${name} for task ${task}`;
+  throw new ControllerError("failed", `no program of ${where} was valid yet`);
 }
 
 /** The only task's program is in `best/` itself, unless the run had other tasks. A removed task keeps its folder. */

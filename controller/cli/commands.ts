@@ -1,8 +1,7 @@
 /** Every command of `longrun` with what it does. What only one command needs, such as the gRPC channel, is loaded by that command. */
 import { readFileSync } from "node:fs";
-import type { Command } from "../../proto/command-line.ts";
+import { bind, type Command } from "../../proto/command-line.ts";
 import { BUNDLED, isTaskName } from "../bundled.ts";
-import { bind, type Runnable } from "../dispatch.ts";
 import { ControllerError } from "../errors.ts";
 import { executeProgram } from "../local/exec.ts";
 import { prepareBundledTask, preparePython } from "../local/inputs/prepare.ts";
@@ -13,6 +12,7 @@ import type { Parts } from "../parts.ts";
 import { readInput } from "../read-input.ts";
 import { CONTROLLER, DEBUG, RELEASE_RUNS, SMOKE_TEST } from "./cluster-options.ts";
 import { COMPLETION, completionScript } from "./completion.ts";
+import type { Runnable } from "./dispatch.ts";
 import { BEST, SAMPLES, VALIDATE } from "./run-folder-options.ts";
 
 /** The commands that are programs of other parts, in the order of the help, and their names among the parts. */
@@ -78,8 +78,8 @@ export function commandsOf(parts: Parts): Runnable[] {
       if (unknown !== undefined)
         throw new ControllerError("input", `${unknown}: there is no bundled task of this name; there are ${known}`);
       await interruptible(async (signal) => {
-        const tell = (text: string): void => void process.stderr.write(`${text}\n`);
-        const steps = { parts, signal, env: process.env, step: tell, progress: tell };
+        const progress = (text: string): void => void process.stderr.write(`${text}\n`);
+        const steps = { parts, signal, env: process.env, step: progress, progress };
         const environment = await preparePython(python, packages, steps);
         for (const task of tasks) say(await prepareBundledTask(task, environment.python, steps));
       });

@@ -2,9 +2,8 @@
  * `longrun completion bash|zsh|fish`: scripts that complete commands, their options, and files. A script contains the whole table of
  * commands, so that Tab starts no longrun process.
  */
-import type { Command } from "../../proto/command-line.ts";
+import { type Command, listOptions, wordOf } from "../../proto/command-line.ts";
 import { BUNDLED } from "../bundled.ts";
-import { wordOf } from "../dispatch.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -49,8 +48,8 @@ function completed(command: Command): Completed {
   const { commands = [command] } = command;
   const description = command.description.split("\n")[0]!.replaceAll("'", "\\'");
   const first = command.commands?.map(wordOf) ?? command.choices ?? [];
-  const options = commands.flatMap((one) => Object.entries(one.options)).filter(([, { hidden }]) => !hidden);
-  const kinds = options.map(([option, { value = "" }]) => [`--${option}`, KIND_OF[value]] as const);
+  const options = commands.flatMap((one) => listOptions(one.options)).filter(({ hidden }) => !hidden);
+  const kinds = options.map(({ name, value = "" }) => [`--${name}`, KIND_OF[value]] as const);
   const places = commands.flatMap((one) => Object.keys(one.arguments ?? {}));
   const kind = places.map((place) => KIND_OF[/\w+/.exec(place)![0]]).find((found) => found && found !== "file");
   const onlyOptions = places.length === 0;

@@ -1,6 +1,6 @@
 /**
- * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller with the right to do it is left. The runs and their
- * volumes stay; each run can then be deleted. `helm uninstall` runs this at its end.
+ * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller with the right to do it is left. The
+ * runs and their volumes stay; each run can then be deleted. `helm uninstall` runs this at its end.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EXIT } from "../errors.ts";

@@ -32,7 +32,10 @@ export function generatorArguments({
   return ["--generators", generators, "--generators-tls", resolve(generatorsTls)];
 }
 
-/** Makes `out/learner` and `out/generator`, each a folder for `--tls`. The authority's key is kept nowhere. @throws ControllerError `input` */
+/**
+ * Makes `out/learner` and `out/generator`, each a folder for `--tls`. The authority's key is kept nowhere.
+ * @throws ControllerError `input`
+ */
 export async function writeGeneratorCertificates(options: Values<typeof CERTIFICATES.options>): Promise<void> {
   const { out, hosts, days } = options;
   if (existsSync(out))
@@ -41,8 +44,8 @@ export async function writeGeneratorCertificates(options: Values<typeof CERTIFIC
   const names = hosts.split(",").filter((host) => host !== "");
   const validity = { validSeconds: days * DAY_SECONDS };
   const authority = await createAuthority(validity, "longrun generators");
-  const write = async (role: Role, of: string[]) =>
-    writeTlsFiles(join(out, role), await createCertificate(authority, { ...validity, role, name: role, hosts: of }));
+  const write = async (role: Role, names: string[]) =>
+    writeTlsFiles(join(out, role), await createCertificate(authority, { ...validity, role, name: role, hosts: names }));
   await write("learner", ["localhost"]);
   await write("generator", names);
   process.stdout.write(`${join(out, "learner")}: for longrun run --generators-tls\n`);

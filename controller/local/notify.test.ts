@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { runOf } from "../operator/run.fixture.ts";
-import { tellWebhook } from "./notify.ts";
+import { notifyWebhook } from "./notify.ts";
 
 describe("the webhook of a run on this machine", () => {
   let server: Server;
@@ -31,7 +31,7 @@ describe("the webhook of a run on this machine", () => {
   });
 
   /** @param timeoutSeconds short for a receiver that hangs; an answer may take its time */
-  async function tell(
+  async function notify(
     state: string,
     given: number[],
     { since = 0, signal = new AbortController().signal, timeoutSeconds = 60 } = {},
@@ -47,34 +47,32 @@ describe("the webhook of a run on this machine", () => {
     const said: string[] = [];
     [answers, bodies] = [given, []];
     const run = runOf({ notifications: { webhook }, stopping: { iterations: 12 } });
-    await tellWebhook(run, directory, { since, signal, say: (text) => said.push(text) });
+    await notifyWebhook(run, directory, { since, signal, say: (text) => said.push(text) });
     assert.doesNotMatch(said.join(), /T0P|127\.0/);
     return { said, directory };
   }
 
   test("It reports a run that has succeeded", async () => {
-    const { said, directory } = await tell("succeeded", [200]);
+    const { said, directory } = await notify("succeeded", [200]);
     assert.deepEqual(said, ["The webhook was delivered: the receiver answered 200"]);
     const [{ id, type, source, data }] = bodies as [(typeof bodies)[number]];
     assert.deepEqual([id, source], ["quick-2026-01-01T00:00:00.000Z-Succeeded", "/runs/quick-1"]);
     assert.equal(type, "dev.longrun.trainingrun.succeeded");
     assert.deepEqual(data, {
-      ...{
-        name: "quick",
-        directory,
-        task: "diamonds",
-        phase: "Succeeded",
-        message: "why",
-        iteration: 3,
-        iterations: 12,
-      },
+      name: "quick",
+      directory,
+      task: "diamonds",
+      phase: "Succeeded",
+      message: "why",
+      iteration: 3,
+      iterations: 12,
       ...{ startTime: "2026-01-01T00:00:00.000Z", completionTime: "2026-01-01T01:00:00.000Z" },
       score: { best: 281.3, validFraction: 0.5 },
     });
   });
 
   test("It reports a run that has failed, again until the receiver accepts", async () => {
-    const { said } = await tell("failed", [500, 204]);
+    const { said } = await notify("failed", [500, 204]);
     assert.deepEqual(said, [
       "The webhook: the receiver answered 500; once more in 0.1 s",
       "The webhook was delivered: the receiver answered 204",
@@ -86,19 +84,19 @@ describe("the webhook of a run on this machine", () => {
   });
 
   test("A webhook that hangs is given up", async () => {
-    const { said } = await tell("succeeded", [], { timeoutSeconds: 0.3 });
+    const { said } = await notify("succeeded", [], { timeoutSeconds: 0.3 });
     assert.equal(said.at(-1), "The webhook was not delivered, 3 of 3 attempts: no answer within 0.3 s");
     assert.equal(bodies.length, 3);
   });
 
   test("It reports neither a stopped run nor an earlier end", async () => {
-    assert.deepEqual((await tell("stopped", [200])).said, []);
-    assert.deepEqual((await tell("succeeded", [200], { since: Date.now() + 60_000 })).said, []);
+    assert.deepEqual((await notify("stopped", [200])).said, []);
+    assert.deepEqual((await notify("succeeded", [200], { since: Date.now() + 60_000 })).said, []);
     assert.deepEqual(bodies, []);
   });
 
   test("Ctrl-C ends it", async () => {
-    const { said } = await tell("succeeded", [200], { signal: AbortSignal.abort() });
+    const { said } = await notify("succeeded", [200], { signal: AbortSignal.abort() });
     assert.deepEqual(said, ["The webhook was not delivered, 1 of 3 attempts: interrupted"]);
   });
 });

@@ -23,7 +23,7 @@ interface NotifyOptions {
   say: (line: string) => void;
 }
 
-export async function tellWebhook(run: NamedRun, directory: string, options: NotifyOptions): Promise<void> {
+export async function notifyWebhook(run: NamedRun, directory: string, options: NotifyOptions): Promise<void> {
   const { since, signal, say } = options;
   const webhook = webhookOf(run);
   const end = webhook && endOf(run, directory, since);

@@ -3,37 +3,24 @@ import type { Values } from "../../proto/command-line.ts";
 import { positive } from "../numbers.ts";
 
 const SET = {
-  set: {
-    value: "PATH=VALUE",
-    help: "change a field, e.g. stopping.iterations=2; may be repeated",
-    multiple: true,
-  },
+  "set <PATH=VALUE...>": "change a field, e.g. stopping.iterations=2; may be repeated",
 } as const;
 
 const PYTHON = {
-  python: { value: "PYTHON", help: "interpreter for the programs' environment (default: python3)" },
+  "python <PYTHON>": "interpreter for the programs' environment (default: python3)",
 } as const;
 
 const PACKAGES = {
-  packages: {
-    value: "SET",
-    help: "packages of that environment, like actors.packages",
-    choices: ["Basic", "Paper"],
-  },
+  "packages <SET>": { help: "packages of that environment, like actors.packages", choices: ["Basic", "Paper"] },
 } as const;
 
 /** Options of every command with a learner. */
 const LOCAL = {
   ...SET,
   ...PYTHON,
-  verbose: { help: "show the processes' logs" },
-  listen: {
-    value: "HOST:PORT",
-    help: "where the learner serves actors; port 0 is any free one",
-    default: "127.0.0.1:0",
-  },
-  "metrics-listen": {
-    value: "HOST:PORT",
+  verbose: "show the processes' logs",
+  "listen <HOST:PORT>": { help: "where the learner serves actors; port 0 is any free one", default: "127.0.0.1:0" },
+  "metrics-listen <HOST:PORT>": {
     help: "where the learner serves its report (/report) and Prometheus metrics; actors at the ports after it",
     default: "127.0.0.1:0",
   },
@@ -44,28 +31,15 @@ export const RUN = {
   description: "run the training of a manifest on this machine",
   arguments: { "[FILE]": "TrainingRun manifest; not with --task or --resume" },
   options: {
-    task: {
-      value: "TASK",
-      help: "instead of a manifest: a task folder, or the name of a bundled task; may be repeated",
-      multiple: true,
-    },
-    model: {
-      value: "MODEL",
-      help: "with --task: model folder, or the name of a bundled policy (default: quickstart)",
-    },
-    out: { value: "DIR", help: "run folder (default: runs/NAME-TIME)" },
-    resume: { value: "RUN", help: "continue the run in this folder, with its own manifest" },
-    json: { help: "print a line of metrics for each iteration instead of the live view" },
+    "task <TASK...>": "instead of a manifest: a task folder, or the name of a bundled task; may be repeated",
+    "model <MODEL>": "with --task: model folder, or the name of a bundled policy (default: quickstart)",
+    "out <DIR>": "run folder (default: runs/NAME-TIME)",
+    "resume <RUN>": "continue the run in this folder, with its own manifest",
+    json: "print a line of metrics for each iteration instead of the live view",
     ...LOCAL,
-    replay: { value: "STORE", help: "take batches and results from the store.sqlite of an earlier run" },
-    generators: {
-      value: "URLS",
-      help: "generators that write solutions instead of the learner: https://HOST:PORT[,…]",
-    },
-    "generators-tls": {
-      value: "DIR",
-      help: "folder with the learner's certificate for generators, made by longrun certificates",
-    },
+    "replay <STORE>": "take batches and results from the store.sqlite of an earlier run",
+    "generators <URLS>": "generators that write solutions instead of the learner: https://HOST:PORT[,…]",
+    "generators-tls <DIR>": "folder with the learner's certificate for generators, made by longrun certificates",
   },
   examples: [
     "longrun run manifests/quickstart/trainingrun.yaml",
@@ -85,25 +59,22 @@ export const EVALUATE = {
       "TrainingRun manifest whose model, task, prompts and limits are used; not with --run; run folders with --table",
   },
   options: {
-    run: { value: "RUN", help: "run folder: its starting weights and its newest checkpoint, on its task" },
-    model: { value: "MODEL", help: "model folder, or the name of a bundled policy" },
-    task: { value: "TASK", help: "prepared task folder, or the name of a bundled task" },
-    samples: { value: "N", help: "programs from scratch; with --protocol equal, programs in all", default: "128" },
-    improve: { help: "improve the valid programs, too" },
-    protocol: {
-      value: "PROTOCOL",
+    "run <RUN>": "run folder: its starting weights and its newest checkpoint, on its task",
+    "model <MODEL>": "model folder, or the name of a bundled policy",
+    "task <TASK>": "prepared task folder, or the name of a bundled task",
+    "samples <N>": { help: "programs from scratch; with --protocol equal, programs in all", default: "128" },
+    improve: "improve the valid programs, too",
+    "protocol <PROTOCOL>": {
       help: "paper: N from scratch and N improvements, the better of the two; equal: N/2 and N/2 (with --improve: paper)",
       choices: ["paper", "equal"],
     },
-    seed: { value: "S", help: "the same seed gives the same programs (default: the manifest's, else 0)" },
-    out: { value: "DIR", help: "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)" },
-    output: { value: "DIR", help: "the earlier name of --out", hidden: true },
-    json: { help: "print all numbers as one object instead of the live view" },
-    table: {
-      value: "RUN",
-      help: "print the evaluations in this and further run folders as a table like the paper's Table 2, in Markdown; with --out, write table.md and table.csv there",
-    },
-    csv: { help: "print the table as CSV" },
+    "seed <S>": "the same seed gives the same programs (default: the manifest's, else 0)",
+    "out <DIR>": "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)",
+    "output <DIR>": { help: "the earlier name of --out", hidden: true },
+    json: "print all numbers as one object instead of the live view",
+    "table <RUN>":
+      "print the evaluations in this and further run folders as a table like the paper's Table 2, in Markdown; with --out, write table.md and table.csv there",
+    csv: "print the table as CSV",
     ...LOCAL,
   },
   notes:
@@ -120,12 +91,11 @@ export const EXEC = {
   description: "execute one program like an actor, and grade its submission",
   arguments: { "<PROGRAM>": "Python file" },
   options: {
-    task: {
-      value: "TASK",
+    "task <TASK>": {
       help: "task folder, or the name of a bundled task",
       required: "a task folder, or the name of a bundled task",
     },
-    json: { help: "print one object" },
+    json: "print one object",
     ...PYTHON,
     ...PACKAGES,
   },
@@ -145,17 +115,15 @@ export const CERTIFICATES = {
   name: "longrun certificates",
   description: "make the certificates of a learner and its generators on other machines",
   options: {
-    out: {
-      value: "DIR",
+    "out <DIR>": {
       help: "folder to make: learner/ for longrun run, generator/ for longrun serve",
       required: "the folder to make",
     },
-    hosts: {
-      value: "HOSTS",
+    "hosts <HOSTS>": {
       help: "names and addresses of the generators, as --generators has them: a,b",
       required: "the generators' names and addresses",
     },
-    days: { value: "N", help: "days for which the certificates are valid", default: "365", as: positive },
+    "days <N>": { help: "days for which the certificates are valid", default: "365", as: positive },
   },
   examples: ["longrun certificates --out certificates --hosts gpu-1.example.com,10.0.0.7"],
 } as const;

@@ -18,7 +18,7 @@ import { taskFolder } from "./inputs/prepare.ts";
 import { resolveForThisMachine } from "./inputs/resolve.ts";
 import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./inputs/task-manifest.ts";
 import { checkAddresses, prepare, runLocalCommand, startBackend } from "./local-command.ts";
-import { tellWebhook } from "./notify.ts";
+import { notifyWebhook } from "./notify.ts";
 import type { RunOptions } from "./options.ts";
 import {
   createRunFolder,
@@ -98,7 +98,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
       });
     } finally {
       const say = (line: string): void => void around.stderr.write(`${line}\n`);
-      await tellWebhook(run, directory, { since, signal: local.steps.signal, say });
+      await notifyWebhook(run, directory, { since, signal: local.steps.signal, say });
     }
   });
 }

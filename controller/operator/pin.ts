@@ -1,5 +1,6 @@
 /**
- * Determines a run's images and pod templates. A run keeps its first images and templates until its user suspends and resumes it (`spec.upgradePolicy:
+ * Determines a run's images and pod templates. A run keeps its first images and templates until its user suspends and resumes it
+ * (`spec.upgradePolicy:
  * OnResume`): an upgraded controller, or other defaults of the administrator, replace no pod. The images are stored on the learner's
  * Deployment with the pod template that they belong to, so a controller that ends between two writes leaves no status with other images
  * than the pods have. Pure.
@@ -101,9 +102,7 @@ export function isKeptActor({ run }: Observed, { job }: ObservedActor, inputs: I
   return asked === undefined ? isSeen(run) : asked === inputs.actor;
 }
 
-/**
- * Returns whether longrun 0.2 or earlier, which pinned nothing, created the Deployment: it stays unchanged and is annotated from now on.
- */
+/** Returns whether longrun 0.2 or earlier, which pinned nothing, created the Deployment: it stays unchanged and gets the annotation. */
 function isUnmarked({ metadata, spec }: Deployment): boolean {
   return metadata.annotations?.[IMAGES] === undefined && (spec?.replicas ?? 0) > 0;
 }

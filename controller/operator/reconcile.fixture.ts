@@ -19,8 +19,8 @@ export const owned = (name: string, ownerUid: string) => ({
 type Owned = { metadata: ReturnType<typeof owned> };
 
 /**
- * Returns a cluster that accepts every write and stores none. `children` are the run's, by kind; its learner executes programs. `stored`: what
- * the API server has and the cache lacks.
+ * Returns a cluster that accepts every write and stores none. `children` are the run's, by kind; its learner executes programs. `stored`:
+ * what the API server has and the cache lacks.
  */
 export function takingCluster(
   run: ReturnType<typeof runOf>,

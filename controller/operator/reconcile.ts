@@ -9,8 +9,14 @@ import type { ReconcileResult } from "./kube/types.ts";
 import { type RunMemory, sliceOf } from "./memory.ts";
 import type { Done, Sum } from "./part.ts";
 import { PARTS } from "./parts/index.ts";
-import { FINALIZER, isNamespaceDeleted, releaseRun, volumeEvent } from "./parts/lifecycle/deletion.ts";
-import { hasEnded } from "./parts/lifecycle/lifecycle.ts";
+import {
+  expiryMs,
+  FINALIZER,
+  isNamespaceDeleted,
+  isOverdue,
+  releaseRun,
+  volumeEvent,
+} from "./parts/lifecycle/deletion.ts";
 import { volumeName } from "./parts/volume/part.ts";
 import { eventOf } from "./status/conditions.ts";
 import { measure } from "./status/measure.ts";
@@ -107,19 +113,6 @@ function forget(key: string, context: Context): ReconcileResult {
   const { namespace, name } = run.metadata;
   context.metrics.forget({ namespace, run: name });
   return {};
-}
-
-function expiryMs({ observed }: Look): number {
-  const { run } = observed;
-  const { completionTime } = run.status ?? {};
-  const { ttlSecondsAfterFinished: ttl } = run.spec;
-  return completionTime === undefined || ttl === undefined || !hasEnded(observed)
-    ? Number.POSITIVE_INFINITY
-    : Date.parse(completionTime) + ttl * 1000;
-}
-
-function isOverdue(look: Look): boolean {
-  return expiryMs(look) <= look.nowMs;
 }
 
 async function expire(look: Look<RunMemory>, turns: Turn[]): Promise<ReconcileResult> {

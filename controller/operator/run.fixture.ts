@@ -78,16 +78,14 @@ export function actorOf(
   const name = `quick-actor-${index}-${change.generation ?? 0}`;
   const metadata = { name, namespace: "team", labels: labelsOf(run, "actor"), creationTimestamp: at(index - 600) };
   return {
-    ...{
-      job: { metadata, ...job } as Job,
-      name,
-      index,
-      generation: 0,
-      hash: "now",
-      state: "running",
-      pod: undefined,
-      secret: undefined,
-    },
+    job: { metadata, ...job } as Job,
+    name,
+    index,
+    generation: 0,
+    hash: "now",
+    state: "running",
+    pod: undefined,
+    secret: undefined,
     ...{ connected: true, draining: false, executions: 0 },
     ...rest,
   };

@@ -68,8 +68,8 @@ export interface EvaluateOptions extends Omit<ChangeOptions, "wait"> {
 }
 
 /**
- * Evaluates the newest checkpoint of a run on the cluster. It creates another TrainingRun that starts from the checkpoint, and deletes it after
- * its first evaluation, before it trains.
+ * Evaluates the newest checkpoint of a run on the cluster. It creates another TrainingRun that starts from the checkpoint, and deletes it
+ * after its first evaluation, before it trains.
  *
  * @returns the evaluation; with several tasks the evaluation of each, by name
  * @throws ControllerError

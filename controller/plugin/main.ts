@@ -3,10 +3,10 @@
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
-import type { Options, Values } from "../../proto/command-line.ts";
+import { bind, type Options, type Values } from "../../proto/command-line.ts";
+import { dispatch, type Runnable } from "../cli/dispatch.ts";
 import { clusterFiles } from "../debug/cluster.ts";
 import { packBundle } from "../debug/pack.ts";
-import { bind, dispatch, type Runnable } from "../dispatch.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
 import type { Screen } from "../local/terminal/terminal.ts";
 import { positive } from "../numbers.ts";
@@ -42,15 +42,15 @@ export async function main(
 }
 
 const CLUSTER = {
-  namespace: { value: "NAME", short: "n", help: "namespace of the TrainingRun (default: the context's)" },
-  context: { value: "NAME", help: "context of the kubeconfig (default: the current one)" },
-  kubeconfig: { value: "FILE", help: "how to reach the cluster (default: as kubectl)" },
+  "namespace -n <NAME>": "namespace of the TrainingRun (default: the context's)",
+  "context <NAME>": "context of the kubeconfig (default: the current one)",
+  "kubeconfig <FILE>": "how to reach the cluster (default: as kubectl)",
 } as const;
 
 const timeout = (help: string, seconds: string) =>
-  ({ timeout: { value: "SECONDS", help, default: seconds, as: positive } }) as const;
+  ({ "timeout <SECONDS>": { help, default: seconds, as: positive } }) as const;
 const FOR_POD = timeout("longest wait for the pod that reads the volume while no learner runs", "120");
-const out = (help: string) => ({ out: { value: "PATH", help } }) as const;
+const out = (help: string) => ({ "out <PATH>": help }) as const;
 
 function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnable[] {
   const say = (line: string): void => void stderr.write(`${line}\n`);
@@ -88,9 +88,9 @@ function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnab
       description: "shows the run's activity, scores and blockers",
       arguments: RUN,
       options: {
-        once: { help: "print once and exit" },
-        json: { help: "print the object's status once, as JSON" },
-        interval: { value: "SECONDS", help: "seconds between two refreshes", default: "2", as: positive },
+        once: "print once and exit",
+        json: "print the object's status once, as JSON",
+        "interval <SECONDS>": { help: "seconds between two refreshes", default: "2", as: positive },
       },
     },
     (cluster, { once, json, interval: intervalSeconds }, run) =>
@@ -103,10 +103,10 @@ function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnab
       description: "prints the logs of the learner, or of the actors",
       arguments: RUN,
       options: {
-        actors: { help: "logs of the actors' supervisors" },
-        follow: { short: "f", help: "follow new lines" },
-        previous: { short: "p", help: "log of the container before its last restart" },
-        tail: { value: "LINES", help: "only the newest lines of each log", as: positive },
+        actors: "logs of the actors' supervisors",
+        "follow -f": "follow new lines",
+        "previous -p": "log of the container before its last restart",
+        "tail <LINES>": { help: "only the newest lines of each log", as: positive },
       },
     },
     (cluster, { actors, follow, previous, tail }, run) =>
@@ -119,8 +119,8 @@ function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnab
       description: "prints the best program and its score",
       arguments: RUN,
       options: {
-        task: { value: "TASK", help: "task, if the run has several" },
-        json: { help: "print score and program as one JSON object" },
+        "task <TASK>": "task, if the run has several",
+        json: "print score and program as one JSON object",
         ...FOR_POD,
       },
     },
@@ -135,7 +135,7 @@ function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnab
       arguments: RUN,
       options: {
         ...out("path of the file (default: RUN-report.html)"),
-        live: { help: "serve the learner's page at a local address, until Ctrl-C" },
+        live: "serve the learner's page at a local address, until Ctrl-C",
         ...FOR_POD,
       },
     },
@@ -150,8 +150,8 @@ function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnab
       name: "volumes",
       description: "lists the volumes that have outlived their runs, or whose runs are over",
       options: {
-        "all-namespaces": { short: "A", help: "volumes of all namespaces" },
-        json: { help: "print a list of objects" },
+        "all-namespaces -A": "volumes of all namespaces",
+        json: "print a list of objects",
       },
     },
     (cluster, options) => listVolumes(cluster, options, stdout),
@@ -187,7 +187,7 @@ function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnab
         name,
         description,
         arguments: RUN,
-        options: { wait: { help: "return when it is done" }, ...timeout("longest wait", "1800") },
+        options: { wait: "return when it is done", ...timeout("longest wait", "1800") },
       },
       (cluster, { wait, timeout: timeoutSeconds }, run) =>
         setSuspended(cluster, run, suspend, { wait, timeoutSeconds, say: print }),
@@ -199,9 +199,9 @@ function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnab
       description: "evaluates the newest checkpoint on the cluster, in a separate TrainingRun",
       arguments: RUN,
       options: {
-        as: { value: "NAME", help: "name of the TrainingRun that evaluates (default: RUN-evaluation)" },
-        samples: { value: "N", help: "programs from scratch (default: the run's evaluation.samples)", as: positive },
-        keep: { help: "keep that TrainingRun, which then trains one iteration" },
+        "as <NAME>": "name of the TrainingRun that evaluates (default: RUN-evaluation)",
+        "samples <N>": { help: "programs from scratch (default: the run's evaluation.samples)", as: positive },
+        keep: "keep that TrainingRun, which then trains one iteration",
         ...timeout("longest wait for the result", "86400"),
       },
     },

@@ -98,8 +98,8 @@ export function statusLines(run: Run, nowMs: number): string[] {
   ];
   const width = Math.max(...rows.map(([title]) => title.length));
   return rows.flatMap(([title, ...facts]) => {
-    const there = facts.filter((fact): fact is string => !!fact);
-    return there.length === 0 ? [] : [harmless(`${title.padEnd(width)}  ${there.join(" · ")}`).replaceAll("\n", " ")];
+    const shown = facts.filter((fact): fact is string => !!fact);
+    return shown.length === 0 ? [] : [harmless(`${title.padEnd(width)}  ${shown.join(" · ")}`).replaceAll("\n", " ")];
   });
 }
 

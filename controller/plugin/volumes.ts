@@ -26,7 +26,6 @@ interface ListedVolume {
   neededBy?: string;
 }
 
-/** Prints a table. */
 export async function listVolumes(
   { client, namespace }: Cluster,
   { allNamespaces, json }: { allNamespaces: boolean; json: boolean },

@@ -6,7 +6,15 @@ import { ManifestError } from "../../crds/trainingrun.ts";
 import { cacheFolder } from "../../proto/cache-folder.ts";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
 import { helpOf } from "../../proto/command-help.ts";
-import { type Command, type Options, parse, UsageError, type Values } from "../../proto/command-line.ts";
+import {
+  type Bound,
+  bind,
+  type Command,
+  type Options,
+  UsageError,
+  type Values,
+  wordOf,
+} from "../../proto/command-line.ts";
 import {
   type Budget,
   type Device,
@@ -31,24 +39,6 @@ export class InputError extends Error {}
 
 const BAD_INPUT = [InputError, UsageError, ModelError, TaskError, RolloutError, ManifestError];
 
-/** A command with what it does. */
-export interface Bound {
-  command: Command;
-  run(args: readonly string[]): unknown;
-}
-
-/** @param run gets the values of the options and the arguments; returns the exit status, or nothing */
-export const bind = <const O extends Options>(
-  command: Command<O>,
-  run: (values: Values<O>, ...words: string[]) => unknown,
-): Bound => ({
-  command,
-  run: (args) => {
-    const { values, words } = parse(command, args);
-    return run(values, ...words);
-  },
-});
-
 /**
  * Runs a command to its end. Exit status: a number that it returns, else 0 done, 1 failed, 2 bad input. Ctrl-C kills
  * the process, which a shell and `longrun` report as 130; every line that was written is whole.
@@ -62,13 +52,12 @@ export async function runCommand<const O extends Options>(
 
 /** The same for a command whose next word chooses one of `commands`. */
 export async function runCommands(group: Command, commands: readonly Bound[]): Promise<void> {
-  const wordOf = (name: string) => name.split(" ").at(-1)!;
   await runBound(group, ([word, ...args]) => {
-    const chosen = commands.find(({ command }) => wordOf(command.name) === word);
+    const chosen = commands.find(({ command }) => wordOf(command) === word);
     if (chosen) return chosen.run(args);
-    const words = commands.map(({ command }) => wordOf(command.name));
+    const words = commands.map(({ command }) => wordOf(command));
     const known = `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
-    const more = `longrun help ${wordOf(group.name)} says more`;
+    const more = `longrun help ${wordOf(group)} says more`;
     throw new InputError(word === undefined ? helpOf(group) : `${group.name} ${word}: give ${known}; ${more}`);
   });
 }
@@ -122,13 +111,10 @@ export const number =
   };
 
 export const MODEL_OPTIONS = {
-  model: { value: "MODEL", help: "model folder, or the name of a bundled policy" },
-  adapter: { value: "DIR", help: "PEFT folder of a LoRA adapter" },
-  device: {
-    value: "DEVICE",
-    help: "auto, cpu or cuda:N (default: LONGRUN_DEVICE, else auto: a GPU that works, else the CPU)",
-  },
-  threads: { value: "N", help: "threads of the CPU; 0: as many as there are cores", default: "0", as: whole(0) },
+  "model <MODEL>": "model folder, or the name of a bundled policy",
+  "adapter <DIR>": "PEFT folder of a LoRA adapter",
+  "device <DEVICE>": "auto, cpu or cuda:N (default: LONGRUN_DEVICE, else auto: a GPU that works, else the CPU)",
+  "threads <N>": { help: "threads of the CPU; 0: as many as there are cores", default: "0", as: whole(0) },
 } as const;
 
 /** Reads both folders and runs all networks of this thread on the device. */

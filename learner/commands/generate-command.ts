@@ -45,20 +45,18 @@ export const GENERATE = {
   description: "generate responses to prompts",
   options: {
     ...MODEL_OPTIONS,
-    prompts: {
-      value: "FILE",
+    "prompts <FILE>": {
       help: 'lines {"tokens":[...]} or {"messages":[{"role","content"}]}',
       required: 'a file of lines {"tokens":[...]} or {"messages":[...]}',
     },
-    "max-tokens": { value: "N", help: `default ${MAX_TOKENS}, or what is left of the context`, as: whole(1) },
-    temperature: {
-      value: "T",
+    "max-tokens <N>": { help: `default ${MAX_TOKENS}, or what is left of the context`, as: whole(1) },
+    "temperature <T>": {
       help: `0 takes the most probable token, with its log-prob at temperature 1; else ${LEAST_TEMPERATURE} or more`,
       default: "1",
       as: temperatureOf,
     },
-    seed: { value: "S", help: "the same seed, line and weights give the same response", default: "0", as: whole(0) },
-    "show-prompt": { help: 'adds "prompt", the text that the model continues, with the chat template\'s tokens' },
+    "seed <S>": { help: "the same seed, line and weights give the same response", default: "0", as: whole(0) },
+    "show-prompt": 'adds "prompt", the text that the model continues, with the chat template\'s tokens',
   },
   notes: `Writes lines {"tokens":[...],"text":"...","logProbs":[...]} in the same order. "text" is null without a tokenizer.json.`,
   examples: ["longrun generate --model quickstart --prompts prompts.jsonl --temperature 0"],
@@ -89,8 +87,8 @@ async function generate(values: Values<typeof GENERATE.options>): Promise<void> 
 
   const slots = Math.max(1, Math.min(prompts.length, DEFAULT_SLOTS));
   const newTokens = (prompt: Int32Array) => maxTokens ?? Math.min(MAX_TOKENS, maxPositions - prompt.length);
-  const most = (of: (prompt: Int32Array) => number) =>
-    prompts.reduce((largest, prompt) => Math.max(largest, of(prompt)), 1);
+  const most = (countOf: (prompt: Int32Array) => number) =>
+    prompts.reduce((largest, prompt) => Math.max(largest, countOf(prompt)), 1);
   const shape = { rows: slots, promptTokens: most(({ length }) => length), responseTokens: most(newTokens) };
   const models = [{ folder, lora: adapter?.lora }];
   const settings = { slots: "lines of --prompts, at most", lengths: ["--max-tokens"] };

@@ -20,7 +20,7 @@ export const LOGPROBS = {
   description: "compute log-probs of tokens",
   options: {
     ...MODEL_OPTIONS,
-    tokens: { value: "FILE", help: 'lines {"tokens":[...]}', required: 'a file of lines {"tokens":[...]}' },
+    "tokens <FILE>": { help: 'lines {"tokens":[...]}', required: 'a file of lines {"tokens":[...]}' },
   },
   notes: `Writes lines {"logProbs":[...]} of all tokens but the first, at temperature 1, in the same order.`,
   examples: ["longrun logprobs --model quickstart --tokens tokens.jsonl"],

@@ -1,7 +1,7 @@
 /** `longrun model`: fetches a model; shows a folder's contents and the memory of training; converts; merges an adapter. */
 import fs from "node:fs";
 import path from "node:path";
-import type { Values } from "../../proto/command-line.ts";
+import { bind, flagOf, type Values } from "../../proto/command-line.ts";
 import { makeFolder } from "../../proto/folders.ts";
 import {
   type Budget,
@@ -30,23 +30,15 @@ import {
   tokenName,
   turnEndWarning,
 } from "../engine/index.ts";
-import { bind, InputError, modelFolder, printLine, required, runCommands, wholeNumber } from "./command.ts";
+import { InputError, modelFolder, printLine, required, runCommands, wholeNumber } from "./command.ts";
 import { CONVERT, FETCH, INFO, MERGE, MODEL, type OUTPUT, TOKENIZE } from "./model-options.ts";
 
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 
 type Info = Values<typeof INFO.options>;
 
-/** The options of a plan by the names of their values. */
-const PLAN_OPTIONS = {
-  plan: "plan",
-  tokens: "tokens",
-  batch: "batch",
-  device: "device",
-  gpus: "gpus",
-  compute: "compute",
-  memoryBytes: "memory-bytes",
-} as const;
+/** The options of a plan. */
+const OF_A_PLAN = ["plan", "tokens", "batch", "device", "gpus", "compute", "memoryBytes"] as const;
 
 async function fetch({ revision, out, json }: Values<typeof FETCH.options>, repo: string): Promise<void> {
   if (out === "") throw new InputError("--out is empty; give the folder to write");
@@ -187,8 +179,8 @@ function planWish(
 ): { request: PlanRequest; budget: Budget | undefined } | undefined {
   const { plan } = values;
   if (plan === undefined) {
-    const [, other] = Object.entries(PLAN_OPTIONS).find(([name]) => values[name as keyof Info] !== undefined) ?? [];
-    if (other) throw new InputError(`--${other} is of a plan; give --plan, --plan full or --plan lora with it`);
+    const other = OF_A_PLAN.find((name) => values[name] !== undefined);
+    if (other) throw new InputError(`${flagOf(other)} is of a plan; give --plan, --plan full or --plan lora with it`);
     return undefined;
   }
   if (plan !== "table" && !TRAINED.includes(plan))
@@ -214,7 +206,7 @@ function planWish(
     const device = (["device", "gpus", "memoryBytes"] as const).find((name) => values[name] !== undefined);
     if (device)
       throw new InputError(
-        `--${PLAN_OPTIONS[device]} is of one plan, and --plan alone has all; say --plan full or --plan lora`,
+        `${flagOf(device)} is of one plan, and --plan alone has all; say --plan full or --plan lora`,
       );
     return { request: { ...request, device: { kind: "cuda", id: 0 } as const }, budget: undefined };
   }

@@ -1,6 +1,6 @@
 /** The options of `longrun model`. */
 
-const JSON_OPTION = { json: { help: "print one object" } } as const;
+const JSON_OPTION = { json: "print one object" } as const;
 const FOLDER = { "<MODEL>": "model folder, or the name of a bundled policy" } as const;
 
 export const FETCH = {
@@ -8,8 +8,8 @@ export const FETCH = {
   description: "Fetches a model of the Hugging Face hub, of S3 or of a registry, and prints its folder.",
   arguments: { "<MODEL>": "OWNER/NAME, s3://BUCKET/PREFIX or oci://HOST/REPOSITORY:TAG" },
   options: {
-    revision: { value: "REVISION", help: "branch, tag or commit of the hub's repository" },
-    out: { value: "DIR", help: "folder to write (default: in the cache)" },
+    "revision <REVISION>": "branch, tag or commit of the hub's repository",
+    "out <DIR>": "folder to write (default: in the cache)",
     ...JSON_OPTION,
   },
 } as const;
@@ -20,26 +20,17 @@ export const INFO = {
   arguments: FOLDER,
   options: {
     ...JSON_OPTION,
-    check: { help: "look for weights that are NaN or infinite" },
-    plan: {
-      value: "full|lora",
-      help: "print one plan, or the refusal. Without a value: which GPUs train the model. Needs config.json alone",
-    },
-    tokens: {
-      value: "PROMPT:RESPONSE",
-      help: "longest prompt and response (default: 1024:1024, or half of the model's positions each if those are fewer)",
-    },
-    batch: { value: "N", help: "model.generationBatchSize (default: 64)" },
-    compute: {
-      value: "FORMAT",
-      help: "learner.compute, Float32 or BFloat16 (default: BFloat16 in the table, Float32 in one plan)",
-    },
-    device: { value: "cpu|cuda:N", help: "the GPU need not exist (default: cpu)" },
-    gpus: { value: "N", help: "in place of --device: N GPUs, 16 at most" },
-    "memory-bytes": {
-      value: "SIZE",
-      help: "bytes, or a size such as 80GB: memory of the device, or of each GPU. Required for a GPU; for a CPU the free memory by default",
-    },
+    check: "look for weights that are NaN or infinite",
+    "plan <full|lora>":
+      "print one plan, or the refusal. Without a value: which GPUs train the model. Needs config.json alone",
+    "tokens <PROMPT:RESPONSE>":
+      "longest prompt and response (default: 1024:1024, or half of the model's positions each if those are fewer)",
+    "batch <N>": "model.generationBatchSize (default: 64)",
+    "compute <FORMAT>": "learner.compute, Float32 or BFloat16 (default: BFloat16 in the table, Float32 in one plan)",
+    "device <cpu|cuda:N>": "the GPU need not exist (default: cpu)",
+    "gpus <N>": "in place of --device: N GPUs, 16 at most",
+    "memory-bytes <SIZE>":
+      "bytes, or a size such as 80GB: memory of the device, or of each GPU. Required for a GPU; for a CPU the free memory by default",
   },
 } as const;
 export const TOKENIZE = {
@@ -49,9 +40,9 @@ export const TOKENIZE = {
   options: JSON_OPTION,
 } as const;
 export const OUTPUT = {
-  out: { value: "DIR", help: "new or empty folder", required: "the folder to write" },
-  dtype: { value: "float32|bfloat16", help: "of the weights (default: as they are)" },
-  "shard-size": { value: "SIZE", help: "bytes, or a size such as 5GB: most of one file" },
+  "out <DIR>": { help: "new or empty folder", required: "the folder to write" },
+  "dtype <float32|bfloat16>": "of the weights (default: as they are)",
+  "shard-size <SIZE>": "bytes, or a size such as 5GB: most of one file",
 } as const;
 export const CONVERT = {
   name: "longrun model convert",
@@ -63,8 +54,8 @@ export const MERGE = {
   name: "longrun model merge",
   description: "Merges a LoRA adapter into its model.",
   options: {
-    model: { value: "MODEL", help: "model folder", required: "a model folder" },
-    adapter: { value: "DIR", help: "PEFT folder of a LoRA adapter", required: "a PEFT folder of a LoRA adapter" },
+    "model <MODEL>": { help: "model folder", required: "a model folder" },
+    "adapter <DIR>": { help: "PEFT folder of a LoRA adapter", required: "a PEFT folder of a LoRA adapter" },
     ...OUTPUT,
   },
 } as const;

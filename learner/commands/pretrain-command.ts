@@ -1,7 +1,7 @@
 /** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written). */
 
 import { writeFileSync } from "node:fs";
-import type { Values } from "../../proto/command-line.ts";
+import { flagOf, type Values } from "../../proto/command-line.ts";
 import { CORPUS_TASKS, defaultCorpus, makeCorpus } from "../pretrain/corpus.ts";
 import { defaultPretrain, type PretrainProgress, pretrain } from "../pretrain/pretrain.ts";
 import { exampleLine } from "../sft/examples.ts";
@@ -16,32 +16,28 @@ export const PRETRAIN = {
   name: "longrun pretrain",
   description: "make a starting policy for the bundled tasks from generated programs",
   options: {
-    out: { value: "DIR", help: "model folder", default: DEFAULT_OUT },
-    seed: {
-      value: "S",
+    "out <DIR>": { help: "model folder", default: DEFAULT_OUT },
+    "seed <S>": {
       help: "the same seed and number of threads give the same weights",
       default: String(defaultPretrain.seed),
       as: whole(0),
     },
-    texts: { value: "N", help: "programs of the corpus", default: String(defaultPretrain.texts), as: whole(1) },
-    steps: { value: "N", help: "steps of --batch-size texts", default: String(defaultPretrain.steps), as: whole(1) },
-    threads: { value: "N", help: "0: all cores", default: String(defaultPretrain.threads), as: whole(0) },
-    "batch-size": { value: "N", help: "texts of a step", default: String(defaultPretrain.batchSize), as: whole(1) },
-    "learning-rate": {
-      value: "R",
+    "texts <N>": { help: "programs of the corpus", default: String(defaultPretrain.texts), as: whole(1) },
+    "steps <N>": { help: "steps of --batch-size texts", default: String(defaultPretrain.steps), as: whole(1) },
+    "threads <N>": { help: "0: all cores", default: String(defaultPretrain.threads), as: whole(0) },
+    "batch-size <N>": { help: "texts of a step", default: String(defaultPretrain.batchSize), as: whole(1) },
+    "learning-rate <R>": {
       help: "at its highest",
       default: String(defaultPretrain.learningRate),
       as: number("a number above 0", (value) => value > 0),
     },
-    "export-corpus": { value: "FILE", help: "train nothing, and write the corpus as lines that longrun sft reads" },
-    tasks: { value: "LIST", help: `with --export-corpus: of ${CORPUS_TASKS.join(",")} (default: all)`, as: tasksOf },
-    "mistake-share": {
-      value: "SHARE",
+    "export-corpus <FILE>": "train nothing, and write the corpus as lines that longrun sft reads",
+    "tasks <LIST>": { help: `with --export-corpus: of ${CORPUS_TASKS.join(",")} (default: all)`, as: tasksOf },
+    "mistake-share <SHARE>": {
       help: `with --export-corpus: programs with a mistake (default: ${defaultCorpus.mistakeShare})`,
       as: share,
     },
-    "improve-share": {
-      value: "SHARE",
+    "improve-share <SHARE>": {
       help: `with --export-corpus: texts that improve a shown program (default: ${defaultCorpus.improveShare})`,
       as: share,
     },
@@ -72,8 +68,9 @@ async function main(values: Values<typeof PRETRAIN.options>): Promise<number> {
     });
     return 0;
   }
-  for (const [name, value] of Object.entries({ tasks, "mistake-share": mistakeShare, "improve-share": improveShare }))
-    if (value !== undefined) throw new InputError(`--${name} is of --export-corpus; give that too, or leave it out`);
+  for (const [name, value] of Object.entries({ tasks, mistakeShare, improveShare }))
+    if (value !== undefined)
+      throw new InputError(`${flagOf(name)} is of --export-corpus; give that too, or leave it out`);
   const interrupted = new AbortController();
   process.once("SIGINT", () => interrupted.abort());
   process.once("SIGTERM", () => interrupted.abort());

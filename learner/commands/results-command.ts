@@ -1,11 +1,11 @@
 /** `longrun results`: a run's newest checkpoint, best program and report into a bucket of S3, and back. */
-import type { Values } from "../../proto/command-line.ts";
+import { bind, type Values } from "../../proto/command-line.ts";
 import { useProxies } from "../hub/proxy.ts";
 import { pullResults } from "../results/pull.ts";
 import { pushResults } from "../results/push.ts";
-import { bind, printLine, runCommands, whole } from "./command.ts";
+import { printLine, runCommands, whole } from "./command.ts";
 
-const JSON_OPTION = { json: { help: "print one object in place of a line" } } as const;
+const JSON_OPTION = { json: "print one object in place of a line" } as const;
 
 const PUSH = {
   name: "longrun results push",
@@ -14,7 +14,7 @@ bucket has, and writes a manifest, results.json, last. A prefix holds the result
   arguments: { "<RUN>": "run folder", "<URL>": "s3://BUCKET/PREFIX" },
   options: {
     ...JSON_OPTION,
-    "keep-last": { value: "N", help: "checkpoints that stay in the bucket", default: "3", as: whole(1) },
+    "keep-last <N>": { help: "checkpoints that stay in the bucket", default: "3", as: whole(1) },
   },
 } as const;
 const PULL = {
@@ -23,7 +23,7 @@ const PULL = {
   arguments: { "<URL>": "s3://BUCKET/PREFIX" },
   options: {
     ...JSON_OPTION,
-    out: { value: "DIR", help: "the folder: new, empty, or of an earlier pull", required: "the folder to write" },
+    "out <DIR>": { help: "the folder: new, empty, or of an earlier pull", required: "the folder to write" },
   },
 } as const;
 export const RESULTS = {

@@ -13,14 +13,11 @@ const SAMPLES = {
   name: "samples-command.ts",
   description: "Prints the samples of a run folder in the order of dispatch, without texts.",
   options: {
-    run: { value: "RUN", help: "run folder", required: "a run folder" },
-    failed: { help: "only samples that are graded and not valid" },
-    show: { value: "ID", help: "one sample with its solution, program, terminal output and grade" },
-    export: {
-      value: "FILE",
-      help: "write the valid samples as lines of messages; prints how many are left out, and why",
-    },
-    best: { value: "N", help: "with --export: so many of each task", as: whole(1) },
+    "run <RUN>": { help: "run folder", required: "a run folder" },
+    failed: "only samples that are graded and not valid",
+    "show <ID>": "one sample with its solution, program, terminal output and grade",
+    "export <FILE>": "write the valid samples as lines of messages; prints how many are left out, and why",
+    "best <N>": { help: "with --export: so many of each task", as: whole(1) },
   },
 } as const;
 
@@ -64,7 +61,6 @@ function find(id: string, sample: (id: string) => Sample | undefined, run: strin
   throw new InputError(`--show ${id}: there is no such sample in ${run}; longrun samples ${run} lists them`);
 }
 
-/** The fields of a line. */
 function listed(sample: Sample) {
   const { id, iteration: policyIteration, usedIteration, purpose, task, kind, state, grade, result } = sample;
   const { valid = false, score = null, reward = null, clamped = false, guards = [] } = grade ?? {};

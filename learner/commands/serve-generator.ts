@@ -1,4 +1,4 @@
-/** `longrun serve --tls`: a generator (learner/generators/README.md), until SIGTERM or Ctrl-C; running rows then have some seconds to end. */
+/** `longrun serve --tls`: a generator (learner/generators/README.md), until SIGTERM or Ctrl-C; running rows have some seconds to end. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,8 @@ import { contextOf, onSignals, planOf } from "./serving.ts";
 /**
  * Serves until a signal comes. @returns the exit status
  *
- * @throws InputError, ChannelError `tlsFile`, GeneratorError for vLLM; EngineError if the engine fails, so that a supervisor starts it again
+ * @throws InputError, ChannelError `tlsFile`, GeneratorError for vLLM; EngineError if the engine fails, so that a supervisor starts it
+ * again
  */
 export async function serveGenerator(
   values: ServeOptions & { tls: string },
@@ -87,7 +88,7 @@ async function ownEngine(
   return { backend, what: `${slots} slots of ${positions} tokens on ${deviceName(device)}` };
 }
 
-/** Returns an empty folder for this vLLM's adapters and for weights that arrive. Removes files that a killed sidecar of this vLLM has left. */
+/** Returns an empty folder for this vLLM's adapters and arriving weights. Removes files that a killed sidecar of this vLLM has left. */
 function folderOf(url: string, adapterFolder: string | undefined): string {
   if (URL.parse(url)?.protocol !== "http:")
     throw new InputError(`--vllm is ${url}; give a URL such as http://127.0.0.1:8000`);

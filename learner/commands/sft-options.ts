@@ -14,83 +14,68 @@ export const SFT = {
   description: "train a model on given answers before a run (supervised fine-tuning)",
   options: {
     ...MODEL_OPTIONS,
-    data: {
-      value: "PATH",
+    "data <PATH...>": {
       help: "a file of JSON lines with messages, the last one the assistant's, or with prompt and completion; a run folder: its valid samples; a folder of Python programs that solve --task; may be repeated",
-      multiple: true,
       required: "files, run folders or folders of programs",
     },
-    out: {
-      value: "DIR",
-      help: "model folder, or with an adapter a PEFT folder; also has sft.jsonl, a line for each step",
-    },
-    best: {
-      value: "N",
+    "out <DIR>": "model folder, or with an adapter a PEFT folder; also has sft.jsonl, a line for each step",
+    "best <N>": {
       help: "of a run folder: so many samples of each task, the best ones (default: all); two with the same program count once",
       as: whole(1),
     },
-    task: { value: "TASK", help: "of a folder of programs: the task whose prompt is used" },
-    style: {
-      value: "STYLE",
+    "task <TASK>": "of a folder of programs: the task whose prompt is used",
+    "style <STYLE>": {
       help: "of that prompt; use the run's prompts.style",
       choices: ["Paper", "Short"],
       default: "Paper",
     },
-    "max-tokens": {
-      value: "N",
+    "max-tokens <N>": {
       help: "longest prompt with its response; longer examples are left out and counted (default: the model's positions)",
       as: whole(2),
     },
-    rank: { value: "N", help: "of a new adapter", as: whole(1) },
-    alpha: { value: "N", help: "of a new adapter (default: --rank)", as: least0 },
-    targets: { value: "LIST", help: `of a new adapter: of ${PROJECTIONS.join(",")} (default: all)` },
-    epochs: { value: "N", help: "passes over the examples", default: String(D.epochs), as: whole(1) },
-    "batch-size": { value: "N", help: "examples of a step", default: String(D.batchSize), as: whole(1) },
-    "micro-batch-size": {
-      value: "N",
+    "rank <N>": { help: "of a new adapter", as: whole(1) },
+    "alpha <N>": { help: "of a new adapter (default: --rank)", as: least0 },
+    "targets <LIST>": `of a new adapter: of ${PROJECTIONS.join(",")} (default: all)`,
+    "epochs <N>": { help: "passes over the examples", default: String(D.epochs), as: whole(1) },
+    "batch-size <N>": { help: "examples of a step", default: String(D.batchSize), as: whole(1) },
+    "micro-batch-size <N>": {
       help: "most examples that are in memory at once",
       default: String(D.microBatchSize),
       as: whole(1),
     },
-    "learning-rate": {
-      value: "R",
+    "learning-rate <R>": {
       help: `the highest (default: ${LEARNING_RATES.full}; ${LEARNING_RATES.lora} of an adapter)`,
       as: number("a number above 0", (value) => value > 0),
     },
-    schedule: {
-      value: "SCHEDULE",
+    "schedule <SCHEDULE>": {
       help: "of the learning rate",
       choices: ["Constant", "Linear", "Cosine"],
       default: D.schedule,
     },
-    "warmup-share": {
-      value: "SHARE",
+    "warmup-share <SHARE>": {
       help: "share of the steps during which the learning rate rises",
       default: String(D.warmupShare),
       as: share,
     },
-    "gradient-clip": { value: "NORM", help: "0: none", default: String(D.gradientClip), as: least0 },
-    "weight-decay": { value: "W", help: "of AdamW", default: String(D.weightDecay), as: least0 },
-    seed: { value: "S", help: "of the order and of what is held out", default: String(D.seed), as: whole(0) },
-    "held-out": {
-      value: "SHARE",
+    "gradient-clip <NORM>": { help: "0: none", default: String(D.gradientClip), as: least0 },
+    "weight-decay <W>": { help: "of AdamW", default: String(D.weightDecay), as: least0 },
+    "seed <S>": { help: "of the order and of what is held out", default: String(D.seed), as: whole(0) },
+    "held-out <SHARE>": {
       help: "share of the examples that are measured, not trained on; 0: none",
       default: "0.1",
       as: share,
     },
-    "checkpoint-seconds": {
-      value: "N",
+    "checkpoint-seconds <N>": {
       help: "least seconds between checkpoints; 0: after each step (default: so many that they take a tenth of the time)",
       as: least0,
     },
-    compute: {
-      value: "FORMAT",
+    "compute <FORMAT>": {
       help: "TF32 and BFloat16 need a GPU",
       choices: ["Float32", "TF32", "BFloat16"],
       default: "Float32",
     },
-    plan: { help: "print data, steps and memory, and train nothing" },
-    json: { help: "print an object for each line" },
+    plan: "print data, steps and memory, and train nothing",
+    json: "print an object for each line",
   },
   notes: `The loss is the cross-entropy of the responses' tokens. Every weight is trained, or with --rank or --adapter a LoRA adapter. The same
 command goes on after Ctrl-C or a failure, from the newest checkpoint.`,

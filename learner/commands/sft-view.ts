@@ -68,7 +68,7 @@ export class SftView {
     }
     this.#recent.push(step);
     if (this.#recent.length > RECENT) this.#recent.shift();
-    const sum = (of: (step: FineTuneStep) => number) => this.#recent.reduce((total, each) => total + of(each), 0);
+    const sum = (pick: (step: FineTuneStep) => number) => this.#recent.reduce((total, each) => total + pick(each), 0);
     const loss = sum((each) => each.loss * each.responseTokens) / sum((each) => each.responseTokens);
     const seconds = sum((each) => each.seconds);
     const left = Math.ceil((seconds / this.#recent.length) * (steps - step.step));

@@ -12,9 +12,9 @@ const TABLE = {
   description: "prints the evaluations in run folders as a table like the paper's Table 2",
   arguments: { "<RUN...>": "run folders" },
   options: {
-    csv: { help: "as CSV" },
-    json: { help: "as one object" },
-    out: { value: "DIR", help: "write table.md and table.csv there" },
+    csv: "as CSV",
+    json: "as one object",
+    "out <DIR>": "write table.md and table.csv there",
   },
 } as const;
 

@@ -33,7 +33,7 @@ export function* shapeFindings({ name, table }: Pick<PublicFile, "name" | "table
     );
 }
 
-/** Returns each constant target's value if all target columns of the answers are constant, so that every constant is a perfect prediction. */
+/** Returns each constant target's value if all target columns of the answers are constant: every constant is a perfect prediction. */
 export function constantAnswers({ grader, answersPath, rows }: Task): string[] | undefined {
   const frame = rows > 1 ? smallTable(answersPath) : undefined;
   if (!frame) return undefined;

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
-import type { Values } from "../../proto/command-line.ts";
+import { bind, type Values } from "../../proto/command-line.ts";
 import { readTokenizer } from "../engine/index.ts";
 import { type MetricName, metrics } from "../grading/metrics.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
@@ -13,15 +13,15 @@ import { initTask } from "../tasks/init.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
-import { bind, InputError, modelFolder, printLine, readText, runCommands, taskFolder, whole } from "./command.ts";
+import { InputError, modelFolder, printLine, readText, runCommands, taskFolder, whole } from "./command.ts";
 
-const TASK_OPTION = { task: { value: "ID", help: "names the task if the folder is above task folders" } } as const;
+const TASK_OPTION = { "task <ID>": "names the task if the folder is above task folders" } as const;
 const LIMITS = {
-  model: { value: "MODEL", help: "counts tokens with that folder's tokenizer; without it the number is an estimate" },
-  "max-tokens": { value: "N", help: "model.maxPromptTokens of the run", default: "1024", as: whole(1) },
-  rows: { value: "N", help: "prompts.dataSnippetRows of the run", default: "3", as: whole(0) },
-  style: { value: "STYLE", help: "prompts.style of the run", choices: ["Paper", "Short"], default: "Paper" },
-  json: { help: "print one object" },
+  "model <MODEL>": "counts tokens with that folder's tokenizer; without it the number is an estimate",
+  "max-tokens <N>": { help: "model.maxPromptTokens of the run", default: "1024", as: whole(1) },
+  "rows <N>": { help: "prompts.dataSnippetRows of the run", default: "3", as: whole(0) },
+  "style <STYLE>": { help: "prompts.style of the run", choices: ["Paper", "Short"], default: "Paper" },
+  json: "print one object",
 } as const;
 type Limits = Values<typeof LIMITS>;
 const CHECK_OPTIONS = { ...TASK_OPTION, ...LIMITS } as const;
@@ -33,24 +33,22 @@ const INIT = {
 task.yaml. Then it checks the folder.`,
   arguments: { "<DIR>": "the folder to make" },
   options: {
-    from: {
-      value: "FILE",
+    "from <FILE>": {
       help: "text with a header; commas, semicolons, tabs or vertical bars delimit. It may be packed (gz, zst, zip)",
       required: "a .csv file",
     },
-    target: { value: "COLUMN", help: "column that programs predict", required: "the column that programs predict" },
-    metric: {
-      value: "METRIC",
+    "target <COLUMN>": { help: "column that programs predict", required: "the column that programs predict" },
+    "metric <METRIC>": {
       help: "one of learner/grading/README.md, for example RMSE, Accuracy or LogLoss",
       required: `one of ${Object.keys(metrics).join(", ")}`,
       as: metricOf,
     },
-    id: { value: "COLUMN", help: "column that identifies a row (default: a new one)" },
-    name: { value: "NAME", help: "the task's name (default: the folder's)" },
-    "test-share": { value: "SHARE", help: "share of the rows that programs predict", default: "0.3" },
-    seed: { value: "S", help: "of the split", default: "0", as: whole(0) },
-    encoding: { value: "NAME", help: "needed unless the file is UTF-8 or UTF-16, for example windows-1252" },
-    "keep-missing-labels": { help: "keep rows whose label is None, NA or another text that pandas reads as missing" },
+    "id <COLUMN>": "column that identifies a row (default: a new one)",
+    "name <NAME>": "the task's name (default: the folder's)",
+    "test-share <SHARE>": { help: "share of the rows that programs predict", default: "0.3" },
+    "seed <S>": { help: "of the split", default: "0", as: whole(0) },
+    "encoding <NAME>": "needed unless the file is UTF-8 or UTF-16, for example windows-1252",
+    "keep-missing-labels": "keep rows whose label is None, NA or another text that pandas reads as missing",
     ...LIMITS,
   },
 } as const;
@@ -74,7 +72,7 @@ const DROP = {
   arguments: CHECK.arguments,
   options: {
     ...TASK_OPTION,
-    out: { value: "DIR", help: "a folder that does not exist", required: "a folder that does not exist" },
+    "out <DIR>": { help: "a folder that does not exist", required: "a folder that does not exist" },
   },
 } as const;
 export const TASK = {

@@ -17,8 +17,8 @@ const VALIDATE = {
   description: `Checks a resolved TrainingRun with absolute paths as a learner does before it loads weights. Prints {"warnings": [...]} if the
 learner would start.`,
   options: {
-    manifest: { value: "FILE", help: "resolved manifest", required: "a resolved manifest" },
-    task: { value: "TASK=DIR", help: "folder of one of its tasks; the others are not looked at", multiple: true },
+    "manifest <FILE>": { help: "resolved manifest", required: "a resolved manifest" },
+    "task <TASK=DIR...>": "folder of one of its tasks; the others are not looked at",
   },
 } as const;
 

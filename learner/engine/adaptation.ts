@@ -34,7 +34,10 @@ export interface Adaptation {
   readonly eosIds: readonly number[];
   /** trained parameters, without the critic's value head */
   readonly shapes: Readonly<Record<"policy" | "critic", readonly ParameterShape[]>>;
-  /** Returns the weights of the starting policy and the reference. Reads all weights. @throws ModelError `weights` for one that is not finite */
+  /**
+   * Returns the weights of the starting policy and the reference. Reads all weights.
+   * @throws ModelError `weights` for one that is not finite
+   */
   initial(): Iterable<readonly [name: string, data: Float32Array]>;
   trunk(g: Graph, role: Role, options: { requiresGrad: boolean }): Trunk;
   readonly sessionOptions: SessionOptions;

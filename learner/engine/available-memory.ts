@@ -5,7 +5,6 @@ import { type Device, deviceName } from "./runtime/device.ts";
 
 export interface AvailableMemory {
   bytes: number;
-  /** Source of the number. */
   source: string;
 }
 

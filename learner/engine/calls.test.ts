@@ -11,8 +11,8 @@ class Target {
   fill(numbers: Float32Array, value: number): void {
     numbers.fill(value);
   }
-  count(to: number, tell: (i: number) => void): number {
-    for (let i = 0; i < to; i++) tell(i);
+  count(to: number, onCount: (i: number) => void): number {
+    for (let i = 0; i < to; i++) onCount(i);
     return to;
   }
   refuse(): void {

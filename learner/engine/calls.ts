@@ -3,8 +3,8 @@
  * one turn run side by side (`Turns`), and a method may end its turn before it is done. Parameters are copied, with three exceptions:
  *
  * - Numbers in a SharedArrayBuffer are shared.
- * - A function as the last parameter stays here: while the method runs, its calls of the function are sent back.
- * - An AbortSignal in the property `signal` of a parameter stays here: an abort is sent on to the method's own signal.
+ * - A function as the last parameter stays in the calling thread: while the method runs, its calls of the function are sent back.
+ * - An AbortSignal in the property `signal` of a parameter stays in the calling thread: an abort is sent on to the method's own signal.
  */
 import { type MessagePort, Worker } from "node:worker_threads";
 import { EngineError } from "./errors.ts";
@@ -14,9 +14,9 @@ type Question =
       id: number;
       method: string;
       parameters: unknown[];
-      /** a function is a further parameter, and stays here */
+      /** a function is a further parameter, and stays in the calling thread */
       listens: boolean;
-      /** index of the parameter with a signal, which stays here */
+      /** index of the parameter with a signal, which stays in the calling thread */
       signalled: number;
     }
   | { id: number; aborted: true };
@@ -79,7 +79,7 @@ export function serveCalls(
     }
     const { promise: early, resolve: endTurn } = Promise.withResolvers<void>();
     const ends = endsEarly(method);
-    const tell = (...told: unknown[]) => {
+    const callback = (...told: unknown[]) => {
       if (listens) answer({ id, told });
       if (ends) endTurn();
     };
@@ -96,7 +96,7 @@ export function serveCalls(
       signals.delete(id);
     };
     turns.take(turnOf(method, parameters), () => {
-      if (listens || ends) parameters.push(tell);
+      if (listens || ends) parameters.push(callback);
       return Promise.race([run(), early]);
     });
   });

@@ -21,7 +21,10 @@ export class CheckpointFiles {
     this.#options = options;
   }
 
-  /** Returns the digest of the state when all files are written. Until then the state must not change. @throws EngineError `diskFull` at once */
+  /**
+   * Returns the digest of the state when all files are written. Until then the state must not change.
+   * @throws EngineError `diskFull` at once
+   */
   write(directory: string, { policy, critic }: States): Promise<string> {
     const kept = { moments: policy.steps > 0 || (critic?.steps ?? 0) > 0, masters: hasMasters(this.#options) };
     const bytes = checkpointBytes(policy.weights.shapes, critic?.weights.shapes, kept);

@@ -86,7 +86,7 @@ export async function deviceAdamW(runtime: Runtime, threads: number, passes = fa
   const number = (buffer: DeviceBuffer, i: number) => buffer.viewOfBytes(NUMBER_BYTES * i, "float64", []);
   const rooms = Array.from({ length: passes ? PASSING : 0 }, () => runtime.reserve(BLOCK_NUMBERS));
   /** Returns the numbers from `start` on as a tensor on the device. */
-  const there = async (numbers: Numbers, room: number, start: number, count: number): Promise<DeviceTensor> => {
+  const onDevice = async (numbers: Numbers, room: number, start: number, count: number): Promise<DeviceTensor> => {
     if (!(numbers instanceof Float32Array)) return numbers.view(start, [count]);
     await runtime.write(rooms[room]!, numbers.subarray(start, start + count));
     return rooms[room]!.view(0, [count]);
@@ -125,9 +125,9 @@ export async function deviceAdamW(runtime: Runtime, threads: number, passes = fa
       };
       for (const { values: g, start, end } of gradient.blocks(to, from)) {
         const [at, count] = [start - from, end - start];
-        const w = await there(weights, 0, start, count);
-        const m = await there(first, 1, at, count);
-        const v = await there(second, 2, at, count);
+        const w = await onDevice(weights, 0, start, count);
+        const m = await onDevice(first, 1, at, count);
+        const v = await onDevice(second, 2, at, count);
         const outputs = { "new weights": w, "new first": m, "new second": v };
         await adamw.run({ weights: w, gradient: g, first: m, second: v, ...feeds }, outputs);
         await back(weights, 0, start, count);

@@ -1,6 +1,7 @@
 /**
- * bfloat16 numbers beside float32 on a device: copies of the matrices that a bfloat16 graph multiplies, made once for each version of the weights,
- * and the gradients of one micro-batch, which are then added to the float32 sum. In a graph, copies and sums would need a kernel for every matrix.
+ * bfloat16 numbers beside float32 on a device: copies of the matrices that a bfloat16 graph multiplies, made once for each version of the
+ * weights, and the gradients of one micro-batch, which are then added to the float32 sum. In a graph, copies and sums would need a kernel
+ * for every matrix.
  */
 
 import { isDeepStrictEqual } from "node:util";

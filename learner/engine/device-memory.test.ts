@@ -33,14 +33,12 @@ const CONFIG: ModelConfig = {
 const ADAM = { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01 };
 const POLICY: PolicyStep = {
   ...{ learningRate: 0.01, gradientClip: 0, adam: ADAM, aggregation: "SeqMeanTokenMean", microBatchSize: 3 },
-  ...{
-    temperature: 0.8,
-    clipRatio: 0.2,
-    clipRatioHigh: 0.28,
-    dualClip: 0,
-    entropyCoefficient: 0.01,
-    klCoefficient: 0.1,
-  },
+  temperature: 0.8,
+  clipRatio: 0.2,
+  clipRatioHigh: 0.28,
+  dualClip: 0,
+  entropyCoefficient: 0.01,
+  klCoefficient: 0.1,
 };
 const VALUE = { ...POLICY, valueClip: 0.5 };
 

@@ -4,7 +4,8 @@
  * gradient's norm. Results equal HostMemory's, except that the norm is summed in another order.
  *
  * Weights trained in bfloat16 can be offloaded: the device then has weights rounded to bfloat16 (rounded-weights.ts) and the gradient. The
- * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a step.
+ * float32 weights and the moments stay in this process's memory, where a checkpoint needs them anyway, and pass through the device in a
+ * step.
  */
 
 import type { AdamWScalars } from "./adamw.ts";
@@ -122,7 +123,7 @@ export class DeviceMemory implements Memory, OnDevice {
     await optimiser.step({ weights, gradient: gradient.buffer!, first, second }, range, scalars);
     for (const each of held) {
       if (each instanceof DeviceHeld) each.changedThere();
-      else each.changedHere();
+      else each.markHostDirty();
     }
   }
 
@@ -215,7 +216,7 @@ class DeviceHeld implements Held {
     this.changedThere();
   }
 
-  changedHere(): void {
+  markHostDirty(): void {
     this.#newest = "here";
   }
 
@@ -235,7 +236,7 @@ class DeviceHeld implements Held {
     this.changedThere();
   }
 
-  async takeOthers({ from, to }: Range): Promise<void> {
+  async allGather({ from, to }: Range): Promise<void> {
     await this.put(this.#here!.subarray(0, from), 0);
     await this.put(this.#here!.subarray(to), to);
     this.#newest = "both";

@@ -83,7 +83,7 @@ export class EngineWorker {
 
   /** Call it after another thread has written a role's weights and moments in shared memory. */
   changed(role: Role): void {
-    this.#of(role).changedHere();
+    this.#of(role).markHostDirty();
   }
 
   async fetch(role: Role, range: Range, moments?: Moments): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * The engine: generation, log-probs and optimiser steps of one policy (and its frozen reference and critic), as the main
- * thread sees them. The work is done in other threads (engine-thread.ts and its workers), because ONNX Runtime blocks the thread that runs it.
- * Calls are served one after the other, in the order in which they were made; generation with the same weights side by side.
+ * thread sees them. The work is done in other threads (engine-thread.ts and its workers), because ONNX Runtime blocks the thread that runs
+ * it. Calls are served one after the other, in the order in which they were made; generation with the same weights side by side.
  */
 import "./runtime/telemetry.ts";
 import { WorkerThread } from "./calls.ts";
@@ -57,7 +57,10 @@ export interface EngineOptions {
   compute?: ComputeFormat;
   /** weights, gradients and moments stay where the networks run (device-memory.ts). Default: on a GPU. Tests do it on a CPU */
   resident?: boolean;
-  /** every weight is trained in bfloat16: a device has rounded weights, float32 ones and moments stay here (rounded-weights.ts). Default false */
+  /**
+   * Every weight is trained in bfloat16: the device holds rounded weights; float32 weights and moments stay in host memory
+   * (rounded-weights.ts). Default false.
+   */
   offloads?: boolean;
   /** graphs have their memory on a device in turn, and with `offloads` policy, reference and critic, too. Default false */
   swaps?: boolean;
@@ -67,7 +70,7 @@ export interface EngineOptions {
   adapter?: AdapterOptions | undefined;
   /** whether `load` takes the critic that a checkpoint has; default true */
   critic?: boolean;
-  /** whether there is a reference, which is a second copy where every weight is trained; default true */
+  /** Whether there is a reference policy. If every weight is trained, it is a second copy of the weights. Default true. */
   reference?: boolean;
 }
 
@@ -236,8 +239,8 @@ export interface Engine {
   /** Writes the policy's weights alone into `directory`: a Hugging Face folder, or with an adapter one of PEFT. */
   savePolicy(directory: string): Promise<void>;
   /**
-   * Takes the policy's weights from a folder that `savePolicy` wrote, after the rows that are being generated; moments are dropped. Reads one
-   * weight after the other into place: after an error the policy is a mixture until a call succeeds.
+   * Takes the policy's weights from a folder that `savePolicy` wrote, after the rows that are being generated; moments are dropped. Reads
+   * one weight after the other into place: after an error the policy is a mixture until a call succeeds.
    */
   loadPolicy(directory: string): Promise<void>;
   /** Takes the reference's weights from a folder that `savePolicy` wrote. With adapters it needs `AdapterOptions.reference`. */

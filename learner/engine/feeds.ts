@@ -15,8 +15,8 @@ export const join = (parts: readonly ArrayLike<number>[]): Tensor =>
   tensor(Float32Array.from(parts.flatMap((part) => Array.from(part))));
 
 /** A number for each sample, the same at all of its response tokens. */
-export const joinEach = (samples: readonly Sequence[], of: (index: number) => number): Tensor =>
-  join(samples.map(({ response }, i) => new Float32Array(response.length).fill(of(i))));
+export const joinEach = (samples: readonly Sequence[], rowOf: (index: number) => number): Tensor =>
+  join(samples.map(({ response }, i) => new Float32Array(response.length).fill(rowOf(i))));
 
 /** Cuts per-token numbers into one array for each sequence. */
 export function split(tokens: Float32Array, sequences: readonly Sequence[]): Float32Array[] {

@@ -33,8 +33,8 @@ const SHORT_TOKENS = 256;
 const LEAST_TOKENS = 16;
 
 /**
- * Prompts are cut to `maxPromptTokens`, but nothing shortens a response at the end of the model's context: the context must have room for all tokens
- * of both.
+ * Prompts are cut to `maxPromptTokens`, but nothing shortens a response at the end of the model's context: the context must have room for
+ * all tokens of both.
  *
  * @param positions the model's context, tokens
  * @param place where the lengths are from, if not from a manifest
@@ -152,7 +152,10 @@ export class Fitting {
     return alone.length > 0 ? alone : this.#together(request, []);
   }
 
-  /** Adds the changes one by one until the request fits, then fewer slots, then shorter lengths. @returns the sum; empty if it never fits */
+  /**
+   * Adds the changes one by one until the request fits, then fewer slots, then shorter lengths.
+   * @returns the sum; empty if it never fits
+   */
   #together(request: PlanRequest, changes: Change[]): Change[] {
     let all: Change = { name: "", change: {} };
     const add = ({ name, change }: Change) => {
@@ -229,7 +232,9 @@ export const gpus = (count: number): (Device & { kind: "cuda" })[] =>
 export const fits = (plan: MemoryPlan, { host, gpu }: Budget): boolean =>
   !(host && plan.hostBytes > host.bytes) && !(gpu && plan.gpuBytes > gpu.bytes);
 
-/** A plan takes float32 copies of half-precision matrices if it needs at most this share of the memory with them: programs need memory, too. */
+/**
+ * A plan takes float32 copies of half-precision matrices if it needs at most this share of the memory with them: programs need memory, too.
+ */
 const WIDE_SHARE = 0.5;
 
 /** Returns the plan with float32 copies of half-precision matrices where there is room for them, else the plan without. */
@@ -237,7 +242,8 @@ export const widest = (plan: MemoryPlan, wide: MemoryPlan, { host }: Budget): Me
   host && wide.hostBytes <= WIDE_SHARE * host.bytes ? wide : plan;
 
 /**
- * Returns one line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their settings.
+ * Returns one line about a plan that does not fit: its four largest parts in the memory that is short (the GPU's first), and their
+ * settings.
  *
  * @param governing the settings that shrink each part
  */
@@ -248,7 +254,7 @@ export function shortage(
   what = "the run",
 ): string {
   const onGpu = gpu !== undefined && plan.gpuBytes > gpu.bytes;
-  const [which, there, place] = onGpu
+  const [which, available, place] = onGpu
     ? (["gpuBytes", gpu, `memory on ${namesOf(plan)}`] as const)
     : (["hostBytes", host!, "memory"] as const);
   const largest = plan.rows
@@ -257,7 +263,7 @@ export function shortage(
     .slice(0, 4)
     .map(({ what, [which]: bytes }) => `${what} ${size(bytes)} (${governing[what].join(", ") || "no setting"})`);
   return (
-    `${what} needs about ${size(plan[which])} of ${place}, but ${size(there.bytes)} is ${there.source}; ` +
+    `${what} needs about ${size(plan[which])} of ${place}, but ${size(available.bytes)} is ${available.source}; ` +
     `the largest parts, and the settings of each: ${largest.join("; ")}`
   );
 }
@@ -295,8 +301,8 @@ const namesOf = ({ device, devices = [device] }: MemoryPlan) =>
 /** Returns the plan as a table for a terminal or a log. */
 export function planTable(plan: MemoryPlan, budget: Budget): string[] {
   const gpu = plan.device.kind === "cuda";
-  const total = (bytes: number, there: AvailableMemory | undefined, unknown = "") =>
-    size(bytes) + (there ? ` of ${size(there.bytes)} ${there.source}` : unknown);
+  const total = (bytes: number, available: AvailableMemory | undefined, unknown = "") =>
+    size(bytes) + (available ? ` of ${size(available.bytes)} ${available.source}` : unknown);
   const host = total(plan.hostBytes, budget.host);
   const onGpu = () => total(plan.gpuBytes, budget.gpu, " of a size that nvidia-smi does not say");
   const head = gpu

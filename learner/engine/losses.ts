@@ -1,4 +1,4 @@
-/** PPO's clipped losses as graphs over all response tokens of a micro-batch: of the policy, with an entropy bonus and a KL penalty, and of the critic. */
+/** PPO's clipped losses over all response tokens of a micro-batch: the policy's with entropy bonus and KL penalty, and the critic's. */
 import type { Graph, Value } from "./graph/graph.ts";
 import { add, clip, exp, less, maximum, minimum, mul, neg, square, sub, sum, where } from "./graph/primitives.ts";
 import { RESPONSE } from "./model/decoder.ts";
@@ -15,8 +15,8 @@ const inputs = <T extends string, S extends string>(g: Graph, tokens: readonly T
 
 /**
  * Inputs of the policy's loss. Scales include 1 / normaliser: `policyScale` is sample weight * importance, `entropyScale` the entropy
- * coefficient, `klScale` the KL coefficient, or 0 if KL is part of the reward. `ratioLow`, `ratioHigh`: 1 - eps_low and 1 + eps_high. `dualClip`: c
- * of dual clip; very large: off.
+ * coefficient, `klScale` the KL coefficient, or 0 if KL is part of the reward. `ratioLow`, `ratioHigh`: 1 - eps_low and 1 + eps_high.
+ * `dualClip`: c of dual clip; very large: off.
  */
 export const policyLossInputs = (g: Graph) =>
   inputs(

@@ -26,8 +26,8 @@ export const hasMasters = ({ compute, adapter }: Pick<EngineOptions, "compute" |
 
 /**
  * Workers, which each run micro-batches of their own (workers.ts): one for each GPU, or for each thread of a CPU where every weight is
- * trained, 8 at most. With adapters on a CPU there is one worker: a frozen model can be large, its products fill many threads, and its layers are widened
- * for every pass.
+ * trained, 8 at most. With adapters on a CPU there is one worker: a frozen model can be large, its products fill many threads, and its
+ * layers are widened for every pass.
  */
 export function workerCount(
   options: Pick<EngineOptions, "threads" | "workers" | "adapter" | "resident" | "device" | "devices">,

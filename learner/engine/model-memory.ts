@@ -25,18 +25,18 @@ export interface Held {
   tensors(shapes: readonly ParameterShape[], prefix?: string): Promise<Record<string, Tensor | DeviceTensor>>;
   zero(): Promise<void>;
   /** Call it after a write to the array in shared memory, which then is the newest copy. */
-  changedHere(): void;
+  markHostDirty(): void;
   /** Copies the newest numbers, from number `from` on, into `numbers`. */
   fetch(numbers: Float32Array, from?: number): Promise<void>;
   release(): void;
 }
 
 /** Numbers on a device, which it exchanges with others through this process's memory. */
-export interface HeldThere extends Held {
+export interface DeviceTensors extends Held {
   /** Copies `numbers` there, from number `from` on. */
   put(numbers: Float32Array, from: number): Promise<void>;
   /** Copies all numbers outside a part from the array in shared memory, which already has this part's numbers. */
-  takeOthers(own: Range): Promise<void>;
+  allGather(own: Range): Promise<void>;
 }
 
 /** The arrays of an AdamW step for a part of the numbers. The moments cover only this part; the gradient may be longer than the weights. */
@@ -51,7 +51,10 @@ export interface Memory {
   holdWeights(shapes: readonly ParameterShape[], numbers: Float32Array): Promise<Held>;
   /** Returns one of the optimiser's moments: as `hold`, but an offloaded moment is the array itself. */
   holdMoment(length: number, numbers?: Float32Array): Promise<Held>;
-  /** Returns the sum of a gradient's squares in float64, not finite if any number is not. @param others gradients in shared memory that are added first */
+  /**
+   * Returns the sum of a gradient's squares in float64, not finite if any number is not.
+   * @param others gradients in shared memory that are added first
+   */
   squares(gradient: Held, range: Range, others: readonly Float32Array[]): Promise<number>;
   /** bfloat16 copies of the newest weights' matrices that a graph multiplies, by graphs' names; empty if graphs take none. */
   halves(weights: Held, shapes: readonly ParameterShape[]): Promise<Record<string, DeviceTensor>>;
@@ -134,7 +137,7 @@ export class HostHeld implements Held {
     this.shared.fill(0);
   }
 
-  changedHere(): void {}
+  markHostDirty(): void {}
 
   async fetch(numbers: Float32Array, from = 0): Promise<void> {
     if (numbers.buffer !== this.shared.buffer) numbers.set(this.shared.subarray(from, from + numbers.length));

@@ -53,7 +53,6 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: TypedArray) => new Uint8Arr
 const KINDS = ["first", "second"] as const;
 const MASTER = "weight.";
 
-/** The contents of a checkpoint. */
 type SavedState = Pick<ModelState, "moments" | "steps" | "weights">;
 /** The contents of a checkpoint in shared memory. */
 export type SharedState = Pick<ModelState, "moments" | "steps"> & {

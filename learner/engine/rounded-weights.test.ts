@@ -180,7 +180,7 @@ for (const swaps of [false, true])
       for (let round = 0; round < 3; round++)
         for (const [i, { role, weights, trainable }] of models.entries()) {
           weights.data.fill(10 * round + i + 1);
-          trainable.changedHere();
+          trainable.markHostDirty();
           trainable.zeroGradient();
           const read = await trainable.accumulate(sessions[i]!, { factor: tensor(Float32Array.of(2), []) });
           assert.deepEqual(

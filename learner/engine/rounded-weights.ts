@@ -1,13 +1,14 @@
 /**
  * Weights on a device for bfloat16 graphs that train every weight: matrices in bfloat16, the rest in float32. The float32
- * weights, the masters, are in this process's memory, which all workers share. There an update smaller than bfloat16's resolution is not lost.
+ * weights, the masters, are in this process's memory, which all workers share. There an update smaller than bfloat16's resolution is not
+ * lost.
  */
 
 import type { DeviceHalves } from "./device-halves.ts";
 import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
 import { type DeviceTensor, elementCount } from "./graph/tensor.ts";
 import { HALF_PREFIX, isMultiplied } from "./model/halved.ts";
-import type { HeldThere } from "./model-memory.ts";
+import type { DeviceTensors } from "./model-memory.ts";
 import { BLOCK_NUMBERS, type DeviceBuffer } from "./runtime/buffer.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 
@@ -82,7 +83,7 @@ export class RoundedWeights {
 }
 
 /** The float32 weights of a model in this process's memory, and its rounded weights on a device. */
-export class Masters implements HeldThere {
+export class Masters implements DeviceTensors {
   readonly shared: Float32Array;
   readonly shapes: Shapes;
   readonly #room: RoundedWeights;
@@ -107,10 +108,10 @@ export class Masters implements HeldThere {
 
   async zero(): Promise<void> {
     this.shared.fill(0);
-    this.changedHere();
+    this.markHostDirty();
   }
 
-  changedHere(): void {
+  markHostDirty(): void {
     this.version++;
   }
 
@@ -119,11 +120,11 @@ export class Masters implements HeldThere {
 
   async put(numbers: Float32Array, from: number): Promise<void> {
     this.shared.set(numbers, from);
-    this.changedHere();
+    this.markHostDirty();
   }
 
-  async takeOthers(): Promise<void> {
-    this.changedHere();
+  async allGather(): Promise<void> {
+    this.markHostDirty();
   }
 
   release(): void {

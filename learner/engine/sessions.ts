@@ -75,9 +75,9 @@ export class Sessions {
   }
 
   /**
-   * Returns the feeds of the largest planned micro-batch, all zeros, for a session on a GPU that has not run yet; `feeds` are the feeds of any
-   * micro-batch. Run it first, and ignore the results: the session's arena then has memory for every later micro-batch. An arena that grew with
-   * the lengths would hold the memory of each, because memory of a shorter sequence is too small for a longer one.
+   * Returns the feeds of the largest planned micro-batch, all zeros, for a session on a GPU that has not run yet; `feeds` are the feeds of
+   * any micro-batch. Run it first, and ignore the results: the session's arena then has memory for every later micro-batch. An arena that
+   * grew with the lengths would hold the memory of each, because memory of a shorter sequence is too small for a longer one.
    */
   longest(session: Session, feeds: Feeds): Feeds | undefined {
     const inputs = this.#unused.get(session);

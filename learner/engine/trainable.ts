@@ -5,14 +5,14 @@ import { EngineError } from "./errors.ts";
 import { layoutOf, type ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor, Tensor } from "./graph/tensor.ts";
 import type { Numbers } from "./model/generate-weights.ts";
-import type { Held, HeldThere, Memory, Range } from "./model-memory.ts";
+import type { DeviceTensors, Held, Memory, Range } from "./model-memory.ts";
 import type { Session } from "./runtime/session.ts";
 import { GRADIENT_PREFIX, HALF_GRADIENT_PREFIX, SUM_PREFIX } from "./steps.ts";
 
 /** The sum of gradients in one worker. Only the model that takes a step has one. */
 export class GradientSum {
   readonly #memory: Memory;
-  #sum: { held: Held; of: Trainable } | undefined;
+  #sum: { held: Held; owner: Trainable } | undefined;
   /** length of the largest model so far */
   #longest = 0;
 
@@ -29,23 +29,23 @@ export class GradientSum {
   }
 
   /** Begins the sum of a model's gradients with zeros. No other model has a sum from now on. */
-  async begin(of: Trainable): Promise<Held> {
-    if (this.#sum && this.#sum.held.length < of.length) this.release();
+  async begin(owner: Trainable): Promise<Held> {
+    if (this.#sum && this.#sum.held.length < owner.length) this.release();
     if (this.#sum) await this.#sum.held.zero();
     const held = this.#sum?.held ?? (await this.#memory.hold(this.#longest));
-    this.#sum = { held, of };
+    this.#sum = { held, owner };
     return held;
   }
 
   /** @throws EngineError `step` if another model has begun a sum since */
   of(model: Trainable): Held {
-    if (this.#sum?.of === model) return this.#sum.held;
+    if (this.#sum?.owner === model) return this.#sum.held;
     throw new EngineError("step", "another model's gradient was computed between a gradient and its optimiser step");
   }
 
   /** Returns this model's sum, or begins it with zeros. */
   async ofOrBegin(model: Trainable): Promise<Held> {
-    return this.#sum?.of === model ? this.#sum.held : this.begin(model);
+    return this.#sum?.owner === model ? this.#sum.held : this.begin(model);
   }
 
   release(): void {
@@ -140,7 +140,7 @@ export class Trainable {
 
   /** Prepares this device's step of a part of the numbers, with their gradient and moments, before any device changes a weight. */
   async prepareStep({ from, to }: Range, total: Float32Array, moments: Moments | undefined): Promise<void> {
-    const sum = (await this.#sum.ofOrBegin(this)) as HeldThere;
+    const sum = (await this.#sum.ofOrBegin(this)) as DeviceTensors;
     await this.#held();
     if (!this.#memory.offloads) await this.#heldMoments({ from, to }, moments);
     await sum.put(total.subarray(from, to), from);
@@ -153,12 +153,12 @@ export class Trainable {
 
   /** Copies the parts that the other devices have stepped from shared memory. */
   async takeWeights(own: Range): Promise<void> {
-    await (this.#weights as HeldThere).takeOthers(own);
+    await (this.#weights as DeviceTensors).allGather(own);
   }
 
   /** Call it after a write to weights and moments in shared memory, which then are the newest. */
-  changedHere(): void {
-    this.#weights?.changedHere();
+  markHostDirty(): void {
+    this.#weights?.markHostDirty();
     for (const held of [this.#moments?.first, this.#moments?.second]) held?.release();
     this.#moments = undefined;
   }

@@ -64,12 +64,12 @@ export class Workers {
 
   /** Shares these weights, and their later changes, with all workers. */
   attach(role: Role, { weights }: ModelState): void {
-    this.#tell((worker) => worker.attach(role, weights.data));
+    this.#broadcast((worker) => worker.attach(role, weights.data));
   }
 
   /** Call it after this thread has written weights and moments of a role. */
   changed(role: Role): void {
-    this.#tell((worker) => worker.changed(role));
+    this.#broadcast((worker) => worker.changed(role));
   }
 
   /** Waits until every worker has started and has all weights. @throws the first error of a worker */
@@ -138,7 +138,7 @@ export class Workers {
     await Promise.all(this.#workers.map((worker) => worker.close()));
   }
 
-  #tell(what: (worker: Calls) => Promise<void>): void {
+  #broadcast(what: (worker: Calls) => Promise<void>): void {
     for (const worker of this.#workers) {
       const told = what(worker);
       told.catch(() => {}); // `ready` throws it

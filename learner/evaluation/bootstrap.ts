@@ -25,8 +25,8 @@ export function percentileIntervals<Unit, Name extends string>(
 }
 
 /**
- * Returns intervals of the differences between the statistics of `treated` and of `control`. If both have as many units, the i-th units of both are drawn
- * together, because they share their conditions. Otherwise they are drawn independently.
+ * Returns intervals of the differences between the statistics of `treated` and of `control`. If both have as many units, the i-th units of
+ * both are drawn together, because they share their conditions. Otherwise they are drawn independently.
  */
 export function differenceIntervals<Unit, Name extends string>(
   treated: readonly Unit[],

@@ -35,7 +35,7 @@ interface Setting {
 
 interface Wanted {
   count: number;
-  there: { executionSeed: number }[];
+  existing: { executionSeed: number }[];
 }
 
 /** A run over a real store, whose programs end one at a time. A second call on the same folder is a restart. */
@@ -53,8 +53,10 @@ async function runOf(directory: string, o: Setting = {}) {
     store.addSamples([newSample(id, fields)]);
   };
   /** A sample's index is its execution seed here. */
-  const lacking = ({ count, there }: Wanted) =>
-    Array.from({ length: count }, (_, i) => i).filter((i) => there.every(({ executionSeed }) => executionSeed !== i));
+  const lacking = ({ count, existing }: Wanted) =>
+    Array.from({ length: count }, (_, i) => i).filter((i) =>
+      existing.every(({ executionSeed }) => executionSeed !== i),
+    );
   const summary: { evaluation: Evaluation } = o.summary ?? { evaluation: {} };
   const told: string[] = [];
   /** Programs that are done, of how many, as they are shown. */
@@ -92,7 +94,7 @@ async function runOf(directory: string, o: Setting = {}) {
     files: {
       summary,
       announceEvaluation: () => {},
-      tell: (text: string) => void told.push(text),
+      notice: (text: string) => void told.push(text),
       updateSummary: async (change: { evaluation: Evaluation }) => void Object.assign(summary, change),
     },
     grades: {
@@ -305,9 +307,7 @@ test("each of several tasks has its own results, and a task that came later is e
   await evaluatePolicy(first.run, "before");
   first.close();
   const tasks = ["diamonds", "wage"];
-  const { run, launched, summary, progress, close } = await runOf(directory, {
-    ...{ tasks, scores: (index) => 50 - index },
-  });
+  const { run, launched, summary, progress, close } = await runOf(directory, { tasks, scores: (index) => 50 - index });
   Object.assign(summary, first.summary);
   await evaluatePolicy(run, "before");
   assert.deepEqual([progress.total, ...new Set(progress.shown)], [8, 0, 1, 2, 3, 4, 5, 6, 7, 8], "wage's alone");

@@ -47,7 +47,7 @@ export interface Evaluating {
     readonly summary: Pick<RunSummary, "evaluation">;
     updateSummary(change: Pick<RunSummary, "evaluation">): Promise<void>;
     announceEvaluation(evaluation: Evaluation): void;
-    tell(text: string): void;
+    notice(text: string): void;
   };
 }
 
@@ -92,14 +92,14 @@ export async function evaluatePolicy(run: Evaluating, when: Moment): Promise<voi
   store.events.on("finished", showProgress);
   try {
     for (const task of tasks) {
-      const there = launched(task, "scratch");
-      await rollout.launchScratch(task.name, { count: scratch, there }, iteration, purpose);
+      const existing = launched(task, "scratch");
+      await rollout.launchScratch(task.name, { count: scratch, existing }, iteration, purpose);
     }
     await allFinished(run, purpose, enter);
     for (const task of tasks) {
       const valid = launched(task, "scratch").filter(({ grade }) => grade?.valid);
-      const there = launched(task, "improve");
-      await rollout.launchImprovements(task.name, { count: improve, there }, valid, iteration, purpose);
+      const existing = launched(task, "improve");
+      await rollout.launchImprovements(task.name, { count: improve, existing }, valid, iteration, purpose);
     }
     await allFinished(run, purpose, enter);
   } finally {
@@ -160,11 +160,11 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
   files.announceEvaluation(evaluation);
   const pages = evaluationsOf(evaluation).map((each) => evaluationMarkdown(each, evaluation.tasks !== undefined));
   await replaceFile(join(directory, "evaluation.md"), pages.join("\n"));
-  const of = run.tasks.areSeveral ? `${task.name}: ` : "";
-  if (when === "during") files.tell(of + evaluationSentence(found, task.grader.metric));
+  const label = run.tasks.areSeveral ? `${task.name}: ` : "";
+  if (when === "during") files.notice(label + evaluationSentence(found, task.grader.metric));
 }
 
-/** Returns a task's samples of one policy. `evaluation-before` may have an earlier policy's samples, if the task was removed and added again. */
+/** Returns a task's samples of one policy. `evaluation-before` may have samples of an earlier policy, if the task was added again. */
 const samplesOf = ({ store }: Evaluating, { name }: Task, purpose: string, iteration: number): Sample[] =>
   store.samplesFor(purpose).filter((sample) => sample.task === name && sample.iteration === iteration);
 

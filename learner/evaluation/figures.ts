@@ -28,7 +28,7 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
 
 /** Returns the status's figures for the policies before and after training. `bestImproved`: null if no program was improved. */
 export function headline({ settings, before, after }: Evaluation) {
-  const of = ({ kinds, ...it }: EvaluationSummary) => ({
+  const summaryOf = ({ kinds, ...it }: EvaluationSummary) => ({
     ...{ iteration: it.iteration, samples: it.samples, validFraction: it.validFraction },
     ...{ mean: it.meanScore, best: it.bestScore, bestFromScratch: (kinds?.scratch ?? it).bestScore },
     ...{ bestImproved: kinds?.improve.bestScore ?? null, bestMedal: it.bestMedal },
@@ -36,8 +36,8 @@ export function headline({ settings, before, after }: Evaluation) {
   });
   return {
     ...(settings && { protocol: settings.protocol }),
-    ...(before && { before: of(before) }),
-    ...(after && { after: of(after) }),
+    ...(before && { before: summaryOf(before) }),
+    ...(after && { after: summaryOf(after) }),
   };
 }
 
@@ -55,9 +55,9 @@ export function summarize(
   { iteration, lost, seed }: { iteration: number; lost: number; seed: number },
 ): EvaluationSummary {
   const { scratch = [], improve } = Object.groupBy(programs, ({ kind }) => kind);
-  const of = (some: readonly EvaluatedProgram[]) => figuresOf(some, scale, seed);
-  const kinds = improve && { kinds: { scratch: of(scratch), improve: of(improve) } };
-  return { iteration, ...of(programs), lost, ...kinds };
+  const figuresOfSome = (some: readonly EvaluatedProgram[]) => figuresOf(some, scale, seed);
+  const kinds = improve && { kinds: { scratch: figuresOfSome(scratch), improve: figuresOfSome(improve) } };
+  return { iteration, ...figuresOfSome(programs), lost, ...kinds };
 }
 
 /** The i-th programs of both policies were asked with the same random numbers. */

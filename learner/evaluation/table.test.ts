@@ -17,9 +17,7 @@ const policy = (scratch?: number, improve?: number): EvaluationSummary =>
   summarize(
     [program("scratch", scratch), program("improve", improve)],
     { direction: "Lower" },
-    {
-      ...{ iteration: 1, lost: 0, seed: 0 },
-    },
+    { iteration: 1, lost: 0, seed: 0 },
   );
 const run = (
   folder: string,

@@ -6,8 +6,8 @@ import type { Row, VersionedResponse } from "./queue.ts";
 import type { RemoteGenerator } from "./remote.ts";
 
 /**
- * Largest mean over a row's tokens of |log-prob of the generator - log-prob of the learner|, nats. `cpu`: both compute in float32. `cuda`: one of
- * them rounds to half precision. Other weights, another temperature or another model exceed both by far (README.md).
+ * Largest mean over a row's tokens of |log-prob of the generator - log-prob of the learner|, nats. `cpu`: both compute in float32. `cuda`:
+ * one of them rounds to half precision. Other weights, another temperature or another model exceed both by far (README.md).
  */
 const MEAN_DIFFERENCE_LIMITS = { cpu: 0.001, cuda: 0.05 };
 
@@ -27,14 +27,14 @@ export class LogProbCheck {
     this.#o = options;
   }
 
-  /** Returns whether a generator may get rows. A generator whose log-probs were never compared waits until the learner has its weights again. */
+  /** Returns whether a generator may get rows. One whose log-probs were never compared waits until the learner has its weights again. */
   canTrust({ proven }: RemoteGenerator, { policyVersion }: WeightsName): boolean {
     return proven || this.#o.isCurrent(policyVersion);
   }
 
   /**
-   * Returns whether a generator's rows with these weights may be used. Compares its first rows with the learner's log-probs; later rows wait
-   * for these comparisons.
+   * Returns whether a generator's rows with these weights may be used. Compares its first rows with the learner's log-probs; later rows
+   * wait for these comparisons.
    *
    * @param check the generator's `check` when the row was sent
    */

@@ -87,7 +87,7 @@ export class EngineBackend implements Backend {
     const either = AbortSignal.any([signal, ending.signal]);
     const generate = async (call: readonly RowRequest[]) => {
       const { temperature, topP, maxTokens: maxNewTokens, stopTokens: eosIds } = call[0]!;
-      const tell = (index: number, { response, logProbs, finished }: ResponsePart) => {
+      const onPart = (index: number, { response, logProbs, finished }: ResponsePart) => {
         if (either.aborted) return;
         const tokens = Array.from(response);
         onRow({ id: call[index]!.id, tokens, logProbs: Array.from(logProbs), finish: finished ? "stop" : "length" });
@@ -95,7 +95,7 @@ export class EngineBackend implements Backend {
       const prompts = call.map(({ prompt }) => Int32Array.from(prompt));
       const seeds = call.map(({ seed }) => seed);
       try {
-        await engine.generate(prompts, { seeds, temperature, topP, maxNewTokens, eosIds, signal: either }, tell);
+        await engine.generate(prompts, { seeds, temperature, topP, maxNewTokens, eosIds, signal: either }, onPart);
       } catch (cause) {
         ending.abort(cause); // the request has failed; the learner sends the remaining rows elsewhere
       }

@@ -43,7 +43,7 @@ export interface GeneratorsOptions {
   noGeneratorSeconds: number;
   log: Logger;
   /** Shows a line to a person. */
-  tell: (text: string) => void;
+  notice: (text: string) => void;
   /** Called when `status` has changed. */
   onChange?: () => void;
   /** Ends all rows at once, with its reason. */
@@ -258,7 +258,7 @@ export class Generators {
     } else if (now - this.#alone.saidAt >= WARN_SECONDS * 1000) {
       this.#alone.saidAt = now;
       this.#o.log.warn(text);
-      this.#o.tell(text);
+      this.#o.notice(text);
     }
   }
 }

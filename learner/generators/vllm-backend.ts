@@ -271,7 +271,7 @@ export class VllmBackend implements Backend {
 /** Limit of a request: a signal for a row, which may take long, or a number of seconds. */
 type Limit = { signal?: AbortSignal | undefined; seconds?: number };
 
-/** Returns whether the output layer is tied to the embedding. On a CPU vLLM keeps a packed copy of it, which `reload_weights` does not update. */
+/** Returns whether the output layer is tied to the embedding. On a CPU vLLM packs a copy of it that `reload_weights` does not update. */
 async function isTied(folder: string): Promise<boolean> {
   const files = (await readdir(folder)).filter((name) => name.endsWith(".safetensors"));
   const tensors = files.flatMap((name) => readHeader(join(folder, name)).tensors);

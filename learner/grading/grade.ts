@@ -86,8 +86,8 @@ export function gradeSubmission(submission: Buffer, answers: Answers): Graded {
   const refused = ({ reason }: Refusal): Graded => ({ valid: false, reason, guards: [] });
   const predicted = predictions(submission, answers);
   if ("reason" in predicted) return refused(predicted);
-  const of = (columns: readonly Values[], rows: Alignment) => columns.map((column) => inOrder(column, rows));
-  const scoreOf = (rows: Alignment) => rules.score(of(truth, rows), of(predicted, rows));
+  const aligned = (columns: readonly Values[], rows: Alignment) => columns.map((column) => inOrder(column, rows));
+  const scoreOf = (rows: Alignment) => rules.score(aligned(truth, rows), aligned(predicted, rows));
   const scoreRaw = scoreOf(halves?.reward);
   if (typeof scoreRaw !== "number") return refused(scoreRaw);
   if (!Number.isFinite(scoreRaw)) return refused(refuse("undefinedScore", { expected: grader.metric }));

@@ -9,7 +9,7 @@ interface Counts {
 
 function countLabels(truth: Float64Array, predicted: Float64Array): Map<number, Counts> {
   const counts = new Map<number, Counts>();
-  const of = (label: number) => {
+  const meaning = (label: number) => {
     let found = counts.get(label);
     if (!found) {
       found = { truth: 0, predicted: 0, both: 0 };
@@ -19,9 +19,9 @@ function countLabels(truth: Float64Array, predicted: Float64Array): Map<number, 
   };
   for (let i = 0; i < truth.length; i++) {
     // A map treats 0 and -0 as equal.
-    of(truth[i]!).truth++;
-    of(predicted[i]!).predicted++;
-    if (truth[i] === predicted[i]) of(truth[i]!).both++;
+    meaning(truth[i]!).truth++;
+    meaning(predicted[i]!).predicted++;
+    if (truth[i] === predicted[i]) meaning(truth[i]!).both++;
   }
   return counts;
 }

@@ -71,7 +71,8 @@ function constantsOf(truth: readonly Values[], grader: Grader): Values[][] {
 
 function statisticsOf(column: Float64Array): number[] {
   const sorted = column.toSorted();
-  const mean = (of: (value: number) => number) => column.reduce((sum, value) => sum + of(value), 0) / column.length;
+  const mean = (measure: (value: number) => number) =>
+    column.reduce((sum, value) => sum + measure(value), 0) / column.length;
   const quantile = (_: unknown, i: number) => sorted[Math.round((i / triedQuantiles) * (sorted.length - 1))]!;
   const logMean = Math.expm1(mean(Math.log1p)); // best constant for RMSLE; NaN if a value is below -1
   const quantiles = Array.from({ length: triedQuantiles + 1 }, quantile);

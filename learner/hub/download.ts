@@ -68,8 +68,10 @@ export async function downloadFile(
 /** Returns a connection's error with the size of the partial file, which the next fetch continues. */
 function withProgress(cause: unknown, { length, file }: Part): unknown {
   if (!(cause instanceof TransferError) || cause.code !== "network") return cause;
-  const there = `${size(length)} of ${size(file.bytes)} of ${file.name} are there`;
-  return new TransferError("network", `${cause.message}; ${there}, and the same command goes on from there`, { cause });
+  const progress = `${size(length)} of ${size(file.bytes)} of ${file.name} are there`;
+  return new TransferError("network", `${cause.message}; ${progress}, and the same command goes on from there`, {
+    cause,
+  });
 }
 
 async function continuePart(server: FileServer, part: Part, progressed: () => void): Promise<void> {

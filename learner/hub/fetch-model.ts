@@ -109,9 +109,9 @@ async function fillFolder(
   const beside = filesBeside(listed, repo);
   const fetchAll = async (files: RepoFile[]): Promise<void> => {
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    const there = files.reduce((sum, file) => sum + bytesThere(folder, file), 0);
-    checkSpace(folder, bytes - there, `${repo} at ${commit}`);
-    progress.expect(bytes, there);
+    const presentBytes = files.reduce((sum, file) => sum + bytesThere(folder, file), 0);
+    checkSpace(folder, bytes - presentBytes, `${repo} at ${commit}`);
+    progress.expect(bytes, presentBytes);
     await sideBySide(files, transfer.limits.filesAtOnce, stop, (file) =>
       downloadFile(server, file, folder, (count) => progress.count(count)),
     );
@@ -173,7 +173,7 @@ function knownCommit(
   return whole || keepsVersions ? { commit: record.commit, isWhole: whole } : undefined;
 }
 
-/** Returns the origin for S3 and registries, which hold one version at a time and whose address is in the name. Loads the client on demand. */
+/** Returns the origin for S3 and registries, which hold one version at a time, named by the address. Loads the client on demand. */
 function placedOrigin({ repo, revision, env }: FetchOptions, transfer: Transfer): Origin {
   if (revision !== undefined)
     throw new TransferError("input", `--revision is ${revision}, and ${repo} has no revisions; leave it out`);

@@ -21,10 +21,7 @@ const ENDPOINT = "https://s3.amazonaws.com";
 /** Region in signatures for S3-compatible servers without regions. */
 const NO_REGION = "us-east-1";
 
-/**
- * Rights by the request that needs them. To credentials without s3:ListBucket S3 does not say that an object is not there; it denies
- * the access.
- */
+/** Rights by the request that needs them. Without s3:ListBucket S3 denies access to an absent object instead of saying so. */
 const RIGHTS: Readonly<Record<string, string>> = {
   ListObjectsV2Command: "s3:ListBucket",
   GetObjectCommand: "s3:GetObject and s3:ListBucket",

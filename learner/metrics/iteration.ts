@@ -70,7 +70,7 @@ export interface IterationInput extends Omit<UpdateResult, "weights"> {
   groupDropped: number;
   /** Samples left out because their group taught nothing. */
   zeroSignalDropped: number;
-  /** Counts of faults of generators, rows that moved to another generator, and rows that could not be checked; absent without generators. */
+  /** Counts of generators' faults, of rows that moved to another generator or could not be checked; absent without generators. */
   generation?: { faults: Record<string, number>; movedRows: number; uncheckedRows: number };
   checkpoint?: { seconds: number; bytes: number } | undefined;
   previous?: Previous | undefined;

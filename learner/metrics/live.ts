@@ -37,9 +37,9 @@ export function observeLive(registry: Registry, sources: LiveSources): void {
   const number = (name: string, help: string, value: () => number) => gauge(name, help, [], (it) => it.set(value()));
   const phase = () => PHASES.find(({ value }) => value === (status.current.phase ?? 0))?.name ?? "";
   const actors = () => status.current.actors ?? [];
-  const bytes = (of: "blocks" | "bavail") => {
+  const bytes = (field: "blocks" | "bavail") => {
     const facts = statfsSync(directory);
-    return facts.bsize * facts[of];
+    return facts.bsize * facts[field];
   };
 
   gauge("phase", "1 for the learner's present phase, 0 for the others", ["phase"], (it) => {

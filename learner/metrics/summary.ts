@@ -114,7 +114,6 @@ export interface WarmStartSummary {
   heldOut: number;
   tooLong: number;
   repeated: number;
-  /** Optimiser steps in all, and taken. */
   steps: number;
   taken: number;
   isOver: boolean;

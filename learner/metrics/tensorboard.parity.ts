@@ -14,8 +14,8 @@ import { readMetrics } from "./jsonl.ts";
 import { scalarsOf, TensorBoardFile } from "./tensorboard.ts";
 
 const PYTHON = process.env.TENSORBOARD_PYTHON ?? "python3";
-const there = spawnSync(PYTHON, ["-c", "import tensorboard"]).status === 0;
-const skip = there
+const isInstalled = spawnSync(PYTHON, ["-c", "import tensorboard"]).status === 0;
+const skip = isInstalled
   ? false
   : `${PYTHON} has no tensorboard: pip install tensorboard, or name another in TENSORBOARD_PYTHON`;
 

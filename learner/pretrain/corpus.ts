@@ -132,7 +132,8 @@ export function readCorpus(folder: string, task?: string) {
 }
 
 /**
- * Returns one line that warns of a task that a pretrained policy has seen no program for; undefined if it has, or if its tasks are not known.
+ * Returns one line that warns of a task that a pretrained policy has seen no program for; undefined if it has, or if its tasks are not
+ * known.
  *
  * @param tasks of the policy's corpus @param policy `model.policy`
  */

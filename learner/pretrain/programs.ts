@@ -95,7 +95,7 @@ function tableFeatures(shape: TaskShape, draw: Draw): Features {
   const { target, categorical, ranks } = shape;
   const derived = draw.chance(0.3) ? some(shape.derived, 0.25, draw) : [];
   const mentioned = derived.length > 0 ? ` Add ${enumeration(derived)}.` : "";
-  const of = (sentence: string, matrix: readonly string[], frame: readonly string[] = []): Features => ({
+  const features = (sentence: string, matrix: readonly string[], frame: readonly string[] = []): Features => ({
     ...{ sentence: `${sentence}${mentioned}`, frame: [...adding(derived), ...frame], matrix },
     ...{ imports: [], families: tabularFamilies },
   });
@@ -103,26 +103,26 @@ function tableFeatures(shape: TaskShape, draw: Draw): Features {
   switch (draw.weighted([24, "numeric"], [30, "codes"], [28, "oneHot"], [ranks ? 10 : 0, "ranks"], [8, "means"])) {
     case "numeric": {
       const columns = [...some(shape.numeric, 0.75, draw), ...derived.map(({ column }) => column)];
-      return of(draw.pick(["Use only numeric columns.", "Keep a few numeric columns."]), selecting(columns));
+      return features(draw.pick(["Use only numeric columns.", "Keep a few numeric columns."]), selecting(columns));
     }
     case "codes":
-      return of(draw.pick(["Encode the categories as integer codes.", "Turn categories into codes."]), dropped, [
+      return features(draw.pick(["Encode the categories as integer codes.", "Turn categories into codes."]), dropped, [
         `for c in ${list(categorical)}:`,
         '    d[c] = d[c].astype("category").cat.codes',
       ]);
     case "oneHot":
-      return of(draw.pick(["One-hot encode the categories.", "Use dummy columns for the categories."]), [
+      return features(draw.pick(["One-hot encode the categories.", "Use dummy columns for the categories."]), [
         `X = pd.get_dummies(train.drop(columns=["id", "${target}"]))`,
         'X_test = pd.get_dummies(test.drop(columns=["id"])).reindex(columns=X.columns, fill_value=0)',
       ]);
     case "ranks":
-      return of(
+      return features(
         draw.pick(["Rank the categories from worst to best.", "Order the categories by quality."]),
         dropped,
         Object.entries(ranks ?? {}).map(([column, rank]) => `d["${column}"] = d["${column}"].map(${rank})`),
       );
     case "means":
-      return of(`Replace each category by its mean ${target}.`, [
+      return features(`Replace each category by its mean ${target}.`, [
         `for c in ${list(categorical)}:`,
         `    means = train.groupby(c)["${target}"].mean()`,
         "    train[c] = train[c].map(means)",
@@ -158,7 +158,7 @@ const characters = (draw: Draw): string =>
   });
 
 function textFeatures(column: string, draw: Draw): Features {
-  const of = (sentence: string, vectorizer: string, ...others: string[]): Features => ({
+  const features = (sentence: string, vectorizer: string, ...others: string[]): Features => ({
     ...{ sentence, frame: [], families: sparseFamilies },
     imports: [
       `from sklearn.feature_extraction.text import ${/(Count|Tfidf)Vectorizer/.exec(vectorizer)![0]}`,
@@ -173,23 +173,23 @@ function textFeatures(column: string, draw: Draw): Features {
   switch (draw.weighted([24, "counts"], [50, "words"], [7, "characters"], [7, "union"], [10, "reduced"])) {
     case "counts": {
       const { sublinear_tf: _, ...counted } = wordArguments(draw);
-      return of(draw.pick(["Count words.", "Use a bag of words."]), call("CountVectorizer", counted));
+      return features(draw.pick(["Count words.", "Use a bag of words."]), call("CountVectorizer", counted));
     }
     case "words":
-      return of(draw.pick(["Use tf-idf of words.", "Weight words by tf-idf."]), words(draw));
+      return features(draw.pick(["Use tf-idf of words.", "Weight words by tf-idf."]), words(draw));
     case "characters":
-      return of(
+      return features(
         draw.pick(["Use tf-idf of character sequences.", "Weight short character sequences by tf-idf."]),
         characters(draw),
       );
     case "union":
-      return of(
+      return features(
         draw.pick(["Join tf-idf of words and of characters.", "Use both words and character sequences."]),
         `make_union(${words(draw)}, ${characters(draw)})`,
         "from sklearn.pipeline import make_union",
       );
     case "reduced": {
-      const reduced = of(
+      const reduced = features(
         draw.pick(["Reduce tf-idf to a few dimensions.", "Use latent semantic analysis."]),
         `make_pipeline(${words(draw)}, TruncatedSVD(${draw.pick([5, 10, 20, 30, 50])}))`,
         "from sklearn.decomposition import TruncatedSVD",

@@ -6,8 +6,8 @@ import { share, sum } from "../metrics/statistics.ts";
 /** Returns the sum of all lines' histograms, without empty bins at both ends; empty if no program ran. */
 export function addedHistogram(lines: readonly IterationMetrics[]) {
   const edges = lines[0]?.durationHistogram.edgesSeconds ?? [];
-  const added = (of: "launched" | "trained") =>
-    edges.map((_, bin) => sum(lines.map((line) => line.durationHistogram[of][bin] ?? 0)));
+  const added = (kind: "launched" | "trained") =>
+    edges.map((_, bin) => sum(lines.map((line) => line.durationHistogram[kind][bin] ?? 0)));
   const [launched, trained] = [added("launched"), added("trained")];
   const used = edges.map((_, bin) => launched[bin]! + trained[bin]! > 0);
   const [first, last] = [used.indexOf(true), used.lastIndexOf(true)];
@@ -56,9 +56,9 @@ const WITHOUT_LOSS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the mean over all programs of the run, null for none. Lines contain means and counts. */
-function runMean(lines: readonly IterationMetrics[], of: "launched" | "trained"): number | null {
-  const meanOf = (line: IterationMetrics) => line[`${of}MeanDurationSeconds`];
-  const programsOf = (line: IterationMetrics) => sum(line.durationHistogram[of]);
+function runMean(lines: readonly IterationMetrics[], kind: "launched" | "trained"): number | null {
+  const meanOf = (line: IterationMetrics) => line[`${kind}MeanDurationSeconds`];
+  const programsOf = (line: IterationMetrics) => sum(line.durationHistogram[kind]);
   const measured = lines.filter((line) => meanOf(line) !== null);
   return share(sum(measured.map((line) => meanOf(line)! * programsOf(line))), sum(measured.map(programsOf)));
 }

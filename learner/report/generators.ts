@@ -13,7 +13,7 @@ const FAULTS: Readonly<Record<string, string>> = {
 export function generatorSentence(lines: readonly IterationMetrics[]): string {
   const known = lines.flatMap(({ generation }) => generation ?? []);
   if (known.length === 0) return "";
-  const total = (of: (counts: (typeof known)[number]) => number) => sum(known.map(of));
+  const total = (pick: (counts: (typeof known)[number]) => number) => sum(known.map(pick));
   const faults = Object.entries(FAULTS)
     .map(([fault, words]) => ({ words, times: total(({ faults }) => faults[fault] ?? 0) }))
     .filter(({ times }) => times > 0)

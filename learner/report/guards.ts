@@ -17,7 +17,7 @@ export const flaggedOf = (line: Partial<Pick<IterationMetrics, "flagged">>): num
 
 /** Returns one paragraph for the report; empty if nothing was flagged. */
 export function guardSentence(lines: readonly IterationMetrics[]): string {
-  const total = (of: (line: IterationMetrics) => number) => sum(lines.map(of));
+  const total = (pick: (line: IterationMetrics) => number) => sum(lines.map(pick));
   const flagged = total(flaggedOf);
   const last = lines.at(-1);
   if (flagged === 0 || !last) return "";

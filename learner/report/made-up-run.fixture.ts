@@ -139,13 +139,11 @@ function madeUpEvaluation(run: MadeUpRun, lines: readonly IterationMetrics[]): E
   const during = every ? lines.filter(({ iteration }) => iteration % every === 0) : [];
   return {
     settings: {
-      ...{
-        task: run.tasks?.[0] ?? "diamonds",
-        metric: "MAE",
-        direction: "Lower",
-        rewardSplit: "Full",
-        protocol: "Paper",
-      },
+      task: run.tasks?.[0] ?? "diamonds",
+      metric: "MAE",
+      direction: "Lower",
+      rewardSplit: "Full",
+      protocol: "Paper",
       ...{ samples: 64, temperature: 0.7, seed: 0, confidence: 0.95 },
     },
     before: of(before, 0),

@@ -108,15 +108,15 @@ ${await figures(clock)}`;
 }
 
 function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): Html {
-  const of = manifest.spec?.stopping?.iterations;
+  const total = manifest.spec?.stopping?.iterations;
   const done = lines.at(-1)?.iteration ?? 0;
-  const state = summary?.state ?? (done > 0 && done === of ? "succeeded" : "running");
+  const state = summary?.state ?? (done > 0 && done === total ? "succeeded" : "running");
   const evaluated = { running: "being evaluated", succeeded: "evaluated", failed: "failed", stopped: "stopped" }[state];
   const trained = {
-    running: `running, iteration ${Math.min(done + 1, of ?? done + 1)} of ${count(of)} (stopping.iterations)`,
-    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}${done === of ? " (stopping.iterations)" : ""}`,
-    failed: `failed in iteration ${done + 1} of ${count(of)} (stopping.iterations)`,
-    stopped: `stopped after ${done} of ${count(of)} iterations (stopping.iterations)`,
+    running: `running, iteration ${Math.min(done + 1, total ?? done + 1)} of ${count(total)} (stopping.iterations)`,
+    succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}${done === total ? " (stopping.iterations)" : ""}`,
+    failed: `failed in iteration ${done + 1} of ${count(total)} (stopping.iterations)`,
+    stopped: `stopped after ${done} of ${count(total)} iterations (stopping.iterations)`,
   }[state];
   const described = tasks.map(({ name: task, metric, better }) =>
     better ? `${task} (${metric}, ${better} is better)` : task,
@@ -188,8 +188,8 @@ ${chart.size === "wide" ? html`<div class="plot scroll" tabindex="0">${plot}</di
 /** Renders the numbers of each task's evaluation, and the best programs. */
 function evaluationSections({ tasks, unfinished }: NonNullable<RunFolder["evaluation"]>): Html {
   const sections = tasks.map((task) => {
-    const of = tasks.length > 1 && html`<h3>${task.evaluation.settings?.task}</h3>`;
-    return html`${of}${evaluationSection(task)}`;
+    const heading = tasks.length > 1 && html`<h3>${task.evaluation.settings?.task}</h3>`;
+    return html`${heading}${evaluationSection(task)}`;
   });
   return html`<h2>Evaluation</h2>${unfinished && html`<p>It is not finished.</p>`}${sections}`;
 }

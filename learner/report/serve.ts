@@ -35,7 +35,7 @@ const DOING: Record<number, string> = {
   [Phase.STOPPED]: "stopped",
 };
 
-/** @param status the learner's status for the controller */
+/** Returns the run's newest report with a live line above it. @param status as the learner reports it to the controller */
 export async function reportPage(
   runDirectory: string,
   status: StatusMessage,

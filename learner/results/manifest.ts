@@ -43,7 +43,6 @@ export const MANIFEST = "results.json";
 /** Folders of pushed files below the prefix. A push removes old files there that no manifest names. */
 export const ROOTS = ["checkpoints", "best", "run"] as const;
 
-/** Returns a key of the bucket. */
 export const keyAt = (prefix: string, path: string): string => (prefix === "" ? path : `${prefix}/${path}`);
 
 /** A manifest as it is in the bucket. */

@@ -51,12 +51,12 @@ export async function pullResults(options: ResultsOptions): Promise<Pulled> {
     removeOld(folder, earlier, wanted);
     const files = wanted.flatMap((it) => it.files.map((file) => fileOf(bucket, place.prefix, folder, it, file)));
     const sum = (sizes: number[]) => sizes.reduce((a, b) => a + b, 0);
-    const there = sum(files.map((it) => bytesThere(it.folder, it.file)));
+    const presentBytes = sum(files.map((it) => bytesThere(it.folder, it.file)));
     const bytes = sum(files.map(({ file }) => file.bytes));
     try {
       writePulled(folder, { ...manifest, checkpoints: checkpoint ? [checkpoint] : [] });
-      checkSpace(folder, bytes - there, url);
-      progress.expect(bytes, there);
+      checkSpace(folder, bytes - presentBytes, url);
+      progress.expect(bytes, presentBytes);
       await sideBySide(files, limits.filesAtOnce, stop, async ({ server, file, folder: into }) => {
         makeFolder(dirname(join(into, file.name)));
         await downloadFile(server, file, into, (count) => progress.count(count));

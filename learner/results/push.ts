@@ -83,10 +83,10 @@ async function pushOnce(
   if (before.run !== run)
     throw new TransferError("input", `${url} has the results of run ${before.run}; give another prefix`);
   const local = await readResults(resolve(directory));
-  const [there] = before.checkpoints;
-  if (there && local.checkpoint && isForeign(there, local.checkpoint))
+  const [earlier] = before.checkpoints;
+  if (earlier && local.checkpoint && isForeign(earlier, local.checkpoint))
     say(
-      `${url} has a checkpoint of iteration ${there.iteration} that this folder's run did not write: this run takes the prefix over`,
+      `${url} has a checkpoint of iteration ${earlier.iteration} that this folder's run did not write: this run takes the prefix over`,
     );
   await upload(bucket, prefix, directory, local, { stop, progress });
   const manifest = nextManifest(before, local, keepLast);
@@ -111,10 +111,13 @@ async function begin(bucket: S3Bucket, prefix: string, run: string, url: string)
 }
 
 /** Returns whether the bucket's newest checkpoint is later than the folder's, or a different one of the same name. */
-function isForeign(there: ResultCheckpoint, own: ResultCheckpoint): boolean {
-  const [theirs, ours] = [there, own].map(({ path }) => (path.match(/\d+/g) ?? []).map(Number)) as [number[], number[]];
-  const order = theirs[0]! - ours[0]! || theirs[1]! - ours[1]!;
-  return order > 0 || (order === 0 && there.at !== own.at);
+function isForeign(theirs: ResultCheckpoint, own: ResultCheckpoint): boolean {
+  const [before, after] = [theirs, own].map(({ path }) => (path.match(/\d+/g) ?? []).map(Number)) as [
+    number[],
+    number[],
+  ];
+  const order = before[0]! - after[0]! || before[1]! - after[1]!;
+  return order > 0 || (order === 0 && theirs.at !== own.at);
 }
 
 async function upload(
@@ -144,7 +147,7 @@ function nextManifest(before: ResultsManifest, local: LocalResults, keepLast: nu
   return { ...before, pushedAt: now(), checkpoints, folders };
 }
 
-/** Removes files that the manifest no longer names, and old files of pushes that ended early. Younger files may belong to a running push. */
+/** Removes files that the manifest no longer names, and old files of unfinished pushes. Younger files may belong to a running push. */
 async function removeOthers(
   bucket: S3Bucket,
   prefix: string,

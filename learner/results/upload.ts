@@ -78,25 +78,25 @@ async function putParts(
   const { client, transfer } = bucket;
   const place = { Bucket: bucket.bucket, Key: key };
   const UploadId = (await begunUpload(bucket, key)) ?? (await beginUpload(bucket, key, file.sha256));
-  const there = await partsThere(bucket, key, UploadId);
+  const uploaded = await partsThere(bucket, key, UploadId);
   const numbers = Array.from({ length: Math.ceil(file.bytes / length) }, (_, index) => index + 1);
   const stop = new AbortController();
   await sideBySide(numbers, transfer.limits.filesAtOnce, stop, async (PartNumber) => {
     const start = (PartNumber - 1) * length;
     const body = await readAt(handle, start, Math.min(length, file.bytes - start));
     const hash = md5(body);
-    if (there.get(PartNumber) === hash.toString("hex")) return;
+    if (uploaded.get(PartNumber) === hash.toString("hex")) return;
     const part = { ...place, UploadId, PartNumber, Body: body, ContentMD5: hash.toString("base64") };
     const { ETag } = await bucket.persist(
       (abortSignal) => client.send(new UploadPartCommand(part), { abortSignal }),
       body.length,
     );
     counted(body.length);
-    there.set(PartNumber, unquoted(ETag));
+    uploaded.set(PartNumber, unquoted(ETag));
   });
   // A report that was rewritten meanwhile must not be stored under the digest of the old one.
   if ((await hashOf(handle, file.bytes)) !== file.sha256) throw changed(file);
-  const Parts = numbers.map((PartNumber) => ({ PartNumber, ETag: `"${there.get(PartNumber)}"` }));
+  const Parts = numbers.map((PartNumber) => ({ PartNumber, ETag: `"${uploaded.get(PartNumber)}"` }));
   const whole = new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload: { Parts } });
   await bucket.persist((abortSignal) => client.send(whole, { abortSignal }));
 }
@@ -122,7 +122,7 @@ async function uploadsBelow(
   return Uploads.map(({ Key, UploadId, Initiated }) => ({ key: Key!, id: UploadId!, begun: Initiated }));
 }
 
-/** Returns the MD5s of the uploaded parts, by number. The library's own paging would not end with servers that set a marker on the last page. */
+/** Returns the MD5s of the uploaded parts, by number. Paging by the library would not end where a server's last page has a marker. */
 async function partsThere(bucket: S3Bucket, key: string, id: string): Promise<Map<number, string>> {
   const parts = new Map<number, string>();
   for (let marker: string | undefined; ; ) {

@@ -14,13 +14,12 @@ import { groupsOf, grpoAdvantages, rlooAdvantages, samplesPerPrompt } from "./gr
 /** Inputs of a batch's advantages, one entry per sample. */
 interface AdvantageInputs {
   rewards: number[];
-  /** The task of each sample. */
   tasks: string[];
   /** Scores with their sign such that higher is better; undefined where there is no valid one. */
   goodness: (number | undefined)[];
   /** Indices of the samples of each prompt. */
   groups: number[][];
-  /** Duration weights. */
+  /** Of durations, as `durationWeights` returns them. */
   weights: number[];
   /** With the weights that the update starts from. */
   evaluated: LogProbs[];
@@ -48,14 +47,14 @@ export function batchAdvantages(inputs: AdvantageInputs, o: Algorithm): Advantag
   const shares = sharesOf(inputs.tasks, o);
   const results = baselineAdvantages(inputs, shares, o);
   const advantages = results.map((result) => result.advantages);
-  const of = (indices: number[]) => indices.map((i) => advantages[i]!);
+  const pick = (indices: number[]) => indices.map((i) => advantages[i]!);
   if (whitening(o) === "Plain") {
-    const measured = shares.map(({ reference }) => tokenStatistics(of(reference))); // before any of them changes
-    for (const [j, { members }] of shares.entries()) whitenBy(of(members), measured[j]!);
+    const measured = shares.map(({ reference }) => tokenStatistics(pick(reference))); // before any of them changes
+    for (const [j, { members }] of shares.entries()) whitenBy(pick(members), measured[j]!);
   }
   const compared = samplesPerPrompt(o) > 1 ? inputs.groups : shares.map(({ members }) => members);
   addValidScores(advantages, inputs.goodness, o.validScoreWeight, compared);
-  for (const share of shares) if (!shareHasSignal(share, inputs, o)) for (const own of of(share.members)) own.fill(0);
+  for (const share of shares) if (!shareHasSignal(share, inputs, o)) for (const own of pick(share.members)) own.fill(0);
   return results;
 }
 

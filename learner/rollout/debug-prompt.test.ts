@@ -5,12 +5,10 @@ import { debugMessages, debugPrompt } from "./debug-prompt.ts";
 import type { PromptTask } from "./prompt-task.ts";
 
 const task: PromptTask = {
-  ...{
-    name: "t",
-    statement: "Predict the price.",
-    description: "Long background.\n\nMore of it.",
-    packages: ["numpy"],
-  },
+  name: "t",
+  statement: "Predict the price.",
+  description: "Long background.\n\nMore of it.",
+  packages: ["numpy"],
   ...{ metric: { name: "MAE", direction: "Lower" as const }, columns: ["a", "b"], files: ["train.csv"] },
   ...{ snippet: [{ file: "train.csv", head: "a,b", records: ["1,2", "3,4"] }], submissionFormat: ["id,y", "0,1"] },
 };

@@ -52,8 +52,8 @@ export function debugMessages(
 }
 
 /**
- * Returns a debug prompt of at most `maxPromptTokens`. As much of the terminal output is shown as fits beside the shortest task, then as much
- * of the task as fits beside it; the task is left out if even then there is no room. Undefined if the whole program does not fit.
+ * Returns a debug prompt of at most `maxPromptTokens`. As much of the terminal output is shown as fits beside the shortest task, then as
+ * much of the task as fits beside it; the task is left out if even then there is no room. Undefined if the whole program does not fit.
  */
 export function debugPrompt(
   task: PromptTask,

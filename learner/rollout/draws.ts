@@ -45,9 +45,9 @@ export class Draws {
   }
 
   /**
-   * Draws a task by its weight, which `taskSampling` may change; with probability `debugProbability` a failed program of it, otherwise with probability
-   * `improveProbability` a uniformly drawn previous solution, or from scratch where there is none that fits. If debug prompts are on, a
-   * failed program takes the place of a previous solution while there is none.
+   * Draws a task by its weight, which `taskSampling` may change; with probability `debugProbability` a failed program of it, otherwise with
+   * probability `improveProbability` a uniformly drawn previous solution, or from scratch where there is none that fits. If debug prompts
+   * are on, a failed program takes the place of a previous solution while there is none.
    *
    * @param number of the sample, which alone decides
    */

@@ -198,7 +198,7 @@ test("an error of the engine or the store is thrown to every waiting caller, and
 test("an interrupted evaluation launches its missing indices with their own random numbers", async () => {
   const seedsOf = (samples: NewSample[]) => samples.map(({ executionSeed }) => executionSeed).sort();
   const whole = memory();
-  const wanted = (there: NewSample[]) => ({ count: 6, there });
+  const wanted = (existing: NewSample[]) => ({ count: 6, existing });
   await rolloutOf(specOf({}), whole.store, seededEngine(5)).launchScratch(
     "diamonds",
     wanted([]),

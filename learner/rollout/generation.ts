@@ -128,7 +128,7 @@ export class Generation {
     return Math.max(0, Math.ceil((generationBatchSize + LOOK_AHEAD_ROWS - rows) / perPrompt));
   }
 
-  /** Rows that generators can have in addition to the begun ones: rows that fill their slots, and a batch that waits while the learner trains. */
+  /** Rows that generators can have beside the begun ones: rows that fill their slots, and a batch that waits while the learner trains. */
   get rowsToWriteAhead(): number {
     const { spec, writers } = this.#o;
     const slots = Math.max(writers?.slots ?? 0, spec.model.generationBatchSize);

@@ -14,14 +14,12 @@ test("a stored sample gets its grade and its reward", () => {
   const task = openTask(writeTaskFolder(folder));
   const constants = { failureReward: -10, markerReward: 0.1 };
   const result = {
-    ...{
-      outcome: "completed" as const,
-      exitStatus: 0,
-      signal: 0,
-      durationSeconds: 1,
-      cpuSeconds: 1,
-      peakMemoryBytes: 1,
-    },
+    outcome: "completed" as const,
+    exitStatus: 0,
+    signal: 0,
+    durationSeconds: 1,
+    cpuSeconds: 1,
+    peakMemoryBytes: 1,
     ...{ markers: [{ name: "loaded data", value: "", atSeconds: 0.1 }], forgedMarkers: 0, imitatedMarkers: 0 },
     ...{ terminalOutput: "", outputBytes: 0, submissionRefused: "", detail: "", isolationLevel: "none" },
     ...{ actor: "actor-0", attempt: 1, queueSeconds: 0 },

@@ -41,17 +41,7 @@ test("the estimate counts examples and prefix too", () => {
 test("the whole answer is the prefix and what continues it", () => {
   const prompt = promptEncoder(encode, { answerPrefix: PREFIX })(
     scratchMessages(
-      {
-        ...{
-          name: "t",
-          description: "Predict.",
-          columns: [],
-          files: [],
-          snippet: [],
-          submissionFormat: [],
-          packages: [],
-        },
-      },
+      { name: "t", description: "Predict.", columns: [], files: [], snippet: [], submissionFormat: [], packages: [] },
       "Short",
     ),
   );

@@ -134,10 +134,7 @@ test("a long prompt loses one part after the other until the statement is left",
       { file: "train.csv", head: "id,text", records: [`1,"${"a".repeat(300)}, b"`, "2,c"] },
       { file: "test.json", records: [`{"text": "${"d".repeat(300)}", "list": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}`] },
     ],
-    profile: {
-      file: "train.csv",
-      ...{ columns: [{ name: "id", type: "int", missing: 0 }], profiledRows: 2, complete: true },
-    },
+    profile: { file: "train.csv", columns: [{ name: "id", type: "int", missing: 0 }], profiledRows: 2, complete: true },
   };
   const cuts: string[] = [];
   const sizes: number[] = [length(long)];

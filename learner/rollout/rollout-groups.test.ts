@@ -123,19 +123,19 @@ const drawnBy = (samples: NewSample[], asked: { options: GenerateOptions }[]) =>
 
 test("an evaluation's samples depend on their index, not on earlier samples or interruptions", async () => {
   const whole = rolloutOf({}, 4);
-  await whole.rollout.launchScratch("diamonds", { count: 6, there: [] }, 0, "evaluation-before");
+  await whole.rollout.launchScratch("diamonds", { count: 6, existing: [] }, 0, "evaluation-before");
   const later = rolloutOf({}, 4);
   await launch(later.rollout, 3, 1);
   later.stored.length = later.asked.length = 0;
-  await later.rollout.launchScratch("diamonds", { count: 2, there: [] }, 12, "evaluation-after-12");
-  const there = later.stored.flat();
-  await later.rollout.launchScratch("diamonds", { count: 6, there }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch("diamonds", { count: 2, existing: [] }, 12, "evaluation-after-12");
+  const existing = later.stored.flat();
+  await later.rollout.launchScratch("diamonds", { count: 6, existing }, 12, "evaluation-after-12");
   assert.deepEqual(drawnBy(later.stored.flat(), later.asked), drawnBy(whole.stored.flat(), whole.asked));
   assert.equal(new Set(drawnBy(whole.stored.flat(), whole.asked).seeds).size, 6);
   const [first, ...others] = later.stored.flat().map(({ id }) => id);
   assert.equal(first, "s000010", "ids are never used twice");
   assert.equal(new Set(others).size, 5);
-  await later.rollout.launchScratch("diamonds", { count: 6, there: later.stored.flat() }, 12, "evaluation-after-12");
+  await later.rollout.launchScratch("diamonds", { count: 6, existing: later.stored.flat() }, 12, "evaluation-after-12");
   assert.equal(later.stored.flat().length, 6, "nothing is missing");
 });
 
@@ -145,7 +145,7 @@ test("an evaluation improves in turn the valid samples whose solution fits into 
   const samples = [solved("a", "x = 1\n"), solved("huge", "x".repeat(2e6)), solved("b", "x = 2\n")];
   const launched = await rollout.launchImprovements(
     "diamonds",
-    { count: 4, there: [] },
+    { count: 4, existing: [] },
     samples,
     0,
     "evaluation-before",
@@ -161,9 +161,9 @@ test("an evaluation improves in turn the valid samples whose solution fits into 
     ],
   );
   const scratch = rolloutOf({}, 8);
-  await scratch.rollout.launchScratch("diamonds", { count: 4, there: [] }, 0, "evaluation-before");
+  await scratch.rollout.launchScratch("diamonds", { count: 4, existing: [] }, 0, "evaluation-before");
   assert.notDeepEqual(asked[0]!.options.seeds, scratch.asked[0]!.options.seeds);
-  const none = await rollout.launchImprovements("diamonds", { count: 4, there: [] }, [], 0, "evaluation-before");
+  const none = await rollout.launchImprovements("diamonds", { count: 4, existing: [] }, [], 0, "evaluation-before");
   assert.equal(none.samples, 0);
 });
 

@@ -27,7 +27,7 @@ interface Wanted {
   /** Required number of samples. */
   count: number;
   /** Samples that an interrupted evaluation has launched. */
-  there: readonly Pick<Sample, "executionSeed">[];
+  existing: readonly Pick<Sample, "executionSeed">[];
 }
 
 /**
@@ -111,7 +111,7 @@ export class Rollout {
 
   /** A sample's index, from 0, is not stored. Its execution seed, a function of the index, identifies it. */
   async #launch(
-    { count, there }: Wanted,
+    { count, existing }: Wanted,
     iteration: number,
     purpose: string,
     kind: Sample["kind"],
@@ -119,7 +119,7 @@ export class Rollout {
   ): Promise<Launched> {
     const { spec, signal } = this.#o;
     const nameOf = (index: number) => ["evaluation", kind, index];
-    const seeds = new Set(there.map((sample) => sample.executionSeed));
+    const seeds = new Set(existing.map((sample) => sample.executionSeed));
     const missing = Array.from({ length: count }, (_, index) => index).filter(
       (index) => !seeds.has(executionSeed(spec.seed, nameOf(index))),
     );

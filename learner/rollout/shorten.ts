@@ -79,7 +79,10 @@ export function* shortenings(whole: PromptTask): Generator<Shortened> {
   if (task.packages.length > 0) yield step("packages", { packages: [] });
 }
 
-/** Yields ever shorter tasks for a short prompt: a task without a statement loses the paragraphs of its introduction but the first, last first. */
+/**
+ * Yields ever shorter tasks for a short prompt: a task without a statement loses the paragraphs of its introduction but the first, last
+ * first.
+ */
 export function* shorterIntroductions(task: PromptTask): Generator<Shortened> {
   if (task.statement !== undefined) return;
   const paragraphs = introduction(task.description);

@@ -36,7 +36,7 @@ export async function answer(
   response.once("close", () => ended.abort(new HungUp()));
   if (response.destroyed) return;
 
-  const tell = (index: number, delta: Delta): void => {
+  const sendDelta = (index: number, delta: Delta): void => {
     metrics.tokens.inc({ kind: "generated" }, delta.count);
     const { text, count, tokens } = choices[index]!;
     const whole = stream ? none : { text: text + delta.text, tokens: [...tokens, ...delta.tokens] };
@@ -49,8 +49,8 @@ export async function answer(
   const run = async (index: number): Promise<void> => {
     load.open++;
     try {
-      if (prefix !== "") tell(index, { ...none, text: prefix });
-      await generateChoice(engine, model, request, index, ended.signal, (delta) => tell(index, delta));
+      if (prefix !== "") sendDelta(index, { ...none, text: prefix });
+      await generateChoice(engine, model, request, index, ended.signal, (delta) => sendDelta(index, delta));
       metrics.choices.inc({ end: choices[index]!.finishReason! });
     } catch (cause) {
       metrics.choices.inc({ end: cause instanceof HungUp ? "abandoned" : "failed" });

@@ -31,7 +31,7 @@ export interface Delta {
  * choices.
  *
  * @param signal ends the choice: the promise rejects with the signal's reason
- * @param tell called with each delta; the last one has a `finishReason`
+ * @param onDelta called with each delta; the last one has a `finishReason`
  */
 export async function generateChoice(
   engine: Generating,
@@ -39,7 +39,7 @@ export async function generateChoice(
   request: GenerationRequest,
   index: number,
   signal: AbortSignal,
-  tell: (delta: Delta) => void,
+  onDelta: (delta: Delta) => void,
 ): Promise<void> {
   const { n, maxTokens, temperature, topP, seed, stop, stream, logProbs } = request;
   const prompt = request.prompts[Math.floor(index / n)]!;
@@ -63,7 +63,7 @@ export async function generateChoice(
     if (ended) added += text.end();
     hasEnded = ended || text.stopped;
     if (text.stopped && !ended) stopped.abort();
-    tell({ text: added, count, tokens, finishReason: text.stopped || finished ? "stop" : ended ? "length" : null });
+    onDelta({ text: added, count, tokens, finishReason: text.stopped || finished ? "stop" : ended ? "length" : null });
   };
   try {
     await engine.generate(

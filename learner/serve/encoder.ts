@@ -1,6 +1,6 @@
 /**
- * Tokenizes prompts in a thread of its own, one after the other, with a deadline. A long text, or an unfortunate pattern in tokenizer.json, then
- * delays other prompts for some seconds, but neither running answers nor /health.
+ * Tokenizes prompts in a thread of its own, one after the other, with a deadline. A long text, or an unfortunate pattern in tokenizer.json,
+ * then delays other prompts for some seconds, but neither running answers nor /health.
  */
 import { type Message, type TokenizerFiles, WorkerThread } from "../engine/index.ts";
 import type { Around, Encoding } from "./encoder-thread.ts";

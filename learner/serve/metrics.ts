@@ -12,11 +12,9 @@ export class ServeMetrics {
   readonly registry = registryOfProcess();
   readonly #registers = { registers: [this.registry] };
   readonly requests = new Counter({
-    ...{
-      name: "longrun_serve_requests_total",
-      help: "Answered requests, by endpoint and HTTP status",
-      ...this.#registers,
-    },
+    name: "longrun_serve_requests_total",
+    help: "Answered requests, by endpoint and HTTP status",
+    ...this.#registers,
     labelNames: ["endpoint", "status"] as const,
   });
   readonly choices = new Counter({
@@ -28,11 +26,9 @@ export class ServeMetrics {
     labelNames: ["kind"] as const,
   });
   readonly requestSeconds = new Histogram({
-    ...{
-      name: "longrun_serve_request_seconds",
-      help: "Seconds from a request to the end of its answer",
-      ...this.#registers,
-    },
+    name: "longrun_serve_request_seconds",
+    help: "Seconds from a request to the end of its answer",
+    ...this.#registers,
     ...{ labelNames: ["endpoint"] as const, buckets: SECONDS },
   });
   readonly firstTokenSeconds = new Histogram({

@@ -46,16 +46,14 @@ test("a chat becomes the template's text and may fill the context", async () => 
 
 test("every field of a request is read", async () => {
   const { prompts, ...rest } = await chat({
-    ...{
-      model: "tiny",
-      n: 3,
-      max_completion_tokens: 7,
-      max_tokens: 5,
-      temperature: 0.5,
-      top_p: 0.9,
-      seed: -3,
-      stop: "x",
-    },
+    model: "tiny",
+    n: 3,
+    max_completion_tokens: 7,
+    max_tokens: 5,
+    temperature: 0.5,
+    top_p: 0.9,
+    seed: -3,
+    stop: "x",
     ...{ stream: true, stream_options: { include_usage: true }, logprobs: true, user: "me", tools: [], echo: null },
   });
   assert.equal(prompts.length, 1);

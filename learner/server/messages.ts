@@ -62,8 +62,8 @@ function name(text: Text, what: string): string {
 }
 
 function list<T>(items: readonly T[] | null | undefined, what: string, most: number): readonly T[] {
-  const there = items ?? [];
-  return there.length <= most ? there : refuse(`${there.length} ${what}, more than ${most}`);
+  const given = items ?? [];
+  return given.length <= most ? given : refuse(`${given.length} ${what}, more than ${most}`);
 }
 
 function table(map: Record<string, string> | null | undefined, what: string, most: number): Record<string, string> {

@@ -169,8 +169,8 @@ export class LearnerServer {
   async waitForFinished(wanted: number, options: WaitOptions & Selection = {}): Promise<number> {
     const { store } = this.#options;
     for (;;) {
-      const there = store.takeable(options);
-      if (there >= wanted || store.unfinished({ purpose: options.purpose }) === 0) return there;
+      const takeable = store.takeable(options);
+      if (takeable >= wanted || store.unfinished({ purpose: options.purpose }) === 0) return takeable;
       await this.waitForChange(options);
     }
   }

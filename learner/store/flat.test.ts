@@ -138,7 +138,7 @@ const isLong = (step: string): boolean =>
 test("an iteration takes as long after 16,000 samples as after 1000", async () => {
   const { store, path } = await newStore({ maxAttempts: 9 });
   let iteration = 0;
-  /** Returns the shortest of 15 iterations in milliseconds of this thread's processor time, which other work on the machine changes little. */
+  /** Returns the shortest of 15 iterations, in milliseconds of this thread's CPU time, which other work on the machine changes little. */
   const shortest = () => {
     const taken = Array.from({ length: 15 }, () => {
       const start = process.threadCpuUsage();

@@ -93,8 +93,8 @@ export class PolicyVersions {
 
   /** Returns the steps of the warm start, oldest first; none in a store of an earlier version. */
   warmSteps(): Record<string, unknown>[] {
-    const there = this.database.get("SELECT 1 FROM sqlite_schema WHERE name = 'warm_steps'");
-    if (there === undefined) return [];
+    const found = this.database.get("SELECT 1 FROM sqlite_schema WHERE name = 'warm_steps'");
+    if (found === undefined) return [];
     const rows = this.database.all<{ metrics: string }>("SELECT metrics FROM warm_steps ORDER BY step");
     return rows.map(({ metrics }) => JSON.parse(metrics) as Record<string, unknown>);
   }

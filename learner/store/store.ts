@@ -143,7 +143,7 @@ export class Store extends PolicyVersions {
     return this.#samples(`${SAMPLE} WHERE s.id = :id`, { id })[0];
   }
 
-  /** @throws StoreError `conflict` if one is not there */
+  /** @throws StoreError `conflict` if a sample does not exist */
   samples(ids: readonly string[]): Sample[] {
     return ids.map((id) => {
       const sample = this.sample(id);
@@ -223,7 +223,7 @@ export class Store extends PolicyVersions {
     });
   }
 
-  /** Returns at most `limit` failed programs of a task that fewer than `maxDepth` debug prompts in a row led to, newest first. */
+  /** Returns failed programs of a task, newest first, but none that already follows `maxDepth` debug prompts in a row. */
   failedSolutions(task: string, { limit, maxDepth }: { limit: number; maxDepth: number }): Sample[] {
     return this.#samples(
       `${SAMPLE} JOIN failed_solutions f ON f.sample = s.id

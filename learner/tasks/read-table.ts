@@ -24,8 +24,8 @@ export interface InputTable {
 }
 
 /**
- * Returns the table. It may be packed, in another encoding, and delimited by commas, semicolons, tabs or vertical bars; the delimiter is the
- * one with which the header has the column `target`. Decimal commas become points if commas do not delimit.
+ * Returns the table. It may be packed, in another encoding, and delimited by commas, semicolons, tabs or vertical bars; the delimiter is
+ * the one with which the header has the column `target`. Decimal commas become points if commas do not delimit.
  *
  * @throws TaskError in one line that names the remedy
  */

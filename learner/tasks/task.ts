@@ -36,8 +36,8 @@ export interface Task {
 
 /**
  * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task may lack.
- * @param spec the task's item in a resolved TrainingRun. Its description, grader, guardedRewardCap and failureRewards take precedence over the folder's if
- * given; its limits always do. A grader without a rewardRange gets an estimated one.
+ * @param spec the task's item in a resolved TrainingRun. Its description, grader, guardedRewardCap and failureRewards take precedence over
+ * the folder's if given; its limits always do. A grader without a rewardRange gets an estimated one.
  * @param estimateRange false for a run that began without a range: its rewards keep their meaning
  * @throws TaskError `folder` or `answers`, in one line
  */

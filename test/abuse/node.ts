@@ -68,19 +68,15 @@ lookForTools("test:abuse:node");
 const names = values.only?.split(",") ?? HOSTILE.filter((name) => !OF_THE_FIXTURE.includes(name));
 /** Values for the sandbox's container: the targets of attacks. */
 const VALUES = {
-  ...{
-    ANSWERS: "/opt/longrun-tasks/diamonds/prepared/private/answers.csv",
-    OUTSIDE: "/etc",
-    TASK: "/opt/longrun-tasks/diamonds",
-  },
-  ...{
-    SUPERVISOR: "1",
-    VICTIM: "1",
-    TCP: String(GRPC_PORT),
-    UDP: "53",
-    ABSTRACT: "longrun",
-    SANDBOX: "/opt/longrun/actor/sandbox",
-  },
+  ANSWERS: "/opt/longrun-tasks/diamonds/prepared/private/answers.csv",
+  OUTSIDE: "/etc",
+  TASK: "/opt/longrun-tasks/diamonds",
+  SUPERVISOR: "1",
+  VICTIM: "1",
+  TCP: String(GRPC_PORT),
+  UDP: "53",
+  ABSTRACT: "longrun",
+  SANDBOX: "/opt/longrun/actor/sandbox",
   ...{ CONTROL: "/sandbox/control.sock", NEIGHBOUR: "/sandbox", NONCE: "0".repeat(32), NUL: "\0" },
   ...systemCalls((await ensurePythonEnvironment()).directory, "landlock"),
 };

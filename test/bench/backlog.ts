@@ -89,13 +89,11 @@ export class Backlog {
     this.#queued += programs.length;
     this.#store.addSamples(
       programs.map((program, index) => ({
-        ...{
-          id: `bench-${first + index}`,
-          purpose: "training",
-          iteration: 0,
-          lineage: this.#lineage,
-          task: "diamonds",
-        },
+        id: `bench-${first + index}`,
+        purpose: "training",
+        iteration: 0,
+        lineage: this.#lineage,
+        task: "diamonds",
         ...{ promptTokens: Int32Array.of(1), responseTokens: Int32Array.of(2), behaviourLogProbs: Float32Array.of(-1) },
         ...{ solution: program, plan: "", program, instrumented: program, insertedMarkers: [], instrumenter: "None" },
         ...{ kind: "scratch" as const, executionSeed: 0, state: "queued" as const },

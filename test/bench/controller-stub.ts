@@ -68,11 +68,9 @@ export function podOf({ kind, metadata, spec }: Deployment | Job, name: string):
   return {
     metadata: {
       ...template,
-      ...{
-        name,
-        namespace: NAMESPACE,
-        labels: { ...template?.labels, ...(isJob && { "batch.kubernetes.io/job-name": metadata.name }) },
-      },
+      name,
+      namespace: NAMESPACE,
+      labels: { ...template?.labels, ...(isJob && { "batch.kubernetes.io/job-name": metadata.name }) },
       ownerReferences: [
         {
           apiVersion: isJob ? "batch/v1" : "apps/v1",

@@ -4,8 +4,8 @@
  *     node test/bench/group.ts [--rows 8,64] [--prompt 1000] [--new 64] [--threads 2] [--size quickstart|large]
  *
  * The time to the first token is the time of a whole call for one token, with existing sessions. CPU seconds are comparable even on a
- * shared machine. Memory is the highest growth of the resident set during the call for `--new` tokens, read every 10 ms from another thread. Each
- * row of the table is a process of its own, and weights are random.
+ * shared machine. Memory is the highest growth of the resident set during the call for `--new` tokens, read every 10 ms from another
+ * thread. Each row of the table is a process of its own, and weights are random.
  */
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";

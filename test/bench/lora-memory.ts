@@ -101,9 +101,7 @@ const batch = Array.from({ length: Number(given.batch) }, () => ({
 await phase("generate", () =>
   engine.generate(
     batch.map(({ prompt }) => prompt),
-    {
-      ...{ seeds: batch.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: newTokens },
-    },
+    { seeds: batch.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: newTokens },
   ),
 );
 const update = async () => {

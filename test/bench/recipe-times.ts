@@ -17,7 +17,8 @@ import { type EngineTimes, SCALE, SimulatedEngine } from "./simulated-engine.ts"
 const REACHED = 0.32;
 /**
  * A policy step of the same model reached 125e12 operations a second there, which is 37 for each byte of the memory's rate, and 13 % of the
- * data sheet's products. Memory bounds a step, so a GPU with slower memory is slower; none is assumed to reach more than a third of its products.
+ * data sheet's products. Memory bounds a step, so a GPU with slower memory is slower; none is assumed to reach more than a third of its
+ * products.
  */
 const OPERATIONS_A_BYTE = 37;
 const MOST_OPERATIONS = 1 / 3;

@@ -34,9 +34,9 @@ export async function memory(depths: string): Promise<BenchResult> {
       ...{ tokens: `${asked.prompt ?? 1024} + ${asked.response ?? 256}`, generated: asked.generation },
       ...{ together: plan.microBatchTokens / plan.rowTokens, recomputed: plan.checkpointing ? "yes" : "no" },
       ...{ "GPU plan": gigabytes(whole.gpu.plan), "GPU peak": gigabytes(whole.gpu.peak) },
-      ...{ "GPU ratio": ratios.gpu.toFixed(2) },
+      "GPU ratio": ratios.gpu.toFixed(2),
       ...{ "host plan": gigabytes(whole.host.plan), "host peak": gigabytes(whole.host.peak) },
-      ...{ "host ratio": ratios.host.toFixed(2) },
+      "host ratio": ratios.host.toFixed(2),
     });
     for (const [place, ratio] of Object.entries(ratios))
       goals.push({

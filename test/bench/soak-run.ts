@@ -215,7 +215,7 @@ export async function soakIterations(iterations: number): Promise<BenchResult> {
   return { ...growthOf(looks.slice(1), SHOWN), method, raw: looks, part: "iterations" };
 }
 
-/** Returns `otherwise` if a process or a folder is gone: programs and sandbox processes end, and temporary folders disappear, at any time. */
+/** Returns `otherwise` if a process or a folder is gone: processes of sandboxes and temporary folders disappear at any time. */
 function unlessGone<Found>(look: () => Found, otherwise: Found): Found {
   try {
     return look();

@@ -1,6 +1,6 @@
 /**
- * Judges the alerts of a run. The chart's rules fired them with divided durations (`alert-rules.ts`). Each alert is compared with facts about
- * the cluster that were observed once a second (`alert-watch.ts`), never with metrics.
+ * Judges the alerts of a run. The chart's rules fired them with divided durations (`alert-rules.ts`). Each alert is compared with facts
+ * about the cluster that were observed once a second (`alert-watch.ts`), never with metrics.
  */
 import { FACTOR } from "./alert-rules.ts";
 

@@ -187,8 +187,8 @@ async function startRun(namespace: string, { hasStatus = true } = {}): Promise<R
 type Generation = KubeObject & { metadata: { generation?: number } };
 
 /**
- * Returns the shipped manifests as the API server stores them now, suspended, so that they have no pod. The CRD of 0.1.0 has no model.source
- * and allows one GPU: the policy then is a folder on a volume, and one GPU replaces eight.
+ * Returns the shipped manifests as the API server stores them now, suspended, so that they have no pod. The CRD of 0.1.0 has no
+ * model.source and allows one GPU: the policy then is a folder on a volume, and one GPU replaces eight.
  */
 async function writeManifests(): Promise<Run[]> {
   const written = [];

@@ -1,7 +1,7 @@
 /**
  * Runs the lanes of `lanes.ts`: `node test/ci/main.ts [LANE …]`. Lanes of one core run side by side; the output of such a lane is printed
- * when it ends. At the end: what each lane took, every second try, and what failed. Exit status: 0, or 1 if a lane failed, a test was skipped
- * that could have run, or more than MOST_SECOND_TRIES files had to be tried again.
+ * when it ends. At the end: what each lane took, every second try, and what failed. Exit status: 0, or 1 if a lane failed, a test was
+ * skipped that could have run, or more than MOST_SECOND_TRIES files had to be tried again.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
@@ -15,8 +15,8 @@ const LIMIT_SECONDS = 4800;
 /** From SIGTERM to SIGKILL. */
 const GRACE_SECONDS = 60;
 /**
- * More files that need a second try fail the whole: the suite is then too unreliable to judge a change. Files, not tests: the tests of a file
- * share a control plane, and fail together if that does.
+ * More files that need a second try fail the whole: the suite is then too unreliable to judge a change. Files, not tests: the tests of a
+ * file share a control plane, and fail together if that does.
  */
 const MOST_SECOND_TRIES = 3;
 /** Niceness of a lane that gives way. */

@@ -77,10 +77,7 @@ interface AuditEntry {
   code: number;
 }
 
-/**
- * Returns why this machine cannot start a control plane of these programs, in one line with the remedy (for `test(…, { skip })`), or
- * undefined.
- */
+/** Returns why this machine cannot start these programs, in one line with the remedy (for `test(…, { skip })`), or undefined. */
 export function controlPlaneUnavailable(needed: readonly Binary[] = API_SERVER): string | undefined {
   return process.platform === "win32" ? "the control plane of the tests needs Linux or macOS" : missingBinaries(needed);
 }

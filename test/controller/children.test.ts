@@ -180,11 +180,9 @@ describe("children", { skip, concurrency: 6 }, () => {
     await world.client.create(EVENT, {
       metadata: { namespace, name: "attach" },
       ...{ type: "Warning", reason: "FailedAttachVolume", note, action: "Attach", regarding: { namespace, name, uid } },
-      ...{
-        reportingController: "attachdetach",
-        reportingInstance: "a",
-        eventTime: new Date().toISOString().replace("Z", "000Z"),
-      },
+      reportingController: "attachdetach",
+      reportingInstance: "a",
+      eventTime: new Date().toISOString().replace("Z", "000Z"),
     } as KubeObject);
     const found = await eventually(async () => {
       const condition = await conditionOf(namespace, "LearnerAvailable");

@@ -1,4 +1,6 @@
-/** The admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift: who changes an owner needs the right to delete the object. */
+/**
+ * The admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift: who changes an owner needs the right to delete the object.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {

@@ -76,7 +76,7 @@ export class Builder {
     await this.#baseImage(local(PAUSE_IMAGE), DEBIAN, HOST, 'CMD ["sleep", "infinity"]', async () => {});
   }
 
-  /** Makes Debian and Node for this machine and for each of `architectures`, and indexes of them. Returns the build arguments that name these. */
+  /** Makes Debian and Node for this machine and each of `architectures`, and indexes of them. Returns build arguments that name these. */
   async prepareIndexes(architectures: readonly Architecture[]): Promise<Record<string, string>> {
     const made = [...new Set([HOST, ...architectures])];
     for (const architecture of made) await this.#nodeAndDebian(architecture);

@@ -120,9 +120,7 @@ function findings(finished: Finished[], ran: Ran): Findings {
   const panel = (title: string, y: string, value: (line: IterationFacts) => number | null) => ({
     ...{ title, x: "programs executed", y },
     points: finished.flatMap(({ arm, seed, facts }) =>
-      facts.iterations.map((line) => ({
-        ...{ x: line.executed, y: value(line), series: arm, seed, step: line.iteration },
-      })),
+      facts.iterations.map((line) => ({ x: line.executed, y: value(line), series: arm, seed, step: line.iteration })),
     ),
   });
   return {

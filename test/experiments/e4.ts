@@ -111,10 +111,7 @@ function findings(rows: Row[], ran: Ran): Findings {
   const evaluation = (
     name: string,
     of: (facts: NonNullable<RunFacts["evaluation"]>) => number | null,
-  ): Measure<Row> => ({
-    ...{ name, digits: 3 },
-    of: ({ facts }) => facts.evaluation && of(facts.evaluation),
-  });
+  ): Measure<Row> => ({ name, digits: 3, of: ({ facts }) => facts.evaluation && of(facts.evaluation) });
   const valid = evaluation("valid, of 48 programs after training", (e) => e.valid);
   const score = evaluation("mean score of the valid ones, 0 to 1", (e) => e.score);
   const less = (control: string, measures: Measure<Row>[]) =>

@@ -190,9 +190,7 @@ function launchedAndTrained(discard: Row[], carryOver: Row[]): Findings["plots"]
   const used = edges.map((_, bin) => bin).filter((bin) => all.some(({ counts }) => counts[bin]! > 0));
   const bars = all.flatMap(({ label, counts }) => {
     const total = counts.reduce((sum, count) => sum + count, 0);
-    return used.map((bin) => ({
-      ...{ group: String(edges[bin]), y: counts[bin]! / total, series: label },
-    }));
+    return used.map((bin) => ({ group: String(edges[bin]), y: counts[bin]! / total, series: label }));
   });
   const text = { x: { title: "seconds that a program slept, from" }, y: { title: "share of programs", format: ".0%" } };
   const spec = groupedPlot(bars, all, text, "half");

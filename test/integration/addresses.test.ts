@@ -1,4 +1,4 @@
-/** Every program listens in a network of IPv6 alone, and of IPv4 alone: a pod's network may be either. Network namespaces stand for pods. */
+/** Every program listens in a network of IPv6 alone and of IPv4 alone, as a pod's may be. Network namespaces stand for pods. */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";

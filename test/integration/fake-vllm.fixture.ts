@@ -1,7 +1,7 @@
 /**
  * A server with the part of vLLM's API that a generator uses, and our engine behind it. Shapes, statuses and messages equal vLLM's
- * `entrypoints/openai/completion/protocol.py` at commit 002032ee2b18e1f7bd924ec47b62504ba3866063, and the answers of a vLLM 0.32.0; for full
- * weights they equal `entrypoints/serve/dev` and `entrypoints/rl/online/api_router.py` of vLLM 0.32.0.
+ * `entrypoints/openai/completion/protocol.py` at commit 002032ee2b18e1f7bd924ec47b62504ba3866063, and the answers of a vLLM 0.32.0; for
+ * full weights they equal `entrypoints/serve/dev` and `entrypoints/rl/online/api_router.py` of vLLM 0.32.0.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -99,7 +99,7 @@ export async function simulated(urls: URL[], o: Partial<GeneratorsOptions> = {})
   const generators = new Generators({
     ...{ urls, tlsDirectory: tls("learner"), engine, device: "cpu", eosIds: [1], log: createLog("learner", "silent") },
     ...{ vocabSize: 100, directory: mkdtempSync(join(folder, "weights-")), noGeneratorSeconds: 60 },
-    ...{ isCurrent: () => true, tell: (text) => void told.push(text), signal: new AbortController().signal },
+    ...{ isCurrent: () => true, notice: (text) => void told.push(text), signal: new AbortController().signal },
     ...o,
   });
   closing.push(() => generators.close());
@@ -129,7 +129,7 @@ export async function learner(urls: URL[], kind: "adapter" | "full", o: Partial<
   const generators = new Generators({
     ...{ urls, tlsDirectory: tls("learner"), engine, device: "cpu", eosIds: readEosIds(POLICY), log },
     ...{ vocabSize: config.vocabSize, directory: mkdtempSync(join(folder, "weights-")), noGeneratorSeconds: 60 },
-    ...{ isCurrent: (version) => version === current, tell: () => {}, signal: new AbortController().signal },
+    ...{ isCurrent: (version) => version === current, notice: () => {}, signal: new AbortController().signal },
     ...o,
   });
   closing.push(() => generators.close());

@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { commandsOf } from "../../controller/cli/commands.ts";
 import { completionScript } from "../../controller/cli/completion.ts";
-import { wordOf } from "../../controller/dispatch.ts";
 import { PARTS } from "../../controller/parts.ts";
+import { wordOf } from "../../proto/command-line.ts";
 import { missingTools } from "../tools.ts";
 
 const CLI = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));

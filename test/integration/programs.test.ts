@@ -1,4 +1,4 @@
-/** Programs behave in the sandbox as with `python program.py`: how they end, what they see of themselves, and what inserted markers change. */
+/** Programs behave in the sandbox as with `python program.py`: how they end, what they see, and what inserted markers change. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {

@@ -5,8 +5,8 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { commandsOf } from "../../controller/cli/commands.ts";
-import { wordOf } from "../../controller/dispatch.ts";
 import { PARTS } from "../../controller/parts.ts";
+import { listOptions, wordOf } from "../../proto/command-line.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Folders that do not belong to the project. A head is the beginning of a generated page. */
@@ -56,7 +56,7 @@ function problemOf(line: string): string | undefined {
   if (!command) return ours[1] === "help" ? undefined : `longrun has no command ${ours[1]}`;
   const [, , rest] = ours;
   const nested = command.commands?.filter((it) => rest!.includes(` ${wordOf(it)}`));
-  const known = [command, ...(nested ?? [])].flatMap((it) => Object.keys(it.options).map((name) => `--${name}`));
+  const known = [command, ...(nested ?? [])].flatMap((it) => listOptions(it.options).map(({ name }) => `--${name}`));
   const unknown = [...rest!.matchAll(/(?<=[\s[])(--[a-z-]+)/g)].find(([, option]) => !known.includes(option));
   return unknown && known.length > 0 ? `longrun ${ours[1]} has no option ${unknown[1]}` : undefined;
 }

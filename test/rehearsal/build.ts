@@ -41,10 +41,7 @@ const DOWNLOAD_MILLISECONDS = 900_000;
 /** Number of the last used builds that are kept, 300 MB each: checkouts of other sources may still use theirs. */
 const KEPT_BUILDS = 4;
 
-/**
- * Returns the requirement of each wheel, `name==version --hash=…`: the image's wheels (learner/cuda), and the headers that only a compiler
- * needs.
- */
+/** Returns the requirement of each wheel, `name==version --hash=…`: the image's (learner/cuda), and headers for a compiler. */
 export function requirements(): Record<keyof typeof WANTED, string> {
   const files = [join(ROOT, "learner/cuda/requirements.txt"), join(import.meta.dirname, "requirements.txt")];
   const lines = files.flatMap((file) => readFileSync(file, "utf8").split("\n"));

@@ -1,4 +1,7 @@
-/** The kernels of generation beside the primitives that they stand for: odd rows and sizes, ranks that do not fill a block, layers without an adapter. */
+/**
+ * The kernels of generation beside the primitives that they stand for: odd rows and sizes, ranks that do not fill a block, layers without
+ * an adapter.
+ */
 import assert from "node:assert/strict";
 import { rmsNorm } from "../../learner/engine/graph/composites.ts";
 import {

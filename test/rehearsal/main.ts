@@ -1,6 +1,7 @@
 /**
  * `npm run test:rehearsal [FILE …]`: runs the tests that need the rehearsal (README.md). Options are those of test/run.ts. If it
- * cannot be built they are skipped, and one line says why. `npm run test:rehearsal -- --plans [--missing]` rehearses the table of plans instead (plans.ts).
+ * cannot be built they are skipped, and one line says why. `npm run test:rehearsal -- --plans [--missing]` rehearses the table of plans
+ * instead (plans.ts).
  */
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";

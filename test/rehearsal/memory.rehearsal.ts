@@ -11,7 +11,10 @@ const MOST = 1.3;
 /** The same for a GPU in bfloat16, whose graphs have our own kernels. */
 const MOST_WITH_KERNELS = 1.2;
 
-/** @param most largest plan / peak of a GPU; @param host whether to compare host memory: two layers of 3B and 7B take less memory than the graphs of the plan, which has all layers */
+/**
+ * @param most largest plan / peak of a GPU; @param host whether to compare host memory: two layers of 3B and 7B take less memory than the
+ * graphs of the plan, which has all layers
+ */
 function within(use: Use, most: number, host = true): void {
   for (const [place, { plan, peak }] of Object.entries({ gpu: use.gpu, ...(host && { host: use.host }) })) {
     const ratio = plan / peak;

@@ -82,7 +82,7 @@ export async function onDevice<T>(
     endWith(folder, shape.config.vocabSize - 1);
     const engine = await startEngine({
       ...{ model: folder, threads: 1, device: { kind: "cuda", id: 0 } },
-      ...{ microBatchTokens: shape.batch * (shape.prompt + shape.response) },
+      microBatchTokens: shape.batch * (shape.prompt + shape.response),
       activationCheckpointing: "Never", // Auto would depend on this machine's memory
       ...options,
     });

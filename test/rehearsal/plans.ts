@@ -61,12 +61,13 @@ interface Kept {
 const readKept = (): Kept => JSON.parse(readFileSync(FILE, "utf8"));
 
 /**
- * The rehearsed numbers of layers. Where layers are recomputed and all graphs keep their memory, the first layers take more than later ones:
+ * The rehearsed numbers of layers. Where layers are recomputed and all graphs keep their memory, the first layers take more than later
+ * ones:
  * the line goes through the two deepest.
  */
 const depthsOf = ({ checkpointing, swaps }: Passes): readonly number[] =>
   checkpointing && !swaps ? [2, 4, 6] : [2, 4];
-/** Passes that are also rehearsed with all layers, by `nameOf`, which then count: the line is up to a quarter too high where pieces fit badly. */
+/** Passes that are also rehearsed with all layers, by `nameOf`: the line is up to a quarter too high where pieces fit badly. */
 const WHOLE = [
   "0.5b, LoRA, 2 sequences",
   "0.5b, every weight, 8 sequences",

@@ -1,6 +1,6 @@
 /**
- * Runs two iterations of each recipe of `manifests/examples` on the stand-in for CUDA, with arithmetic, on the recipe's number of GPUs, with
- * other sizes and another task (`recipes.ts`). `test/tasks/training.tasks.ts` runs MLE-bench's tasks on synthetic stand-ins.
+ * Runs two iterations of each recipe of `manifests/examples` on the stand-in for CUDA, with arithmetic, on the recipe's number of GPUs,
+ * with other sizes and another task (`recipes.ts`). `test/tasks/training.tasks.ts` runs MLE-bench's tasks on synthetic stand-ins.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -31,7 +31,7 @@ for (const { file, gpus } of RECIPES) {
       ...{ cwd: ROOT, encoding: "utf8", timeout: 580_000 },
       env: {
         ...{ ...process.env, PATH: `${folder}:${process.env.PATH}` },
-        ...{ LONGRUN_DEVICE: `cuda:${Array.from({ length: gpus }, (_, id) => id).join(",")}` },
+        LONGRUN_DEVICE: `cuda:${Array.from({ length: gpus }, (_, id) => id).join(",")}`,
         ...{ REHEARSAL_ARITHMETIC: "1", REHEARSAL_DEVICES: String(gpus) },
       },
     });

@@ -1,4 +1,4 @@
-/** The recipes of `manifests/` are valid and complete, and the paper's has the paper's method. `test/rehearsal/recipes.test.ts` plans them. */
+/** The recipes of `manifests/` are valid and complete; the paper's has the paper's method. test/rehearsal/recipes.test.ts plans them. */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -135,11 +135,9 @@ const standIns: Record<string, (draw: Draw) => Files> = {
       return {
         Id: (part === "train" ? 0 : 4_000_000) + i,
         ...{ Elevation: 2000 + 200 * Cover_Type + draw.int(-150, 150), ...slope, ...distances, ...shade },
-        ...{
-          Horizontal_Distance_To_Fire_Points: draw.int(0, 6000),
-          ...flags(areas, draw.int(0, 3)),
-          ...flags(soils, draw.int(0, 39)),
-        },
+        Horizontal_Distance_To_Fire_Points: draw.int(0, 6000),
+        ...flags(areas, draw.int(0, 3)),
+        ...flags(soils, draw.int(0, 39)),
         Cover_Type,
       };
     });
@@ -215,22 +213,16 @@ const standIns: Record<string, (draw: Draw) => Files> = {
       geometries[`public/${part}/${i + 1}/geometry.xyz`] =
         `#=======\n#Synthetic stand-in\n#=======\n${[...vectors, ...atoms].join("\n")}\n`;
       return {
-        ...{
-          id: i + 1,
-          spacegroup: draw.pick([12, 33, 167, 194, 206, 227]),
-          number_of_total_atoms: draw.pick([10, 20, 30, 40, 60, 80]),
-        },
-        ...{
-          percent_atom_al: aluminium,
-          percent_atom_ga: gallium,
-          percent_atom_in: Number((1 - aluminium - gallium).toFixed(4)),
-        },
+        id: i + 1,
+        spacegroup: draw.pick([12, 33, 167, 194, 206, 227]),
+        number_of_total_atoms: draw.pick([10, 20, 30, 40, 60, 80]),
+        percent_atom_al: aluminium,
+        percent_atom_ga: gallium,
+        percent_atom_in: Number((1 - aluminium - gallium).toFixed(4)),
         ...Object.fromEntries(lattice.map((length, axis) => [`lattice_vector_${axis + 1}_ang`, length])),
-        ...{
-          lattice_angle_alpha_degree: draw.real(80, 100),
-          lattice_angle_beta_degree: draw.real(80, 110),
-          lattice_angle_gamma_degree: draw.real(60, 121),
-        },
+        lattice_angle_alpha_degree: draw.real(80, 100),
+        lattice_angle_beta_degree: draw.real(80, 110),
+        lattice_angle_gamma_degree: draw.real(60, 121),
         [targets[0]!]: Number((0.1 + 0.3 * gallium + draw.real(0, 0.05)).toFixed(4)),
         [targets[1]!]: Number((1 + 4 * aluminium + draw.real(0, 0.5)).toFixed(4)),
       };
@@ -269,11 +261,9 @@ const standIns: Record<string, (draw: Draw) => Files> = {
       return {
         ...{ id: 30_000 + 57 * i + draw.int(0, 50), model_a: draw.pick(models), model_b: draw.pick(models) },
         ...{ prompt: texts(8), response_a: texts(lengths[0]), response_b: texts(lengths[1]) },
-        ...{
-          winner_model_a: Number(winner === 0),
-          winner_model_b: Number(winner === 1),
-          winner_tie: Number(winner === 2),
-        },
+        winner_model_a: Number(winner === 0),
+        winner_model_b: Number(winner === 1),
+        winner_tie: Number(winner === 2),
       };
     });
     const third = {

@@ -96,7 +96,7 @@ function evaluationOverrides({ samples, improve, protocol, seed }: EvaluationReq
     throw input(`--samples ${samples}: protocol equal gives each kind of prompt half of them; give an even number`);
   const asked = {
     ...{ samples: count, improve: improve || protocol !== undefined },
-    ...{ protocol: protocol === "equal" ? "Equal" : "Paper" },
+    protocol: protocol === "equal" ? "Equal" : "Paper",
   };
   const seeds = seed === undefined ? [] : [`seed=${wholeNumber("--seed", seed, 0, Number.MAX_SAFE_INTEGER)}`];
   return [...seeds, `evaluation=${JSON.stringify(asked)}`];

@@ -5,7 +5,8 @@ import { askPart } from "../../part-process.ts";
 import type { Steps } from "./prepare.ts";
 
 /**
- * Replaces `model.source` by `model.policy` with the fetched folder in longrun's cache. The folder holds one commit, which a resumed run keeps.
+ * Replaces `model.source` by `model.policy` with the fetched folder in longrun's cache. The folder holds one commit, which a resumed run
+ * keeps.
  *
  * @throws ControllerError with the fetch's own line; fetched parts stay for the next try
  */
@@ -14,10 +15,7 @@ export async function fetchPolicy({ spec }: TrainingRun, { parts, signal, env, s
   const { huggingFace, s3 } = spec.model.source;
   const { repo = sourceName(spec.model.source), revision } = huggingFace ?? {};
   step(`Fetching ${repo}`);
-  const variables = {
-    HF_ENDPOINT: huggingFace?.endpoint,
-    ...{ AWS_ENDPOINT_URL_S3: s3?.endpoint, AWS_REGION: s3?.region },
-  };
+  const variables = { HF_ENDPOINT: huggingFace?.endpoint, AWS_ENDPOINT_URL_S3: s3?.endpoint, AWS_REGION: s3?.region };
   const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
   const { folder } = await askPart<{ folder: string }>(
     parts.model,

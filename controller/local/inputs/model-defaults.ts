@@ -28,8 +28,8 @@ const WANTED_SECONDS = 180;
 /** Sizes of batches, from the paper's down to the smallest that is still a batch. */
 const BATCH_SIZES = [128, 64, 32, 16, 8];
 /**
- * Operations a second and core of a whole iteration, and operations a weight and token: generation, log-probs of policy and reference, and an
- * update. SmolLM2-135M on two cores (AVX-512, November 2026): 16 samples in 57 to 80 s.
+ * Operations a second and core of a whole iteration, and operations a weight and token: generation, log-probs of policy and reference, and
+ * an update. SmolLM2-135M on two cores (AVX-512, November 2026): 16 samples in 57 to 80 s.
  */
 const CORE_OPERATIONS = 1e11;
 const OPERATIONS = 14;

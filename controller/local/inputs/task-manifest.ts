@@ -32,8 +32,8 @@ const NAME_CHARACTERS = 40;
 
 /**
  * Returns a TrainingRun on the tasks of folders. A bundled policy gets the settings of its own manifest, another policy those that suit
- * its size and the machine, with failure rewards that increase: it may write no valid program at first, and would have nothing to learn from.
- * On a GPU (`learner.device=CUDA` among the overrides) the schema's defaults stay.
+ * its size and the machine, with failure rewards that increase: it may write no valid program at first, and would have nothing to learn
+ * from. On a GPU (`learner.device=CUDA` among the overrides) the schema's defaults stay.
  *
  * @param folders may have names of bundled tasks, whose folders are not prepared yet
  * @param model model folder, or the name of a bundled policy

@@ -66,8 +66,8 @@ export class NewMetrics {
 }
 
 /**
- * Returns the first iteration whose best score is a program's. It counts as the program's iteration: a program that was carried over is trained
- * on in a later iteration than it was written in. @param task of a run with several
+ * Returns the first iteration whose best score is a program's. It counts as the program's iteration: a program that was carried over is
+ * trained on in a later iteration than it was written in. @param task of a run with several
  */
 export function iterationOf(score: number, lines: readonly IterationLine[], task?: string): number | undefined {
   return lines.find((line) => (task === undefined ? line : line.tasks?.[task])?.bestScore === score)?.iteration;

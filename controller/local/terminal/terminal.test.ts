@@ -14,14 +14,12 @@ import {
 } from "./terminal.ts";
 
 const line: IterationLine = {
-  ...{
-    lineage: 1,
-    iteration: 3,
-    validFraction: 0.59375,
-    meanScore: 512.3149,
-    bestScore: 301.2,
-    meanDurationSeconds: 1.324,
-  },
+  lineage: 1,
+  iteration: 3,
+  validFraction: 0.59375,
+  meanScore: 512.3149,
+  bestScore: 301.2,
+  meanDurationSeconds: 1.324,
   ...{ launchedMeanDurationSeconds: 1.401, trainedMeanDurationSeconds: 1.324, kl: 0.00123, seconds: 21.42 },
   ...{ meanNormalizedScore: 0.6914, samples: 32 },
 };

@@ -119,7 +119,8 @@ export function taskRows({ tasks = {} }: IterationLine, width: number): string[]
 }
 
 /**
- * @returns the row with its notes, which get a line of their own if they do not fit behind the row. The share of cut responses is shown only
+ * @returns the row with its notes, which get a line of their own if they do not fit behind the row. The share of cut responses is shown
+ * only
  *   if it fits behind the row
  */
 export function iterationRows(line: IterationLine, width: number): string[] {

@@ -51,8 +51,8 @@ export function desiredNetworkPolicies(run: Run, settings: Settings): NetworkPol
 const HTTPS_PORT = 443;
 
 /**
- * Returns a NetworkPolicy for the Jobs that fetch or copy. In: nothing. Out: DNS, and any host at the ports of https, of the hub or S3 and of
- * the proxies, because the hub redirects to storage at unknown addresses.
+ * Returns a NetworkPolicy for the Jobs that fetch or copy. In: nothing. Out: DNS, and any host at the ports of https, of the hub or S3 and
+ * of the proxies, because the hub redirects to storage at unknown addresses.
  */
 function outwardPolicy(
   run: Run,
@@ -81,7 +81,7 @@ function outwardPolicy(
 
 const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? HTTPS_PORT : 80);
 
-/** Returns the generators' NetworkPolicy. In: the learner. Out: nothing. The kubelet's probes come from the node, which no policy blocks. */
+/** Returns the generators' NetworkPolicy. In: the learner. Out: nothing. No policy blocks the kubelet's probes from the node. */
 function generatorPolicy(run: Run): NetworkPolicy {
   return {
     apiVersion: "networking.k8s.io/v1",

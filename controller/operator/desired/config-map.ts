@@ -66,12 +66,12 @@ export function isCustom(task: Task): boolean {
   return task.publicData !== undefined;
 }
 
-/** Returns the key of a custom task's `task.yaml`. A run's only task keeps the key of the time when runs had one task. */
+/** Returns the key of a custom task's `task.yaml`. A run with one task has the key `task.yaml`, as earlier versions wrote it. */
 export function taskFile({ tasks }: Pick<TrainingRunSpec, "tasks">, { name }: Task): string {
   return tasks.filter(isCustom).length > 1 ? `task-${name}.yaml` : TASK;
 }
 
-/** Returns the name of the volume with a custom task's data. A run's only task keeps the name of the time when runs had one task. */
+/** Returns the name of the volume with a custom task's data. A run with one task has the name that earlier versions wrote. */
 export function dataName(
   { tasks }: Pick<TrainingRunSpec, "tasks">,
   { name }: Task,

@@ -11,8 +11,8 @@ import { overlay } from "./pod.ts";
 const LEFT_OUT = ["schedulingGates", "containers", "volumes"];
 
 /**
- * Returns the pod with the learner's labels, annotations, environment, placement, DNS, user, and the volumes of its podTemplate; with no claim,
- * because a claim may allow only one pod. The first pod that mounts a new volume decides where the volume is created
+ * Returns the pod with the learner's labels, annotations, environment, placement, DNS, user, and the volumes of its podTemplate; with no
+ * claim, because a claim may allow only one pod. The first pod that mounts a new volume decides where the volume is created
  * (`WaitForFirstConsumer`), so it is placed as the learner is.
  */
 export function jobPod(run: Run, component: Component, pod: V1PodSpec): V1PodTemplateSpec {

@@ -134,10 +134,7 @@ export function mergeStrategically(base: unknown, patch: unknown, field = ""): u
   return result;
 }
 
-/**
- * Merges the user's podTemplate into a pod template. longrun's own labels win, because selectors need them. Containers are changed, never
- * added.
- */
+/** Merges the user's podTemplate into a pod template. longrun's own labels win, because selectors need them. No container is added. */
 export function overlay<Template extends V1PodTemplateSpec>(
   template: Template,
   podTemplate: PodTemplate | undefined,

@@ -42,20 +42,20 @@ export function containersOf(pod: Pod): ContainerStatus[] {
  * @param claim the run's own claim, if the pod mounts it
  * @returns the reason why the pod does not run; undefined if it runs, or if no reason is known yet
  */
-export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): Finding | undefined {
+export function podBlocker(pod: Pod, owner: PodOf, claim?: PersistentVolumeClaim): Finding | undefined {
   for (const { name, image, state } of containersOf(pod)) {
     const { reason = "", message = "" } = state?.waiting ?? {};
     if (PULL_FAILURES.includes(reason)) {
-      const field = `spec.${of}.${name.startsWith("sandbox") ? "sandboxImage" : "image"}`;
+      const field = `spec.${owner}.${name.startsWith("sandbox") ? "sandboxImage" : "image"}`;
       return {
         reason: "ImagePullFailed",
-        message: `image ${image} cannot be pulled (${oneLine(message) || reason}): check ${field}, its registry, and imagePullSecrets in spec.${of}.podTemplate`,
+        message: `image ${image} cannot be pulled (${oneLine(message) || reason}): check ${field}, its registry, and imagePullSecrets in spec.${owner}.podTemplate`,
       };
     }
     if (CONFIG_FAILURES.includes(reason))
       return {
         reason: "ContainerConfigError",
-        message: `container ${name} cannot be created (${oneLine(message) || reason}): check the objects that ${SETTINGS_OF[name] ?? `spec.${of}.podTemplate`} names`,
+        message: `container ${name} cannot be created (${oneLine(message) || reason}): check the objects that ${SETTINGS_OF[name] ?? `spec.${owner}.podTemplate`} names`,
       };
   }
   const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
@@ -66,24 +66,27 @@ export function podBlocker(pod: Pod, of: PodOf, claim?: PersistentVolumeClaim): 
       reason: "SchedulingGated",
       message: `held back by a scheduling gate (${text}): its owner, such as a queue, removes it`,
     };
-  return { reason: "Unschedulable", message: `no node takes the pod (${text}): ${schedulingRemedy(text, of, claim)}` };
+  return {
+    reason: "Unschedulable",
+    message: `no node takes the pod (${text}): ${schedulingRemedy(text, owner, claim)}`,
+  };
 }
 
 /** The scheduler's messages about an unbound claim, under immediate binding and under binding on the pod's node. */
 const NO_VOLUME = /unbound immediate PersistentVolumeClaims|find available persistent volumes to bind/;
 
-function schedulingRemedy(text: string, of: PodOf, claim: PersistentVolumeClaim | undefined): string {
+function schedulingRemedy(text: string, owner: PodOf, claim: PersistentVolumeClaim | undefined): string {
   if (/persistentvolumeclaim ".*" not found/.test(text)) return "create the claim, or name another in the spec";
   if (NO_VOLUME.test(text)) return volumeRemedy(claim);
   if (/ReadWriteOncePod/.test(text))
     return "another pod has mounted the claim, which only one pod can mount: that pod must end first";
   if (/volume node affinity conflict/.test(text))
-    return `one of its volumes is in another zone or on another node than the nodes that fit: free a node there, or give a new run spec.${of}.podTemplate.spec.nodeSelector, so that its volume is created where the pod can run`;
+    return `one of its volumes is in another zone or on another node than the nodes that fit: free a node there, or give a new run spec.${owner}.podTemplate.spec.nodeSelector, so that its volume is created where the pod can run`;
   if (/Insufficient (nvidia\.com\/|\S+\/gpu)/.test(text))
-    return `free or add a node with a GPU, or remove the GPU from spec.${of}.resources`;
+    return `free or add a node with a GPU, or remove the GPU from spec.${owner}.resources`;
   if (/Insufficient/.test(text))
-    return `free or add a node, or request less in spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
-  return `check spec.${of}.podTemplate (nodeSelector, tolerations) and the nodes`;
+    return `free or add a node, or request less in spec.${owner}.resources${owner === "actors" ? " and sandboxResources" : ""}`;
+  return `check spec.${owner}.podTemplate (nodeSelector, tolerations) and the nodes`;
 }
 
 /** The API server writes the cluster's default StorageClass, if there is one, into a claim without a class. */

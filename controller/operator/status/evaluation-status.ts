@@ -12,8 +12,8 @@ export function evaluationAnnouncements(now: TrainingRunStatus, before: Training
     for (const when of ["before", "after"] as const) {
       const policy = evaluation[when];
       if (!policy || policy.iteration === known.get(task)?.[when]?.iteration) continue;
-      const of = task === "" ? "" : `, ${task}`;
-      told.push({ reason: "Evaluated", message: `${when} training${of}: ${describe(policy)}` });
+      const label = task === "" ? "" : `, ${task}`;
+      told.push({ reason: "Evaluated", message: `${when} training${label}: ${describe(policy)}` });
     }
   if (now.phase === "Evaluating" && before.phase !== "Evaluating") {
     const iteration = now.iteration ?? 0;

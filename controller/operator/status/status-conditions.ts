@@ -31,9 +31,9 @@ const OUTCOMES: ConditionType[] = ["Succeeded", "Failed", "Suspended", "Admitted
 
 export function conditionsOf(facts: ConditionsFacts): NewCondition[] {
   const { lifecycle, refused, conditions } = facts;
-  const of = (type: ConditionType) => conditions.find((it) => it.type === type)!;
-  const learner = of("LearnerAvailable");
-  const progressing = progressingCondition(facts, learner, of("ActorsScaled"));
+  const conditionOf = (type: ConditionType) => conditions.find((it) => it.type === type)!;
+  const learner = conditionOf("LearnerAvailable");
+  const progressing = progressingCondition(facts, learner, conditionOf("ActorsScaled"));
   const parts = conditions.filter(({ type }) => !OUTCOMES.includes(type));
   const blocked = [...parts, progressing].find(({ reason }) => isBlocker(reason)) ?? refused.blocked;
   const unapplied = refused.blocked ?? refused.other;

@@ -7,7 +7,9 @@ import { stableJson } from "../desired/names.ts";
 
 /** Counts that change by themselves (executions, actors, display) are written at most this often. */
 export const STATUS_SECONDS = 10;
-/** Writes of one run's status at once, and seconds until one more is allowed, because a learner decides how often its status changes. */
+/**
+ * Limit of one run's status writes, because a learner decides how often its status changes: a burst, then one each STATUS_REFILL_SECONDS.
+ */
 export const STATUS_BURST = 10;
 export const STATUS_REFILL_SECONDS = 2;
 /** Time until a held-back status is considered again while the controller has no request to spare. */
@@ -24,7 +26,7 @@ export type StatusChange = "none" | "counts" | "progress" | "state" | "end";
 const ENDS: (TrainingRunStatus["phase"] | undefined)[] = ["Succeeded", "Failed", "Suspended"];
 
 export function changeOf(before: TrainingRunStatus, desired: TrainingRunStatus): StatusChange {
-  const same = (of: (status: TrainingRunStatus) => unknown) => stableJson(of(before)) === stableJson(of(desired));
+  const same = (pick: (status: TrainingRunStatus) => unknown) => stableJson(pick(before)) === stableJson(pick(desired));
   if (same((it) => it)) return "none";
   if (desired.phase !== before.phase && ENDS.includes(desired.phase)) return "end";
   if (!same(stateOf)) return "state";

@@ -56,12 +56,10 @@ export const facts = ({
     link: linkOf({ phase: Phase.EXECUTING, iteration: 5, ...said }),
     ...observed,
   }),
-  ...{
-    lifecycle: { stage, learnerReplicas: 1 },
-    learner: CONNECTED,
-    scale: SCALE,
-    refused: {},
-  },
+  lifecycle: { stage, learnerReplicas: 1 },
+  learner: CONNECTED,
+  scale: SCALE,
+  refused: {},
   ...rest,
 });
 export const statusOf = (change: Parameters<typeof facts>[0]) => statusFrom(facts(change));

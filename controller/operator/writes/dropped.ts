@@ -1,6 +1,6 @@
 /**
- * Fields of a child that the API server does not store. It answers 200 all the same: it drops a field that it does not know, or whose feature
- * gate is off. An admission webhook can remove a field, too.
+ * Fields of a child that the API server does not store. It answers 200 all the same: it drops a field that it does not know, or whose
+ * feature gate is off. An admission webhook can remove a field, too.
  */
 import type { KubeObject, Resource } from "../kube/types.ts";
 import type { Finding } from "../status/conditions.ts";
@@ -11,7 +11,9 @@ export interface DroppedField {
   path: string;
   /** What was asked for. */
   value: unknown;
-  /** Whether a pod without it runs something else than its run asks for: a whole item of a list (a container, a mount), or part of a volume. */
+  /**
+   * Whether a pod without it runs something else than its run asks for: a whole item of a list (a container, a mount), or part of a volume.
+   */
   isEssential: boolean;
 }
 

@@ -86,10 +86,7 @@ export function claimNames(run: Run): [first: string, own: string] {
   return [name, `${name}-${run.metadata.uid.slice(0, 8)}`];
 }
 
-/**
- * Returns the run's volume: the claim that its learner mounts, or else the oldest one. A claim that somebody else creates with the run's label
- * is younger.
- */
+/** Returns the run's volume: the claim that its learner mounts, else the oldest one. A stranger's claim with the label is younger. */
 export function volumeOf(run: Run, cache: Cache): PersistentVolumeClaim | undefined {
   const found = claimNames(run).flatMap((name) => {
     const claim = cache.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, `${run.metadata.namespace}/${name}`);

@@ -60,8 +60,8 @@ function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path
  * @param child the object that is not applied, such as `Deployment run-learner`
  * @throws BlockedError that names the fields
  */
-export function checkPodTemplate({ spec }: Run, of: "learner" | "actors", child: string): void {
-  const problems = podTemplateProblems(of, spec[of].podTemplate);
+export function checkPodTemplate({ spec }: Run, owner: "learner" | "actors", child: string): void {
+  const problems = podTemplateProblems(owner, spec[owner].podTemplate);
   if (problems.length > 0)
     throw new BlockedError("Refused", `${child} is refused: ${problems.join("; ")}; ${CORRECT_FIELD}`);
 }

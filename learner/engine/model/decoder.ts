@@ -93,8 +93,8 @@ export type Project = (x: Value, path: string) => LinearOutput;
 
 /** y + bias, in bfloat16 or, with `wide`, in float32, where a large bias does not round away the other summand. */
 export function withBias(y: Value, bias: Value | undefined, wide: boolean): Value {
-  const there = wide ? cast(y, "float32") : y;
-  return bias ? add(there, wide ? bias : half(bias)) : there;
+  const widened = wide ? cast(y, "float32") : y;
+  return bias ? add(widened, wide ? bias : half(bias)) : widened;
 }
 
 /** Linear layers with these weights alone. */
@@ -109,8 +109,8 @@ function plain(weights: ReadonlyMap<string, Value>): Project {
 }
 
 /**
- * Hidden states after the last norm at `predicting`, [response, hiddenSize]: float32, or bfloat16 from a kernel. Weights are float32; the embedding may
- * be in half precision.
+ * Hidden states after the last norm at `predicting`, [response, hiddenSize]: float32, or bfloat16 from a kernel. Weights are float32; the
+ * embedding may be in half precision.
  *
  * @param options `project`: the linear layers, left out: weights and nothing else; `checkpointing`: of each layer but the last, whose
  *   backward comes first, only the input is kept for the backward pass, which computes the layer again

@@ -38,7 +38,8 @@ export function frozenTrunk(
 ): FrozenTrunk {
   const stored = mapped.stored(g);
   const weights = mapped.initializers(g, stored);
-  // The backward pass casts half precision anew, and so does a layer that is computed again in it: only one layer's float32 copy exists at a time.
+  // The backward pass casts half precision anew, and so does a layer that is computed again in it: only one layer's float32 copy exists at
+  // a time.
   const again = new Map(
     wants.gradient
       ? [...stored].flatMap(([name, value]) => (name.endsWith("_proj.weight") ? [[name, cast(value, "float32")]] : []))

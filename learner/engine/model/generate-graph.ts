@@ -10,7 +10,10 @@ import { layersIn } from "./generate-layers.ts";
 import { type GeneratorWeights, type WeightOptions, weightsIn } from "./generate-weights.ts";
 import { sampleFromAll, sampleGreedy, sampleMixed } from "./sample.ts";
 
-/** Sampling of a step's rows: all take the most probable token; all draw from the whole vocabulary; or each row has its own method, nucleus sampling included. */
+/**
+ * Sampling of a step's rows: all take the most probable token; all draw from the whole vocabulary; or each row has its own method, nucleus
+ * sampling included.
+ */
 export type Sampling = "greedy" | "all" | "mixed";
 
 export interface GraphOptions extends WeightOptions {
@@ -41,7 +44,8 @@ export const TO = ["newKeys", "newValues"] as const;
  * | --- | --- |
  * | tokens | int32 [rows]: the next token of each slot, or the next ones of a single slot |
  * | last | int32 [slots], each slot's last position when these tokens are in the cache |
- * | total | int32 [], the positions that attention makes room for: `rows` where the cache is empty, else as many as the longest slot has, or more |
+ * | total | int32 [], the positions that attention makes room for: `rows` where the cache is empty, else as many as the longest slot has,
+ * or more |
  * | cosines, sines | [positions, cachedHeadSize / 2] in the cache's dtype |
  * | keys.N, values.N | [slots, keyValueHeads, positions, cachedHeadSize] for each layer |
  * | uniforms, inverseTemperatures, topPs | float32 [rows], where `sampling` needs them: sample.ts |

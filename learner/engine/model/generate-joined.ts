@@ -83,7 +83,9 @@ export interface Stacked extends AdapterUp {
   places: number[];
 }
 
-/** The matrices of the layers `paths` as inputs of a graph that our kernels compute; undefined if the adapter changes none of these layers. */
+/**
+ * The matrices of the layers `paths` as inputs of a graph that our kernels compute; undefined if the adapter changes none of these layers.
+ */
 export function stackedLayers(graph: Graph, config: ModelConfig, lora: LoraConfig, paths: readonly string[]) {
   const layers = joinedLayers(config, lora, paths);
   if (!isAdapted(layers)) return undefined;
@@ -131,8 +133,8 @@ function joinGraph(config: ModelConfig, lora: LoraConfig, dtype: DType, fused: b
 export type JoinedAdapter = Awaited<ReturnType<typeof joinedAdapter>>;
 
 /**
- * Joined matrices on a device. They stay where they are when the adapter changes. @param fused for our own kernels. @throws GraphError `device` where
- * there is no memory left
+ * Joined matrices on a device. They stay where they are when the adapter changes. @param fused for our own kernels.
+ * @throws GraphError `device` where there is no memory left
  */
 export async function joinedAdapter(
   onDevice: OnDevice,

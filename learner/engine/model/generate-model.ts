@@ -26,7 +26,9 @@ export interface GenerationOptions {
   readonly threads: number;
   /** default: the device that `useDevice` named */
   readonly onDevice?: OnDevice | undefined;
-  /** on a CPU half-precision matrices are cast to float32 once, and not for every token: the same bits, and 4 bytes a number. Default false */
+  /**
+   * on a CPU half-precision matrices are cast to float32 once, and not for every token: the same bits, and 4 bytes a number. Default false
+   */
   readonly widens?: boolean | undefined;
 }
 
@@ -54,7 +56,9 @@ export class GenerationModel {
     this.#widens = widens && !this.onGpu;
   }
 
-  /** Returns the weights with float32 copies of half-precision matrices, if this model widens. The first call for a folder makes the copies. */
+  /**
+   * Returns the weights with float32 copies of half-precision matrices, if this model widens. The first call for a folder makes the copies.
+   */
   widened(weights: GeneratorWeights): GeneratorWeights {
     if (!this.#widens || !("base" in weights)) return weights;
     const { base } = weights;
@@ -103,8 +107,8 @@ export class GenerationModel {
   }
 
   /**
-   * Returns the form of the weights in a graph. Products are in half precision on a GPU, unless the files hold float32, or float16 beside bfloat16. Layers
-   * with one input are joined where the device can have the files' matrices one after the other.
+   * Returns the form of the weights in a graph. Products are in half precision on a GPU, unless the files hold float32, or float16 beside
+   * bfloat16. Layers with one input are joined where the device can have the files' matrices one after the other.
    */
   #options({ base }: { base?: MappedWeights }) {
     const cache = this.cacheType;

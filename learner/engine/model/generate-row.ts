@@ -75,7 +75,7 @@ export class Row {
   }
 
   /** Sends the listener the newest tokens: at the end of the response, or in a stream every STREAM_MILLISECONDS. */
-  tell(now: number): void {
+  report(now: number): void {
     if (!this.ended && !(this.call.streams && now >= this.#toldAt + STREAM_MILLISECONDS)) return;
     this.#listener({ ...this.response(this.#told), ended: this.ended });
     [this.#told, this.#toldAt] = [this.#tokens.length, now];

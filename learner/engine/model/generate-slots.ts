@@ -25,7 +25,7 @@ interface SlotOptions {
 const SCORES = 1 << 23;
 /** but no block is smaller than this. */
 const LEAST_BLOCK = 256;
-/** A product of a single row is summed in another order than one of several: a single row would have other log-probs than the same row among others. */
+/** A product of one row is summed in another order than one of several rows, and would give the same row other log-probs. */
 export const LEAST_SLOTS = 2;
 
 /** Up to this many empty slots between two used ones are computed with them, because a further run of the graph costs more. */

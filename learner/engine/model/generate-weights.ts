@@ -30,7 +30,10 @@ export type GeneratorWeights = Numbers | FileWeights;
 /** Returns the files of these weights; an empty object if all weights are in memory. */
 export const filesOf = (weights: GeneratorWeights): Partial<FileWeights> => ("base" in weights ? weights : {});
 
-/** The parameters that are inputs of the graph, and their numbers: all of a model, or an adapter's and the copies of half-precision matrices. */
+/**
+ * The parameters that are inputs of the graph, and their numbers: all of a model, or an adapter's and the copies of half-precision
+ * matrices.
+ */
 export function inputsOf(config: ModelConfig, weights: GeneratorWeights) {
   if (!("base" in weights)) return { shapes: parameters(config), numbers: weights };
   const { adapter, wide } = weights;
@@ -151,8 +154,8 @@ export function weightsIn(
 }
 
 /**
- * Returns the rows of a part, at most `most` of `count`. Parts are equal if at most twice as many can be: to join unequal parts on a GPU, ONNX Runtime
- * copies a table of all rows there with every run.
+ * Returns the rows of a part, at most `most` of `count`. Parts are equal if at most twice as many can be: to join unequal parts on a GPU,
+ * ONNX Runtime copies a table of all rows there with every run.
  */
 function partRows(count: number, most: number): number {
   const least = Math.ceil(count / most);

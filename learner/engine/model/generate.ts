@@ -1,6 +1,6 @@
 /**
- * Samples responses with the weights of a model. Rows of all calls share the slots of one KV cache (continuous batching). Between two tokens
- * other work of this thread runs, such as a new call; while a token is computed the thread is blocked: use it in a worker.
+ * Samples responses with the weights of a model. Rows of all calls share the slots of one KV cache (continuous batching). Between two
+ * tokens other work of this thread runs, such as a new call; while a token is computed the thread is blocked: use it in a worker.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ModelConfig } from "./config.ts";
@@ -16,7 +16,7 @@ export type { GenerateOptions, Listener, Response, ResponsePart } from "./genera
 export interface GeneratorOptions extends GenerationOptions {
   /** rows that are generated side by side; further ones wait. It changes no response. Default DEFAULT_SLOTS */
   readonly slots?: number | undefined;
-  /** tokens of a prompt and its response that a slot has room for; longer rows get fewer slots in the same memory. Default: as many as the rows need */
+  /** Most tokens of a prompt with its response in a slot; longer rows leave fewer slots in the memory. Default: what the rows need. */
   readonly positions?: number | undefined;
 }
 
@@ -26,7 +26,8 @@ export const DEFAULT_SLOTS = 64;
  * Samples responses with a model whose weights the caller owns. Calls that overlap must have the same weights.
  *
  * A row's response depends on its prompt, its seed, its options and the weights alone. On a CPU this holds bit for bit, whatever the other
- * rows, their order and the number of slots are. A GPU sums products in an order that depends on their size, so that log-probs move by rounding.
+ * rows, their order and the number of slots are. A GPU sums products in an order that depends on their size, so that log-probs move by
+ * rounding.
  */
 export class Generator {
   readonly #config: ModelConfig;
@@ -87,7 +88,7 @@ export class Generator {
         for (await slots.admit(this.#waiting); !slots.empty; await slots.admit(this.#waiting)) {
           const rows = await slots.step();
           const now = performance.now();
-          for (const row of rows) row.tell(now);
+          for (const row of rows) row.report(now);
           ended = rows.filter((row) => row.ended && this.#open.delete(row));
           if (this.#open.size === 0) break;
           for (const row of ended) row.answer.resolve(row.response());

@@ -111,8 +111,8 @@ export function adapterProduct(
 }
 
 /**
- * As `adapterProduct`; where a kernel serves, the A of adapted layers that share an input are one product. @param groups the names of such layers,
- * within a layer of the decoder
+ * As `adapterProduct`; where a kernel serves, the A of adapted layers that share an input are one product. @param groups the names of such
+ * layers, within a layer of the decoder
  */
 export function joinedAdapters(
   { scale, values }: GraphAdapter,

@@ -101,7 +101,7 @@ export class MappedWeights {
   /** Returns several matrices as one; the device has them one after the other (generate-joined.ts). */
   joinedRows(graph: Graph, paths: readonly string[]): Value {
     const parts = this.matrices(paths);
-    const total = (of: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + of(part), 0);
+    const total = (measure: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + measure(part), 0);
     const shape = [total((part) => part.shape[0]!), parts[0]!.shape[1]!];
     const whole = { ...parts[0]!, shape, length: total(({ length }) => length) };
     return this.#initializer(graph, whole, `${paths.join()}.weight`);

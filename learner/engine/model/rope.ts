@@ -33,7 +33,8 @@ const SUPPORTED = ["default", "linear", "llama3", "yarn"];
 
 /**
  * Reads `rope_scaling` (transformers 4, beside `rope_theta`) or `rope_parameters` (transformers 5). Like transformers it prefers
- * `rope_scaling` when both are given and it is not empty, and `rope_theta` inside to the one outside. @throws ModelError `config` naming the field
+ * `rope_scaling` when both are given and it is not empty, and `rope_theta` inside to the one outside. @throws ModelError `config` naming
+ * the field
  */
 export function parseRope(file: ConfigFile, positions: number): RopeConfig {
   const name = JSON.stringify(file.value("rope_scaling") ?? {}) === "{}" ? "rope_parameters" : "rope_scaling";

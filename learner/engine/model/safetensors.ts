@@ -172,7 +172,11 @@ export function sameNumbers(a: StoredTensor, b: StoredTensor): boolean {
   const count = elementCount(a.shape);
   for (let begin = 0; begin < count; begin += COMPARED_NUMBERS) {
     const shape = [Math.min(COMPARED_NUMBERS, count - begin)];
-    const part = (of: StoredTensor) => ({ ...of, shape, offset: of.offset + storedBytes(of.dtype, [begin]) });
+    const part = (tensor: StoredTensor) => ({
+      ...tensor,
+      shape,
+      offset: tensor.offset + storedBytes(tensor.dtype, [begin]),
+    });
     const same =
       a.dtype === b.dtype
         ? Buffer.compare(readStored(part(a)), readStored(part(b))) === 0 // a conversion takes ten times as long

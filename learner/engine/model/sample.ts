@@ -55,7 +55,10 @@ export function sampleMixed(logits: Value, uniform: Value, topP: Value): Sampled
 
 /** The lowest probability in a nucleus is sought between 2^-OCTAVES and 1. Tokens below sum to less than a float32 near 1 can show. */
 const OCTAVES = 48;
-/** Number of halvings of the range's logarithm. After 24, probabilities that differ by a factor of 1 + 2e-6 count as equal; neighbouring float32 logits of 16 differ so. */
+/**
+ * Number of halvings of the range's logarithm. After 24, probabilities that differ by a factor of 1 + 2e-6 count as equal; neighbouring
+ * float32 logits of 16 differ so.
+ */
 const HALVINGS = 24;
 
 /**

@@ -135,7 +135,7 @@ function wholeTokenLogProbs(
   return { logProbs, entropies, ...(largest && { largest }) };
 }
 
-/** Numbers per row and chunk that the forward pass makes: the largest logit m, sums of e^u and u e^u with u = logit - m, the target's logit. */
+/** Numbers per row and chunk of the forward pass: the largest logit m, sums of e^u and u e^u with u = logit - m, the target's logit. */
 const STATISTICS = 4;
 
 /** Does the same as `tokenLogProbs` in chunks, which have at most `size` entries of the vocabulary if W is one value. */

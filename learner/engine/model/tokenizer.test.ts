@@ -292,11 +292,7 @@ describe("a name of a token in a chat", () => {
     const tokens = contents.map((content, i) => ({ ...flags, id: vocab[content] ?? 259 + i, content }));
     return new Tokenizer({
       ...files,
-      tokenizer: {
-        ...{ ...rest, ...changed },
-        model: { ...model, ...change },
-        added_tokens: [...added_tokens, ...tokens],
-      },
+      tokenizer: { ...rest, ...changed, model: { ...model, ...change }, added_tokens: [...added_tokens, ...tokens] },
     });
   };
   const added = (tokenizer: Tokenizer, content: string) =>

@@ -61,9 +61,9 @@ export class Binding {
     const results = Object.fromEntries([...wanted].filter((output): output is [string, Tensor] => isHere(output[1])));
     this.#exchange = capture && new Exchange(session, capture, held.changing, results);
     const ortValue = (value: Tensor | DeviceTensor): Pointer => {
-      const there = this.#exchange?.views.get(value as Tensor) ?? value;
-      if ("address" in there) return there.address;
-      this.#wrapped.push(session.wrap(there));
+      const placed = this.#exchange?.views.get(value as Tensor) ?? value;
+      if ("address" in placed) return placed.address;
+      this.#wrapped.push(session.wrap(placed));
       return this.#wrapped.at(-1)!;
     };
     this.#inputs = new Map([...given].map(([name, value]) => [name, ortValue(value)]));
@@ -71,7 +71,7 @@ export class Binding {
     this.#key = capture ? this.#keyOf([...given.values(), ...wanted.values()]) : "";
   }
 
-  /** A key of everything that is bound and that a capture keeps: shapes, addresses, and numbers that lie in this process's memory. */
+  /** Returns a key of everything that a captured CUDA graph keeps: shapes, addresses, and the numbers in host memory. */
   #keyOf(values: readonly (Tensor | DeviceTensor)[]): string {
     const { api } = this.#session;
     const addresses = [...this.#inputs.values(), ...this.#outputs.values()];

@@ -64,7 +64,7 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
   const operators = new Map<Pointer, Operator>();
   const nodes = new Map<Pointer, Node>();
   const provider = text("CUDAExecutionProvider");
-  const of = (address: Pointer) => operators.get(address)!;
+  const operatorAt = (address: Pointer) => operators.get(address)!;
   /** An exception would end the process: it becomes ONNX Runtime's error. */
   const guarded = (act: () => void): Pointer | null => {
     try {
@@ -78,19 +78,19 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
   kept.push(first);
   let made = 0n;
   const callbacks: Callbacks = {
-    GetName: (it: Pointer) => of(it).name,
+    GetName: (it: Pointer) => operatorAt(it).name,
     GetExecutionProviderType: () => provider,
-    GetInputType: (it: Pointer, i: number) => DTYPES[of(it).signature.inputs[Number(i)]!].code,
-    GetInputTypeCount: (it: Pointer) => of(it).signature.inputs.length,
-    GetOutputType: (it: Pointer, i: number) => DTYPES[of(it).signature.outputs[Number(i)]!.dtype].code,
-    GetOutputTypeCount: (it: Pointer) => of(it).signature.outputs.length,
+    GetInputType: (it: Pointer, i: number) => DTYPES[operatorAt(it).signature.inputs[Number(i)]!].code,
+    GetInputTypeCount: (it: Pointer) => operatorAt(it).signature.inputs.length,
+    GetOutputType: (it: Pointer, i: number) => DTYPES[operatorAt(it).signature.outputs[Number(i)]!.dtype].code,
+    GetOutputTypeCount: (it: Pointer) => operatorAt(it).signature.outputs.length,
     KernelDestroy: (node: Pointer) => void nodes.delete(node),
     GetInputCharacteristic: () => REQUIRED,
     GetOutputCharacteristic: () => REQUIRED,
     GetInputMemoryType: () => DEVICE_MEMORY,
     CreateKernelV2: (it: Pointer, _: Pointer, info: Pointer, out: Pointer) =>
       guarded(() => {
-        const operator = of(it);
+        const operator = operatorAt(it);
         nodes.set(++made, { operator, attributes: attributesOf(api, info, operator.signature) });
         new BigUint64Array(native.view(out, 8))[0] = made;
       }),
@@ -135,16 +135,16 @@ function compute(api: OrtApi, kernels: Kernels, { operator, attributes }: Node, 
   const values = signature.inputs.map((_, i) => api.created((out) => api.KernelContext_GetInput(context, i, out)));
   const dataOf = (value: Pointer) => api.created((out) => api.GetTensorMutableData(value, out));
   const shapes: (readonly number[] | undefined)[] = [];
-  const of = (i: number) => (shapes[i] ??= shapeOf(api, values[i]!));
+  const shapeAt = (i: number) => (shapes[i] ??= shapeOf(api, values[i]!));
   const outputs = signature.outputs.map(({ shape }, i) => {
-    const dims = BigInt64Array.from(shape(of, attributes) as readonly number[], BigInt);
+    const dims = BigInt64Array.from(shape(shapeAt, attributes) as readonly number[], BigInt);
     return dataOf(api.created((out) => api.KernelContext_GetOutput(context, i, dims, dims.length, out)));
   });
   const stream = api.created((out) => api.KernelContext_GetGPUComputeStream(context, out));
   const run = (kernel: string, grid: readonly [number, number?], given: readonly (Pointer | number)[]) =>
     kernels.launch(kernel, stream, grid, given);
   const copy = (to: Pointer, from: Pointer, bytes: number) => copyOn(stream, to, from, bytes);
-  launch({ of, attributes, inputs: values.map(dataOf), outputs, run, copy });
+  launch({ of: shapeAt, attributes, inputs: values.map(dataOf), outputs, run, copy });
 }
 
 function shapeOf(api: OrtApi, value: Pointer): number[] {

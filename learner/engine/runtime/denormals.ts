@@ -18,7 +18,8 @@ let flushed = false;
 export const flushesDenormals = (): boolean => flushed;
 
 /**
- * Makes denormal numbers count as zero from now on in this thread, in JavaScript as well, and in threads that it starts, such as ONNX Runtime's.
+ * Makes denormal numbers count as zero from now on in this thread, in JavaScript as well, and in threads that it starts, such as ONNX
+ * Runtime's.
  *
  * @returns false if this is impossible (not glibc on x86-64): then nothing changes
  */

@@ -82,7 +82,11 @@ export async function resolveDevices(
   throw new GraphError("device", lost[0]!);
 }
 
-/** Chooses the device of a command that uses one. @returns the device, and for `auto` the reason for the choice. @throws GraphError `device` */
+/**
+ * Chooses the device of a command that uses one.
+ * @returns the device, and for `auto` the reason for the choice.
+ * @throws GraphError `device`
+ */
 export async function resolveDevice(
   wish: Device | "auto",
   probe: Probe,

@@ -1,4 +1,4 @@
-/** Notices from the engine's threads to the engine's owner, beside results and errors. Any thread of the process can send and receive them. */
+/** Notices from the engine's threads to the engine's owner, beside results and errors. Any thread can send and receive them. */
 import { BroadcastChannel } from "node:worker_threads";
 
 const CHANNEL = "longrun engine notices";

@@ -125,7 +125,10 @@ export class Runtime {
     }
   }
 
-  /** A copy of numbers of any type, which replaces an earlier copy of the same length. @throws GraphError `device` where there is no memory left */
+  /**
+   * A copy of numbers of any type, which replaces an earlier copy of the same length.
+   * @throws GraphError `device` where there is no memory left
+   */
   async place(bytes: Uint8Array, earlier?: DeviceBuffer): Promise<DeviceBuffer> {
     const words = new Float32Array(Math.ceil(bytes.length / DTYPES.float32.bytes));
     new Uint8Array(words.buffer).set(bytes);
@@ -315,7 +318,10 @@ export interface OnDevice {
   createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 
-/** Tests whether a device works: a kernel runs there, and numbers come back unchanged. @throws GraphError `device`, one line with the remedy */
+/**
+ * Tests whether a device works: a kernel runs there, and numbers come back unchanged.
+ * @throws GraphError `device`, one line with the remedy
+ */
 export async function probeDevice(device: Device): Promise<void> {
   const [there, back] = [Float32Array.of(1, 2, 3), new Float32Array(3)];
   const cannot = (why: string, cause?: unknown) =>

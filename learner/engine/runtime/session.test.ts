@@ -127,7 +127,7 @@ test("kernels add products and an embedding's rows to a sum in place", async () 
       const { order, distinct, begins, ends } = embeddingPlan(ids, vocabulary);
       const plan = {
         ...{ order: g.initializer("order", tensor(order)), begins: g.initializer("begins", tensor(begins)) },
-        ...{ ends: g.initializer("ends", tensor(ends)) },
+        ends: g.initializer("ends", tensor(ends)),
         distinct: g.initializer("distinct", tensor(distinct, [distinct.length, 1])),
       };
       const looked = tied ? [sum(mul(embedding(w, g.initializer("ids", tensor(ids)), plan), stopGradient(x)))] : [];

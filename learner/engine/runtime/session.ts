@@ -247,7 +247,7 @@ export class Session {
     };
   }
 
-  /** A run that cannot be captured runs without a CUDA graph, and so do all later runs. If it fails without one too, later runs are still captured. */
+  /** A run that cannot be captured runs without a CUDA graph, like all later ones. If it fails then, too, later runs are still captured. */
   #captured(run: () => void): void {
     const capture = this.#capture;
     if (capture?.full) this.#close();

@@ -8,7 +8,7 @@ import type { DeviceBuffer } from "./buffer.ts";
 
 /** CUDA's own allocations are aligned to this. */
 export const ALIGNMENT_BYTES = 256;
-/** Inputs of at most this size are sent together. A larger one is sent alone, because sending it together would copy it on the host first. */
+/** Inputs of at most this size are sent together. A larger one is sent alone, because joining it would copy it on the host first. */
 const MOST_BYTES = 2 ** 22;
 const FLOAT_BYTES = DTYPES.float32.bytes;
 
@@ -89,7 +89,7 @@ function goesTogether(feed: Tensor | DeviceTensor): feed is Tensor {
 export function stageable(graph: Graph): ReadonlySet<string> {
   const live = new Set(graph.outputs.map(({ value }) => value.name));
   const measured = new Set<string>();
-  // from the end on: a node that leads to no output reads nothing
+  // From the last node on: a node whose outputs nobody reads needs no inputs.
   for (const { type, inputs, outputs } of graph.nodes.toReversed())
     if (outputs.some(({ name }) => live.has(name) || measured.has(name)))
       for (const name of inputs) (type === "Shape" ? measured : live).add(name);

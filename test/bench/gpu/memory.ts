@@ -81,13 +81,11 @@ async function* iteration({ device, usedBytes, folder }: PartOptions, its: Work)
     raw: { plan },
     rows: [
       {
-        ...{
-          shape: name,
-          phase: "nothing yet: CUDA itself",
-          "first, s": "",
-          "again, s": "",
-          "used, GB": gigabytes(context),
-        },
+        shape: name,
+        phase: "nothing yet: CUDA itself",
+        "first, s": "",
+        "again, s": "",
+        "used, GB": gigabytes(context),
         "plan, GB": gigabytes(plan.rows.find(({ what }) => what === "process")?.gpuBytes ?? 0),
       },
     ],

@@ -22,8 +22,8 @@ import { advantageOf, filled, formatsOf, MODELS, returnOf, type Sample, STEP, TR
  */
 export const TOLERANCE: Record<ComputeFormat, number> = { float32: 1e-3, bfloat16: 3e-2, tf32: 4e-3 };
 /**
- * Largest difference of log-probs after a step, as a share of the step's change: Adam's first step moves each weight by its gradient's sign,
- * which rounding turns for the smallest gradients. PyTorch in bfloat16 differs from its float32 by 6.4 % (this model, every weight,
+ * Largest difference of log-probs after a step, as a share of the step's change: Adam's first step moves each weight by its gradient's
+ * sign, which rounding turns for the smallest gradients. PyTorch in bfloat16 differs from its float32 by 6.4 % (this model, every weight,
  * autocast on a CPU, 26 November 2026); an eighth for TF32.
  */
 const MOVED_SHARE: Record<ComputeFormat, number> = { float32: 1e-3, bfloat16: 0.1, tf32: 0.0125 };
@@ -194,12 +194,10 @@ async function comparison(
   const goals: Goal[] = [];
   const within = (what: string, measured: number, bound = exact ? CPU_TOLERANCE.bits : tolerance) =>
     goals.push({
-      ...{
-        what: `${name}: ${what}`,
-        goal: `<= ${Number(bound.toPrecision(2))}`,
-        measured: measured.toExponential(1),
-        met: measured <= bound,
-      },
+      what: `${name}: ${what}`,
+      goal: `<= ${Number(bound.toPrecision(2))}`,
+      measured: measured.toExponential(1),
+      met: measured <= bound,
     });
   within("log-probs", largest(expected.logProbs, found.logProbs));
   within("entropies", largest(expected.entropies, found.entropies));
@@ -256,12 +254,10 @@ async function comparison(
   }
   const ends = new Set(expected.generated["all tokens"]!.map(({ response }) => response.length)).size;
   goals.push({
-    ...{
-      what: `${name}: rows end at different times`,
-      goal: ">= 3 lengths",
-      measured: `${ends} lengths`,
-      met: ends >= 3,
-    },
+    what: `${name}: rows end at different times`,
+    goal: ">= 3 lengths",
+    measured: `${ends} lengths`,
+    met: ends >= 3,
   });
   const met = goals.filter((goal) => goal.met).length;
   return {

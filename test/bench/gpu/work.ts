@@ -28,14 +28,12 @@ export const formatsOf = ({ kind }: Device): ComputeFormat[] =>
   kind === "cuda" ? ["bfloat16", "float32", "tf32"] : ["float32"];
 
 export const STEP = {
-  ...{
-    learningRate: 1e-4,
-    gradientClip: 1,
-    aggregation: "TokenMean" as const,
-    temperature: 1,
-    clipRatio: 0.2,
-    dualClip: 0,
-  },
+  learningRate: 1e-4,
+  gradientClip: 1,
+  aggregation: "TokenMean" as const,
+  temperature: 1,
+  clipRatio: 0.2,
+  dualClip: 0,
   ...{ entropyCoefficient: 0, adam: { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0 } },
 };
 

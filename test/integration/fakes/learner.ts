@@ -58,7 +58,7 @@ if (behaviour.exitAtStart !== undefined) {
 
 const watchers = new Set<grpc.ServerWritableStream<unknown, StatusMessage>>();
 let status: StatusMessage = { phase: messages.Phase.STARTING, iterations: behaviour.iterations };
-const tell = (change: StatusMessage): void => {
+const publish = (change: StatusMessage): void => {
   status = { ...status, ...change };
   for (const watcher of watchers) watcher.write(status);
 };
@@ -88,7 +88,7 @@ const finish = async (phase: number, exitStatus: number): Promise<never> => {
     [messages.Phase.STOPPED]: "stopped",
   };
   writeFileSync(join(run, "summary.json"), JSON.stringify({ state: states[phase] ?? "failed", message, evaluation }));
-  tell({ phase, message });
+  publish({ phase, message });
   for (const watcher of watchers) watcher.end();
   await sleep(50);
   process.exit(exitStatus);
@@ -97,7 +97,12 @@ if (behaviour.stubborn) process.on("SIGTERM", () => {});
 else process.on("SIGTERM", () => void finish(messages.Phase.STOPPED, 0));
 
 if (existsSync(join(run, "policies.json"))) {
-  tell({ phase: messages.Phase.FINAL_EVALUATION, phaseDone: 1, phaseTotal: 4, executions: { queued: 1, running: 0 } });
+  publish({
+    phase: messages.Phase.FINAL_EVALUATION,
+    phaseDone: 1,
+    phaseTotal: 4,
+    executions: { queued: 1, running: 0 },
+  });
   await sleep((behaviour.evaluateSeconds ?? 0.1) * 1000);
   writeFileSync(join(run, "evaluation.md"), "# Evaluation\n\nA fake table.\n");
   await finish(messages.Phase.SUCCEEDED, 0);
@@ -107,7 +112,7 @@ const linesOf = (file: string): number => (existsSync(file) ? readFileSync(file,
 
 while (state.iteration < behaviour.iterations) {
   const iteration = state.iteration + 1;
-  tell({
+  publish({
     phase: messages.Phase.EXECUTING,
     iteration,
     phaseDone: 0,
@@ -125,26 +130,22 @@ while (state.iteration < behaviour.iterations) {
   if (behaviour.failInIteration === iteration) await finish(messages.Phase.FAILED_RUN, 1);
   state.iteration = iteration;
   const line = JSON.stringify({
-    ...{
-      lineage: 1,
-      iteration,
-      samples: 4,
-      validFraction: 0.5,
-      meanScore: 1000 / iteration,
-      bestScore: 900 / iteration,
-    },
-    ...{
-      meanDurationSeconds: 1,
-      launchedMeanDurationSeconds: 1.5,
-      trainedMeanDurationSeconds: 1,
-      kl: 0.001,
-      seconds: 0.1,
-      engineSeconds: { generating: 0.05, updating: 0.03, idlePrograms: 0.02 },
-    },
+    lineage: 1,
+    iteration,
+    samples: 4,
+    validFraction: 0.5,
+    meanScore: 1000 / iteration,
+    bestScore: 900 / iteration,
+    meanDurationSeconds: 1,
+    launchedMeanDurationSeconds: 1.5,
+    trainedMeanDurationSeconds: 1,
+    kl: 0.001,
+    seconds: 0.1,
+    engineSeconds: { generating: 0.05, updating: 0.03, idlePrograms: 0.02 },
   });
   appendFileSync(join(run, "metrics.jsonl"), `${line}\n`);
   writeFileSync(stateFile, JSON.stringify(state));
-  tell({ iterationJson: line, executions: { queued: 0, running: 0 } });
+  publish({ iterationJson: line, executions: { queued: 0, running: 0 } });
 }
 mkdirSync(join(run, "best"), { recursive: true });
 writeFileSync(join(run, "best", "score.json"), JSON.stringify({ score: 300, metric: "MAE", iteration: 3 }));

@@ -166,7 +166,7 @@ function placesInWorkload({ workload, actors }: Look["observed"], { kueue }: Set
 }
 
 /** Tells each learner once which actors must leave, and again if the learner does not report that an actor drains. */
-export function tellToDrain(look: ActorsLook, plan: ScalePlan): Result {
+export function drainActors(look: ActorsLook, plan: ScalePlan): Result {
   const { key, observed, memory, context, nowMs } = look;
   const { link, learnerPod } = observed;
   if (!link?.connected) return {};

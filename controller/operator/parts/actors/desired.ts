@@ -116,7 +116,7 @@ function finishSeconds({ spec }: Run): number {
   return Math.min(longest, spec.actors.evictionGraceSeconds);
 }
 
-/** Returns the supervisor's container. It leases executions, sends programs to sandboxes, measures and reports, but never runs a program. */
+/** Returns the supervisor's container. It leases executions, sends programs to sandboxes and reports, but never runs a program. */
 function supervisor(run: Run, name: string, inputs: string[], settings: Settings): V1Container {
   const { actors } = run.spec;
   return {
@@ -169,8 +169,8 @@ function sandbox(run: Run, slot: number, inputs: V1VolumeMount[], settings: Sett
 }
 
 /**
- * Returns the resources of a sandbox. The container's memory limit is above the execution's, so that the supervisor ends a program that takes
- * too much and can report it. The request for storage covers scratchBytes, so that the scheduler finds a node with enough room.
+ * Returns the resources of a sandbox. The container's memory limit is above the execution's, so that the supervisor ends a program that
+ * takes too much and can report it. The request for storage covers scratchBytes, so that the scheduler finds a node with enough room.
  */
 function sandboxResources({ spec }: Run): Resources {
   const { requests = {}, limits = {} } = spec.actors.sandboxResources;

@@ -11,12 +11,12 @@ import { tryStep } from "../../steps.ts";
 import { reconcileActorCertificates } from "../certificates/actor-certificates.ts";
 import {
   type ActorsMemory,
+  drainActors,
   markActors,
   replaceActors,
   reportDisruptions,
   reportTerminations,
   resumeActors,
-  tellToDrain,
 } from "./actor-jobs.ts";
 import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
 import { Stabiliser } from "./autoscale.ts";
@@ -49,7 +49,7 @@ export const actors: Part<ActorsMemory, unknown, "lifecycle" | "derived" | "cert
     settle(look, secured);
     await markActors(look, scale, inputs.actor);
     await resumeActors(look, scale);
-    settle(look, tellToDrain(look, scale));
+    settle(look, drainActors(look, scale));
     const { remember, refused = secured.refused } = await replaceActors(look, scale, inputs.actor);
     settle(look, reportTerminations(look));
     settle(look, reportDisruptions(look));

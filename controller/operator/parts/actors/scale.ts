@@ -177,11 +177,11 @@ function failuresOf(
     .filter(({ state }) => state === "succeeded" || state === "failed")
     .sort((a, b) => endedMs(b) - endedMs(a));
   /** @param of actors, newest first */
-  const inARow = (of: ObservedActor[]) => {
-    const last = of.findIndex((actor) => actor.state !== "failed" || endedMs(actor) - startedMs(actor) > stableMs);
-    const times = last === -1 ? of.length : last;
+  const inARow = (actors: ObservedActor[]) => {
+    const last = actors.findIndex((actor) => actor.state !== "failed" || endedMs(actor) - startedMs(actor) > stableMs);
+    const times = last === -1 ? actors.length : last;
     const seconds = Math.min(restart.maxBackoffSeconds, restart.backoffSeconds * 2 ** (times - 1));
-    return { times, notBeforeMs: times === 0 ? 0 : endedMs(of[0]!) + seconds * 1000 };
+    return { times, notBeforeMs: times === 0 ? 0 : endedMs(actors[0]!) + seconds * 1000 };
   };
   const stable = actors.some((actor) => actor.state === "running" && nowMs - startedMs(actor) > stableMs);
   const failed = inARow(stable ? [] : ended.filter((actor) => !isDisrupted(actor)));

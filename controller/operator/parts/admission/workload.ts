@@ -25,7 +25,7 @@ import {
 
 /** Kueue's label on a TrainingRun: the WorkloadPriorityClass by which the run is queued. */
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
-/** Evictions after which the workload is queued again at once (condition Requeued); after other evictions Kueue or a person does it later. */
+/** Evictions after which the workload is queued again at once (condition Requeued); after others Kueue or a person does it later. */
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 

@@ -153,8 +153,8 @@ function probe(path: string, failureThreshold: number) {
 }
 
 /**
- * Returns the container with a stock vLLM. It is a native sidecar, so it ends after the container that drains. It listens on the loopback address
- * alone. It has no network, so it must not ask the hub for anything.
+ * Returns the container with a stock vLLM. It is a native sidecar, so it ends after the container that drains. It listens on the loopback
+ * address alone. It has no network, so it must not ask the hub for anything.
  */
 function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Container {
   const { model, learner } = run.spec;
@@ -222,7 +222,7 @@ function contextTokens({ spec: { model } }: Run): number {
   return model.maxPromptTokens + model.maxResponseTokens;
 }
 
-/** Returns the headless Service: each address is a generator. It also lists generators that have no weights yet or are drained; their own state says so. */
+/** Returns the headless Service: each address is a generator. It also lists those without weights or drained; their state says so. */
 export function desiredGeneratorService(run: Run): Service {
   return {
     apiVersion: "v1",

@@ -205,8 +205,8 @@ export function desiredService(run: Run): Service {
 }
 
 /**
- * Returns the disruption budget. Checkpoint allows every eviction: after SIGTERM the learner saves its last finished iteration, and the next pod
- * continues from it. Protect refuses evictions while the learner is ready, because the current update would be lost.
+ * Returns the disruption budget. Checkpoint allows every eviction: after SIGTERM the learner saves its last finished iteration, and the
+ * next pod continues from it. Protect refuses evictions while the learner is ready, because the current update would be lost.
  */
 export function desiredDisruptionBudget(run: Run): PodDisruptionBudget {
   return {

@@ -188,13 +188,13 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** Returns undefined if any count is invalid: the demand for actors is the sum of all. */
 function executionsOf(said: object, reader: Reader): LearnerStatus["executions"] {
-  const of = (name: string, range: Range) => {
+  const numberOf = (name: string, range: Range) => {
     const value = (said as Record<string, unknown>)[name] ?? 0;
     return reader.number(`executions.${name}`, value, range);
   };
-  const [queued, running] = [of("queued", COUNT), of("running", COUNT)];
+  const [queued, running] = [numberOf("queued", COUNT), numberOf("running", COUNT)];
   const [completed, lost, retried, disrupted] = ["completed", "lost", "retried", "disrupted"].map((it) =>
-    of(it, TOTAL),
+    numberOf(it, TOTAL),
   );
   if (queued === undefined || running === undefined) return undefined;
   if (completed === undefined || lost === undefined || retried === undefined || disrupted === undefined)
@@ -245,18 +245,18 @@ function generationOf(
 function finishedOf(json: string | null | undefined, reader: Reader): ReportedIteration | undefined {
   const line = reader.json("iterationJson", json);
   if (!line || Object.keys(line).length === 0) return undefined;
-  const of = (name: string, range: Range) => reader.number(`iterationJson.${name}`, line[name], range);
-  const [iteration, lineage] = [of("iteration", COUNT), of("lineage", TOTAL)];
+  const numberOf = (name: string, range: Range) => reader.number(`iterationJson.${name}`, line[name], range);
+  const [iteration, lineage] = [numberOf("iteration", COUNT), numberOf("lineage", TOTAL)];
   if (iteration === undefined || lineage === undefined)
     return reader.drop("iterationJson", json, "a line with iteration and lineage");
   const tasks = tasksOf(line.tasks, reader);
   return {
-    ...{ iteration, lineage, elapsedSeconds: of("elapsedSeconds", SECONDS), tasks },
-    bestScore: of("bestScoreSoFar", SCORE) ?? (tasks.length === 1 ? tasks[0]!.best : undefined),
-    ...{ meanScore: of("meanScore", SCORE), validFraction: of("validFraction", SHARE) },
-    meanNormalizedScore: of("meanNormalizedScore", SHARE),
-    meanDurationSeconds: of("meanDurationSeconds", SECONDS),
-    noSignalIterations: of("noSignalIterations", COUNT),
+    ...{ iteration, lineage, elapsedSeconds: numberOf("elapsedSeconds", SECONDS), tasks },
+    bestScore: numberOf("bestScoreSoFar", SCORE) ?? (tasks.length === 1 ? tasks[0]!.best : undefined),
+    ...{ meanScore: numberOf("meanScore", SCORE), validFraction: numberOf("validFraction", SHARE) },
+    meanNormalizedScore: numberOf("meanNormalizedScore", SHARE),
+    meanDurationSeconds: numberOf("meanDurationSeconds", SECONDS),
+    noSignalIterations: numberOf("noSignalIterations", COUNT),
     engineSeconds: engineOf(line.engineSeconds, reader),
   };
 }
@@ -271,25 +271,29 @@ function engineOf(said: unknown, reader: Reader): Partial<EngineSeconds> | undef
 }
 
 /** Returns the entries of a field whose keys are task names. */
-function byTask(field: string, said: unknown, reader: Reader): [name: string, of: Record<string, unknown>][] {
+function byTask(field: string, said: unknown, reader: Reader): [name: string, value: Record<string, unknown>][] {
   if (said === undefined || said === null) return [];
   if (!isObject(said) || Object.keys(said).length > MAX_TASKS)
     return reader.drop(field, said, `an object of at most ${MAX_TASKS} tasks`) ?? [];
-  return Object.entries(said).flatMap(([name, of]) => {
-    if (isObject(of) && name !== "" && name.length <= MAX_TASK_CHARACTERS) return [[name, of]];
+  return Object.entries(said).flatMap(([name, value]) => {
+    if (isObject(value) && name !== "" && name.length <= MAX_TASK_CHARACTERS) return [[name, value]];
     return (
-      reader.drop(`${field}.${name}`, of, `an object, of a name of at most ${MAX_TASK_CHARACTERS} characters`) ?? []
+      reader.drop(`${field}.${name}`, value, `an object, of a name of at most ${MAX_TASK_CHARACTERS} characters`) ?? []
     );
   });
 }
 
 function tasksOf(said: unknown, reader: Reader): ReportedTask[] {
   return byTask("iterationJson.tasks", said, reader).map(([name, task]) => {
-    const of = (field: string, range: Range) =>
+    const numberOf = (field: string, range: Range) =>
       reader.number(`iterationJson.tasks.${name}.${field}`, task[field], range);
     const numbers = {
-      ...{ samples: of("samples", COUNT), best: of("bestScoreSoFar", SCORE), mean: of("meanScore", SCORE) },
-      validFraction: of("validFraction", SHARE),
+      ...{
+        samples: numberOf("samples", COUNT),
+        best: numberOf("bestScoreSoFar", SCORE),
+        mean: numberOf("meanScore", SCORE),
+      },
+      validFraction: numberOf("validFraction", SHARE),
     };
     const known = Object.entries(numbers).filter(([, value]) => value !== undefined);
     return { name, ...Object.fromEntries(known) };
@@ -308,8 +312,8 @@ function evaluationsOf(json: string | null | undefined, reader: Reader) {
 /** Returns the results of an evaluation; null means that there is no number. */
 function evaluationOf(said: Record<string, unknown>, field: string, reader: Reader): EvaluationStatus | undefined {
   const protocol = reader.oneOf(`${field}.protocol`, said.protocol, ["Paper", "Equal", "Scratch"] as const);
-  const of = (when: string) => policyOf(`${field}.${when}`, said[when], reader);
-  const [before, after] = [of("before"), of("after")];
+  const policyAt = (when: string) => policyOf(`${field}.${when}`, said[when], reader);
+  const [before, after] = [policyAt("before"), policyAt("after")];
   if (!before && !after) return undefined;
   return { ...(protocol && { protocol }), ...(before && { before }), ...(after && { after }) };
 }

@@ -10,7 +10,7 @@ import { CONFIG_MAP, TRAINING_RUN } from "../../kube/resources.ts";
 import { findCondition } from "../../status/conditions.ts";
 import type { StepResult } from "../../steps.ts";
 import { staysBehind } from "../volume/desired.ts";
-import type { LifecyclePlan } from "./lifecycle.ts";
+import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import { type LifecycleMemory, suspendLearner } from "./suspension.ts";
 
 export const FINALIZER = "longrun.dev/final-checkpoint";
@@ -60,7 +60,7 @@ export async function releaseRun(look: Look): Promise<void> {
   const { run } = look.observed;
   const finalizers = run.metadata.finalizers ?? [];
   if (!finalizers.includes(FINALIZER)) return;
-  tellOfVolume(look, run);
+  reportVolume(look, run);
   const rest = finalizers.filter((it) => it !== FINALIZER);
   try {
     await look.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
@@ -82,8 +82,22 @@ export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" |
   return { reason: "VolumeStays", note };
 }
 
-function tellOfVolume(look: Look, run: Run): void {
+function reportVolume(look: Look, run: Run): void {
   const volume = look.observed.volume?.metadata.name ?? childName(run, "data");
   const { reason, note } = volumeEvent(run, volume);
   recordEvent(look, reason, note);
+}
+
+/** Returns the time at which `spec.ttlSecondsAfterFinished` deletes the run, in Unix milliseconds. */
+export function expiryMs({ observed }: Pick<Look, "observed">): number {
+  const { run } = observed;
+  const { completionTime } = run.status ?? {};
+  const { ttlSecondsAfterFinished: ttl } = run.spec;
+  return completionTime === undefined || ttl === undefined || !hasEnded(observed)
+    ? Number.POSITIVE_INFINITY
+    : Date.parse(completionTime) + ttl * 1000;
+}
+
+export function isOverdue(look: Pick<Look, "observed" | "nowMs">): boolean {
+  return expiryMs(look) <= look.nowMs;
 }

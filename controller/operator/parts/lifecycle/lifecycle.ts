@@ -84,8 +84,8 @@ function planStage(
 }
 
 /**
- * Returns whether the Deployment wants a learner, or has a pod that was not told to end. A Deployment that is scaled to 0 and back to 1 at once
- * keeps its pod, so a learner that has stopped would stay.
+ * Returns whether the Deployment wants a learner, or has a pod that was not told to end. A Deployment that is scaled to 0 and back to 1 at
+ * once keeps its pod, so a learner that has stopped would stay.
  */
 export function hasLearner({ deployment, learnerPod }: Observed): boolean {
   return (deployment?.spec?.replicas ?? 0) > 0 || (learnerPod !== undefined && !isPodOver(learnerPod));

@@ -43,15 +43,15 @@ export function desiredVolume(
 /** Size of a volume if neither the run nor its learner names a size. */
 export const DEFAULT_SIZE = "100Gi";
 
-/** Returns the annotation with retainSeconds. It becomes empty if the run no longer has retainSeconds, so that the volume is not deleted. */
+/** Returns the annotation with retainSeconds. It becomes empty if the run no longer has retainSeconds: the volume is not deleted. */
 function retention(seconds: number | undefined, present: PersistentVolumeClaim | undefined): Record<string, string> {
   const hasNote = present?.metadata.annotations?.[RETAIN_SECONDS] !== undefined;
   return seconds === undefined && !hasNote ? {} : { [RETAIN_SECONDS]: String(seconds ?? "") };
 }
 
 /**
- * Returns the larger of the requested size (spec or learner) and the claim's size: an autoresizer may have enlarged the claim, and no claim can
- * shrink. A claim without a volume keeps its size, because the API server grows bound claims only.
+ * Returns the larger of the requested size (spec or learner) and the claim's size: an autoresizer may have enlarged the claim, and no claim
+ * can shrink. A claim without a volume keeps its size, because the API server grows bound claims only.
  */
 function desiredSize({ spec }: Run, wanted: string | undefined, present: PersistentVolumeClaim | undefined): string {
   const size = spec.learner.storage.size ?? wanted ?? DEFAULT_SIZE;

@@ -1,19 +1,13 @@
 /** A program of several commands: chooses the command, shows help, and turns errors into messages and exit statuses. */
-import { helpOf, section } from "../proto/command-help.ts";
-import { type Command, type Options, parse, refusal, UsageError, type Values } from "../proto/command-line.ts";
-import { nearest } from "../proto/nearest.ts";
-import { type ControllerError, EXIT, exitStatusOf } from "./errors.ts";
-import { harmless } from "./harmless.ts";
-import type { Screen } from "./local/terminal/terminal.ts";
+import { helpOf, section } from "../../proto/command-help.ts";
+import { type Bound, listOptions, type Options, parse, refusal, UsageError, wordOf } from "../../proto/command-line.ts";
+import { nearest } from "../../proto/nearest.ts";
+import { type ControllerError, EXIT, exitStatusOf } from "../errors.ts";
+import { harmless } from "../harmless.ts";
+import type { Screen } from "../local/terminal/terminal.ts";
 
-/** A command with what it does. */
-export interface Runnable {
-  command: Command;
-  /** @returns the exit status, or nothing */
-  run(args: readonly string[]): unknown;
-  /** Reads its arguments itself, `--help` included. */
-  isProgram?: true;
-}
+/** A command with what it does; `isProgram`: it reads its arguments itself, `--help` included. */
+export type Runnable = Bound & { isProgram?: true };
 
 export interface Program {
   name: string;
@@ -25,18 +19,6 @@ export interface Program {
 }
 
 const EXIT_STATUSES = "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.\n";
-
-/** @param run gets the values of the options and the arguments; returns the exit status, or nothing */
-export const bind = <const O extends Options>(
-  command: Command<O>,
-  run: (values: Values<O>, ...words: string[]) => unknown,
-): Runnable => ({
-  command,
-  run: (args) => {
-    const { values, words } = parse(command, args);
-    return run(values, ...words);
-  },
-});
 
 /** Runs the command that the arguments name. @returns the exit status */
 export async function dispatch(program: Program, args: readonly string[], out: Screen, err: Screen): Promise<number> {
@@ -74,12 +56,9 @@ async function choose(program: Program, args: readonly string[], out: Screen, er
 
 /** Returns the index of the first argument that is neither an option of the program nor its value; -1 without one. */
 function placeOfWord(args: readonly string[], options: Options): number {
-  const takesValue = new Set(Object.entries(options).flatMap(([name, { short }]) => [`--${name}`, `-${short}`]));
+  const takesValue = new Set(listOptions(options).flatMap(({ name, short }) => [`--${name}`, `-${short}`]));
   return args.findIndex((arg, at) => !arg.startsWith("-") && !takesValue.has(args[at - 1]!));
 }
-
-/** Returns the command's word, such as `run`. */
-export const wordOf = ({ name }: Command): string => name.split(" ").at(-1)!;
 
 function overview({ name, description, commands }: Program): string {
   const rows = commands.map(({ command }): [string, string] => [wordOf(command), command.description.split("\n")[0]!]);
