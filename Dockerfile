@@ -57,7 +57,7 @@ FROM dependencies AS actor-dependencies
 RUN npm uninstall --no-save --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier \
       onnxruntime-node koffi vega vega-lite @aws-sdk/client-s3 @huggingface/hub @huggingface/jinja @huggingface/tokenizers \
       @lezer/python adm-zip \
-      @kubernetes/client-node ajv commander \
+      @kubernetes/client-node ajv \
  && rm -rf /root/.npm
 
 # --- Python, as Debian builds it.
@@ -112,7 +112,7 @@ RUN /opt/python/bin/python -m pip install --no-cache-dir --no-compile --no-input
 FROM programs AS tasks
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=dependencies /opt/longrun /opt/longrun
-COPY proto/errors.ts proto/folders.ts /opt/longrun/proto/
+COPY proto/cache-folder.ts proto/errors.ts proto/folders.ts /opt/longrun/proto/
 COPY learner/tasks /opt/longrun/learner/tasks
 RUN for task in diamonds movie wage; do \
       node /opt/longrun/learner/tasks/prepare.ts --task "$task" --out /opt/longrun-tasks --python /opt/python/bin/python \

@@ -15,7 +15,7 @@ import { headerOf } from "./result-header.ts";
 import { type PackedSubmission, packSubmission } from "./submission.ts";
 
 /** Why `run` ended. */
-export type EndReason = "drained" | "idle" | "stopped";
+type EndReason = "drained" | "idle" | "stopped";
 
 export interface ClientOptions extends LearnerStreamOptions, HeldLimits {
   /** Number of the `slots` that can work now; call `offer` when it changes. Absent: all slots. */

@@ -22,7 +22,7 @@ const OTHER_PROCESSES = 5;
  */
 const RESERVE_BYTES = 256 * 2 ** 20;
 
-export interface ControlGroupPlace {
+interface ControlGroupPlace {
   root?: string;
   /** File that lists the groups of this process. */
   membership?: string;

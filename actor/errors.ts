@@ -1,4 +1,4 @@
-export type ActorErrorCode =
+type ActorErrorCode =
   | "arguments" // an unusable command line
   | "pythonMissing" // no such interpreter
   | "pythonTooOld" // older than 3.10
@@ -10,6 +10,7 @@ export type ActorErrorCode =
   | "lease" // an invalid lease
   | "task" // an incomplete task folder
   | "packages" // the sandbox lacks packages that the learner's prompts name
+  | "names" // the learner's name does not resolve
   | "refused"; // the learner turned this actor away
 
 /** A fault of the actor or of its machine, never of a program. The message contains the remedy. */

@@ -101,7 +101,7 @@ export function parseLevel(level: string | undefined): IsolationLevel | undefine
   throw new ActorError("arguments", `--isolation: is ${level}, must be one of ${ISOLATION_LEVELS.join(", ")}`);
 }
 
-export async function execOnce(args: string[]): Promise<Record<string, unknown>> {
+async function execOnce(args: string[]): Promise<Record<string, unknown>> {
   const parsed = parseExecArguments(args);
   const inputs = await findPublicData(parsed.task);
   const task = Object.keys(inputs)[0]!;

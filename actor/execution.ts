@@ -37,7 +37,7 @@ export interface Progress {
   markers: string[];
 }
 
-export interface ExecutionOptions {
+interface ExecutionOptions {
   /** Kills the program; the result is `lost`. */
   signal?: AbortSignal;
   onProgress?: (progress: Progress) => void;

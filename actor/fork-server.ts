@@ -34,7 +34,7 @@ export interface ForkServerOptions {
 }
 
 /** A fork of the server, which serves one sandbox. */
-export interface ForkedZygote {
+interface ForkedZygote {
   pid: number;
   /** The other side closes it when the fork has ended. Closing it here kills the fork. */
   control: Socket;

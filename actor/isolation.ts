@@ -29,14 +29,14 @@ open("submission.csv", "w").write(str(int(numpy.ones(3).sum())))
 print("probed")
 `;
 
-export type IsolationOptions = SandboxOptions & {
+type IsolationOptions = SandboxOptions & {
   /** Use exactly this level. */
   level?: IsolationLevel;
   /** Run without isolation if no level works. */
   allowNoIsolation?: boolean;
 };
 
-export interface ProbedSandbox {
+interface ProbedSandbox {
   sandbox: Sandbox;
   /** {level: why it does not work on this machine}, for the levels that were tried. */
   refused: Partial<Record<IsolationLevel, string>>;

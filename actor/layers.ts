@@ -4,7 +4,7 @@ import type { SandboxInfo } from "./zygote-messages.ts";
 
 export { MISSING_LAYERS } from "../proto/isolation.ts";
 
-export type MissingLayer = (typeof MISSING_LAYERS)[number];
+type MissingLayer = (typeof MISSING_LAYERS)[number];
 
 /** The consequence of each missing layer. */
 const MISSING: Record<MissingLayer, string> = {

@@ -15,6 +15,9 @@ import { ActorError } from "./errors.ts";
 import type { Stream } from "./hand-in.ts";
 import type { Attempt } from "./lease.ts";
 
+/** How long the learner may take to answer Hello. */
+const WELCOME_SECONDS = 15;
+
 export interface LearnerStreamOptions {
   /** `host:port` of the learner. */
   address: string;
@@ -33,13 +36,16 @@ export interface LearnerStreamOptions {
   channel?: Partial<ChannelLimits>;
   /** Longest pause before the next dial. Pauses double up to it, and each is shortened at random. */
   maxReconnectSeconds?: number;
-  /** How long the learner may take to answer Hello. */
-  welcomeSeconds?: number;
   random?: () => number;
+  /**
+   * After this time the actor gives up if the learner's name does not resolve and no learner has welcomed it yet, so that its pod's end says why.
+   * Absent: it dials for ever.
+   */
+  nameSeconds?: number | undefined;
 }
 
 /** What the stream asks of its owner, and the events that it reports. */
-export interface LearnerStreamEnds {
+interface LearnerStreamEnds {
   /** Returns the attempts for Hello: running ones, and finished ones without an acknowledgement. */
   holding(): Attempt[];
   heartbeat(): longrun.v1alpha1.Heartbeat.$Properties;
@@ -62,6 +68,9 @@ export const LONGEST_SAID = 200;
 const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
 /** Also final as an answer to Hello: the learner speaks another version, or rejects this actor. */
 const FINAL_BEFORE_WELCOME = new Set([Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION]);
+
+/** What gRPC says if it cannot resolve a name. */
+const UNRESOLVED = /Name resolution failed/;
 
 export class LearnerStream {
   readonly #options: LearnerStreamOptions;
@@ -106,13 +115,26 @@ export class LearnerStream {
     this.#call?.cancel();
   }
 
-  /** Dials until it is closed. @throws ActorError `refused` or `packages` if the learner turns the actor away */
+  /** Dials until it is closed. @throws ActorError `refused` or `packages` if the learner turns the actor away, `names` after nameSeconds */
   async dialForEver(): Promise<void> {
-    const { maxReconnectSeconds = 5, random = Math.random, log } = this.#options;
+    const {
+      maxReconnectSeconds = 5,
+      random = Math.random,
+      log,
+      nameSeconds = Number.POSITIVE_INFINITY,
+    } = this.#options;
     const { signal } = this.#closed;
+    let [wasWelcomed, resolvedAt] = [false, performance.now()];
     for (let failures = 0; !signal.aborted; ) {
       const { code, details, welcomed, seconds: lasted } = await this.#dial();
       if (signal.aborted) return;
+      wasWelcomed ||= welcomed;
+      if (wasWelcomed || !UNRESOLVED.test(details)) resolvedAt = performance.now();
+      if (performance.now() - resolvedAt >= nameSeconds * 1000)
+        throw new ActorError(
+          "names",
+          `the learner's name has not resolved for ${nameSeconds} s (${details.slice(0, LONGEST_SAID)})`,
+        );
       if (welcomed) this.#broken++;
       if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
         throw new ActorError(
@@ -136,14 +158,14 @@ export class LearnerStream {
   /** Opens one stream and waits for its end. */
   async #dial(): Promise<{ code: Status; details: string; welcomed: boolean; seconds: number }> {
     const { address, tlsDirectory, name, slots, isolationLevel, isolationMissing } = this.#options;
-    const { pythonDigest, versions, packages, channel, welcomeSeconds = 15 } = this.#options;
+    const { pythonDigest, versions, packages, channel } = this.#options;
     // A new client each time, so that gRPC adds no backoff of its own and renewed certificates are read.
     const client = new ActorProtocolClient(address, clientCredentials(tlsDirectory), clientOptions(address, channel));
     const call = client.work();
     call.setMaxListeners(0); // each upload waits for it
     const startedAt = performance.now();
     let heartbeat: NodeJS.Timeout | undefined;
-    const welcomeDue = setTimeout(() => call.cancel(), welcomeSeconds * 1000);
+    const welcomeDue = setTimeout(() => call.cancel(), WELCOME_SECONDS * 1000);
     try {
       return await new Promise((resolve) => {
         let welcomed = false;

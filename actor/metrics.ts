@@ -13,7 +13,7 @@ import type { ClientState } from "./client.ts";
 import { ActorError } from "./errors.ts";
 import type { ExecutionResult } from "./execution.ts";
 
-export interface ActorMetricsOptions {
+interface ActorMetricsOptions {
   slots: number;
   usableSlots: () => number;
   /** Undefined until there is a client. */

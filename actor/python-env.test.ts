@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { cacheRoot, ensurePythonEnvironment, explainFailure } from "./python-env.ts";
+import { ensurePythonEnvironment, explainFailure } from "./python-env.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-python-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -154,10 +154,4 @@ describe("a failure of pip gets a code and a remedy", () => {
       assert.match(error.message, message);
       assert.ok(!error.message.includes("\n"));
     });
-});
-
-test("the cache is in LONGRUN_CACHE, else in XDG_CACHE_HOME, else in ~/.cache", () => {
-  assert.equal(cacheRoot({ LONGRUN_CACHE: "/a", XDG_CACHE_HOME: "/b" }), "/a");
-  assert.equal(cacheRoot({ XDG_CACHE_HOME: "/b" }), "/b/longrun");
-  assert.match(cacheRoot({}), /\.cache\/longrun$/);
 });

@@ -9,11 +9,11 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { access, open, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
+import { cacheFolder } from "../proto/cache-folder.ts";
 import { makeFolder } from "../proto/folders.ts";
 import type { PackageSet } from "../proto/packages.ts";
 import { ActorError } from "./errors.ts";
@@ -39,7 +39,7 @@ export interface PythonEnvironment {
   created: boolean;
 }
 
-export interface PythonEnvironmentOptions {
+interface PythonEnvironmentOptions {
   /** Interpreter to make the environment from. */
   python?: string;
   cacheRoot?: string;
@@ -49,11 +49,6 @@ export interface PythonEnvironmentOptions {
   waitSeconds?: number;
   /** Called with one line before each slow step. */
   onProgress?: (line: string) => void;
-}
-
-/** `$LONGRUN_CACHE`, else `$XDG_CACHE_HOME/longrun`, else `~/.cache/longrun`. */
-export function cacheRoot(env: NodeJS.ProcessEnv = process.env): string {
-  return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
 }
 
 /** Finds or makes the environment. Throws ActorError, or FolderError for the cache, with a remedy in one line. */
@@ -67,7 +62,7 @@ export async function ensurePythonEnvironment(options: PythonEnvironmentOptions 
     .update(`\0${interpreter.version}\0${interpreter.machine}\0${interpreter.prefix}`)
     .digest("hex")
     .slice(0, 16);
-  const root = join(options.cacheRoot ?? cacheRoot(), "python");
+  const root = join(options.cacheRoot ?? cacheFolder(), "python");
   const directory = join(root, digest);
   const environment = { directory, python: join(directory, "bin", "python"), digest };
 

@@ -39,7 +39,7 @@ export interface Deadlines {
   submissionSeconds: number;
 }
 
-export const DEFAULT_DEADLINES: Deadlines = { programStartSeconds: 30, killSeconds: 10, submissionSeconds: 60 };
+const DEFAULT_DEADLINES: Deadlines = { programStartSeconds: 30, killSeconds: 10, submissionSeconds: 60 };
 
 /** A zygote that this process starts, or one in a container. */
 export type SandboxOptions = (ProcessOptions | SocketOptions) & {

@@ -38,7 +38,7 @@ exec setpriv --reuid ${SANDBOX_ID} --regid ${SANDBOX_ID} --groups ${SUPERVISOR_I
   --no-new-privs /mnt/python/bin/python "$@"`;
 const PROBE = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'import numpy'])";
 
-export interface SidecarOptions {
+interface SidecarOptions {
   /** Directory of the Python environment. */
   environment: string;
   warm?: string[];

@@ -46,7 +46,7 @@ export interface SandboxInfo {
 }
 
 const KILL_REASONS = ["memory", "processes", "scratch", "openFiles", "locks"] as const;
-export type KillReason = (typeof KILL_REASONS)[number];
+type KillReason = (typeof KILL_REASONS)[number];
 
 /** How a program ended, according to the sandbox. */
 export interface RunEnd {

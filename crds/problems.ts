@@ -1,5 +1,6 @@
 /** Describes the fault of a value and the schema's requirement. */
-import type { ErrorObject } from "ajv";
+import { nearest } from "../proto/nearest.ts";
+import type { Fault } from "./faults.ts";
 import { formatPath, type Path } from "./overrides.ts";
 import { REMOVED_FIELDS, REMOVED_VALUES } from "./removed.ts";
 import type { Schema } from "./schema.ts";
@@ -17,39 +18,24 @@ const REMEDIES_OF_ZERO: Readonly<Record<string, string>> = {
   "spec.evaluation.samples": "leave evaluations out with evaluation.before: false and evaluation.after: false",
 };
 
-/** @returns one problem for each place that ajv reports (with `verbose` and `allErrors`) */
-export function describeErrors(errors: ErrorObject[], schema: Schema): Problem[] {
-  const problems = new Map<string, Problem>();
-  for (const error of errors) {
-    const problem = describeError(error, schema);
-    const key = formatPath(problem.path);
-    if (!problems.has(key)) problems.set(key, problem);
-  }
-  return [...problems.values()];
+/** @param schema that of the whole value, in which an unknown field may have another place */
+export function describeFaults(faults: Fault[], schema: Schema): Problem[] {
+  return faults.map((fault) => ({ path: fault.path, text: describeFault(fault, schema) }));
 }
 
-function describeError(error: ErrorObject, schema: Schema): Problem {
-  const at = pathOf(error.instancePath, schema);
-  const parent = error.parentSchema as Schema;
-  if (error.keyword === "required") {
-    const field: string = error.params.missingProperty;
-    return { path: [...at, field], text: `is missing; give ${expected(parent.properties?.[field] ?? {})}` };
+function describeFault({ path, value, schema: wanted, kind }: Fault, schema: Schema): string {
+  if (kind === "Missing") return `is missing; give ${expected(wanted)}`;
+  const name = formatPath(path);
+  if (kind === "Unknown") {
+    const removed = REMOVED_FIELDS[name];
+    if (removed) return `is ${show(value)}, a removed field: ${removed.remedy}`;
+    return unknownField(String(path.at(-1)), path.slice(0, -1), wanted, schema);
   }
-  if (error.keyword === "additionalProperties") {
-    const field: string = error.params.additionalProperty;
-    const removed = REMOVED_FIELDS[formatPath([...at, field])];
-    const value = (error.data as Record<string, unknown>)[field];
-    if (removed) return { path: [...at, field], text: `is ${show(value)}, a removed field: ${removed.remedy}` };
-    return { path: [...at, field], text: unknownField(field, at, parent, schema) };
-  }
-  const wanted = schemaAt(schema, at) ?? parent;
-  if (REMOVED_VALUES[formatPath(at)] === error.data)
-    return { path: at, text: `is ${show(error.data)}, a removed value; give ${expected(wanted)}` };
-  const remedy = error.data === 0 ? REMEDIES_OF_ZERO[formatPath(at)] : undefined;
-  if (remedy) return { path: at, text: `is 0; give ${expected(wanted)}, or ${remedy}` };
-  const guess = wanted.enum?.length !== 1 && typeof error.data === "string" && nearest(error.data, wanted.enum ?? []);
-  const hint = guess ? ` (did you mean ${guess}?)` : "";
-  return { path: at, text: `is ${show(error.data)}; give ${expected(wanted)}${hint}` };
+  if (REMOVED_VALUES[name] === value) return `is ${show(value)}, a removed value; give ${expected(wanted)}`;
+  const remedy = value === 0 ? REMEDIES_OF_ZERO[name] : undefined;
+  if (remedy) return `is 0; give ${expected(wanted)}, or ${remedy}`;
+  const guess = wanted.enum?.length !== 1 && typeof value === "string" && nearest(value, wanted.enum ?? []);
+  return `is ${show(value)}; give ${expected(wanted)}${guess ? ` (did you mean ${guess}?)` : ""}`;
 }
 
 /** @returns the schema's requirement, e.g. `a whole number from 1 to 65536` */
@@ -115,51 +101,7 @@ function pathsOf(field: string, schema: Schema, at: string): string[] {
   return schema.items ? [...below, ...pathsOf(field, schema.items, `${at}[0]`)] : below;
 }
 
-/** @returns the candidate that `text` most likely misspells, if any is near enough */
-export function nearest(text: string, candidates: string[]): string | undefined {
-  const allowed = Math.max(1, Math.floor(text.length / 3));
-  return candidates
-    .map((candidate) => ({ candidate, distance: editDistance(text.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ distance }) => distance <= allowed)
-    .sort((a, b) => a.distance - b.distance)[0]?.candidate;
-}
-
-/** Counts letters that are inserted, left out or replaced, and neighbours that are swapped. */
-function editDistance(a: string, b: string): number {
-  let before: number[] = [];
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      next[j] = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      if (isSwapped) next[j] = Math.min(next[j]!, before[j - 2]! + 1);
-    }
-    [before, row] = [row, next];
-  }
-  return row[b.length]!;
-}
-
 function show(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > SHOWN_VALUE_CHARACTERS ? `${text.slice(0, SHOWN_VALUE_CHARACTERS)}…` : text;
-}
-
-/** Converts a JSON pointer to a path; digits are an index only in a list of the schema. */
-function pathOf(pointer: string, schema: Schema): Path {
-  const path: Path = [];
-  let at: Schema | undefined = schema;
-  for (const encoded of pointer.split("/").slice(1)) {
-    const key = encoded.replaceAll("~1", "/").replaceAll("~0", "~");
-    path.push(at?.items ? Number(key) : key);
-    at = at?.items ?? at?.properties?.[key] ?? undefined;
-  }
-  return path;
-}
-
-function schemaAt(schema: Schema, path: Path): Schema | undefined {
-  return path.reduce<Schema | undefined>((at, key) => {
-    if (!at) return undefined;
-    return typeof key === "number" ? at.items : (at.properties?.[key] ?? (at.additionalProperties || undefined));
-  }, schema);
 }

@@ -52,7 +52,7 @@ export interface TrainingRunSpec {
   seed: number;
   /** Write a checkpoint, stop all processes, keep the volume. Only on Kubernetes (default false; ours). */
   suspend: boolean;
-  /** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+  /** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
   initFrom?: InitFrom;
   /** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
   warmStart?: WarmStart;
@@ -64,6 +64,14 @@ export interface TrainingRunSpec {
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
+  /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
+  controllerClass?: string;
+  /** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+  inheritedMetadata?: InheritedMetadata;
+  /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
+  env?: RunVariable[];
+  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
+  caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
   /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
@@ -116,7 +124,7 @@ export interface VolumeSource {
   path?: string;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
 }
 
@@ -128,7 +136,7 @@ export interface PersistentVolumeClaim {
   subPath: string;
 }
 
-/** Image volume (Kubernetes 1.33 and newer). */
+/** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
 export interface ImageVolumeSource {
   /** Image reference whose root holds the data. */
   reference: string;
@@ -286,7 +294,7 @@ export interface OciSecretRef {
 export interface ModelVolumeSource {
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
 }
 
@@ -728,7 +736,7 @@ export interface PodVolume {
   persistentVolumeClaim?: PodVolumeClaim;
   /** ConfigMap in the namespace of the run. */
   configMap?: ConfigMapVolume;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: PodImageVolume;
 }
 
@@ -766,7 +774,7 @@ export interface ConfigMapFile {
   path: string;
 }
 
-/** Image volume (Kubernetes 1.33 and newer). */
+/** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
 export interface PodImageVolume {
   /** Image reference whose root is mounted. */
   reference: string;
@@ -938,6 +946,8 @@ export interface GeneratorPodSpec {
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
+  /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
+  hostUsers?: boolean;
   /** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
   securityContext?: GeneratorSecurityContext;
   /** Additions to the container generator, and to vllm with engine VLLM. */
@@ -1022,12 +1032,14 @@ export interface Restart {
   maxFailures: number;
 }
 
-/** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+/** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
 export interface InitFrom {
   /** Checkpoint folder on this machine, relative to the manifest. */
   path?: string;
   /** Name of a TrainingRun in the namespace; only on Kubernetes. */
   run?: string;
+  /** Claim of a run that is deleted, or of a backup. This run takes it over, with samples, counts and checkpoints, and goes on; seed, tasks and model must be that run's. Only on Kubernetes. */
+  volume?: string;
   /** Iteration of that run. Absent: its newest checkpoint. */
   iteration?: number;
 }
@@ -1062,7 +1074,7 @@ export interface WarmStartData {
   path?: string;
   /** Claim in the namespace of the run. */
   persistentVolumeClaim?: PersistentVolumeClaim;
-  /** Image volume (Kubernetes 1.33 and newer). */
+  /** Image volume (Kubernetes 1.35; from 1.31 on with the feature gate ImageVolume). */
   image?: ImageVolumeSource;
   /** ConfigMap in the namespace of the run, at most 1 MiB. */
   configMap?: ConfigMapSource;
@@ -1133,6 +1145,36 @@ export interface SecretKeyRef {
   /** Name of the Secret. */
   name: string;
   /** Key in its data. */
+  key: string;
+}
+
+/** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+export interface InheritedMetadata {
+  /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
+  labels?: Record<string, string>;
+  /** Annotations; not of longrun.dev/, security profiles or further networks. */
+  annotations?: Record<string, string>;
+}
+
+/** One variable. */
+export interface RunVariable {
+  /** Name of the variable. */
+  name: string;
+  /** Value. */
+  value: string;
+}
+
+/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
+export interface CaBundle {
+  /** ConfigMap in the namespace of the run, with certificates in PEM. */
+  configMap: CaBundleSource;
+}
+
+/** ConfigMap in the namespace of the run, with certificates in PEM. */
+export interface CaBundleSource {
+  /** Name of the ConfigMap. */
+  name: string;
+  /** Key in its data (default ca.crt; ours). */
   key: string;
 }
 

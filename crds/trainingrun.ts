@@ -1,10 +1,10 @@
 /** Reads TrainingRun manifests: YAML, `--set` overrides, the CRD's schema with its defaults, and the rules that cross fields. */
-import { Ajv, type ValidateFunction } from "ajv";
 import { isMap, isPair, isScalar, type Node } from "yaml";
 import { ManifestError } from "./errors.ts";
+import { fillAndCompare } from "./faults.ts";
 import { firstLineOf, type ManifestObject, onlyRun, readManifestFile, readObjects } from "./manifest-file.ts";
 import { applyOverride, formatPath, type Override, type Path, parseOverride } from "./overrides.ts";
-import { describeErrors, type Problem } from "./problems.ts";
+import { describeFaults, type Problem } from "./problems.ts";
 import { dropRemovedFields, dropRemovedValues } from "./removed.ts";
 import { brokenRules, type RuleOptions } from "./rules.ts";
 import { type Schema, strictSchema } from "./schema.ts";
@@ -77,26 +77,9 @@ export function parseTask(text: string, source: string): Task {
   const [object, second] = readObjects(text, source);
   if (second)
     throw new ManifestError([`${source}:${firstLineOf(second)}: a second YAML document begins here; remove it`]);
-  return parseObject(object!, source, [], task()) as Task;
+  return parseObject(object!, source, [], specField("tasks").items!) as Task;
 }
 
-interface Kind {
-  schema: Schema;
-  validate: ValidateFunction;
-}
-
-const compile = (schema: Schema): Kind => {
-  // The CRD's x-kubernetes-* keywords and formats mean nothing to ajv. Optimizing its code takes longer than running it.
-  const ajv = new Ajv({
-    allErrors: true,
-    useDefaults: true,
-    verbose: true,
-    strict: false,
-    validateFormats: false,
-    code: { optimize: false },
-  });
-  return { schema, validate: ajv.compile(schema) };
-};
 const once = <T>(make: () => T): (() => T) => {
   let made: T | undefined;
   return () => {
@@ -104,12 +87,8 @@ const once = <T>(make: () => T): (() => T) => {
     return made;
   };
 };
-const schemaOf = once(strictSchema);
-const trainingRun = once(() => compile(schemaOf()));
-const task = once(() => compile(schemaOf().properties!.spec!.properties!.tasks!.items!));
-const podTemplateOf = (part: "learner" | "actors"): Kind =>
-  compile(schemaOf().properties!.spec!.properties![part]!.properties!.podTemplate!);
-const podTemplates = { learner: once(() => podTemplateOf("learner")), actors: once(() => podTemplateOf("actors")) };
+const trainingRun = once(strictSchema);
+const specField = (name: string): Schema => trainingRun().properties!.spec!.properties![name]!;
 
 /**
  * Returns the problems for which the API server would refuse a podTemplate. The server has not seen the additions of
@@ -119,10 +98,10 @@ const podTemplates = { learner: once(() => podTemplateOf("learner")), actors: on
  */
 export function podTemplateProblems(part: "learner" | "actors", podTemplate: PodTemplate | undefined): string[] {
   if (podTemplate === undefined) return [];
-  const { schema, validate } = podTemplates[part]();
-  const problems = validate(podTemplate)
-    ? brokenRules(podTemplate, schema, { cluster: true })
-    : describeErrors(validate.errors ?? [], schema);
+  const schema = specField(part).properties!.podTemplate!;
+  const faults = fillAndCompare(podTemplate, schema);
+  const problems =
+    faults.length > 0 ? describeFaults(faults, schema) : brokenRules(podTemplate, schema, { cluster: true });
   return problems.map(({ path, text }) => `${formatPath(["spec", part, "podTemplate", ...path])} ${text}`);
 }
 
@@ -130,7 +109,7 @@ function parseObject(
   object: ManifestObject,
   source: string,
   overrides: Override[],
-  kind: Kind,
+  schema: Schema,
   options: RuleOptions = {},
   drop: (manifest: unknown) => void = () => {},
 ): unknown {
@@ -152,8 +131,8 @@ function parseObject(
       problems.map(({ path, text }) => `${place(path)}: ${label}${formatPath(path) || "the manifest"} ${text}`),
     );
   };
-  if (!kind.validate(manifest)) refuse(describeErrors(kind.validate.errors ?? [], kind.schema));
-  refuse(brokenRules(manifest, kind.schema, options));
+  refuse(describeFaults(fillAndCompare(manifest, schema), schema));
+  refuse(brokenRules(manifest, schema, options));
   return manifest;
 }
 

@@ -36,7 +36,7 @@ export function specOf(algorithm: Partial<Algorithm>): TrainingRunSpec {
 }
 
 /** Every response ends at once. */
-export const QUICK_ENGINE: Pick<Engine, "generate"> = {
+const QUICK_ENGINE: Pick<Engine, "generate"> = {
   generate: async (prompts: Int32Array[], _: unknown, told?: Listener) => {
     for (const i of prompts.keys()) told?.(i, { ...RESPONSE, ended: true });
     return prompts.map(() => RESPONSE);

@@ -25,7 +25,7 @@ export interface RunContext {
 }
 
 /** A run's newest finished iteration. */
-export interface RunProgress {
+interface RunProgress {
   state: Omit<TrainerState, "digest">;
   /** Metrics of every finished iteration, oldest first. */
   readonly lines: IterationMetrics[];

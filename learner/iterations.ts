@@ -14,7 +14,7 @@ import type { RunFiles } from "./run-files.ts";
 import type { LearnerServer } from "./server/server.ts";
 import type { Sample } from "./store/types.ts";
 
-export interface IterationsOptions extends RunContext {
+interface IterationsOptions extends RunContext {
   server: Pick<LearnerServer, "actors">;
   phases: Phases;
   grades: Grades;
@@ -28,7 +28,7 @@ export interface IterationsOptions extends RunContext {
 }
 
 /** An iteration whose update is done. */
-export interface FinishedIteration extends Collected {
+interface FinishedIteration extends Collected {
   iteration: number;
   updated: UpdateResult;
 }

@@ -14,7 +14,7 @@ export interface Space {
   checkpointBytes: number;
 }
 
-export interface SpaceOptions {
+interface SpaceOptions {
   /** the run folder */
   directory: string;
   kept?: readonly string[];

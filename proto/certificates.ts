@@ -76,7 +76,7 @@ export async function createAuthority(validity: Validity, name = "longrun"): Pro
   return { certificate: certificate.toString("pem"), key: await keyPem(keys.privateKey) };
 }
 
-export interface CertificateRequest extends Validity {
+interface CertificateRequest extends Validity {
   role: Role;
   /** Common name: an actor's name, which the learner checks; in other certificates only for people. */
   name: string;

@@ -10,7 +10,7 @@ export class CodedError<Code extends string> extends Error {
 }
 
 /** Errors of the channel between the parts. `code` is stable; the message contains the remedy. */
-export type ChannelErrorCode =
+type ChannelErrorCode =
   | "tlsFile" // a PEM file is missing or unreadable
   | "unauthenticated" // the peer showed no certificate, or one without a role or a name
   | "permissionDenied"; // the peer's role may not make this call, or its certificate is another actor's

@@ -21,7 +21,7 @@ export interface Limits {
 }
 
 /** The fields of a TrainingRun's task that limit an execution. The size of a submission is optional. */
-export type TaskLimits = Omit<Limits, "timeoutSeconds" | "memoryBytes" | "submissionBytes"> & {
+type TaskLimits = Omit<Limits, "timeoutSeconds" | "memoryBytes" | "submissionBytes"> & {
   executionTimeoutSeconds: number;
   executionMemoryBytes: number;
 };

@@ -19,7 +19,7 @@ export interface HttpLimits {
 }
 
 /** learner/server/README.md lists them too. */
-export const HTTP_LIMITS: HttpLimits = {
+const HTTP_LIMITS: HttpLimits = {
   ...{ headersSeconds: 5, requestSeconds: 10, idleSeconds: 15, connections: 256 },
   headerBytes: 16 * 1024,
 };

@@ -50,7 +50,7 @@ export interface ChannelLimits {
   maxReconnectSeconds: number;
 }
 
-export const DEFAULT_CHANNEL_LIMITS: ChannelLimits = {
+const DEFAULT_CHANNEL_LIMITS: ChannelLimits = {
   maxMessageBytes: 4 * 1024 * 1024,
   keepaliveSeconds: 20,
   keepaliveTimeoutSeconds: 10,
@@ -116,14 +116,14 @@ export type FromActorReceived = longrun.v1alpha1.FromActor & longrun.v1alpha1.Fr
 export type FromLearnerReceived = longrun.v1alpha1.FromLearner & longrun.v1alpha1.FromLearner.$Shape;
 export type StatusMessage = longrun.v1alpha1.Status.$Properties;
 export type StatusReceived = longrun.v1alpha1.Status & longrun.v1alpha1.Status.$Shape;
-export type WatchRequestMessage = longrun.v1alpha1.WatchRequest.$Properties;
+type WatchRequestMessage = longrun.v1alpha1.WatchRequest.$Properties;
 export type DrainActorsRequestMessage = longrun.v1alpha1.DrainActorsRequest.$Properties;
-export type DrainActorsResponseMessage = longrun.v1alpha1.DrainActorsResponse.$Properties;
+type DrainActorsResponseMessage = longrun.v1alpha1.DrainActorsResponse.$Properties;
 export type SuspendRequestMessage = longrun.v1alpha1.SuspendRequest.$Properties;
 export type SuspendResponseMessage = longrun.v1alpha1.SuspendResponse.$Properties;
 export type TerminationMessage = longrun.v1alpha1.Termination.$Properties;
 export type ReportTerminationsRequestMessage = longrun.v1alpha1.ReportTerminationsRequest.$Properties;
-export type ReportTerminationsResponseMessage = longrun.v1alpha1.ReportTerminationsResponse.$Properties;
+type ReportTerminationsResponseMessage = longrun.v1alpha1.ReportTerminationsResponse.$Properties;
 
 export const ActorProtocolService = {
   work: method(
@@ -161,10 +161,6 @@ export const LearnerControlService = {
   ),
 } satisfies grpc.ServiceDefinition;
 
-/** The learner's end of an actor's stream. */
-export type ActorProtocolHandlers = {
-  work: grpc.handleBidiStreamingCall<FromActorReceived, FromLearnerMessage>;
-};
 export type LearnerStatusHandlers = {
   watch: grpc.handleServerStreamingCall<WatchRequestMessage, StatusMessage>;
 };

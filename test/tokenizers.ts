@@ -14,7 +14,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises"
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { cacheRoot } from "../actor/python-env.ts";
+import { cacheFolder } from "../proto/cache-folder.ts";
 
 const VERSION = "3.7.2";
 const PACKAGES = {
@@ -85,7 +85,7 @@ export async function ensureTokenizer(name: RealTokenizer): Promise<string> {
 }
 
 function cached(name: RealTokenizer): string {
-  return join(cacheRoot(), "tokenizers", VERSION, name);
+  return join(cacheFolder(), "tokenizers", VERSION, name);
 }
 
 if (import.meta.main) {

@@ -24,6 +24,9 @@ NAME = "program.py"
 REPORT_DESCRIPTOR = 3
 USER = "program"
 END = "_end"  # in `sys`, see `_finalize`
+# Made here, because the first use of each takes longer than all that follow.
+_exit, _hide_from_collector = ctypes.pythonapi.Py_Exit, ctypes.pythonapi.PyObject_GC_UnTrack
+_FIELDS = ctypes.c_char * (dict.__basicsize__ - object.__basicsize__)  # of a dict, behind the head that every object has
 
 selectors.DefaultSelector = selectors.PollSelector  # for asyncio: programs have no epoll (seccomp.py)
 # A fork server receives descriptors over a socket, which programs cannot send (seccomp.py). `spawn` gives a process the same start: a new
@@ -186,19 +189,18 @@ def _finalize(status, modules, last):
     sys.setswitchinterval(1000)  # daemon threads must not see that modules are absent
     gc.disable()
     whole = {name: modules[name] for name in dict.fromkeys(own)}
+    _hide_from_collector(ctypes.py_object(whole))  # each collection would visit all of the zygote's modules
     _swap(whole, modules)  # the interpreter's only dict of modules now has these, and `whole` keeps the zygote's until the end
     for name in own:
         whole.pop(name, None)
     gc.enable()
     setattr(sys, END, End(status))
-    ctypes.pythonapi.Py_Exit(ctypes.c_int(status))
+    _exit(ctypes.c_int(status))
 
 
 def _swap(one, other):
     """Exchanges the content of two dicts, without a look at it."""
-    head = object.__basicsize__
-    fields = ctypes.c_char * (dict.__basicsize__ - head)
-    first, second = (fields.from_address(id(each) + head) for each in (one, other))
+    first, second = (_FIELDS.from_address(id(each) + object.__basicsize__) for each in (one, other))
     first[:], second[:] = second.raw, first.raw
 
 

@@ -19,7 +19,9 @@ import program
 WARM = ("numpy", "pandas", "scipy.sparse", "scipy.stats", "joblib", "sklearn.compose", "sklearn.ensemble", "sklearn.impute",
         "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.neighbors",
         "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sklearn.feature_extraction.text",
-        "sklearn.neural_network", "sklearn.decomposition", "torch")
+        "sklearn.neural_network", "sklearn.decomposition",
+        # pandas and sklearn import these when a program writes a table or fits a model to one.
+        "pandas.io.formats.csvs", "narwhals._interchange.dataframe", "narwhals._pandas_like.namespace", "narwhals.stable.v2._namespace", "torch")
 _VERSIONED = ("numpy", "pandas", "sklearn", "scipy", "torch")
 
 

@@ -203,6 +203,9 @@ def serve_supervisor(packages, container=None):
     except OSError as error:
         send_json(b"H", {"error": str(error)})
         sys.exit(1)
+    os.environ.clear()  # from here on it is that of every child
+    os.environ.update(program.environment(f"{zygote.space}/scratch", f"{zygote.space}/tmp", config["cpusPerSlot"], zygote.level == "landlock"))
+    os.environ.update(zygote.gpus.environment)
     zygote.inherited_bytes = watch.inherited_bytes(zygote.proc)
     send_json(b"H", {
         "level": zygote.level, "landlockAbi": zygote.landlock_version, "ownUser": zygote.user is not None,

@@ -5,7 +5,8 @@ import { parseResolved } from "../../crds/trainingrun.ts";
 import { ControllerError } from "../errors.ts";
 import { MANIFEST } from "../local/run-folder.ts";
 import type { Screen } from "../local/terminal/terminal.ts";
-import { type BestOptions, printBest } from "./best.ts";
+import { printBest } from "./best.ts";
+import type { BestOptions } from "./run-folder-options.ts";
 
 /** @throws ControllerError as `printBest`, or if this is no run folder */
 export async function printBestHere(run: string, options: BestOptions, screen: Screen): Promise<void> {

@@ -3,6 +3,7 @@ import { ControllerError } from "../errors.ts";
 import { harmless } from "../harmless.ts";
 import { iterationOf, linesOf } from "../local/terminal/metrics-lines.ts";
 import type { Screen } from "../local/terminal/terminal.ts";
+import type { BestOptions } from "./run-folder-options.ts";
 
 /** The part of `score.json` that is shown. */
 interface BestFacts {
@@ -13,12 +14,6 @@ interface BestFacts {
   durationSeconds: number;
   family?: string;
   guards?: string[];
-}
-
-export interface BestOptions {
-  /** Task whose best program is asked for, in a run that has or had several; absent: the only task. */
-  task?: string | undefined;
-  json: boolean;
 }
 
 /** Returns the text of a file below the run folder; undefined if it is not there. */

@@ -2,84 +2,88 @@
  * `longrun completion bash|zsh|fish`: scripts that complete commands, their options, and files. A script contains the whole table of
  * commands, so that Tab starts no longrun process.
  */
-import type { Command } from "commander";
+import type { Command } from "../../proto/command-line.ts";
 import { BUNDLED } from "../bundled.ts";
-import { PART_COMMANDS } from "./part-commands.ts";
+import { wordOf } from "../dispatch.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
+export const COMPLETION = {
+  name: "longrun completion",
+  description: "print a script that completes commands and options in a shell",
+  arguments: { "<SHELL>": SHELLS.join(", ") },
+  choices: SHELLS,
+  options: {},
+  examples: [
+    "source <(longrun completion bash)",
+    "longrun completion zsh > ~/.zfunc/_longrun",
+    "longrun completion fish > ~/.config/fish/completions/longrun.fish",
+  ],
+} as const;
+
 /** Kind of a word: a bundled task or a task folder, a bundled policy or a model folder, a run folder, a file. */
 const KINDS = ["task", "model", "run", "file"] as const;
 type Kind = (typeof KINDS)[number];
-
-const VALUES: Record<string, Kind> = {
-  "--task": "task",
-  "--model": "model",
-  "--resume": "run",
-  "--run": "run",
-  "--table": "run",
-  "--from": "file",
-  "--out": "file",
-};
-const ARGUMENTS: Record<string, Kind> = {
-  best: "run",
-  debug: "run",
-  prepare: "task",
-  report: "run",
-  results: "run",
-  samples: "run",
-  task: "task",
-};
+const KIND_OF: Record<string, Kind> = { TASK: "task", MODEL: "model", RUN: "run", FILE: "file", DIR: "file" };
 
 interface Completed {
   name: string;
   description: string;
   /** Possible first words. */
   first: readonly string[];
-  options: string[];
+  /** With the kind of the value, if it has one. */
+  options: Map<string, Kind | undefined>;
   /** Kind of the arguments, if they are not files. */
   kind?: Kind;
   /** A command without arguments offers its options at once; other commands after a dash. */
   onlyOptions: boolean;
 }
 
-/** Returns the script of a shell for every command of `program`. */
-export function completionScript(shell: Shell, program: Command): string {
-  const commands = program.commands.map(completed);
-  return { bash, zsh, fish }[shell](commands);
+/** Returns the script of a shell for every command. */
+export function completionScript(shell: string, commands: readonly Command[]): string {
+  return { bash, zsh, fish }[shell as Shell](commands.map(completed));
 }
 
 function completed(command: Command): Completed {
-  const name = command.name();
-  const description = command.description().replaceAll("'", "\\'").replaceAll("\n", " ");
-  const part = PART_COMMANDS[name];
-  const options = part?.options ?? command.options.filter(({ hidden }) => !hidden).map(({ long }) => long!);
-  const first = part ? (part.words ?? []) : command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
-  const kind = ARGUMENTS[name];
-  const onlyOptions = part ? !part.words && !kind : command.registeredArguments.length === 0;
-  return { name, description, first, options: [...options, "--help"], kind, onlyOptions };
+  const { commands = [command] } = command;
+  const description = command.description.split("\n")[0]!.replaceAll("'", "\\'");
+  const first = command.commands?.map(wordOf) ?? command.choices ?? [];
+  const options = commands.flatMap((one) => Object.entries(one.options)).filter(([, { hidden }]) => !hidden);
+  const kinds = options.map(([option, { value = "" }]) => [`--${option}`, KIND_OF[value]] as const);
+  const places = commands.flatMap((one) => Object.keys(one.arguments ?? {}));
+  const kind = places.map((place) => KIND_OF[/\w+/.exec(place)![0]]).find((found) => found && found !== "file");
+  const onlyOptions = places.length === 0;
+  return {
+    name: wordOf(command),
+    description,
+    first,
+    options: new Map([...kinds, ["--help", undefined]]),
+    kind,
+    onlyOptions,
+  };
 }
 
 const names = (commands: Completed[]) => ["help", ...commands.map(({ name }) => name)].join(" ");
 
 /** Returns the options whose value has a kind, as patterns of `case`. */
-const valuesOf = (kind: Kind) =>
-  Object.keys(VALUES)
-    .filter((option) => VALUES[option] === kind)
-    .join("|");
+const valuesOf = (commands: Completed[], kind: Kind) =>
+  [
+    ...new Set(commands.flatMap(({ options }) => [...options.keys()].filter((option) => options.get(option) === kind))),
+  ].join("|");
 
 /** Returns the `case` of bash and zsh that sets the words of a command and the kind of its arguments. */
 const cases = (commands: Completed[]): string =>
   commands
     .map(
       ({ name, first, options, kind, onlyOptions }) =>
-        `    ${name}) first='${first.join(" ")}' options='${options.join(" ")}' kind=${kind ?? (onlyOptions ? "options" : "file")} ;;\n`,
+        `    ${name}) first='${first.join(" ")}' options='${[...options.keys()].join(" ")}' kind=${kind ?? (onlyOptions ? "options" : "file")} ;;\n`,
     )
     .join("");
 
 /** Returns the `case` of bash and zsh that completes the value of an option, which is no argument. */
-const VALUE_CASES = KINDS.map((kind) => `    ${valuesOf(kind)}) first='' options='' kind=${kind} ;;\n`).join("");
+const valueCases = (commands: Completed[]) =>
+  KINDS.map((kind) => `    ${valuesOf(commands, kind)}) first='' options='' kind=${kind} ;;\n`).join("");
 
 const bash = (commands: Completed[]): string => `# bash: source <(longrun completion bash)
 _longrun() {
@@ -88,7 +92,7 @@ _longrun() {
 ${cases(commands)}    help) first='${names(commands)}' ;;
   esac
   case $before in
-${VALUE_CASES}  esac
+${valueCases(commands)}  esac
   if [ "$COMP_CWORD" = 1 ]; then words='${names(commands)}'
   elif [ "$COMP_CWORD" = 2 ] && [ -n "$first" ]; then words=$first
   elif [[ $word == -* || $kind == options && $before != --* ]]; then words=$options
@@ -118,7 +122,7 @@ _longrun() {
 ${cases(commands)}    help) first='${names(commands)}' ;;
   esac
   case $words[CURRENT-1] in
-${VALUE_CASES}  esac
+${valueCases(commands)}  esac
   if (( CURRENT == 2 )); then compadd -- ${names(commands)}
   elif (( CURRENT == 3 )) && [[ -n $first ]]; then compadd -- \${=first}
   elif [[ $PREFIX == -* || $kind == options && $words[CURRENT-1] != --* ]]; then compadd -- \${=options}
@@ -154,7 +158,7 @@ function fishCommand({ name, description, first, options, kind, onlyOptions }: C
     ...(first.length > 0 ? [`${when}; and __longrun_first' -f -a '${first.join(" ")}'`] : []),
     ...(kind ? [`${when}${first.length > 0 ? "; and not __longrun_first" : ""}' -f -a '(__longrun_${kind})'`] : []),
     ...(onlyOptions ? [`${when}; and not __longrun_value' -f`] : []),
-    ...options.map((option) => `${when}' -l ${option.slice(2)}${fishValue(VALUES[option])}`),
+    ...[...options].map(([option, value]) => `${when}' -l ${option.slice(2)}${fishValue(value)}`),
     "",
   ].join("\n");
 }

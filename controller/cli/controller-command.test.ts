@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { DEFAULT_SETTINGS } from "../operator/desired/settings.fixture.ts";
-import { type ControllerOptions, runController } from "./controller-command.ts";
+import type { ControllerOptions } from "./cluster-options.ts";
+import { runController } from "./controller-command.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-controller-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -22,7 +23,7 @@ writeFileSync(join(folder, "empty"), JSON.stringify({ clusters: [], users: [], c
 
 const OPTIONS: ControllerOptions = {
   ...{ kubeconfig, namespace: [], leaderElect: false, metricsAddress: "127.0.0.1:0" },
-  ...{ kueue: false, webhookAllow: [], workers: "8", qps: "50", burst: "100", ...DEFAULT_SETTINGS },
+  ...{ kueue: false, webhookAllow: [], workers: 8, qps: 50, burst: 100, ...DEFAULT_SETTINGS },
 };
 
 const CASES: [what: string, change: Partial<ControllerOptions>, code: string, message: RegExp][] = [
@@ -33,12 +34,6 @@ const CASES: [what: string, change: Partial<ControllerOptions>, code: string, me
     /kubeconfig .*none cannot be read.*--kubeconfig/,
   ],
   ["a kubeconfig without a cluster", { kubeconfig: join(folder, "empty") }, "failed", /names no cluster/],
-  [
-    "an unknown pull policy",
-    { imagePullPolicy: "Sometimes" },
-    "input",
-    /Sometimes, must be one of Always, IfNotPresent, Never/,
-  ],
   [
     "no image of learners",
     { image: undefined },
@@ -53,8 +48,6 @@ const CASES: [what: string, change: Partial<ControllerOptions>, code: string, me
     "manifest",
     /defaults: seed cannot have a default/,
   ],
-  ["no workers", { workers: "0" }, "input", /--workers is 0, must be a number above 0/],
-  ["no number", { qps: "many" }, "input", /--qps is many/],
   ["no host", { webhookAllow: ["https://hook"] }, "input", /--webhook-allow has https:\/\/hook, must be a host/],
   ["no address", { metricsAddress: "8080" }, "input", /--metrics-address 8080: write HOST:PORT/],
 ];

@@ -4,46 +4,20 @@ import { pino } from "pino";
 import { formatAddress } from "../../proto/address.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { parseAddress } from "../local/address.ts";
-import { positive } from "../numbers.ts";
 import { DNS_SERVERS, parseDnsServers, withNameservers } from "../operator/desired/dns.ts";
 import { parseRunDefaults } from "../operator/desired/run-defaults.ts";
-import type { Settings } from "../operator/desired/settings.ts";
 import { ApiClient } from "../operator/kube/api-client.ts";
 import { loadConfig } from "../operator/kube/kubeconfig.ts";
 import { startOperator } from "../operator/operator.ts";
 import { parseHosts } from "../operator/parts/notification/webhook-hosts.ts";
+import { parseSelector } from "../operator/selected-namespaces.ts";
 import { readInput } from "../read-input.ts";
-
-export interface ControllerOptions {
-  kubeconfig?: string | undefined;
-  /** Empty: all namespaces. */
-  namespace: string[];
-  leaderElect: boolean;
-  metricsAddress: string;
-  image?: string | undefined;
-  actorImage?: string | undefined;
-  sandboxImage?: string | undefined;
-  imagePullPolicy: string;
-  runDefaults?: string | undefined;
-  kueue: boolean;
-  webhookAllow: string[];
-  dns?: string | undefined;
-  workers: string;
-  qps: string;
-  burst: string;
-}
-
-const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
+import type { ControllerOptions } from "./cluster-options.ts";
 
 /** @returns the exit status. @throws ControllerError `input` */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<number> {
   const log = pino({ name: "controller", level: process.env.LOG_LEVEL || "info" }, pino.destination(2));
   const { config, inPod: inCluster, namespace } = loadConfig(options);
-  if (!PULL_POLICIES.includes(options.imagePullPolicy))
-    throw new ControllerError(
-      "input",
-      `--image-pull-policy is ${options.imagePullPolicy}, must be one of ${PULL_POLICIES.join(", ")}`,
-    );
   const { kueue, namespace: namespaces } = options;
   const images = {
     image: imageOf("--image", options.image),
@@ -55,12 +29,16 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       ? undefined
       : parseRunDefaults(readInput(options.runDefaults, "--run-defaults "), options.runDefaults);
   const dns = options.dns === undefined ? DNS_SERVERS : parseDnsServers(options.dns, "--dns");
+  const namespaceSelector =
+    options.namespaceSelector === undefined
+      ? undefined
+      : parseSelector(options.namespaceSelector, "--namespace-selector");
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
-    ...{ config, inCluster, log, namespaces },
+    ...{ config, inCluster, log, namespaces, namespaceSelector, controllerClass: options.controllerClass },
     settings: {
-      ...{ ...images, imagePullPolicy: options.imagePullPolicy as Settings["imagePullPolicy"] },
+      ...{ ...images, imagePullPolicy: options.imagePullPolicy },
       ...(inCluster && { controllerNamespace: namespace }),
       ...(runDefaults && { runDefaults }),
       kueue,
@@ -70,9 +48,9 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     },
     metricsAddress,
     lease: options.leaderElect ? { namespace: inCluster ? namespace : (namespaces[0] ?? "default") } : undefined,
-    workers: positive(options.workers, "--workers"),
-    qps: positive(options.qps, "--qps"),
-    burst: positive(options.burst, "--burst"),
+    workers: options.workers,
+    qps: options.qps,
+    burst: options.burst,
     onLost: (why) => {
       lost = why;
     },

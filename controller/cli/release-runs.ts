@@ -1,9 +1,10 @@
 /**
- * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller is left to do it. The runs and their
+ * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller with the right to do it is left. The runs and their
  * volumes stay; each run can then be deleted. `helm uninstall` runs this at its end.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EXIT } from "../errors.ts";
+import { CLAIM } from "../operator/claim.ts";
 import type { Run } from "../operator/desired/names.ts";
 import type { ApiClient, ListOptions } from "../operator/kube/api-client.ts";
 import { ApiError } from "../operator/kube/errors.ts";
@@ -16,27 +17,53 @@ export interface ReleaseOptions {
   client: Pick<ApiClient, "list" | "mergePatch">;
   /** Empty: all namespaces. */
   namespaces: readonly string[];
+  /** Namespace and name of the Lease of the controller that is gone. Undefined: runs of every controller. */
+  controller?: string | undefined;
   /** A controller that is stopping may add its finalizer again: repeat until none was found for this long. */
   quietSeconds: number;
   say: (line: string) => void;
   signal: AbortSignal;
 }
 
-/** @returns the exit status. @throws ApiError */
-export async function releaseRuns({ client, namespaces, quietSeconds, say, signal }: ReleaseOptions): Promise<number> {
+/**
+ * Serves each namespace by itself: one that the API server refuses keeps no other from being released.
+ *
+ * @returns the exit status: `failed` if a namespace or a run was refused. @throws ApiError
+ */
+export async function releaseRuns({
+  client,
+  namespaces,
+  controller,
+  quietSeconds,
+  say,
+  signal,
+}: ReleaseOptions): Promise<number> {
+  const refused = new Set<string>();
+  const refuse = (what: string, error: unknown) => {
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    if (!refused.has(what)) say(`${what} is refused: ${error.message}`);
+    refused.add(what);
+  };
   for (let quietSinceMs = Date.now(); ; await sleep(Math.min(quietSeconds, 1) * 1000, undefined, { signal })) {
     let found = false;
     for (const namespace of namespaces.length > 0 ? namespaces : [undefined])
-      for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
-        if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
-        found = true;
-        const done = await release(client, run);
-        say(
-          `TrainingRun ${run.metadata.namespace}/${run.metadata.name}${done ? " is released" : " has changed: once more"}`,
-        );
+      try {
+        for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
+          if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
+          const holder = run.metadata.annotations?.[CLAIM];
+          if (controller !== undefined && holder !== undefined && holder !== controller) continue;
+          const name = `TrainingRun ${run.metadata.namespace}/${run.metadata.name}`;
+          const done = await release(client, run).catch((error) => refuse(name, error));
+          if (done === undefined) continue;
+          found = true;
+          say(`${name}${done ? " is released" : " has changed: once more"}`);
+        }
+      } catch (error) {
+        if (namespace === undefined) throw error;
+        refuse(`namespace ${namespace}`, error);
       }
     if (found) quietSinceMs = Date.now();
-    else if (Date.now() - quietSinceMs >= quietSeconds * 1000) return EXIT.done;
+    else if (Date.now() - quietSinceMs >= quietSeconds * 1000) return refused.size > 0 ? EXIT.failed : EXIT.done;
   }
 }
 

@@ -5,17 +5,7 @@ import type { Screen } from "../local/terminal/terminal.ts";
 import { significant } from "../local/terminal/terminal.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
-
-export interface SamplesOptions {
-  failed: boolean;
-  /** Id of the sample that is shown whole. */
-  show?: string | undefined;
-  /** File for the valid samples, as `longrun sft` reads them. */
-  export?: string | undefined;
-  /** With `export`: so many samples of each task, the best. */
-  best?: string | undefined;
-  json: boolean;
-}
+import type { SamplesOptions } from "./run-folder-options.ts";
 
 /** A sample in the output of `longrun samples --json`. */
 interface ListedSample {

@@ -19,15 +19,7 @@ import { refuseTwoTasks } from "../local/inputs/task-manifest.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
 import { readInput } from "../read-input.ts";
-
-export interface ValidateOptions {
-  /** `path=value`, for every TrainingRun. */
-  set: string[];
-  /** Checks as Kubernetes does, and looks at no folder. */
-  cluster: boolean;
-  /** Manifest of the TrainingRun that exists. */
-  replaces?: string;
-}
+import type { ValidateOptions } from "./run-folder-options.ts";
 
 /**
  * Checks every TrainingRun of the files. Prints a line for each valid one, and a line about a file's other objects.

@@ -5,7 +5,7 @@ import { ControllerError } from "../errors.ts";
 import type { KubeconfigOptions } from "../operator/kube/kubeconfig.ts";
 import { type BundleFile, packBundle } from "./pack.ts";
 
-export interface DebugOptions extends KubeconfigOptions {
+interface DebugOptions extends KubeconfigOptions {
   /** Absent: the context's namespace. */
   namespace?: string | undefined;
   /** Path of the bundle. Absent: `longrun-debug-RUN-TIME.tar.gz` in the working directory. */

@@ -6,7 +6,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
-import { type Actors, parseTask, type Task } from "../../crds/trainingrun.ts";
+import { parseTask, type Task } from "../../crds/trainingrun.ts";
+import type { Values } from "../../proto/command-line.ts";
 import { limitsOfTask } from "../../proto/execution.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { harmless } from "../harmless.ts";
@@ -15,16 +16,8 @@ import type { Parts } from "../parts.ts";
 import { readInput } from "../read-input.ts";
 import { preparePython, taskFolder } from "./inputs/prepare.ts";
 import { ANSWERS } from "./inputs/resolve.ts";
+import type { EXEC } from "./options.ts";
 import type { Screen } from "./terminal/terminal.ts";
-
-interface ExecOptions {
-  /** Task folder with prepared/. It needs task.yaml unless its name is one of the twelve MLE-bench tasks. */
-  task: string;
-  json: boolean;
-  python?: string | undefined;
-  /** The environment's set of packages. */
-  packages?: Actors["packages"];
-}
 
 /** Output of `longrun exec --json`. */
 export interface ExecResult {
@@ -84,7 +77,7 @@ const NONCE = "@@NONCE@@";
 /** @returns the exit status: 0 even if the program failed, because a failure is a result */
 export async function executeProgram(
   file: string,
-  options: ExecOptions,
+  options: Values<typeof EXEC.options>,
   parts: Parts,
   signal: AbortSignal,
 ): Promise<number> {

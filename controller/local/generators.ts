@@ -2,9 +2,10 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createAuthority, createCertificate, type Role, writeTlsFiles } from "../../proto/certificates.ts";
+import type { Values } from "../../proto/command-line.ts";
 import { checkFolder } from "../../proto/folders.ts";
 import { ControllerError } from "../errors.ts";
-import { positive } from "../numbers.ts";
+import type { CERTIFICATES, RunOptions } from "./options.ts";
 
 const DAY_SECONDS = 24 * 3600;
 
@@ -12,10 +13,7 @@ const DAY_SECONDS = 24 * 3600;
 export function generatorArguments({
   generators,
   generatorsTls,
-}: {
-  generators?: string;
-  generatorsTls?: string;
-}): string[] {
+}: Pick<RunOptions, "generators" | "generatorsTls">): string[] {
   if (generators === undefined && generatorsTls === undefined) return [];
   const make = "longrun certificates makes them";
   if (generators === undefined)
@@ -35,9 +33,8 @@ export function generatorArguments({
 }
 
 /** Makes `out/learner` and `out/generator`, each a folder for `--tls`. The authority's key is kept nowhere. @throws ControllerError `input` */
-export async function writeGeneratorCertificates(options: { out: string; hosts: string; days: string }): Promise<void> {
-  const { out, hosts } = options;
-  const days = positive(options.days, "--days");
+export async function writeGeneratorCertificates(options: Values<typeof CERTIFICATES.options>): Promise<void> {
+  const { out, hosts, days } = options;
   if (existsSync(out))
     throw new ControllerError("input", `--out ${out} exists already; name a new folder, or remove it`);
   checkFolder(out, "--out");

@@ -9,24 +9,11 @@ import type { ControllerError } from "../errors.ts";
 import { checkFree, parseAddress } from "./address.ts";
 import { layOutCustomTask, layOutPublicData, prepareBundledTask, preparePython, type Steps } from "./inputs/prepare.ts";
 import { listenForInterrupts } from "./interrupt.ts";
+import type { LocalOptions } from "./options.ts";
 import { Backend, type BackendOptions } from "./processes/backend.ts";
 import { releaseRunFolder } from "./run-folder.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { Terminal } from "./terminal/terminal.ts";
-
-/** Options that every command with a learner has. */
-export interface LocalOptions {
-  /** `path=value` */
-  set: string[];
-  /** Output for programs in place of the live view. */
-  json: boolean;
-  /** Logs on stderr. */
-  verbose: boolean;
-  listen: string;
-  metricsListen: string;
-  /** Interpreter that the programs' environment is made from. */
-  python?: string | undefined;
-}
 
 export interface LocalCommand {
   terminal: Terminal;
@@ -42,7 +29,7 @@ export interface LocalCommand {
 }
 
 /** Folders and programs that executions need. */
-export interface Prepared {
+interface Prepared {
   /** Folder that is removed when the command ends. */
   temporary: string;
   /** Folder of the programs' environment. */

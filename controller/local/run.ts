@@ -17,8 +17,9 @@ import { fetchPolicy } from "./inputs/fetch-model.ts";
 import { taskFolder } from "./inputs/prepare.ts";
 import { resolveForThisMachine } from "./inputs/resolve.ts";
 import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./inputs/task-manifest.ts";
-import { checkAddresses, type LocalOptions, prepare, runLocalCommand, startBackend } from "./local-command.ts";
+import { checkAddresses, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { tellWebhook } from "./notify.ts";
+import type { RunOptions } from "./options.ts";
 import {
   createRunFolder,
   holdRunFolder,
@@ -29,22 +30,6 @@ import {
 } from "./run-folder.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { readSummary, showEnd } from "./terminal/summary.ts";
-
-export interface RunOptions extends LocalOptions {
-  /** Prepared task folders or names of bundled tasks, in place of a manifest. */
-  task?: string[] | undefined;
-  /** Model folder, or the name of a bundled policy; with `task` (default: quickstart). */
-  model?: string | undefined;
-  /** The run folder; absent: `runs/<name>-<UTC time>`. */
-  out?: string | undefined;
-  /** Run folder to continue, with its own manifest. */
-  resume?: string | undefined;
-  /** Store of an earlier run whose batches and results are used again. */
-  replay?: string | undefined;
-  /** URLs of generators, and the folder of the learner's certificate for them. */
-  generators?: string;
-  generatorsTls?: string;
-}
 
 /**
  * Trains as the manifest says, from start or resumed, until it is done or interrupted.
@@ -73,7 +58,7 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     if (hasNewTask) {
       // A bundled task takes its settings from its folder. It is prepared after the other checks, because that takes time.
       const task: string[] = [];
-      for (const given of options.task ?? []) task.push(await taskFolder(given, options.python, local.steps));
+      for (const given of options.task) task.push(await taskFolder(given, options.python, local.steps));
       ({ run } = readRun(file, { ...options, task }));
     }
     await fetchPolicy(run, local.steps);
@@ -123,7 +108,7 @@ function readRun(
   file: string | undefined,
   options: RunOptions,
 ): { run: TrainingRun; source: string; skipped?: string | undefined; chosen?: readonly string[] | undefined } {
-  const { task = [], model, resume, set } = options;
+  const { task, model, resume, set } = options;
   if (model !== undefined && task.length === 0)
     throw new ControllerError(
       "input",

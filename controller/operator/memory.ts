@@ -3,6 +3,7 @@
  * depends on it alone. Each part of a reconcile has a slice, which only its own results change (`settle` of context.ts).
  */
 import type { Run } from "./desired/names.ts";
+import type { Kept } from "./writes/kept-fields.ts";
 import type { Applied } from "./writes/writes.ts";
 
 /** An owner of a slice. */
@@ -14,6 +15,7 @@ export interface Remembers<Memory extends object> {
 export interface RunMemory {
   run: Run;
   applied: Applied;
+  kept: Kept;
   /** Calls to the learner or the webhook that have not returned. */
   calls: Set<string>;
   /** By owner. */
@@ -41,7 +43,7 @@ export class Memories {
     const memory: RunMemory =
       known?.run.metadata.uid === run.metadata.uid
         ? Object.assign(known, { run })
-        : { run, applied: new Map(), calls: new Set(), slices: new Map() };
+        : { run, applied: new Map(), kept: new Map(), calls: new Set(), slices: new Map() };
     this.#runs.set(key, memory);
     return memory;
   }

@@ -66,7 +66,7 @@ export interface PartResult<Memory, Given = object> extends StepResult<Memory> {
 }
 
 /** What a part found out before any part has reconciled. */
-export interface Observation<Memory, Facts> {
+interface Observation<Memory, Facts> {
   facts: Facts;
   remember?: Partial<Memory>;
   againSeconds?: number | undefined;

@@ -1,5 +1,6 @@
 /** A cluster for tests of a whole reconcile. */
 import { messages } from "../../proto/service.ts";
+import { Claims } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import type { KubeObject } from "./kube/types.ts";
@@ -32,9 +33,13 @@ export function takingCluster(
   const replicas: number[] = [];
   const suspended: string[] = [];
   let nowMs = NOW_MS;
-  const store = async ({ kind }: { kind: string }, object: { metadata?: object; spec?: { replicas?: number } }) => {
-    applied.push({ kind, object: object as KubeObject });
-    if (kind === "Deployment") replicas.push(object.spec!.replicas!);
+  const store = async (
+    { kind }: { kind: string },
+    object: { metadata?: object; spec?: { replicas?: number } },
+    { dryRun = false } = {},
+  ) => {
+    if (!dryRun) applied.push({ kind, object: object as KubeObject });
+    if (kind === "Deployment" && !dryRun) replicas.push(object.spec!.replicas!);
     return { ...object, metadata: { ...object.metadata, uid: "1", resourceVersion: "1" } };
   };
   const nothing = () => {};
@@ -64,6 +69,7 @@ export function takingCluster(
     },
     expectations: { confirm: async () => {}, unseen: () => [], add: nothing, forget: nothing },
     metrics: new Proxy({}, { get: () => nothing }),
+    claims: new Claims({ client: { get: async () => undefined }, identity: undefined, now: () => nowMs }),
     ...{ memories: new Memories(), settings: DEFAULT_SETTINGS, events: { record: nothing }, wake: nothing },
     ...{ log: { debug: nothing, info: nothing, warn: nothing }, now: () => nowMs },
   } as unknown as Context;

@@ -3,11 +3,10 @@
  *
  * Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.
  */
-import { Argument, Command, CommanderError, Option } from "commander";
+import type { Options, Values } from "../../proto/command-line.ts";
 import { clusterFiles } from "../debug/cluster.ts";
 import { packBundle } from "../debug/pack.ts";
-import { type ControllerError, EXIT, exitStatusOf } from "../errors.ts";
-import { harmless } from "../harmless.ts";
+import { bind, dispatch, type Runnable } from "../dispatch.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
 import type { Screen } from "../local/terminal/terminal.ts";
 import { positive } from "../numbers.ts";
@@ -28,178 +27,191 @@ export async function main(
   stderr: Screen = process.stderr,
 ): Promise<number> {
   const interruption = listenForInterrupts(() => {});
+  const program = {
+    name: "kubectl longrun",
+    description: "Inspects and steers the TrainingRuns of a cluster.",
+    version: typeof LONGRUN_VERSION === "undefined" ? "from source" : LONGRUN_VERSION,
+    commands: commandsOf(stdout, stderr, interruption.signal),
+    options: CLUSTER,
+  };
   try {
-    await describe(stdout, stderr, interruption.signal).parseAsync(argv);
-    return EXIT.done;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.badInput;
-    const { message, code } = error as ControllerError;
-    if (code !== "interrupted") stderr.write(`${harmless(message)}\n`);
-    return exitStatusOf(error);
+    return await dispatch(program, argv.slice(2), stdout, stderr);
   } finally {
     interruption.dispose();
   }
 }
 
-function describe(stdout: Screen, stderr: Screen, signal: AbortSignal): Command {
+const CLUSTER = {
+  namespace: { value: "NAME", short: "n", help: "namespace of the TrainingRun (default: the context's)" },
+  context: { value: "NAME", help: "context of the kubeconfig (default: the current one)" },
+  kubeconfig: { value: "FILE", help: "how to reach the cluster (default: as kubectl)" },
+} as const;
+
+const timeout = (help: string, seconds: string) =>
+  ({ timeout: { value: "SECONDS", help, default: seconds, as: positive } }) as const;
+const FOR_POD = timeout("longest wait for the pod that reads the volume while no learner runs", "120");
+const out = (help: string) => ({ out: { value: "PATH", help } }) as const;
+
+function commandsOf(stdout: Screen, stderr: Screen, signal: AbortSignal): Runnable[] {
   const say = (line: string): void => void stderr.write(`${line}\n`);
   const print = (line: string): void => void stdout.write(`${line}\n`);
-  const program = new Command("kubectl longrun")
-    .description("Inspects and steers the TrainingRuns of a cluster.")
-    .version(typeof LONGRUN_VERSION === "undefined" ? "from source" : LONGRUN_VERSION)
-    .option("-n, --namespace <NAME>", "namespace of the TrainingRun (default: the context's)")
-    .option("--context <NAME>", "context of the kubeconfig (default: the current one)")
-    .option("--kubeconfig <FILE>", "how to reach the cluster (default: as kubectl)")
-    .exitOverride()
-    .configureOutput({ writeOut: (text) => stdout.write(text), writeErr: (text) => stderr.write(text) })
-    .configureHelp({ showGlobalOptions: true })
-    .addHelpText("after", "\nExit status: 0 done, 1 failed, 2 bad input, 130 interrupted.");
 
-  /** Adds a command on one run; `work` must not close the cluster. @param more arguments after RUN */
-  const onRun = <O>(
-    name: string,
-    description: string,
-    work: (cluster: Cluster, run: string, options: O, ...more: string[]) => Promise<void>,
-    more: Argument[] = [],
-  ) => {
-    const command = program.command(name).description(description).argument("<RUN>", "name of a TrainingRun");
-    for (const argument of more) command.addArgument(argument);
-    return command.action(async (run: string) => {
-      const options = command.optsWithGlobals();
-      const cluster = connect(options as ClusterOptions, signal);
-      try {
-        await work(cluster, run, options as O, ...command.args.slice(1));
-      } finally {
-        cluster.client.close();
-      }
-    });
+  /** A command on a cluster; `work` must not close it. */
+  const onCluster = <const O extends Options>(
+    command: {
+      name: string;
+      description: string;
+      arguments?: Record<string, string>;
+      choices?: readonly string[];
+      options: O;
+    },
+    work: (cluster: Cluster, options: Values<O>, ...words: string[]) => Promise<void>,
+  ): Runnable => {
+    const { name, options, ...more } = command;
+    return bind(
+      { ...more, name: `kubectl longrun ${name}`, options: { ...options, ...CLUSTER } },
+      async (given, ...words) => {
+        const cluster = connect(given as ClusterOptions, signal);
+        try {
+          await work(cluster, given as unknown as Values<O>, ...words);
+        } finally {
+          cluster.client.close();
+        }
+      },
+    );
   };
-  const waiting = (text: string, seconds: string) => new Option("--timeout <SECONDS>", text).default(seconds);
-  const forPod = () => waiting("longest wait for the pod that reads the volume while no learner runs", "120");
-  const out = (text: string) => new Option("--out <PATH>", text);
+  const RUN = { "<RUN>": "name of a TrainingRun" };
 
-  onRun(
-    "status",
-    "shows the run's activity, scores and blockers",
-    async (cluster, run, options: { once: boolean; json: boolean; interval: string }) => {
-      const intervalSeconds = positive(options.interval, "--interval");
-      await showStatus(
-        cluster,
-        run,
-        { watch: !options.once && !options.json, json: options.json, intervalSeconds },
-        stdout,
-      );
+  const status = onCluster(
+    {
+      name: "status",
+      description: "shows the run's activity, scores and blockers",
+      arguments: RUN,
+      options: {
+        once: { help: "print once and exit" },
+        json: { help: "print the object's status once, as JSON" },
+        interval: { value: "SECONDS", help: "seconds between two refreshes", default: "2", as: positive },
+      },
     },
-  )
-    .option("--once", "print once and exit", false)
-    .option("--json", "print the object's status once, as JSON", false)
-    .option("--interval <SECONDS>", "seconds between two refreshes", "2");
+    (cluster, { once, json, interval: intervalSeconds }, run) =>
+      showStatus(cluster, run, { watch: !once && !json, json, intervalSeconds }, stdout),
+  );
 
-  onRun(
-    "logs",
-    "prints the logs of the learner, or of the actors",
-    async (cluster, run, options: { actors: boolean; follow: boolean; previous: boolean; tail?: string }) => {
-      const { actors, follow, previous, tail } = options;
-      const component = actors ? "actor" : "learner";
-      await showLogs(
-        cluster,
-        run,
-        { component, follow, previous, tail: tail === undefined ? undefined : positive(tail, "--tail") },
-        stdout,
-      );
+  const logs = onCluster(
+    {
+      name: "logs",
+      description: "prints the logs of the learner, or of the actors",
+      arguments: RUN,
+      options: {
+        actors: { help: "logs of the actors' supervisors" },
+        follow: { short: "f", help: "follow new lines" },
+        previous: { short: "p", help: "log of the container before its last restart" },
+        tail: { value: "LINES", help: "only the newest lines of each log", as: positive },
+      },
     },
-  )
-    .option("--actors", "logs of the actors' supervisors", false)
-    .option("-f, --follow", "follow new lines", false)
-    .option("-p, --previous", "log of the container before its last restart", false)
-    .option("--tail <LINES>", "only the newest lines of each log");
+    (cluster, { actors, follow, previous, tail }, run) =>
+      showLogs(cluster, run, { component: actors ? "actor" : "learner", follow, previous, tail }, stdout),
+  );
 
-  onRun(
-    "best",
-    "prints the best program and its score",
-    async (cluster, run, { task, json, timeout }: { task?: string; json: boolean; timeout: string }) => {
-      const timeoutSeconds = positive(timeout, "--timeout");
-      await showBest(cluster, run, { task, json, timeoutSeconds, say }, stdout);
+  const best = onCluster(
+    {
+      name: "best",
+      description: "prints the best program and its score",
+      arguments: RUN,
+      options: {
+        task: { value: "TASK", help: "task, if the run has several" },
+        json: { help: "print score and program as one JSON object" },
+        ...FOR_POD,
+      },
     },
-  )
-    .option("--task <TASK>", "task, if the run has several")
-    .option("--json", "print score and program as one JSON object", false)
-    .addOption(forPod());
+    (cluster, { task, json, timeout: timeoutSeconds }, run) =>
+      showBest(cluster, run, { task, json, timeoutSeconds, say }, stdout),
+  );
 
-  onRun(
-    "report",
-    "copies report.html, or serves the live page",
-    async (cluster, run, options: { out?: string; live: boolean; timeout: string }) => {
-      if (options.live) return serveReport(cluster, run, print);
-      const timeoutSeconds = positive(options.timeout, "--timeout");
-      print(await fetchReport(cluster, run, { out: options.out, timeoutSeconds, say }));
+  const report = onCluster(
+    {
+      name: "report",
+      description: "copies report.html, or serves the live page",
+      arguments: RUN,
+      options: {
+        ...out("path of the file (default: RUN-report.html)"),
+        live: { help: "serve the learner's page at a local address, until Ctrl-C" },
+        ...FOR_POD,
+      },
     },
-  )
-    .addOption(out("path of the file (default: RUN-report.html)"))
-    .option("--live", "serve the learner's page at a local address, until Ctrl-C", false)
-    .addOption(forPod());
-
-  const volumes = program
-    .command("volumes")
-    .description("lists the volumes that have outlived their runs, or whose runs are over")
-    .option("-A, --all-namespaces", "volumes of all namespaces", false)
-    .option("--json", "print a list of objects", false)
-    .action(async () => {
-      const options = volumes.optsWithGlobals<ClusterOptions & { allNamespaces: boolean; json: boolean }>();
-      const cluster = connect(options, signal);
-      try {
-        await listVolumes(cluster, options, stdout);
-      } finally {
-        cluster.client.close();
-      }
-    });
-
-  onRun(
-    "debug",
-    "writes a support bundle: objects, events, logs, metrics; no secrets, answers, weights or programs",
-    async ({ config, namespace }, run, options: { out?: string }) => {
-      print(packBundle(run, await clusterFiles(config, namespace, run), options.out, new Date()));
+    async (cluster, { out, live, timeout: timeoutSeconds }, run) => {
+      if (live) return serveReport(cluster, run, print);
+      print(await fetchReport(cluster, run, { out, timeoutSeconds, say }));
     },
-  ).addOption(out("path of the bundle (default: longrun-debug-RUN-TIME.tar.gz)"));
+  );
 
-  onRun(
-    "pull",
-    "copies out of the cluster: the newest checkpoint's model, the best program with its submission, or the run folder",
-    async (cluster, run, options: { out?: string; timeout: string }, what) => {
-      const timeoutSeconds = positive(options.timeout, "--timeout");
-      print(await pull(cluster, run, what as What, { out: options.out, timeoutSeconds, say }));
+  const volumes = onCluster(
+    {
+      name: "volumes",
+      description: "lists the volumes that have outlived their runs, or whose runs are over",
+      options: {
+        "all-namespaces": { short: "A", help: "volumes of all namespaces" },
+        json: { help: "print a list of objects" },
+      },
     },
-    [new Argument("<WHAT>", "what to copy").choices(WHAT)],
-  )
-    .addOption(out("path of the folder (default: RUN-model, RUN-best, RUN)"))
-    .addOption(forPod());
+    (cluster, options) => listVolumes(cluster, options, stdout),
+  );
 
-  for (const [name, suspend, description] of [
-    ["pause", true, "writes a checkpoint and stops learner and actors; the volume stays"],
-    ["resume", false, "continues from the newest checkpoint"],
-  ] as const)
-    onRun(name, description, async (cluster, run, options: { wait: boolean; timeout: string }) => {
-      const timeoutSeconds = positive(options.timeout, "--timeout");
-      await setSuspended(cluster, run, suspend, { wait: options.wait, timeoutSeconds, say: print });
-    })
-      .option("--wait", "return when it is done", false)
-      .addOption(waiting("longest wait", "1800"));
-
-  onRun(
-    "evaluate",
-    "evaluates the newest checkpoint on the cluster, in a separate TrainingRun",
-    async (cluster, run, options: { as?: string; samples?: string; keep: boolean; timeout: string }) => {
-      const { as = `${run}-evaluation`, samples, keep } = options;
-      const evaluation = await evaluate(cluster, run, {
-        ...{ as, keep, say, timeoutSeconds: positive(options.timeout, "--timeout") },
-        samples: samples === undefined ? undefined : positive(samples, "--samples"),
-      });
-      print(JSON.stringify(evaluation, null, 2));
+  const debug = onCluster(
+    {
+      name: "debug",
+      description: "writes a support bundle: objects, events, logs, metrics; no secrets, answers, weights or programs",
+      arguments: RUN,
+      options: out("path of the bundle (default: longrun-debug-RUN-TIME.tar.gz)"),
     },
-  )
-    .option("--as <NAME>", "name of the TrainingRun that evaluates (default: RUN-evaluation)")
-    .option("--samples <N>", "programs from scratch (default: the run's evaluation.samples)")
-    .option("--keep", "keep that TrainingRun, which then trains one iteration", false)
-    .addOption(waiting("longest wait for the result", "86400"));
-  return program;
+    async ({ config, namespace }, { out }, run) =>
+      print(packBundle(run, await clusterFiles(config, namespace, run), out, new Date())),
+  );
+
+  const copy = onCluster(
+    {
+      name: "pull",
+      description:
+        "copies out of the cluster: the newest checkpoint's model, the best program with its submission, or the run folder",
+      arguments: { ...RUN, "<WHAT>": `what to copy: ${WHAT.join(", ")}` },
+      choices: WHAT,
+      options: { ...out("path of the folder (default: RUN-model, RUN-best, RUN)"), ...FOR_POD },
+    },
+    async (cluster, { out, timeout: timeoutSeconds }, run, what) =>
+      print(await pull(cluster, run, what as What, { out, timeoutSeconds, say })),
+  );
+
+  const suspension = (name: string, suspend: boolean, description: string) =>
+    onCluster(
+      {
+        name,
+        description,
+        arguments: RUN,
+        options: { wait: { help: "return when it is done" }, ...timeout("longest wait", "1800") },
+      },
+      (cluster, { wait, timeout: timeoutSeconds }, run) =>
+        setSuspended(cluster, run, suspend, { wait, timeoutSeconds, say: print }),
+    );
+
+  const evaluation = onCluster(
+    {
+      name: "evaluate",
+      description: "evaluates the newest checkpoint on the cluster, in a separate TrainingRun",
+      arguments: RUN,
+      options: {
+        as: { value: "NAME", help: "name of the TrainingRun that evaluates (default: RUN-evaluation)" },
+        samples: { value: "N", help: "programs from scratch (default: the run's evaluation.samples)", as: positive },
+        keep: { help: "keep that TrainingRun, which then trains one iteration" },
+        ...timeout("longest wait for the result", "86400"),
+      },
+    },
+    async (cluster, { as, samples, keep, timeout: timeoutSeconds }, run) => {
+      const how = { as: as ?? `${run}-evaluation`, samples, keep, say, timeoutSeconds };
+      print(JSON.stringify(await evaluate(cluster, run, how), null, 2));
+    },
+  );
+
+  const pause = suspension("pause", true, "writes a checkpoint and stops learner and actors; the volume stays");
+  const resume = suspension("resume", false, "continues from the newest checkpoint");
+  return [status, logs, best, report, volumes, debug, copy, pause, resume, evaluation];
 }

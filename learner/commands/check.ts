@@ -31,7 +31,7 @@ export interface TaskCheck {
   findings: Finding[];
 }
 
-export interface TriedReward {
+interface TriedReward {
   submission: "sample submission" | "constant prediction" | "answers";
   score: number;
   /** The reward before it is raised to the floor. */

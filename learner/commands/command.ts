@@ -1,10 +1,12 @@
 /** Shared by the commands: arguments, lines of JSON and exit status. */
 import fs from "node:fs";
-import { homedir } from "node:os";
 import path from "node:path";
 import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError } from "../../crds/trainingrun.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
+import { helpOf } from "../../proto/command-help.ts";
+import { type Command, type Options, parse, UsageError, type Values } from "../../proto/command-line.ts";
 import {
   type Budget,
   type Device,
@@ -27,37 +29,69 @@ import { readRegistry } from "../tasks/registry.ts";
 
 export class InputError extends Error {}
 
-const BAD_INPUT = [InputError, ModelError, TaskError, RolloutError, ManifestError];
+const BAD_INPUT = [InputError, UsageError, ModelError, TaskError, RolloutError, ManifestError];
+
+/** A command with what it does. */
+export interface Bound {
+  command: Command;
+  run(args: readonly string[]): unknown;
+}
+
+/** @param run gets the values of the options and the arguments; returns the exit status, or nothing */
+export const bind = <const O extends Options>(
+  command: Command<O>,
+  run: (values: Values<O>, ...words: string[]) => unknown,
+): Bound => ({
+  command,
+  run: (args) => {
+    const { values, words } = parse(command, args);
+    return run(values, ...words);
+  },
+});
 
 /**
  * Runs a command to its end. Exit status: a number that it returns, else 0 done, 1 failed, 2 bad input. Ctrl-C kills
  * the process, which a shell and `longrun` report as 130; every line that was written is whole.
  */
-export async function runCommand(usage: string, command: () => unknown): Promise<void> {
+export async function runCommand<const O extends Options>(
+  command: Command<O>,
+  run: (values: Values<O>, ...words: string[]) => unknown,
+): Promise<void> {
+  await runBound(command, bind(command, run).run);
+}
+
+/** The same for a command whose next word chooses one of `commands`. */
+export async function runCommands(group: Command, commands: readonly Bound[]): Promise<void> {
+  const wordOf = (name: string) => name.split(" ").at(-1)!;
+  await runBound(group, ([word, ...args]) => {
+    const chosen = commands.find(({ command }) => wordOf(command.name) === word);
+    if (chosen) return chosen.run(args);
+    const words = commands.map(({ command }) => wordOf(command.name));
+    const known = `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+    const more = `longrun help ${wordOf(group.name)} says more`;
+    throw new InputError(word === undefined ? helpOf(group) : `${group.name} ${word}: give ${known}; ${more}`);
+  });
+}
+
+async function runBound(command: Command, run: (args: string[]) => unknown): Promise<void> {
   endOnClosedPipe();
-  if (process.argv.includes("--help")) {
-    process.stdout.write(`${usage}\n`);
+  const args = process.argv.slice(2);
+  if (args.includes("--help")) {
+    process.stdout.write(helpOf(command));
     return;
   }
   try {
-    const status = await command();
+    const status = await run(args);
     if (typeof status === "number") process.exitCode = status;
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
-    const usageError = code.startsWith("ERR_PARSE_ARGS");
     const refused =
-      usageError ||
+      BAD_INPUT.some((kind) => error instanceof kind) ||
       ["input", "memory", "device"].includes(code) ||
       (error instanceof TransferError && error.needsPerson);
-    process.stderr.write(`${usageError ? `${message.split(". ")[0]}; --help says more` : message}\n`);
-    process.exitCode = refused || BAD_INPUT.some((kind) => error instanceof kind) ? 2 : 1;
+    process.stderr.write(`${message}\n`);
+    process.exitCode = refused ? 2 : 1;
   }
-}
-
-/** Returns the refusal of a command's first word: a line about an unknown word, the usage if the word is missing. */
-export function unknownWord(command: string, word: string | undefined, words: string, usage: string): InputError {
-  if (word === undefined) return new InputError(usage);
-  return new InputError(`longrun ${command} ${word}: give ${words}; longrun help ${command} says more`);
 }
 
 export function required(value: string | undefined, option: string, what: string): string {
@@ -72,17 +106,34 @@ export function wholeNumber(text: string, option: string, least: number): number
   throw new InputError(`${option} is ${text}; give a whole number of at least ${least}`);
 }
 
+/** Returns the reader of an option's whole number. */
+export const whole =
+  (least: number) =>
+  (text: string, option: string): number =>
+    wholeNumber(text, option, least);
+
+/** Returns the reader of an option's number. @param what to give, for the error */
+export const number =
+  (what: string, isGood: (value: number) => boolean) =>
+  (text: string, option: string): number => {
+    const value = Number(text);
+    if (text.trim() !== "" && Number.isFinite(value) && isGood(value)) return value;
+    throw new InputError(`${option} is ${text}; give ${what}`);
+  };
+
 export const MODEL_OPTIONS = {
-  model: { type: "string" },
-  adapter: { type: "string" },
-  device: { type: "string" },
-  threads: { type: "string", default: "0" },
+  model: { value: "MODEL", help: "model folder, or the name of a bundled policy" },
+  adapter: { value: "DIR", help: "PEFT folder of a LoRA adapter" },
+  device: {
+    value: "DEVICE",
+    help: "auto, cpu or cuda:N (default: LONGRUN_DEVICE, else auto: a GPU that works, else the CPU)",
+  },
+  threads: { value: "N", help: "threads of the CPU; 0: as many as there are cores", default: "0", as: whole(0) },
 } as const;
 
 /** Reads both folders and runs all networks of this thread on the device. */
-export async function openModel(values: { model?: string; adapter?: string; device?: string; threads: string }) {
+export async function openModel({ threads, ...values }: Values<typeof MODEL_OPTIONS>) {
   const model = modelFolder(required(values.model, "--model", "a model folder"));
-  const threads = wholeNumber(values.threads, "--threads", 0);
   const device = await chooseDevice(values.device);
   useDevice(device);
   onNotice((text) => process.stderr.write(`${text}\n`));
@@ -119,10 +170,8 @@ export function modelFolder(model: string): string {
 
 /** Returns a task folder: the given one, or the folder of a bundled task that `longrun prepare` made. */
 export function taskFolder(task: string): string {
-  const { LONGRUN_CACHE, XDG_CACHE_HOME } = process.env;
   if (/[/.]/.test(task) || fs.existsSync(task)) return task;
-  const cache = LONGRUN_CACHE || path.join(XDG_CACHE_HOME || path.join(homedir(), ".cache"), "longrun");
-  const prepared = path.join(cache, "tasks", task);
+  const prepared = path.join(cacheFolder(), "tasks", task);
   if (fs.existsSync(prepared)) return prepared;
   const bundled = Object.keys(readRegistry());
   if (!bundled.includes(task))

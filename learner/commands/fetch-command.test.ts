@@ -46,7 +46,7 @@ test("the command prints the folder or one object, and exits 2 for errors that a
   assert.match(none.stderr, /^http\S+ has no model acme\/none that is public; check the name[^\n]*\n$/);
   assert.match(
     (await fetchCommand([])).stderr,
-    /^give one repository, such as Qwen\/Qwen2.5-3B-Instruct or s3:\/\/BUCKET\/PREFIX, not 0\n$/,
+    /^error: missing required argument 'MODEL'\nlongrun help model says more\n$/,
   );
 });
 

@@ -7,7 +7,7 @@
  */
 import fs from "node:fs";
 import path from "node:path";
-import { parseArgs } from "node:util";
+import type { Values } from "../../proto/command-line.ts";
 import {
   DEFAULT_SLOTS,
   fitInference,
@@ -29,52 +29,51 @@ import {
   printLine,
   readLines,
   refuseOtherFields,
-  required,
   runCommand,
   tokensOf,
-  wholeNumber,
+  whole,
 } from "./command.ts";
 
-const USAGE = `Usage: longrun generate --model DIR --prompts FILE.jsonl [--adapter DIR] [--max-tokens N] [--temperature T] [--seed S]
-       [--show-prompt] [--threads N] [--device auto|cpu|cuda:N]
-
-Reads lines {"tokens":[...]} or {"messages":[{"role","content"}]}; writes lines {"tokens":[...],"text":"...","logProbs":[...]} in
-the same order. "text" is null without a tokenizer.json.
-
---show-prompt   adds "prompt", the text that the model continues, with the chat template's tokens
---max-tokens    default 256, or what is left of the context
---temperature   default 1; 0 takes the most probable token, with its log-prob at temperature 1; else 0.01 or more
---seed          default 0; the same seed, line and weights give the same response
---threads       default 0: as many as there are cores
---device        default LONGRUN_DEVICE, else auto: a GPU that works, else the CPU`;
 /** Default of --max-tokens; less where the model's context ends sooner. */
 const MAX_TOKENS = 256;
 /** Smallest temperature above 0, as in a manifest (model.temperature): logits divided by less exceed float32. */
 const LEAST_TEMPERATURE = 0.01;
 const ROLES = ["system", "user", "assistant"];
 
-async function generate(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      ...MODEL_OPTIONS,
-      prompts: { type: "string" },
-      "max-tokens": { type: "string" },
-      temperature: { type: "string", default: "1" },
-      seed: { type: "string", default: "0" },
-      "show-prompt": { type: "boolean" },
+export const GENERATE = {
+  name: "longrun generate",
+  description: "generate responses to prompts",
+  options: {
+    ...MODEL_OPTIONS,
+    prompts: {
+      value: "FILE",
+      help: 'lines {"tokens":[...]} or {"messages":[{"role","content"}]}',
+      required: 'a file of lines {"tokens":[...]} or {"messages":[...]}',
     },
-  });
-  const file = required(values.prompts, "--prompts", 'a file of lines {"tokens":[...]} or {"messages":[...]}');
-  const wanted = values["max-tokens"];
-  const maxTokens = wanted === undefined ? undefined : wholeNumber(wanted, "--max-tokens", 1);
-  const temperature = Number(values.temperature);
-  const greedy = values.temperature.trim() !== "" && temperature === 0;
-  if (!greedy && !(temperature >= LEAST_TEMPERATURE && temperature < Infinity)) {
-    const known = `give 0 for the most probable tokens, or a number of at least ${LEAST_TEMPERATURE}`;
-    throw new InputError(`--temperature is ${values.temperature}; ${known}`);
-  }
-  const seed = wholeNumber(values.seed, "--seed", 0);
+    "max-tokens": { value: "N", help: `default ${MAX_TOKENS}, or what is left of the context`, as: whole(1) },
+    temperature: {
+      value: "T",
+      help: `0 takes the most probable token, with its log-prob at temperature 1; else ${LEAST_TEMPERATURE} or more`,
+      default: "1",
+      as: temperatureOf,
+    },
+    seed: { value: "S", help: "the same seed, line and weights give the same response", default: "0", as: whole(0) },
+    "show-prompt": { help: 'adds "prompt", the text that the model continues, with the chat template\'s tokens' },
+  },
+  notes: `Writes lines {"tokens":[...],"text":"...","logProbs":[...]} in the same order. "text" is null without a tokenizer.json.`,
+  examples: ["longrun generate --model quickstart --prompts prompts.jsonl --temperature 0"],
+} as const;
 
+function temperatureOf(text: string, option: string): number {
+  const temperature = Number(text);
+  const greedy = text.trim() !== "" && temperature === 0;
+  if (greedy || (temperature >= LEAST_TEMPERATURE && temperature < Infinity)) return temperature;
+  const known = `give 0 for the most probable tokens, or a number of at least ${LEAST_TEMPERATURE}`;
+  throw new InputError(`${option} is ${text}; ${known}`);
+}
+
+async function generate(values: Values<typeof GENERATE.options>): Promise<void> {
+  const { maxTokens, temperature, seed, prompts: file } = values;
   const { model: folder, config, adapter, device, threads } = await openModel(values);
   const weights = new MappedWeights(folder);
   const { vocabSize, maxPositions } = config;
@@ -108,7 +107,7 @@ async function generate(): Promise<void> {
     const { response, logProbs } = await answer;
     const prompt = tokenizer?.decode(prompts[line]!, { skipSpecialTokens: false }) ?? null;
     printLine({
-      ...(values["show-prompt"] && { prompt }),
+      ...(values.showPrompt && { prompt }),
       tokens: [...response],
       text: tokenizer?.decode(response) ?? null,
       logProbs: [...logProbs],
@@ -136,4 +135,4 @@ function promptOf(line: Line, vocabulary: number, tokenizer: Tokenizer | undefin
   return tokenizer.encodeChat(messages as Message[]);
 }
 
-await runCommand(USAGE, generate);
+if (import.meta.main) await runCommand(GENERATE, generate);

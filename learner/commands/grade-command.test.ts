@@ -81,7 +81,6 @@ test("bad input is refused in one line that says what to give", () => {
     [["--batch", at("no-json.jsonl")], /no-json.jsonl:1: give an object with the texts task, answers and submission/],
     [["--batch", at("no-task.jsonl")], /--task gold/],
     [["--batch", at("batch.jsonl"), ...answers], /--answers does not go with --batch/],
-    [["--tusk", "x"], /Unknown option '--tusk'/],
   ];
   for (const [options, message] of cases) {
     const { status, stdout, stderr } = grade(...options);
@@ -89,6 +88,11 @@ test("bad input is refused in one line that says what to give", () => {
     assert.match(stderr, message);
     assert.equal(stderr.trimEnd().split("\n").length, 1);
   }
+});
+
+test("an unknown option is refused, and the nearest one named", () => {
+  const { status, stderr } = grade("--tusk", "x");
+  assert.deepEqual([status, stderr], [2, "error: unknown option '--tusk'\n(Did you mean --task?)\n"]);
 });
 
 test("the command computes the reward of an execution in a task folder", () => {

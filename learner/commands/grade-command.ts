@@ -1,8 +1,8 @@
-/** `longrun grade`: grades submissions, in one of three forms (`USAGE`). Exit status 0 whatever the grade is. */
+/** `longrun grade`: grades submissions, in one of three forms (`GRADE`). Exit status 0 whatever the grade is. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { type Grader, parseTask } from "../../crds/trainingrun.ts";
+import type { Values } from "../../proto/command-line.ts";
 import { OUTCOMES } from "../../proto/execution.ts";
 import { type Answers, type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
 import { type MleBenchTask, mleBenchTask, mleBenchTasks, rankOf } from "../grading/mlebench-tasks.ts";
@@ -10,44 +10,39 @@ import { type Refusal, refuse } from "../grading/reasons.ts";
 import { paperRewards, type RewardFacts, rewardOf } from "../grading/reward.ts";
 import { readRegistry } from "../tasks/registry.ts";
 import { openTask } from "../tasks/task.ts";
-import {
-  InputError,
-  parseLine,
-  printLine,
-  readText,
-  required,
-  runCommand,
-  taskFolder,
-  wholeNumber,
-} from "./command.ts";
+import { InputError, parseLine, printLine, readText, required, runCommand, taskFolder, whole } from "./command.ts";
 
-const USAGE = `Usage: longrun grade --task TASK --answers FILE --submission FILE [--json]
-    One submission. TASK is one of the twelve MLE-bench tasks, a bundled task, or a folder with a task.yaml.
-longrun grade --batch FILE.jsonl
-    Lines {"task","answers","submission"}, paths relative to the file. Prints a line
-    {"valid","score","scoreRaw","code","message"} for each, in the same order.
-longrun grade --task DIR [--submission FILE] [--outcome OUTCOME] [--exit-status N] [--inserted MARKERS] [--seen MARKERS]
-    [--forged N]
-    The reward of one execution in a prepared task folder. Prints one object: valid, score, scoreRaw, reward, reason,
-    creditedMarkers, clamped, capped, guards. Without --submission the program wrote none. MARKERS are comma separated.`;
-
-const options = {
-  task: { type: "string" },
-  answers: { type: "string" },
-  submission: { type: "string" },
-  batch: { type: "string" },
-  json: { type: "boolean", default: false },
-  outcome: { type: "string", default: "completed" },
-  "exit-status": { type: "string", default: "0" },
-  inserted: { type: "string", default: "" },
-  seen: { type: "string", default: "" },
-  forged: { type: "string", default: "0" },
+export const GRADE = {
+  name: "longrun grade",
+  description: "grade submissions, or one execution",
+  options: {
+    task: { value: "TASK", help: "one of the twelve MLE-bench tasks, a bundled task, or a folder with a task.yaml" },
+    answers: { value: "FILE", help: "answers of one submission" },
+    submission: { value: "FILE", help: "a .csv file; without it and --answers the program wrote none" },
+    json: { help: "print one object for a submission" },
+    batch: { value: "FILE", help: 'lines {"task","answers","submission"}, paths relative to the file' },
+    outcome: { value: "OUTCOME", help: "how the execution ended", choices: OUTCOMES, default: "completed" },
+    "exit-status": { value: "N", help: "of the execution", default: "0", as: whole(0) },
+    inserted: { value: "MARKERS", help: "markers in the program, comma separated", default: "", as: markersOf },
+    seen: { value: "MARKERS", help: "markers that it printed, comma separated", default: "", as: markersOf },
+    forged: { value: "N", help: "markers that it invented", default: "0", as: whole(0) },
+  },
+  notes: `--task, --answers and --submission grade one submission. --batch prints a line {"valid","score","scoreRaw","code","message"} for
+each of its lines, in the same order. Without both, --task names a prepared task folder, and the reward of one execution is printed: valid,
+score, scoreRaw, reward, reason, creditedMarkers, clamped, capped, guards.`,
+  examples: [
+    "longrun grade --task diamonds --answers answers.csv --submission submission.csv",
+    "longrun grade --batch submissions.jsonl",
+    "longrun grade --task diamonds --submission submission.csv",
+  ],
 } as const;
+type Given = Values<typeof GRADE.options>;
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+function markersOf(text: string): string[] {
+  return text.split(",").filter((name) => name !== "");
+}
 
-function grade(): void {
-  const { values } = parseArgs({ options });
+function grade(values: Given): void {
   const { batch, answers } = values;
   const task = () => required(values.task, "--task", "the name of a task or a prepared task folder");
   if (batch !== undefined) gradeBatch(batch, values);
@@ -55,7 +50,7 @@ function grade(): void {
   else gradeOne(task(), answers, values);
 }
 
-function gradeOne(task: string, answers: string, values: Values): void {
+function gradeOne(task: string, answers: string, values: Given): void {
   const submission = required(values.submission, "--submission", "a .csv file");
   if (!existsSync(answers)) throw new InputError(`--answers ${answers}: there is no such file`);
   const opened = openAnswers(task, answers);
@@ -65,7 +60,7 @@ function gradeOne(task: string, answers: string, values: Values): void {
   else process.stdout.write(described(graded));
 }
 
-function gradeBatch(path: string, values: Values): void {
+function gradeBatch(path: string, values: Given): void {
   for (const name of ["task", "answers", "submission"] as const)
     if (values[name] !== undefined)
       throw new InputError(`--${name} does not go with --batch, whose lines have it; leave one of them out`);
@@ -94,18 +89,15 @@ function described({ valid, score, scoreRaw, code, message, rank }: FileGrade): 
   return `score ${score}${scoreRaw === score ? "" : ` (${scoreRaw})`}${standing}\n`;
 }
 
-function gradeExecution(directory: string, values: Values): void {
-  const outcome = OUTCOMES.find((name) => name === values.outcome);
-  if (!outcome) throw new InputError(`--outcome ${values.outcome}: give one of ${OUTCOMES.join(", ")}`);
+function gradeExecution(directory: string, values: Given): void {
   if (values.submission !== undefined) checkSubmission(values.submission);
   const task = openTask(taskFolder(directory));
-  const markers = (text: string) => text.split(",").filter((name) => name !== "");
   const facts: RewardFacts = {
-    outcome,
-    exitStatus: wholeNumber(values["exit-status"], "--exit-status", 0),
-    insertedMarkers: markers(values.inserted),
-    seenMarkers: markers(values.seen),
-    forgedMarkers: wholeNumber(values.forged, "--forged", 0),
+    outcome: values.outcome,
+    exitStatus: values.exitStatus,
+    insertedMarkers: values.inserted,
+    seenMarkers: values.seen,
+    forgedMarkers: values.forged,
   };
   if (values.submission !== undefined) facts.graded = task.grade(readFileSync(values.submission));
   printLine(rewardOf(facts, paperRewards, task.rewardRules) ?? { reward: null, valid: false, reason: "lost" });
@@ -161,4 +153,4 @@ function gradeBytes(path: string, answers: Answers): Graded | Refusal {
   }
 }
 
-await runCommand(USAGE, grade);
+if (import.meta.main) await runCommand(GRADE, grade);

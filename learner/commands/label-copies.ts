@@ -4,7 +4,7 @@ import type { Frame } from "../grading/frame.ts";
 import { placesAmong } from "../grading/label-places.ts";
 import { spearman } from "../grading/regression.ts";
 
-export interface LabelCopy {
+interface LabelCopy {
   feature: string;
   label: string;
   /** `equal`: the same value in every row. `oneToOne`: each value of the feature belongs to one value of the label and vice versa. */

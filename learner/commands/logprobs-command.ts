@@ -2,7 +2,7 @@
  * `longrun logprobs`: for each line `{"tokens":[...]}` writes `{"logProbs":[...]}`, the log-probs at temperature 1 of the tokens 1..n-1,
  * each given the tokens before it. `--adapter` names a PEFT folder. All lines are checked before the first is answered.
  */
-import { parseArgs } from "node:util";
+import type { Values } from "../../proto/command-line.ts";
 import { FROZEN, localEngine, logProbsOf } from "../engine/index.ts";
 import {
   InputError,
@@ -11,25 +11,30 @@ import {
   printLine,
   readLines,
   refuseOtherFields,
-  required,
   runCommand,
   tokensOf,
 } from "./command.ts";
 
-const USAGE = `Usage: longrun logprobs --model DIR --tokens FILE.jsonl [--adapter DIR] [--threads N] [--device auto|cpu|cuda:N]
+export const LOGPROBS = {
+  name: "longrun logprobs",
+  description: "compute log-probs of tokens",
+  options: {
+    ...MODEL_OPTIONS,
+    tokens: { value: "FILE", help: 'lines {"tokens":[...]}', required: 'a file of lines {"tokens":[...]}' },
+  },
+  notes: `Writes lines {"logProbs":[...]} of all tokens but the first, at temperature 1, in the same order.`,
+  examples: ["longrun logprobs --model quickstart --tokens tokens.jsonl"],
+} as const;
 
-Reads lines {"tokens":[...]}; writes lines {"logProbs":[...]} of all tokens but the first, at temperature 1, in the same order.`;
 /** Lines that are evaluated together before the first of them is written. */
 const LINES_AT_ONCE = 64;
 /** Tokens in one pass of the model. */
 const BATCH_TOKENS = 2048;
 
-async function logProbs(): Promise<void> {
-  const { values } = parseArgs({ options: { ...MODEL_OPTIONS, tokens: { type: "string" } } });
-  const file = required(values.tokens, "--tokens", 'a file of lines {"tokens":[...]}');
+async function logProbs(values: Values<typeof LOGPROBS.options>): Promise<void> {
   const { model, config, adapter: trained, device, threads } = await openModel(values);
   const adapter = trained ? { ...trained.lora, seed: 0, folder: values.adapter! } : FROZEN;
-  const sequences = readLines(file).map((line) => {
+  const sequences = readLines(values.tokens).map((line) => {
     refuseOtherFields(line, ["tokens"]);
     const tokens = tokensOf(line, config.vocabSize);
     if (tokens.length <= config.maxPositions) return tokens;
@@ -46,4 +51,4 @@ async function logProbs(): Promise<void> {
   await engine.close();
 }
 
-await runCommand(USAGE, logProbs);
+if (import.meta.main) await runCommand(LOGPROBS, logProbs);

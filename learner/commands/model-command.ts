@@ -1,7 +1,7 @@
 /** `longrun model`: fetches a model; shows a folder's contents and the memory of training; converts; merges an adapter. */
 import fs from "node:fs";
 import path from "node:path";
-import { parseArgs } from "node:util";
+import type { Values } from "../../proto/command-line.ts";
 import { makeFolder } from "../../proto/folders.ts";
 import {
   type Budget,
@@ -30,44 +30,36 @@ import {
   tokenName,
   turnEndWarning,
 } from "../engine/index.ts";
-import { InputError, modelFolder, printLine, required, runCommand, unknownWord, wholeNumber } from "./command.ts";
+import { bind, InputError, modelFolder, printLine, required, runCommands, wholeNumber } from "./command.ts";
+import { CONVERT, FETCH, INFO, MERGE, MODEL, type OUTPUT, TOKENIZE } from "./model-options.ts";
 
-const USAGE = `Usage: longrun model fetch OWNER/NAME [--revision BRANCH|TAG|COMMIT] [--out DIR] [--json]
-       longrun model fetch s3://BUCKET/PREFIX|oci://HOST/REPOSITORY:TAG [--out DIR] [--json]
-       longrun model info DIR [--check] [--json] [--plan [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]]
-       longrun model info DIR [--json] --plan full|lora [--tokens PROMPT:RESPONSE] [--batch N] [--compute FORMAT]
-           [--device cpu|cuda:N] [--gpus N] [--memory-bytes BYTES|N GB]
-       longrun model tokenize DIR [--json] [TEXT …]
-       longrun model convert DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]
-       longrun model merge --model DIR --adapter DIR --out OUT [--dtype float32|bfloat16] [--shard-size BYTES|N GB|N MB]`;
-const OPTIONS = `TEXT            tokenize prints the ids and texts of its tokens; without TEXT, of the standard input
---check         looks for weights that are NaN or infinite
---plan          prints which GPUs train the model; needs config.json alone. full, lora: prints one plan, or the refusal
---tokens        longest prompt and response (default 1024:1024, or half of the model's positions each if those are fewer)
---batch         model.generationBatchSize (default 64)
---compute       learner.compute, Float32 or BFloat16 (default: BFloat16 in the table, Float32 in one plan)
---device        default cpu. The GPU need not exist
---gpus          in place of --device: N GPUs, 16 at most
---memory-bytes  memory of the device, or of each GPU. Required for a GPU; for a CPU the free memory by default`;
 const DTYPES = { float32: "F32", bfloat16: "BF16" } as const;
 
-async function model(): Promise<void> {
-  const [command, ...args] = process.argv.slice(2);
-  const run = new Map(Object.entries({ fetch, info, tokenize, convert, merge })).get(command ?? "");
-  if (run === undefined) throw unknownWord("model", command, "fetch, info, tokenize, convert or merge", USAGE);
-  await run(args);
+type Info = Values<typeof INFO.options>;
+
+/** The options of a plan by the names of their values. */
+const PLAN_OPTIONS = {
+  plan: "plan",
+  tokens: "tokens",
+  batch: "batch",
+  device: "device",
+  gpus: "gpus",
+  compute: "compute",
+  memoryBytes: "memory-bytes",
+} as const;
+
+async function fetch({ revision, out, json }: Values<typeof FETCH.options>, repo: string): Promise<void> {
+  if (out === "") throw new InputError("--out is empty; give the folder to write");
+  // Imported only here, because it loads the hub's library.
+  const [{ fetchModel }, { useProxies }] = [await import("../hub/fetch-model.ts"), await import("../hub/proxy.ts")];
+  useProxies(process.env);
+  const fetched = await fetchModel({ repo, revision, out, env: process.env, output: process.stderr });
+  if (json) printLine(fetched);
+  else process.stdout.write(`${fetched.folder}\n`);
 }
 
-async function fetch(args: string[]): Promise<void> {
-  const { fetchCommand } = await import("./fetch-command.ts"); // imported only here, because it loads the hub's library
-  await fetchCommand(args);
-}
-
-function info(given: string[]): void {
-  const options = { check: { type: "boolean" }, json: { type: "boolean" }, ...PLAN_OPTIONS } as const;
-  const args = given.map((arg, i) => (arg === "--plan" && !isTrained(given[i + 1]) ? "--plan=table" : arg));
-  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-  const folder = onlyFolder(positionals);
+function info(values: Info, given: string): void {
+  const folder = checkedFolder(given);
   const weights = MappedWeights.planned(folder);
   const wish = planWish(values, weights);
   if (values.check && !hasWeights(folder))
@@ -178,15 +170,6 @@ function printInfo(info: ReturnType<typeof modelInfo>): void {
   for (const [name, value] of rows) process.stdout.write(`${name.padEnd(14)}${value}\n`);
 }
 
-const PLAN_OPTIONS = {
-  plan: { type: "string" },
-  tokens: { type: "string" },
-  batch: { type: "string" },
-  device: { type: "string" },
-  gpus: { type: "string" },
-  compute: { type: "string" },
-  "memory-bytes": { type: "string" },
-} as const;
 const TRAINED = ["full", "lora"];
 /** The precision of a plan's passes for each value of learner.compute. */
 const COMPUTE = { Float32: "float32", BFloat16: "bfloat16" } as const;
@@ -199,12 +182,12 @@ const MOST_GPUS = 16;
 
 /** @returns the request of PPO with a manifest's defaults and its memory, unless a table is wanted; undefined without --plan */
 function planWish(
-  values: { [Option in keyof typeof PLAN_OPTIONS]?: string },
+  values: Info,
   { config, folder }: MappedWeights,
 ): { request: PlanRequest; budget: Budget | undefined } | undefined {
   const { plan } = values;
   if (plan === undefined) {
-    const other = Object.keys(PLAN_OPTIONS).find((option) => values[option as keyof typeof values] !== undefined);
+    const [, other] = Object.entries(PLAN_OPTIONS).find(([name]) => values[name as keyof Info] !== undefined) ?? [];
     if (other) throw new InputError(`--${other} is of a plan; give --plan, --plan full or --plan lora with it`);
     return undefined;
   }
@@ -228,16 +211,18 @@ function planWish(
   const ppo = { critic: true, microBatchSize: 8, samplesPerPrompt: 1 };
   const request = { model: folder, adapter, ...ppo, ...lengths, generationBatchSize, compute };
   if (plan === "table") {
-    const device = (["device", "gpus", "memory-bytes"] as const).find((option) => values[option] !== undefined);
+    const device = (["device", "gpus", "memoryBytes"] as const).find((name) => values[name] !== undefined);
     if (device)
-      throw new InputError(`--${device} is of one plan, and --plan alone has all; say --plan full or --plan lora`);
+      throw new InputError(
+        `--${PLAN_OPTIONS[device]} is of one plan, and --plan alone has all; say --plan full or --plan lora`,
+      );
     return { request: { ...request, device: { kind: "cuda", id: 0 } as const }, budget: undefined };
   }
   const devices = planDevices(values);
   const [device] = devices as [Device];
   if (device.kind === "cpu" && compute === "bfloat16")
     throw new InputError("--compute is BFloat16, which needs a GPU; give --gpus too, or Float32");
-  const budget = budgetOf(device, values["memory-bytes"]);
+  const budget = budgetOf(device, values.memoryBytes);
   return { request: { ...request, device, ...(devices.length > 1 && { devices }) }, budget };
 }
 
@@ -262,38 +247,26 @@ function budgetOf(device: Device, text: string | undefined): Budget {
   return { host: undefined, gpu: given };
 }
 
-const OUTPUT_OPTIONS = {
-  out: { type: "string" },
-  dtype: { type: "string" },
-  "shard-size": { type: "string" },
-} as const;
-
-function convert(args: string[]): void {
-  const { values, positionals } = parseArgs({ args, options: OUTPUT_OPTIONS, allowPositionals: true });
-  const source = onlyFolder(positionals);
+function convert(values: Values<typeof CONVERT.options>, given: string): void {
+  const source = checkedFolder(given);
   write(values, (out, saving) => convertFolder(source, out, saving));
 }
 
-function merge(args: string[]): void {
-  const options = { model: { type: "string" }, adapter: { type: "string" }, ...OUTPUT_OPTIONS } as const;
-  const { values } = parseArgs({ args, options });
-  const model = modelFolder(required(values.model, "--model", "a model folder"));
-  const adapter = required(values.adapter, "--adapter", "a PEFT folder of a LoRA adapter");
-  write(values, (out, saving) => mergeFolder(model, adapter, out, saving));
+function merge(values: Values<typeof MERGE.options>): void {
+  const model = modelFolder(values.model);
+  write(values, (out, saving) => mergeFolder(model, values.adapter, out, saving));
 }
 
 /** @param folder writes the folder, and returns the number of files of weights */
 function write(
-  { dtype, ...values }: { [Option in keyof typeof OUTPUT_OPTIONS]?: string },
+  { dtype, out, shardSize }: Values<typeof OUTPUT>,
   folder: (out: string, saving: ConvertOptions) => number,
 ): void {
-  const out = required(values.out, "--out", "the folder to write");
   if (dtype !== undefined && !Object.hasOwn(DTYPES, dtype))
     throw new InputError(`--dtype is ${dtype}; give ${Object.keys(DTYPES).join(" or ")}`);
   if (fs.existsSync(out) && (!fs.statSync(out).isDirectory() || fs.readdirSync(out).length > 0))
     throw new InputError(`--out ${out} is there already; give a new or empty folder`);
-  const text = values["shard-size"];
-  const shardBytes = text === undefined ? SHARD_BYTES : byteCount(text, "--shard-size");
+  const shardBytes = shardSize === undefined ? SHARD_BYTES : byteCount(shardSize, "--shard-size");
   makeFolder(out, "--out");
   try {
     const files = folder(out, { dtype: DTYPES[dtype as keyof typeof DTYPES], shardBytes });
@@ -305,14 +278,11 @@ function write(
 }
 
 /** Prints a line for each token of a text: its id and its text. */
-function tokenize(args: string[]): void {
-  const { values, positionals } = parseArgs({ args, options: { json: { type: "boolean" } }, allowPositionals: true });
-  const [folder, ...words] = positionals;
-  if (folder === undefined) throw new InputError("give a model folder, then the text; longrun help model says more");
+function tokenize({ json }: Values<typeof TOKENIZE.options>, folder: string, ...words: string[]): void {
   const tokenizer = readTokenizer(modelFolder(folder));
   const ids = [...tokenizer.encode(words.length > 0 ? words.join(" ") : fs.readFileSync(0, "utf8"))];
   const texts = ids.map((id) => tokenizer.decode([id], { skipSpecialTokens: false }));
-  if (values.json) {
+  if (json) {
     printLine({ ids, texts });
     return;
   }
@@ -321,12 +291,9 @@ function tokenize(args: string[]): void {
   printLines([...lines, `${ids.length} tokens`]);
 }
 
-function onlyFolder(positionals: readonly string[]): string {
-  if (positionals.length !== 1)
-    throw new InputError(`give one model folder, not ${positionals.length}; longrun help model says more`);
-  const [given] = positionals;
-  if (/\.gguf$/i.test(given!)) throw new InputError(ofGguf(given!));
-  return modelFolder(given!);
+function checkedFolder(given: string): string {
+  if (/\.gguf$/i.test(given)) throw new InputError(ofGguf(given));
+  return modelFolder(given);
 }
 
 /** Names the conversion, which transformers does. */
@@ -343,4 +310,17 @@ function byteCount(text: string, option: string): number {
   throw new InputError(`${option} is ${text}; give bytes, or a size such as 5GB`);
 }
 
-await runCommand(`${USAGE}\n\n${OPTIONS}`, model);
+/** `--plan` alone is the table. */
+const withTable = (args: readonly string[]): string[] =>
+  args.map((arg, i) => (arg === "--plan" && !isTrained(args[i + 1]) ? "--plan=table" : arg));
+
+if (import.meta.main) {
+  const describe = bind(INFO, info);
+  await runCommands(MODEL, [
+    bind(FETCH, fetch),
+    { ...describe, run: (args) => describe.run(withTable(args)) },
+    bind(TOKENIZE, tokenize),
+    bind(CONVERT, convert),
+    bind(MERGE, merge),
+  ]);
+}

@@ -1,70 +1,87 @@
 /** `longrun pretrain`. Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (nothing is written). */
 
 import { writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
+import type { Values } from "../../proto/command-line.ts";
 import { CORPUS_TASKS, defaultCorpus, makeCorpus } from "../pretrain/corpus.ts";
 import { defaultPretrain, type PretrainProgress, pretrain } from "../pretrain/pretrain.ts";
 import { exampleLine } from "../sft/examples.ts";
-import { InputError, runCommand, wholeNumber } from "./command.ts";
+import { InputError, number, runCommand, whole } from "./command.ts";
 
 /** Git ignores this folder. The quickstart's policy is only replaced with an explicit --out. */
 const DEFAULT_OUT = "policies/pretrained";
 
-const USAGE = `Usage: longrun pretrain [--out DIR] [--seed N] [--texts N] [--steps N] [--threads N]
-                        [--batch-size N] [--learning-rate R]
-       longrun pretrain --export-corpus FILE [--seed N] [--texts N] [--tasks LIST] [--mistake-share S] [--improve-share S]
-    Makes a starting policy for the bundled tasks from generated programs, in DIR (${DEFAULT_OUT}).
-    --texts: programs of the corpus (${defaultPretrain.texts}). --steps (${defaultPretrain.steps}) of --batch-size texts (${defaultPretrain.batchSize}).
-    --learning-rate: at its highest (${defaultPretrain.learningRate}). --threads: 0 takes all cores.
-    --export-corpus: trains nothing and writes the corpus as lines of messages, which longrun sft reads.
-    --tasks: of ${CORPUS_TASKS.join(",")} (all). --mistake-share: programs with a mistake (${defaultCorpus.mistakeShare});
-    --improve-share: texts that improve a shown program (${defaultCorpus.improveShare}). 0: none.
-    --seed (${defaultPretrain.seed}): the same seed and number of threads give the same weights. Ctrl-C: nothing is written.`;
+const share = number("a number from 0 to 1", (value) => value >= 0 && value <= 1);
 
-const text = { type: "string" } as const;
-const options = {
-  ...{ out: { ...text, default: DEFAULT_OUT }, seed: text, texts: text, steps: text, threads: text },
-  ...{ "batch-size": text, "learning-rate": text, "export-corpus": text, tasks: text },
-  ...{ "mistake-share": text, "improve-share": text },
-};
+export const PRETRAIN = {
+  name: "longrun pretrain",
+  description: "make a starting policy for the bundled tasks from generated programs",
+  options: {
+    out: { value: "DIR", help: "model folder", default: DEFAULT_OUT },
+    seed: {
+      value: "S",
+      help: "the same seed and number of threads give the same weights",
+      default: String(defaultPretrain.seed),
+      as: whole(0),
+    },
+    texts: { value: "N", help: "programs of the corpus", default: String(defaultPretrain.texts), as: whole(1) },
+    steps: { value: "N", help: "steps of --batch-size texts", default: String(defaultPretrain.steps), as: whole(1) },
+    threads: { value: "N", help: "0: all cores", default: String(defaultPretrain.threads), as: whole(0) },
+    "batch-size": { value: "N", help: "texts of a step", default: String(defaultPretrain.batchSize), as: whole(1) },
+    "learning-rate": {
+      value: "R",
+      help: "at its highest",
+      default: String(defaultPretrain.learningRate),
+      as: number("a number above 0", (value) => value > 0),
+    },
+    "export-corpus": { value: "FILE", help: "train nothing, and write the corpus as lines that longrun sft reads" },
+    tasks: { value: "LIST", help: `with --export-corpus: of ${CORPUS_TASKS.join(",")} (default: all)`, as: tasksOf },
+    "mistake-share": {
+      value: "SHARE",
+      help: `with --export-corpus: programs with a mistake (default: ${defaultCorpus.mistakeShare})`,
+      as: share,
+    },
+    "improve-share": {
+      value: "SHARE",
+      help: `with --export-corpus: texts that improve a shown program (default: ${defaultCorpus.improveShare})`,
+      as: share,
+    },
+  },
+  notes: "Ctrl-C: nothing is written.",
+  examples: [
+    "longrun pretrain --out policies/mine --seed 1",
+    "longrun pretrain --export-corpus corpus.jsonl --texts 60 --mistake-share 0",
+  ],
+} as const;
 
-async function main(): Promise<number> {
-  const { values } = parseArgs({ options });
-  const count = (name: keyof typeof options, fallback: number, least: number) =>
-    wholeNumber(values[name] ?? String(fallback), `--${name}`, least);
-  const learningRate = Number(values["learning-rate"] ?? defaultPretrain.learningRate);
-  if (!(Number.isFinite(learningRate) && learningRate > 0))
-    throw new InputError(`--learning-rate is ${values["learning-rate"]}; give a number above 0`);
-  if (values["export-corpus"] !== undefined) {
-    const share = (name: "mistake-share" | "improve-share", fallback: number) => {
-      const given = Number(values[name] ?? fallback);
-      if (given >= 0 && given <= 1) return given;
-      throw new InputError(`--${name} is ${values[name]}; give a number from 0 to 1`);
-    };
-    exportCorpus(values["export-corpus"], {
-      seed: count("seed", defaultPretrain.seed, 0),
-      texts: count("texts", defaultPretrain.texts, 1),
-      improveShare: share("improve-share", defaultCorpus.improveShare),
-      mistakeShare: share("mistake-share", defaultCorpus.mistakeShare),
-      tasks: values.tasks?.split(",").map((name) => name.trim()),
+function tasksOf(text: string, option: string): string[] {
+  const tasks = text.split(",").map((name) => name.trim());
+  const unknown = tasks.find((name) => !CORPUS_TASKS.includes(name));
+  if (unknown !== undefined) throw new InputError(`${option} has ${unknown}; known are ${CORPUS_TASKS.join(", ")}`);
+  return tasks;
+}
+
+async function main(values: Values<typeof PRETRAIN.options>): Promise<number> {
+  const { seed, texts, tasks, improveShare, mistakeShare, exportCorpus, ...training } = values;
+  if (exportCorpus !== undefined) {
+    writeCorpus(exportCorpus, {
+      seed,
+      texts,
+      improveShare: improveShare ?? defaultCorpus.improveShare,
+      mistakeShare: mistakeShare ?? defaultCorpus.mistakeShare,
+      tasks,
     });
     return 0;
   }
-  for (const name of ["tasks", "mistake-share", "improve-share"] as const)
-    if (values[name] !== undefined)
-      throw new InputError(`--${name} is of --export-corpus; give that too, or leave it out`);
+  for (const [name, value] of Object.entries({ tasks, "mistake-share": mistakeShare, "improve-share": improveShare }))
+    if (value !== undefined) throw new InputError(`--${name} is of --export-corpus; give that too, or leave it out`);
   const interrupted = new AbortController();
   process.once("SIGINT", () => interrupted.abort());
   process.once("SIGTERM", () => interrupted.abort());
   try {
     const { loss, steps, seconds } = await pretrain({
-      out: values.out,
-      seed: count("seed", defaultPretrain.seed, 0),
-      texts: count("texts", defaultPretrain.texts, 1),
-      steps: count("steps", defaultPretrain.steps, 1),
-      batchSize: count("batch-size", defaultPretrain.batchSize, 1),
-      learningRate,
-      threads: count("threads", defaultPretrain.threads, 0),
+      ...training,
+      seed,
+      texts,
       signal: interrupted.signal,
       onProgress: progressLine(process.stderr),
     });
@@ -79,9 +96,7 @@ async function main(): Promise<number> {
 }
 
 /** Writes the corpus as examples of supervised training. */
-function exportCorpus(file: string, options: Parameters<typeof makeCorpus>[0]): void {
-  const unknown = options.tasks?.find((name) => !CORPUS_TASKS.includes(name));
-  if (unknown !== undefined) throw new InputError(`--tasks has ${unknown}; known are ${CORPUS_TASKS.join(", ")}`);
+function writeCorpus(file: string, options: Parameters<typeof makeCorpus>[0]): void {
   const corpus = makeCorpus(options);
   const lines = corpus.map(({ messages, response, task, kind, mistake }) =>
     exampleLine({ prompt: messages, response }, { task, kind, ...(mistake !== undefined && { mistake }) }),
@@ -109,4 +124,4 @@ function progressLine(out: NodeJS.WriteStream): (progress: PretrainProgress) => 
   };
 }
 
-await runCommand(USAGE, main);
+if (import.meta.main) await runCommand(PRETRAIN, main);

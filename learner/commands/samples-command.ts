@@ -1,38 +1,38 @@
-/** The samples of a run folder as one JSON value, for `longrun samples` (`USAGE`). The store is only read. */
+/** The samples of a run folder as one JSON value, for `longrun samples`. The store is only read. */
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import type { Values } from "../../proto/command-line.ts";
 import { errorOf } from "../metrics/common-errors.ts";
 import { exampleLine } from "../sft/examples.ts";
 import { examplesOfRun } from "../sft/run-examples.ts";
 import { openStore } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
-import { InputError, printLine, required, runCommand, wholeNumber } from "./command.ts";
+import { InputError, printLine, runCommand, whole } from "./command.ts";
 
-const USAGE = `node learner/commands/samples-command.ts --run DIR [--failed] [--show ID] [--export FILE [--best N]]
-    Prints the samples of a run folder in the order of dispatch, without texts; --failed: those that are graded and not
-    valid. --show: one sample with its solution, program, terminal output and grade. --export: writes the valid samples as
-    lines of messages, which longrun sft reads, the --best N of each task, and prints how many are left out, and why.`;
-
-const options = {
-  run: { type: "string" },
-  failed: { type: "boolean", default: false },
-  show: { type: "string" },
-  export: { type: "string" },
-  best: { type: "string" },
+const SAMPLES = {
+  name: "samples-command.ts",
+  description: "Prints the samples of a run folder in the order of dispatch, without texts.",
+  options: {
+    run: { value: "RUN", help: "run folder", required: "a run folder" },
+    failed: { help: "only samples that are graded and not valid" },
+    show: { value: "ID", help: "one sample with its solution, program, terminal output and grade" },
+    export: {
+      value: "FILE",
+      help: "write the valid samples as lines of messages; prints how many are left out, and why",
+    },
+    best: { value: "N", help: "with --export: so many of each task", as: whole(1) },
+  },
 } as const;
 
-function samples(): void {
-  const { values } = parseArgs({ options });
-  const run = required(values.run, "--run", "a run folder");
+function samples(values: Values<typeof SAMPLES.options>): void {
+  const { run } = values;
   const path = join(run, "store.sqlite");
   if (!existsSync(path)) {
     const problem = existsSync(run) ? "this is no run folder: it has no store.sqlite" : "there is no such run folder";
     throw new InputError(`${run}: ${problem}`);
   }
   if (values.export !== undefined) {
-    const best = values.best === undefined ? undefined : wholeNumber(values.best, "--best", 1);
-    printLine(exportSamples(run, values.export, best));
+    printLine(exportSamples(run, values.export, values.best));
     return;
   }
   const store = openStore(path, { readOnly: true });
@@ -86,4 +86,4 @@ function shown(sample: Sample) {
   };
 }
 
-await runCommand(USAGE, samples);
+await runCommand(SAMPLES, samples);

@@ -4,9 +4,7 @@
  */
 import { isIP } from "node:net";
 import { basename, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import {
-  DEFAULT_SLOTS,
   deviceName,
   FROZEN,
   type RunningEngine,
@@ -20,62 +18,17 @@ import { EncoderThread } from "../serve/encoder.ts";
 import { LIMITS } from "../serve/limits.ts";
 import type { ServedModel } from "../serve/model.ts";
 import { ApiServer } from "../serve/server.ts";
-import { chooseDevice, InputError, MODEL_OPTIONS, modelFolder, required, runCommand, wholeNumber } from "./command.ts";
+import { chooseDevice, InputError, modelFolder, required, runCommand } from "./command.ts";
 import { newestWeights, type Weights } from "./run-weights.ts";
-import { GENERATOR_DEFAULTS, GENERATOR_OPTIONS, serveGenerator } from "./serve-generator.ts";
-import { CONTEXT, contextOf, onSignals, planOf } from "./serving.ts";
+import { serveGenerator } from "./serve-generator.ts";
+import { SERVE, type ServeOptions } from "./serve-options.ts";
+import { contextOf, onSignals, planOf } from "./serving.ts";
 
-const USAGE = `Usage: longrun serve --model DIR [--adapter DIR] | --run DIR
-       [--host ADDRESS] [--port N] [--api-key KEY | --no-key] [--served-model-name NAME]
-       [--answer-prefix TEXT] [--slots N] [--context TOKENS] [--max-waiting N] [--threads N] [--device auto|cpu|cuda:N]
-
-       longrun serve --tls DIR --model DIR [--host ADDRESS] [--port N] [--probe-port N] [--drain-seconds N]
-       [--slots N] [--context TOKENS] [--threads N] [--device auto|cpu|cuda:N]
-       longrun serve --tls DIR --vllm URL --adapter-folder DIR --model-name NAME [--slots N] [--device cpu|cuda:0] […]
-
-Serves a model, a model with a LoRA adapter, or the newest checkpoint of a run as OpenAI's API:
-/v1/chat/completions, /v1/completions, /v1/models, /health, /metrics.
-
-With --tls it is a generator instead, which writes solutions for the learner of a run and for nobody else
-(learner/generators/README.md). --vllm forwards to a vLLM server on this machine; give vLLM's slots and device.
-
---host         address to listen on (default 127.0.0.1; any other address needs a key, or --no-key)
---port         default 8000, with --tls ${GENERATOR_DEFAULTS.port}; 0 is any free one
---api-key      key that clients send as "Authorization: Bearer KEY". Other users of this machine can read a command
-               line: prefer the variable LONGRUN_API_KEY
---slots        answers that are generated side by side (default ${DEFAULT_SLOTS}); further ones wait
---context      most tokens of a prompt and its answer (default: the model's, ${CONTEXT} at most)
---answer-prefix  text that every answer of a chat begins with (default: the run's prompts.answerPrefix; '' for none)
---max-waiting  answers that wait, before requests are refused with status 429 (default ${LIMITS.waiting})
---tls             folder with tls.crt, tls.key and ca.crt of the run; --host is then every address of the machine by default
---probe-port      /health, /ready and /metrics without TLS (default ${GENERATOR_DEFAULTS.probePort}); 0 is any free one
---drain-seconds   time that running rows have after SIGTERM (default ${GENERATOR_DEFAULTS.drainSeconds})
---adapter-folder  a folder that vLLM can read
---model-name      vLLM's --served-model-name`;
-
-const OPTIONS = {
-  ...MODEL_OPTIONS,
-  run: { type: "string" },
-  host: { type: "string" },
-  port: { type: "string" },
-  "api-key": { type: "string" },
-  "no-key": { type: "boolean" },
-  "served-model-name": { type: "string" },
-  "answer-prefix": { type: "string" },
-  slots: { type: "string", default: String(DEFAULT_SLOTS) },
-  context: { type: "string" },
-  "max-waiting": { type: "string", default: String(LIMITS.waiting) },
-  ...GENERATOR_OPTIONS,
-} as const;
-type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>["values"];
-
-async function serve(): Promise<number> {
-  const { values } = parseArgs({ options: OPTIONS });
+async function serve(values: ServeOptions): Promise<number> {
   const say = (line: string) => void process.stderr.write(`${line}\n`);
   if (values.tls !== undefined) return serveGenerator({ ...values, tls: values.tls }, say);
   const listen = listenOf(values);
-  const [slots, threads] = [wholeNumber(values.slots, "--slots", 1), wholeNumber(values.threads, "--threads", 0)];
-  const maxWaiting = wholeNumber(values["max-waiting"], "--max-waiting", 0);
+  const { slots, threads, maxWaiting } = values;
   const weights = weightsOf(values, say);
   const config = readConfig(weights.model);
   const context = contextOf(values.context, config);
@@ -85,8 +38,8 @@ async function serve(): Promise<number> {
   const { widens } = planOf({ folder: weights.model, lora }, device, slots, context);
   const encoder = new EncoderThread(tokenizer.files);
   const model: ServedModel = {
-    ...{ name: values["served-model-name"] ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
-    ...{ tokenizer, encoder, eosIds, answerPrefix: values["answer-prefix"] ?? weights.answerPrefix },
+    ...{ name: values.servedModelName ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
+    ...{ tokenizer, encoder, eosIds, answerPrefix: values.answerPrefix ?? weights.answerPrefix },
     createdSeconds: Math.floor(Date.now() / 1000),
   };
 
@@ -115,7 +68,7 @@ async function serve(): Promise<number> {
   }
 }
 
-function weightsOf(values: Values, say: (line: string) => void): Weights {
+function weightsOf(values: ServeOptions, say: (line: string) => void): Weights {
   const { run, model, adapter } = values;
   if (run === undefined) {
     const folder = modelFolder(required(model, "--model", "a model folder, or --run with the folder of a run"));
@@ -125,16 +78,16 @@ function weightsOf(values: Values, say: (line: string) => void): Weights {
   throw new InputError("--run has a model of its own; leave --model and --adapter out");
 }
 
-function listenOf(values: Values) {
+function listenOf(values: ServeOptions) {
   const { host = "127.0.0.1" } = values;
-  const key = values["api-key"] || process.env.LONGRUN_API_KEY || undefined;
-  if (key !== undefined && values["no-key"]) throw new InputError("there is a key and --no-key; leave one of them out");
+  const key = values.apiKey || process.env.LONGRUN_API_KEY || undefined;
+  if (key !== undefined && values.noKey) throw new InputError("there is a key and --no-key; leave one of them out");
   const loopback = host === "localhost" || (isIP(host) !== 0 && /^(127\.|::1$)/.test(host));
-  if (!loopback && key === undefined && !values["no-key"])
+  if (!loopback && key === undefined && !values.noKey)
     throw new InputError(
       `--host is ${host}: others could connect, and there is no key; set LONGRUN_API_KEY, or say --no-key`,
     );
-  const port = wholeNumber(values.port ?? "8000", "--port", 0);
+  const { port = 8000 } = values;
   if (port > 65_535) throw new InputError(`--port is ${port}; give a whole number of at most 65535`);
   return { host, port, key, loopback };
 }
@@ -160,4 +113,4 @@ function announce(model: ServedModel, { host, key }: ReturnType<typeof listenOf>
   process.stdout.write(`Try: curl ${path} ${headers} -d '${JSON.stringify(body)}'\n`);
 }
 
-await runCommand(USAGE, serve);
+if (import.meta.main) await runCommand(SERVE, serve);

@@ -9,52 +9,25 @@ import type { Backend } from "../generators/backend.ts";
 import { EngineBackend } from "../generators/engine-backend.ts";
 import { GeneratorServer } from "../generators/server.ts";
 import { VllmBackend } from "../generators/vllm-backend.ts";
-import { chooseDevice, InputError, modelFolder, required, wholeNumber } from "./command.ts";
+import { chooseDevice, InputError, modelFolder, required } from "./command.ts";
+import { GENERATOR_DEFAULTS, type ServeOptions } from "./serve-options.ts";
 import { contextOf, onSignals, planOf } from "./serving.ts";
-
-export const GENERATOR_DEFAULTS = { port: 8443, probePort: 8081, drainSeconds: 60 };
-
-export const GENERATOR_OPTIONS = {
-  tls: { type: "string" },
-  "probe-port": { type: "string", default: String(GENERATOR_DEFAULTS.probePort) },
-  "drain-seconds": { type: "string", default: String(GENERATOR_DEFAULTS.drainSeconds) },
-  vllm: { type: "string" },
-  "adapter-folder": { type: "string" },
-  "model-name": { type: "string" },
-} as const;
-
-interface Values {
-  tls: string;
-  "probe-port": string;
-  "drain-seconds": string;
-  vllm?: string | undefined;
-  "adapter-folder"?: string | undefined;
-  "model-name"?: string | undefined;
-  model?: string | undefined;
-  adapter?: string | undefined;
-  run?: string | undefined;
-  host?: string | undefined;
-  port?: string | undefined;
-  device?: string | undefined;
-  slots: string;
-  threads: string;
-  context?: string | undefined;
-}
 
 /**
  * Serves until a signal comes. @returns the exit status
  *
  * @throws InputError, ChannelError `tlsFile`, GeneratorError for vLLM; EngineError if the engine fails, so that a supervisor starts it again
  */
-export async function serveGenerator(values: Values, say: (line: string) => void): Promise<number> {
+export async function serveGenerator(
+  values: ServeOptions & { tls: string },
+  say: (line: string) => void,
+): Promise<number> {
   for (const option of ["adapter", "run"] as const)
     if (values[option] !== undefined)
       throw new InputError(
         `--${option} is given with --tls: a generator gets its weights from the learner; leave it out`,
       );
-  const port = wholeNumber(values.port ?? String(GENERATOR_DEFAULTS.port), "--port", 0);
-  const probePort = wholeNumber(values["probe-port"], "--probe-port", 0);
-  const drainSeconds = wholeNumber(values["drain-seconds"], "--drain-seconds", 0);
+  const { port = GENERATOR_DEFAULTS.port, probePort, drainSeconds } = values;
   onNotice(say);
   const ended = Promise.withResolvers<number>();
   let isReady = false;
@@ -66,7 +39,7 @@ export async function serveGenerator(values: Values, say: (line: string) => void
   const folder =
     values.vllm === undefined
       ? mkdtempSync(join(tmpdir(), "longrun-generator-"))
-      : folderOf(values.vllm, values["adapter-folder"]);
+      : folderOf(values.vllm, values.adapterFolder);
   try {
     const { backend, what } =
       values.vllm === undefined ? await ownEngine(values, ended.reject) : await vllm(values, values.vllm, folder, say);
@@ -98,15 +71,14 @@ export async function serveGenerator(values: Values, say: (line: string) => void
 }
 
 async function ownEngine(
-  values: Values,
+  values: ServeOptions,
   onFailure: (failure: Error) => void,
 ): Promise<{ backend: Backend; what: string }> {
   const model = modelFolder(required(values.model, "--model", "the model folder that the run trains, or --vllm URL"));
-  const slots = wholeNumber(values.slots, "--slots", 1);
+  const { slots, threads } = values;
   const config = readConfig(model);
   const positions = contextOf(values.context, config);
   const device = await chooseDevice(values.device);
-  const threads = wholeNumber(values.threads, "--threads", 0);
   const backend = new EngineBackend({
     ...{ model, config, threads, device, slots, positions, onFailure },
     plan: (weights) => planOf({ folder: model, ...weights }, device, slots, positions),
@@ -127,13 +99,13 @@ function folderOf(url: string, adapterFolder: string | undefined): string {
 }
 
 async function vllm(
-  values: Values,
+  values: ServeOptions,
   url: string,
   adapterFolder: string,
   onFault: (line: string) => void,
 ): Promise<{ backend: Backend; what: string }> {
-  const modelName = required(values["model-name"], "--model-name", "what vLLM's --served-model-name says");
-  const slots = wholeNumber(values.slots, "--slots", 1);
+  const modelName = required(values.modelName, "--model-name", "what vLLM's --served-model-name says");
+  const { slots } = values;
   const device = values.device === "cpu" ? "cpu" : "cuda";
   const backend = await VllmBackend.connect({ url, adapterFolder, modelName, slots, device, onFault });
   return { backend, what: `${slots} slots of vLLM at ${url}` };

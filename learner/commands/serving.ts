@@ -6,13 +6,13 @@ import {
   type MemoryPlan,
   type ModelConfig,
 } from "../engine/index.ts";
-import { InputError, memoryOf, wholeNumber } from "./command.ts";
+import { InputError, memoryOf } from "./command.ts";
 
 /** Default of --context, where the model has more: slots have room for it, whether it is used or not. */
 export const CONTEXT = 4096;
 
-export function contextOf(text: string | undefined, { maxPositions }: ModelConfig): number {
-  const context = text === undefined ? Math.min(CONTEXT, maxPositions) : wholeNumber(text, "--context", 2);
+export function contextOf(given: number | undefined, { maxPositions }: ModelConfig): number {
+  const context = given ?? Math.min(CONTEXT, maxPositions);
   if (context <= maxPositions) return context;
   throw new InputError(`--context is ${context}; the model has ${maxPositions} positions, give at most so many`);
 }

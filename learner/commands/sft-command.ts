@@ -1,4 +1,4 @@
-/** `longrun sft` (`SFT_USAGE`). Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (the same command goes on). */
+/** `longrun sft` (`SFT`). Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted (the same command goes on). */
 import { resolve } from "node:path";
 import {
   type AdapterOptions,
@@ -19,13 +19,12 @@ import { readSource } from "../sft/sources.ts";
 import { FolderError, WorkFolder } from "../sft/work-folder.ts";
 import { openTask } from "../tasks/task.ts";
 import { InputError, memoryOf, openModel, runCommand, taskFolder } from "./command.ts";
-import { SFT_USAGE, sftOptions } from "./sft-options.ts";
+import { SFT, sftOptions } from "./sft-options.ts";
 import { SftView } from "./sft-view.ts";
 
 type Options = ReturnType<typeof sftOptions>;
 
-async function sft(): Promise<number> {
-  const options = sftOptions();
+async function sft(options: Options): Promise<number> {
   const view = new SftView(process.stdout, options.json);
   const { model, config, adapter: trained, device, threads } = await openModel(options.values);
   const data = readData(options, model, config.maxPositions, view);
@@ -152,12 +151,13 @@ function settingsOf(
   };
 }
 
-await runCommand(SFT_USAGE, async () => {
-  try {
-    return await sft();
-  } catch (error) {
-    if (error instanceof DataError || error instanceof FolderError)
-      throw new InputError(error.message, { cause: error });
-    throw error;
-  }
-});
+if (import.meta.main)
+  await runCommand(SFT, async (values) => {
+    try {
+      return await sft(sftOptions(values));
+    } catch (error) {
+      if (error instanceof DataError || error instanceof FolderError)
+        throw new InputError(error.message, { cause: error });
+      throw error;
+    }
+  });

@@ -1,15 +1,24 @@
 /** `longrun evaluate --table RUN…` */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import type { Values } from "../../proto/command-line.ts";
 import { makeFolder } from "../../proto/folders.ts";
 import { type Evaluated, type Table, tableCsv, tableMarkdown, tableOf } from "../evaluation/table.ts";
 import { evaluationsOf, type RunSummary } from "../metrics/summary.ts";
 import { InputError, printLine, runCommand } from "./command.ts";
 
-function table(): void {
-  const options = { csv: { type: "boolean" }, json: { type: "boolean" }, out: { type: "string" } } as const;
-  const { values, positionals } = parseArgs({ allowPositionals: true, options });
+const TABLE = {
+  name: "longrun evaluate --table",
+  description: "prints the evaluations in run folders as a table like the paper's Table 2",
+  arguments: { "<RUN...>": "run folders" },
+  options: {
+    csv: { help: "as CSV" },
+    json: { help: "as one object" },
+    out: { value: "DIR", help: "write table.md and table.csv there" },
+  },
+} as const;
+
+function table(values: Values<typeof TABLE.options>, ...positionals: string[]): void {
   const folders = new Set(positionals.map((folder) => resolve(folder)));
   if (folders.size < positionals.length) throw new InputError("--table: a run is given twice; leave one of them away");
   const found = positionals.flatMap(evaluatedIn);
@@ -52,4 +61,4 @@ function write(directory: string, made: Table): void {
   }
 }
 
-await runCommand("Usage: longrun evaluate --table RUN... [--csv] [--json] [--out DIR]", table);
+await runCommand(TABLE, table);

@@ -1,8 +1,8 @@
-/** `longrun task`: checks and makes task folders (`USAGE`). Exit status 2 also for a folder that no run can use. */
+/** `longrun task`: checks and makes task folders. Exit status 2 also for a folder that no run can use. */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
+import type { Values } from "../../proto/command-line.ts";
 import { readTokenizer } from "../engine/index.ts";
 import { type MetricName, metrics } from "../grading/metrics.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
@@ -13,102 +13,113 @@ import { initTask } from "../tasks/init.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
-import {
-  InputError,
-  modelFolder,
-  printLine,
-  readText,
-  required,
-  runCommand,
-  taskFolder,
-  unknownWord,
-  wholeNumber,
-} from "./command.ts";
+import { bind, InputError, modelFolder, printLine, readText, runCommands, taskFolder, whole } from "./command.ts";
 
-const USAGE = `Usage: longrun task init DIR --from FILE --target COLUMN --metric METRIC [--id COLUMN] [--name NAME] [--test-share 0.3]
-    [--seed 0] [--encoding NAME] [--keep-missing-labels]
-    Makes a task folder from one table: splits its rows, writes a skeleton of the description, a sample submission,
-    the answers and task.yaml. METRIC is one of learner/grading/README.md, for example RMSE, Accuracy or LogLoss.
-    FILE is text with a header; commas, semicolons, tabs or vertical bars delimit. It may be packed (gz, zst, zip).
-    --encoding is needed unless the file is UTF-8 or UTF-16, for example windows-1252. --keep-missing-labels keeps rows
-    whose label is None, NA or another text that pandas reads as missing.
-longrun task check DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
-    Checks a prepared task folder, MLE-bench's or your own, as a run will use it. DIR may also be the folder above it;
-    --task then names the task. Reports every problem with its remedy; with an error the exit status is 2.
-longrun task prompt DIR [--task ID] [--model DIR] [--max-tokens N] [--rows N] [--style Paper|Short] [--json]
-    Prints the prompt that asks for a solution from scratch. The omitted parts and the number of tokens go to stderr.
-longrun task drop DIR --out DIR [--task ID]
-    Copies a folder without the fields that reveal its labels (random-acts-of-pizza has one).
+const TASK_OPTION = { task: { value: "ID", help: "names the task if the folder is above task folders" } } as const;
+const LIMITS = {
+  model: { value: "MODEL", help: "counts tokens with that folder's tokenizer; without it the number is an estimate" },
+  "max-tokens": { value: "N", help: "model.maxPromptTokens of the run", default: "1024", as: whole(1) },
+  rows: { value: "N", help: "prompts.dataSnippetRows of the run", default: "3", as: whole(0) },
+  style: { value: "STYLE", help: "prompts.style of the run", choices: ["Paper", "Short"], default: "Paper" },
+  json: { help: "print one object" },
+} as const;
+type Limits = Values<typeof LIMITS>;
+const CHECK_OPTIONS = { ...TASK_OPTION, ...LIMITS } as const;
+type CheckOptions = Values<typeof CHECK_OPTIONS>;
 
---model DIR counts tokens with that folder's tokenizer; without it the number is an estimate. --max-tokens is
-model.maxPromptTokens of the run (1024), --rows is prompts.dataSnippetRows (3).`;
-
-const options = {
-  task: { type: "string" },
-  model: { type: "string" },
-  "max-tokens": { type: "string", default: "1024" },
-  rows: { type: "string", default: "3" },
-  style: { type: "string", default: "Paper" },
-  out: { type: "string" },
-  from: { type: "string" },
-  target: { type: "string" },
-  metric: { type: "string" },
-  id: { type: "string" },
-  name: { type: "string" },
-  "test-share": { type: "string", default: "0.3" },
-  seed: { type: "string", default: "0" },
-  encoding: { type: "string" },
-  "keep-missing-labels": { type: "boolean", default: false },
-  json: { type: "boolean", default: false },
+const INIT = {
+  name: "longrun task init",
+  description: `Makes a task folder from one table: splits its rows, writes a skeleton of the description, a sample submission, the answers and
+task.yaml. Then it checks the folder.`,
+  arguments: { "<DIR>": "the folder to make" },
+  options: {
+    from: {
+      value: "FILE",
+      help: "text with a header; commas, semicolons, tabs or vertical bars delimit. It may be packed (gz, zst, zip)",
+      required: "a .csv file",
+    },
+    target: { value: "COLUMN", help: "column that programs predict", required: "the column that programs predict" },
+    metric: {
+      value: "METRIC",
+      help: "one of learner/grading/README.md, for example RMSE, Accuracy or LogLoss",
+      required: `one of ${Object.keys(metrics).join(", ")}`,
+      as: metricOf,
+    },
+    id: { value: "COLUMN", help: "column that identifies a row (default: a new one)" },
+    name: { value: "NAME", help: "the task's name (default: the folder's)" },
+    "test-share": { value: "SHARE", help: "share of the rows that programs predict", default: "0.3" },
+    seed: { value: "S", help: "of the split", default: "0", as: whole(0) },
+    encoding: { value: "NAME", help: "needed unless the file is UTF-8 or UTF-16, for example windows-1252" },
+    "keep-missing-labels": { help: "keep rows whose label is None, NA or another text that pandas reads as missing" },
+    ...LIMITS,
+  },
+} as const;
+const CHECK = {
+  name: "longrun task check",
+  description: `Checks a prepared task folder, MLE-bench's or your own, as a run will use it. Reports every problem with its remedy; with an error
+the exit status is 2.`,
+  arguments: { "<TASK>": "task folder, a folder above it, or a bundled task" },
+  options: CHECK_OPTIONS,
+} as const;
+const PROMPT = {
+  name: "longrun task prompt",
+  description:
+    "Prints the prompt that asks for a solution from scratch. The omitted parts and the number of tokens go to stderr.",
+  arguments: CHECK.arguments,
+  options: CHECK_OPTIONS,
+} as const;
+const DROP = {
+  name: "longrun task drop",
+  description: "Copies a folder without the fields that reveal its labels (random-acts-of-pizza has one).",
+  arguments: CHECK.arguments,
+  options: {
+    ...TASK_OPTION,
+    out: { value: "DIR", help: "a folder that does not exist", required: "a folder that does not exist" },
+  },
+} as const;
+export const TASK = {
+  name: "longrun task",
+  description: "make a task folder from a table, or check one",
+  options: {},
+  commands: [INIT, CHECK, PROMPT, DROP],
+  examples: [
+    "longrun task init ./mytask --from table.csv --target price --metric RMSE",
+    "longrun task check diamonds",
+    "longrun task prompt ./mytask --model quickstart",
+  ],
 } as const;
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
-
-function task(): number {
-  const { values, positionals } = parseArgs({ options, allowPositionals: true });
-  const [command, directory, ...others] = positionals;
-  const run = new Map(Object.entries({ check, prompt, drop })).get(command ?? "");
-  if (run === undefined && command !== "init") throw unknownWord("task", command, "init, check, prompt or drop", USAGE);
-  if (directory === undefined || others.length > 0)
-    throw new InputError(
-      `longrun task ${command}: give one folder, not ${positionals.length - 1}; longrun help task says more`,
-    );
-  if (run === undefined) return init(directory, values);
-  return run(find(directory, values.task), values) ?? 0;
+function metricOf(text: string, option: string): MetricName {
+  if (Object.hasOwn(metrics, text)) return text as MetricName;
+  throw new InputError(`${option} ${text}: give one of ${Object.keys(metrics).join(", ")}`);
 }
 
-function init(directory: string, values: Values): number {
-  const metric = required(values.metric, "--metric", `one of ${Object.keys(metrics).join(", ")}`);
-  if (!Object.hasOwn(metrics, metric))
-    throw new InputError(`--metric ${metric}: give one of ${Object.keys(metrics).join(", ")}`);
-  const { id, name, seed, encoding, "test-share": testShare, "keep-missing-labels": keepMissingLabels } = values;
-  const made = initTask(directory, {
-    from: required(values.from, "--from", "a .csv file"),
-    target: required(values.target, "--target", "the column that programs predict"),
-    metric: metric as MetricName,
-    seed: wholeNumber(seed, "--seed", 0),
-    id,
-    name,
-    testShare,
-    encoding,
-    keepMissingLabels,
-  });
+function init(values: Values<typeof INIT.options>, directory: string): number {
+  const made = initTask(directory, values);
   for (const line of made) process.stdout.write(`${line}\n`);
-  const status = check({ folder: directory, spec: undefined }, values);
+  const status = report({ folder: directory, spec: undefined }, values);
   if (status !== 0) process.stderr.write(`${directory}: remove the folder before you make it again\n`);
   return status;
 }
 
-function check({ folder, spec }: Found, values: Values): number {
-  const rows = wholeNumber(values.rows, "--rows", 0);
-  const found = checkTask(folder, { spec, rows, limits: limitsOf(values), exact: values.model !== undefined });
+const check = (values: CheckOptions, folder: string): number => report(find(folder, values.task), values);
+
+/** Prints what a check finds. @returns the exit status */
+function report({ folder, spec }: Found, values: Limits): number {
+  const found = checkTask(folder, {
+    spec,
+    rows: values.rows,
+    limits: limitsOf(values),
+    exact: values.model !== undefined,
+  });
   if (values.json) printLine(found);
   else process.stdout.write(described(found));
   return found.findings.some(({ severity }) => severity === "error") ? 2 : 0;
 }
 
-function prompt({ folder, spec }: Found, values: Values): void {
-  const shown = readPromptTask(openTask(folder, spec), wholeNumber(values.rows, "--rows", 0));
+function prompt(values: CheckOptions, given: string): void {
+  const { folder, spec } = find(given, values.task);
+  const shown = readPromptTask(openTask(folder, spec), values.rows);
   const limits = limitsOf(values);
   const { messages, tokens, cut } = scratchPrompt(shown, limits);
   const exact = values.model !== undefined;
@@ -121,8 +132,8 @@ function prompt({ folder, spec }: Found, values: Values): void {
   for (const text of cut) process.stderr.write(`left out: ${text}\n`);
 }
 
-function drop({ folder, spec }: Found, values: Values): void {
-  const out = required(values.out, "--out", "a folder that does not exist");
+function drop({ task, out }: Values<typeof DROP.options>, given: string): void {
+  const { folder, spec } = find(given, task);
   for (const line of dropLeaks(openTask(folder, spec), out)) process.stdout.write(`${line}\n`);
 }
 
@@ -158,13 +169,11 @@ function tasksBelow(directory: string): string[] {
   return readdirSync(directory).filter((name) => existsSync(join(directory, name, "prepared")));
 }
 
-function limitsOf(values: Values): PromptLimits {
-  if (values.style !== "Paper" && values.style !== "Short")
-    throw new InputError(`--style is ${values.style}; give Paper or Short`);
+function limitsOf(values: Limits): PromptLimits {
   const tokenizer = values.model === undefined ? undefined : readTokenizer(modelFolder(values.model));
   return {
     style: values.style,
-    maxPromptTokens: wholeNumber(values["max-tokens"], "--max-tokens", 1),
+    maxPromptTokens: values.maxTokens,
     encode: tokenizer ? (messages) => tokenizer.encodeChat(messages) : estimateChat,
   };
 }
@@ -205,4 +214,5 @@ function described(check: TaskCheck): string {
   return `${lines.join("\n")}\n`;
 }
 
-await runCommand(USAGE, task);
+if (import.meta.main)
+  await runCommands(TASK, [bind(INIT, init), bind(CHECK, check), bind(PROMPT, prompt), bind(DROP, drop)]);

@@ -1,7 +1,8 @@
-/** The part of `longrun validate` that needs the learner: lengths, and the task folder as a run opens it (`USAGE`). */
-import { parseArgs } from "node:util";
+/** The part of `longrun validate` that needs the learner: lengths, and the task folder as a run opens it. */
+
 import { policyFolder } from "../../crds/policy.ts";
 import { parseResolved, type TrainingRunSpec } from "../../crds/trainingrun.ts";
+import type { Values } from "../../proto/command-line.ts";
 import { checkLengths, readConfig, readTokenizer, turnEndWarning } from "../engine/index.ts";
 import { estimateChat } from "../rollout/estimate-tokens.ts";
 import { checkInstrumenter } from "../rollout/instrument-policy.ts";
@@ -9,18 +10,19 @@ import { promptEncoder } from "../rollout/prompt-encoder.ts";
 import { scratchPrompt } from "../rollout/prompts.ts";
 import { packagesOf, readPromptTask } from "../rollout/snippet.ts";
 import { openTasks } from "../tasks/tasks.ts";
-import { printLine, readText, required, runCommand } from "./command.ts";
+import { printLine, readText, runCommand } from "./command.ts";
 
-const USAGE = `node learner/commands/validate-command.ts --manifest FILE [--task TASK=DIR ...]
-    Checks a resolved TrainingRun with absolute paths as a learner does before it loads weights. --task names the
-    folder of one of its tasks; the others are not looked at. Prints {"warnings": [...]} if the
-    learner would start.`;
+const VALIDATE = {
+  name: "validate-command.ts",
+  description: `Checks a resolved TrainingRun with absolute paths as a learner does before it loads weights. Prints {"warnings": [...]} if the
+learner would start.`,
+  options: {
+    manifest: { value: "FILE", help: "resolved manifest", required: "a resolved manifest" },
+    task: { value: "TASK=DIR", help: "folder of one of its tasks; the others are not looked at", multiple: true },
+  },
+} as const;
 
-const options = { manifest: { type: "string" }, task: { type: "string", multiple: true } } as const;
-
-function validate(): void {
-  const { values } = parseArgs({ options });
-  const path = required(values.manifest, "--manifest", "a resolved manifest");
+function validate({ manifest: path, task: given }: Values<typeof VALIDATE.options>): void {
   const { spec } = parseResolved(readText(path), path);
   // A model that is fetched when the run starts (`model.source`) is not here yet: its tokens are estimated.
   const policy = spec.model.policy === undefined ? undefined : policyFolder(spec.model.policy, path, process.cwd());
@@ -32,7 +34,7 @@ function validate(): void {
     checkLengths(spec.model, maxPositions);
     checkInstrumenter(spec.model, maxPositions);
   }
-  const folders = new Map((values.task ?? []).map((text) => text.split(/=(.*)/s, 2) as [string, string]));
+  const folders = new Map(given.map((text) => text.split(/=(.*)/s, 2) as [string, string]));
   const tasks = spec.tasks.filter(({ name }) => folders.has(name));
   const directories = tasks.map(({ name }) => folders.get(name)!);
   for (const task of openTasks(directories, { ...spec, tasks: tasks as TrainingRunSpec["tasks"] }).all) {
@@ -51,4 +53,4 @@ function validate(): void {
   printLine({ warnings });
 }
 
-await runCommand(USAGE, validate);
+await runCommand(VALIDATE, validate);

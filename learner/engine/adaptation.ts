@@ -19,7 +19,7 @@ import type { SessionOptions } from "./runtime/session.ts";
 export type Role = "policy" | "reference" | "critic";
 
 /** A decoder in a graph. */
-export interface Trunk {
+interface Trunk {
   /** the inputs with gradients, if requested, by parameter name */
   readonly trained: ReadonlyMap<string, Value>;
   readonly weights: ReadonlyMap<string, Value>;

@@ -19,7 +19,7 @@ const { bytes: HALF_BYTES } = DTYPES.bfloat16;
 const PER_FLOAT = DTYPES.float32.bytes / HALF_BYTES;
 
 /** Returns `count` float32 numbers from `start` on as a tensor on the device, valid until the next call. */
-export type Wide = (start: number, count: number) => DeviceTensor | Promise<DeviceTensor>;
+type Wide = (start: number, count: number) => DeviceTensor | Promise<DeviceTensor>;
 
 /** The sessions that convert between the two, block by block. */
 export type HalfKernels = Record<"narrow" | "add", Session>;

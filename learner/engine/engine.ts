@@ -141,7 +141,7 @@ export interface Adam {
   weightDecay: number;
 }
 
-export type Aggregation = "SeqMeanTokenMean" | "TokenMean" | "SeqMeanTokenSumNorm";
+type Aggregation = "SeqMeanTokenMean" | "TokenMean" | "SeqMeanTokenSumNorm";
 
 /** The inputs that policy steps and critic steps share. */
 export interface Step {

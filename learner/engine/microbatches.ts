@@ -8,7 +8,7 @@ import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims, rowTokens } from "./model/decoder.ts";
 
 /** Tokens per thread of a CPU. 64 sequences on one thread: 2.2 s at 512, 3.2 s at 256, 2.4 s at 1024. */
-export const MICRO_BATCH_TOKENS = 512;
+const MICRO_BATCH_TOKENS = 512;
 
 /** Most workers of a CPU, because each has sessions, gradients and activations of its own. */
 const MAX_WORKERS = 8;
@@ -67,7 +67,7 @@ export function longestDims(
   return decoderDims(fullRows(sequences, longest), distinct, attentionBlocks(options));
 }
 
-export interface MicroBatchLimits {
+interface MicroBatchLimits {
   /** most sequences */
   sequences: number;
   /** most tokens, padding included; a longer row goes alone */

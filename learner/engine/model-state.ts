@@ -54,7 +54,7 @@ const KINDS = ["first", "second"] as const;
 const MASTER = "weight.";
 
 /** The contents of a checkpoint. */
-export type SavedState = Pick<ModelState, "moments" | "steps" | "weights">;
+type SavedState = Pick<ModelState, "moments" | "steps" | "weights">;
 /** The contents of a checkpoint in shared memory. */
 export type SharedState = Pick<ModelState, "moments" | "steps"> & {
   shapes: readonly ParameterShape[];

@@ -4,6 +4,7 @@ import type { AdapterOptions } from "./engine.ts";
 import type { Compute, Graph } from "./graph/graph.ts";
 import { blocksOf } from "./model/decoder.ts";
 import { MappedWeights } from "./model/mapped.ts";
+import { plannedKernels } from "./runtime/kernels.ts";
 import {
   accuracyGraph,
   evaluateGraph,
@@ -47,6 +48,12 @@ export interface PlannedGraph {
   passes: Map<string, Pass>;
 }
 
+/** Returns the options of a request's graphs. In bfloat16 they have our own kernels: a GPU that computes in bfloat16 can load them. */
+export const graphOptions = ({ compute }: Pick<GraphsRequest, "compute">) => ({
+  compute,
+  kernels: compute === "bfloat16" ? plannedKernels : undefined,
+});
+
 /** Builds each model and graph once. */
 export class PlanGraphs {
   readonly #models = new Map<string, PlannedModel>();
@@ -67,12 +74,12 @@ export class PlanGraphs {
       critic,
       supervised,
       checkpointing = false,
-      compute,
       maxPromptTokens,
       maxResponseTokens,
     } = request;
     const { model } = this.model(request);
-    const options = { compute, blocks: blocksOf(maxPromptTokens + maxResponseTokens) };
+    const blocks = blocksOf(maxPromptTokens + maxResponseTokens);
+    const options = { ...graphOptions(request), blocks };
     const built = (name: string, step: boolean, build: () => Graph) => {
       const key = [name, folder, adapter, options, step && checkpointing];
       return once(this.#graphs, key, () => ({ graph: build(), step, passes: new Map() }));

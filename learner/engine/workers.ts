@@ -22,7 +22,7 @@ import type { ModelState } from "./model-state.ts";
 const ALIGNED_NUMBERS = 4;
 
 type Calls = Remote<EngineWorker>;
-export type StepDone = Pick<StepResult, "gradientNorm" | "skipped">;
+type StepDone = Pick<StepResult, "gradientNorm" | "skipped">;
 
 export type StartWorker = (options: EngineOptions, name: string, onFailure?: (failure: EngineError) => void) => Calls;
 

@@ -9,9 +9,9 @@ import type { RemoteGenerator } from "./remote.ts";
  * Largest mean over a row's tokens of |log-prob of the generator - log-prob of the learner|, nats. `cpu`: both compute in float32. `cuda`: one of
  * them rounds to half precision. Other weights, another temperature or another model exceed both by far (README.md).
  */
-export const MEAN_DIFFERENCE_LIMITS = { cpu: 0.001, cuda: 0.05 };
+const MEAN_DIFFERENCE_LIMITS = { cpu: 0.001, cuda: 0.05 };
 
-export interface LogProbCheckOptions {
+interface LogProbCheckOptions {
   engine: Pick<Engine, "evaluate">;
   /** The learner's device. */
   device: GeneratorState["device"];

@@ -7,7 +7,7 @@ import type { Row, RowQueue } from "./queue.ts";
 import type { RemoteGenerator } from "./remote.ts";
 import type { PublishedWeights } from "./weights.ts";
 
-export interface DealerOptions {
+interface DealerOptions {
   /** Returns the present generators. */
   generators: () => Iterable<RemoteGenerator>;
   /** The weights that write rows; undefined: there are none yet. */

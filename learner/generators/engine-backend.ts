@@ -16,7 +16,7 @@ import type { Backend, Row } from "./backend.ts";
 import { GeneratorError } from "./errors.ts";
 import type { RowRequest, WeightsKind, WeightsName } from "./protocol.ts";
 
-export interface EngineBackendOptions {
+interface EngineBackendOptions {
   /** The model folder that adapters belong to. For full weights only its configuration is used. */
   model: string;
   config: ModelConfig;

@@ -31,7 +31,7 @@ import {
   type WeightsName,
 } from "./protocol.ts";
 
-export interface GeneratorServerOptions {
+interface GeneratorServerOptions {
   backend: Backend;
   /** 0: any free one */
   port: number;

@@ -23,7 +23,7 @@ const IS_WEIGHTS = /\.safetensors$|\.safetensors\.index\.json$|^adapter_config\.
 /** The model and the dtype of full weights with the learner's adapter merged in. */
 export type Merge = Pick<MergeRequest, "model" | "dtype">;
 
-export interface WriteOptions {
+interface WriteOptions {
   engine: Pick<Engine, "savePolicy">;
   /** Folder of weights until every generator has them. */
   directory: string;

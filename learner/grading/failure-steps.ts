@@ -10,7 +10,7 @@ export const FAILURE_STEPS: readonly FailureStep[] = [
   ...(["failed", "noSubmission", "invalidSubmission"] as const),
 ];
 
-export interface FailureFacts {
+interface FailureFacts {
   /** Why the solution was never executed. Absent: it was executed. */
   fault?: string | undefined;
   outcome?: Outcome | undefined;

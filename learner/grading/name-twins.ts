@@ -8,7 +8,7 @@ export function twinOf(wanted: string, names: readonly string[]): Twin | undefin
   return { name, quoted: quoted(name), difference: told.map(([text]) => text).join(", ") };
 }
 
-export interface Twin {
+interface Twin {
   name: string;
   quoted: string;
   difference: string;

@@ -1,5 +1,5 @@
 /** Why a transfer failed; the codes are stable. `input`, `access` and `disk` need a person; a later try may overcome the others. */
-export type TransferErrorCode = "input" | "access" | "disk" | "network" | "hash";
+type TransferErrorCode = "input" | "access" | "disk" | "network" | "hash";
 
 /** A model cannot be fetched, or results cannot be copied. The message is one line with the fault and the remedy. */
 export class TransferError extends Error {

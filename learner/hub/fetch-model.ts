@@ -1,8 +1,8 @@
 /** Fetches a model that longrun can train from the Hugging Face hub, from S3 or from a registry. The main flow of `longrun model fetch`. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { MappedWeights, ModelError, readConfig, readEosIds, readTokenizer } from "../engine/index.ts";
-import { cacheFolder } from "../tasks/cache-folder.ts";
 import { bytesThere, downloadFile, isThere } from "./download.ts";
 import { TransferError } from "./errors.ts";
 import { asDiskError, checkSpace, type FetchRecord, holdFolder, readRecord, writeRecord } from "./folder.ts";
@@ -15,7 +15,7 @@ import { isS3, parseS3Url } from "./s3-url.ts";
 import type { ModelServer, RepoFile } from "./server.ts";
 import { sideBySide, type Transfer } from "./transfer.ts";
 
-export interface FetchOptions {
+interface FetchOptions {
   /** OWNER/NAME of the hub, s3://BUCKET/PREFIX, or oci://HOST/REPOSITORY:TAG. */
   repo: string;
   /** Branch, tag or commit of the hub; absent: main. The others have none. */
@@ -29,7 +29,7 @@ export interface FetchOptions {
   limits?: Partial<TransferLimits>;
 }
 
-export interface FetchedModel {
+interface FetchedModel {
   repo: string;
   /** A branch, tag or commit of the hub. */
   revision?: string | undefined;

@@ -7,7 +7,7 @@ import type { TransferError } from "./errors.ts";
 import { type Asked, failureOf, refusalOf } from "./refusals.ts";
 import { type OpenAnswer, openAnswer, persist, readText, type Transfer } from "./transfer.ts";
 
-export interface HubOptions extends Transfer {
+interface HubOptions extends Transfer {
   endpoint: string;
   repo: string;
   revision: string;

@@ -51,7 +51,7 @@ const failures: [what: string, cause: Error, env: NodeJS.ProcessEnv, again: bool
     new TypeError("fetch failed", { cause: self }),
     {},
     false,
-    /^the certificate of hub.test is not trusted \(self-signed.*name its file in NODE_EXTRA_CA_CERTS$/,
+    /^the certificate of hub.test is not trusted \(self-signed.*name its file in NODE_EXTRA_CA_CERTS, and in a cluster its ConfigMap in spec\.caBundle$/,
   ],
 ];
 for (const [what, cause, env, again, message] of failures)

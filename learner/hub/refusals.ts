@@ -99,7 +99,7 @@ export function failureOf(
   if (UNTRUSTED.test(code))
     return new TransferError(
       "network",
-      `the certificate of ${host} is not trusted (${detail}); where a proxy or mirror has an authority of its own, name its file in NODE_EXTRA_CA_CERTS`,
+      `the certificate of ${host} is not trusted (${detail}); where a proxy or mirror has an authority of its own, name its file in NODE_EXTRA_CA_CERTS, and in a cluster its ConfigMap in spec.caBundle`,
       { cause },
     );
   const refusal = TUNNEL.exec(detail)?.[1];

@@ -40,7 +40,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
 };
 
 /** An object of a list: a server's entries without a key are left out. */
-export type ListedObject = _Object & { Key: string };
+type ListedObject = _Object & { Key: string };
 
 export class S3Bucket {
   /** s3://BUCKET, for messages. */

@@ -14,13 +14,13 @@ import { sum } from "./statistics.ts";
 import { type Evaluation, type EvaluationSummary, evaluationsOf, type WarmStartSummary } from "./summary.ts";
 
 /** Stages of a sample; each is timed separately. */
-export type SampleStage = "queue" | "instrument" | "execute" | "grade";
+type SampleStage = "queue" | "instrument" | "execute" | "grade";
 
 /** `disrupted`: attempts that ended because their actor was taken away. */
 const EXECUTION_EVENTS = ["completed", "lost", "retried", "disrupted"] as const;
 
 /** Executions now by state, and events since the run began. */
-export type ExecutionCounts = Record<"queued" | "running" | (typeof EXECUTION_EVENTS)[number], number>;
+type ExecutionCounts = Record<"queued" | "running" | (typeof EXECUTION_EVENTS)[number], number>;
 
 /** The part of LearnerStatus about generators. */
 interface GenerationStatus {

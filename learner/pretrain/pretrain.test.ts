@@ -86,7 +86,8 @@ test("bad options are refused in one line", async (t) => {
     [["--steps", "0"], "--steps is 0; give a whole number of at least 1"],
     [["--texts", "many"], "--texts is many; give a whole number of at least 1"],
     [["--learning-rate=-1"], "--learning-rate is -1; give a number above 0"],
-    [["--sedd", "1"], "Unknown option '--sedd'"],
+    [["--mistake-share", "2"], "--mistake-share is 2; give a number from 0 to 1"],
+    [["--tasks", "movie,x", "--export-corpus", "x"], "--tasks has x; known are"],
   ];
   const main = fileURLToPath(new URL("../commands/pretrain-command.ts", import.meta.url));
   for (const [options, message] of cases) {

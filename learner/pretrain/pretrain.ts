@@ -27,7 +27,7 @@ export const defaultPretrain = {
   threads: 1,
 };
 
-export interface PretrainOptions extends Readonly<typeof defaultPretrain> {
+interface PretrainOptions extends Readonly<typeof defaultPretrain> {
   /** Folder for the model; it is replaced as a whole. */
   out: string;
   signal?: AbortSignal;

@@ -38,7 +38,7 @@ export interface MadeUpRun {
   bundled?: boolean;
 }
 
-export const MARKER_NAMES = [
+const MARKER_NAMES = [
   "imported packages",
   "loaded data",
   "defined model",

@@ -1,21 +1,27 @@
-/** Exit status: 0 done, 1 failed, 2 bad input. */
+/** `longrun report`. Exit status: 0 done, 1 failed, 2 bad input. */
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
-import { ReportError } from "./run-folder.ts";
+import { helpOf } from "../../proto/command-help.ts";
+import { parse } from "../../proto/command-line.ts";
 import { writeReport } from "./write.ts";
 
-const USAGE =
-  "Usage: longrun report DIR, where DIR is the folder of a run; writes DIR/report.html anew and prints its path";
+export const REPORT = {
+  name: "longrun report",
+  description: "write the report of a run folder: RUN/report.html, anew. Prints its path",
+  arguments: { "<RUN>": "run folder" },
+  options: {},
+  examples: ["longrun report runs/short"],
+} as const;
 
-endOnClosedPipe();
-try {
-  const { positionals, values } = parseArgs({ allowPositionals: true, options: { help: { type: "boolean" } } });
-  const [directory] = positionals;
-  if (!values.help && (directory === undefined || positionals.length > 1)) throw new ReportError("arguments", USAGE);
-  process.stdout.write(`${values.help ? USAGE : await writeReport(resolve(directory!))}\n`);
-} catch (error) {
-  const { code, message } = error as NodeJS.ErrnoException;
-  process.stderr.write(`${message}\n`);
-  process.exitCode = code === "write" || !code ? 1 : 2;
+if (import.meta.main) {
+  endOnClosedPipe();
+  const args = process.argv.slice(2);
+  try {
+    if (args.includes("--help")) process.stdout.write(helpOf(REPORT));
+    else process.stdout.write(`${await writeReport(resolve(parse(REPORT, args).words[0]!))}\n`);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    process.stderr.write(`${message}\n`);
+    process.exitCode = code === "write" || !code ? 1 : 2;
+  }
 }

@@ -232,8 +232,8 @@ describe("report", () => {
   });
 
   const refusals: [name: string, arguments_: () => string[], exitCode: number, message: RegExp][] = [
-    ["no folder", () => [], 2, /Usage: longrun report DIR/],
-    ["two folders", () => [directory, directory], 2, /Usage: longrun report DIR/],
+    ["no folder", () => [], 2, /^error: missing required argument 'RUN'\nlongrun help report says more\n$/],
+    ["two folders", () => [directory, directory], 2, /^error: too many arguments: expected 1, got 2\n/],
     ["a folder that is not there", () => [join(directory, "none")], 2, /none does not exist; name the folder of a run/],
     ["a folder of something else", () => [tmpdir()], 2, /has no trainingrun\.yaml; name the folder of a run/],
     ["an unknown option", () => ["--fast", directory], 2, /--fast/],

@@ -7,7 +7,7 @@ import { isFinal, Phase } from "../server/status.ts";
 import { CONTENT_SECURITY_POLICY, type Html, html, trusted } from "./html.ts";
 
 /** Default interval of reloads; `?refresh=SECONDS` of the address replaces it, 0 means never. */
-export const REFRESH_SECONDS = 10;
+const REFRESH_SECONDS = 10;
 const LONGEST_REFRESH_SECONDS = 3600;
 
 const HEADERS = {

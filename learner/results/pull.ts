@@ -14,7 +14,7 @@ import { sideBySide } from "../hub/transfer.ts";
 import { keyAt, MANIFEST, parseManifest, type ResultFolder, type ResultsManifest, readManifest } from "./manifest.ts";
 import type { ResultsOptions } from "./push.ts";
 
-export interface Pulled {
+interface Pulled {
   /** Absolute path of the run folder. */
   folder: string;
   run: string;

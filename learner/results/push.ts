@@ -31,7 +31,7 @@ export interface ResultsOptions {
   limits?: Partial<TransferLimits>;
 }
 
-export interface Pushed {
+interface Pushed {
   url: string;
   /** Iteration and name of the newest checkpoint in the bucket. */
   iteration: number | undefined;

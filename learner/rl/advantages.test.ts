@@ -6,7 +6,8 @@ import {
   generalizedAdvantages,
   importanceWeights,
   tokenRewards,
-  whiten,
+  tokenStatistics,
+  whitenBy,
 } from "./advantages.ts";
 
 const close = (actual: ArrayLike<number>, expected: number[], tolerance = 1e-6) => {
@@ -39,7 +40,7 @@ test("the batch-mean baseline subtracts the mean reward from the reward to go", 
 
 test("whitening is over all tokens of the batch, with Bessel's variance", () => {
   const batch = [Float32Array.of(1, 2), Float32Array.of(6)];
-  whiten(batch);
+  whitenBy(batch, tokenStatistics(batch));
   const std = Math.sqrt((4 + 1 + 9) / 2);
   close(batch[0], [-2 / std, -1 / std]);
   close(batch[1], [3 / std]);
@@ -47,10 +48,10 @@ test("whitening is over all tokens of the batch, with Bessel's variance", () => 
 
 test("whitening leaves a single token and a constant batch finite", () => {
   const one = [Float32Array.of(5)];
-  whiten(one);
+  whitenBy(one, tokenStatistics(one));
   assert.equal(one[0][0], 5);
   const constant = [Float32Array.of(2, 2), Float32Array.of(2)];
-  whiten(constant);
+  whitenBy(constant, tokenStatistics(constant));
   close(constant[0], [0, 0]);
 });
 

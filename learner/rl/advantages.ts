@@ -52,11 +52,6 @@ export function batchMeanAdvantages(rewards: Float64Array, meanReward: number, g
   return { advantages: returns.map((value) => value - meanReward), returns };
 }
 
-/** Whitens in place over all tokens of the batch: (A - mean) / sqrt(var + 1e-8), Bessel variance. */
-export function whiten(batch: Float32Array[]): void {
-  whitenBy(batch, tokenStatistics(batch));
-}
-
 /** Subtracts `mean` and multiplies by `scale`, in place. */
 export function whitenBy(batch: Float32Array[], { mean, scale }: TokenStatistics): void {
   for (const advantages of batch) {
@@ -64,7 +59,7 @@ export function whitenBy(batch: Float32Array[], { mean, scale }: TokenStatistics
   }
 }
 
-export interface TokenStatistics {
+interface TokenStatistics {
   mean: number;
   /** 1 / sqrt(var + 1e-8), Bessel's variance. */
   scale: number;

@@ -18,7 +18,7 @@ export interface Shown {
   scratch: Prompt;
 }
 
-export interface DrawsOptions {
+interface DrawsOptions {
   store: Pick<Store, "previousSolutions" | "failedSolutions">;
   spec: Pick<TrainingRunSpec, "seed" | "prompts">;
   shown: readonly Shown[];

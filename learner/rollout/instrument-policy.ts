@@ -22,7 +22,7 @@ export interface StaticPolicy {
   maxResponseTokens: number;
 }
 
-export interface InstrumentedByPolicy extends Instrumented {
+interface InstrumentedByPolicy extends Instrumented {
   /** Why `Syntax` or nothing inserted the markers instead of the static policy. */
   fault?: StaticPolicyFault;
 }

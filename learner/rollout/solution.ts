@@ -2,7 +2,7 @@
 export type SolutionFault = "noPlan" | "noCodeBlock" | "unclosedCodeBlock" | "emptyCodeBlock" | "severalCodeBlocks";
 
 /** A parsed policy text: a plan with one program, or the reason why it is not executed. */
-export type ParsedSolution = { plan: string; program: string } | { fault: SolutionFault };
+type ParsedSolution = { plan: string; program: string } | { fault: SolutionFault };
 
 interface CodeBlock {
   /** Index of the opening fence's line. */

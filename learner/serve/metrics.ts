@@ -5,7 +5,6 @@ import { ENDPOINTS } from "./request.ts";
 
 /** How a choice ended: by its `finish_reason`, because its client hung up, or by a failure. */
 const ENDS = ["stop", "length", "abandoned", "failed"] as const;
-export type ChoiceEnd = (typeof ENDS)[number];
 
 const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 

@@ -57,7 +57,7 @@ export async function tokenized(
   return all;
 }
 
-export interface TokenizeOptions {
+interface TokenizeOptions {
   /** Whether texts get the tokens that tokenizer.json puts around a text. Messages have those of the template. */
   readonly addSpecialTokens: boolean;
   /** The deadline of all prompts together. */

@@ -20,7 +20,7 @@ import type { UploadLimits } from "./upload.ts";
 
 export type WorkCall = grpc.ServerDuplexStream<FromActorReceived, FromLearnerMessage>;
 
-export interface ActorStreamOptions
+interface ActorStreamOptions
   extends Pick<
       Required<ServerOptions>,
       | ("store" | "limitsOf" | "packages" | "log" | "maxSlots")

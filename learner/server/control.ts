@@ -10,7 +10,7 @@ export interface SuspendRequest {
   drainSeconds: number;
 }
 
-export interface ControlOptions {
+interface ControlOptions {
   /** @returns whether this actor is connected */
   drainActor(actor: string, reason: string): boolean;
   suspend(request: SuspendRequest): Promise<SuspendResponseMessage>;

@@ -3,7 +3,7 @@ import { ChannelError, CodedError } from "../../proto/errors.ts";
 import { StoreError } from "../store/errors.ts";
 
 /** Errors of the learner's server. `code` is stable; the message contains the remedy. */
-export type ServerErrorCode =
+type ServerErrorCode =
   | "listen" // the server cannot listen on the address
   | "protocol" // an actor broke the protocol: only its stream ends
   | "flood" // a stream sends more messages than any actor needs

@@ -12,7 +12,7 @@ import { statusOf } from "./errors.ts";
 
 export const { Phase } = messages;
 
-export interface StatusBoardOptions {
+interface StatusBoardOptions {
   /** Shortest time between two statuses to one watcher. [0.2] */
   intervalSeconds?: number;
   /** The same for statuses that only differ in counts, unless the watcher requests another interval. [2] */

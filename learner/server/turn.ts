@@ -6,7 +6,7 @@ import type { Leases } from "../store/leases.ts";
 import type { Store } from "../store/store.ts";
 import type { LeasedExecution } from "../store/types.ts";
 
-export interface TurnOptions {
+interface TurnOptions {
   store: Pick<Store, "together">;
   deal: () => void;
   onFailure: (error: unknown) => void;

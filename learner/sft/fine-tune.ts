@@ -63,7 +63,7 @@ export interface HeldOut {
   accuracy: number;
 }
 
-export interface Watching {
+interface Watching {
   /** stops after a step that was begun */
   signal?: AbortSignal | undefined;
   onStep(step: FineTuneStep): void | Promise<void>;
@@ -123,7 +123,7 @@ function batchOf(training: readonly Sequence[], settings: FineTuneSettings, epoc
 }
 
 /** Returns the learning rate of a step, from 1. */
-export function learningRateOf(step: number, steps: number, settings: FineTuneSettings): number {
+function learningRateOf(step: number, steps: number, settings: FineTuneSettings): number {
   const { learningRate, schedule, warmupShare } = settings;
   const warmupIterations = Math.min(Math.ceil(warmupShare * steps), steps - 1);
   return learningRate * scheduleFactor(step, steps, { type: schedule, warmupIterations, minimumRatio: 0 });

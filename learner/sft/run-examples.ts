@@ -13,7 +13,7 @@ import { DataError, type Example } from "./examples.ts";
 export const STORE = "store.sqlite";
 
 /** Of a run's samples, how many are left out, and why. */
-export interface LeftOut {
+interface LeftOut {
   /** not graded, or graded and not valid */
   invalid: number;
   /** valid, but a guard flagged them: they need no model */
@@ -24,7 +24,7 @@ export interface LeftOut {
   beaten: number;
 }
 
-export interface RunExamples {
+interface RunExamples {
   examples: (Example & { sample: Sample })[];
   leftOut: LeftOut;
 }

@@ -8,7 +8,7 @@ import { examplesOfRun, STORE } from "./run-examples.ts";
 
 const LINES = ".jsonl";
 
-export interface SourceOptions {
+interface SourceOptions {
   /** most samples of each task of a run folder; default all valid ones */
   best?: number | undefined;
   /** Returns the prompt for a folder of programs. */

@@ -33,7 +33,7 @@ interface State {
   digest: string;
 }
 
-export interface FolderRecord {
+interface FolderRecord {
   settings: Settings;
   state: "running" | "finished";
 }

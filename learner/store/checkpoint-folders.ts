@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-export interface CheckpointFolder {
+interface CheckpointFolder {
   /** `<lineage>-<iteration>` */
   readonly name: string;
   readonly lineage: number;

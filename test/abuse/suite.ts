@@ -60,7 +60,7 @@ export const COLUMNS: Column[] = [
   { name: "pod, ABI 1", level: "landlock", landlockAbi: 1, sidecar: true },
 ];
 
-export interface ArenaOptions {
+interface ArenaOptions {
   /** Directory of the Python environment. */
   environment: string;
   /** Modules that zygotes import beforehand. */

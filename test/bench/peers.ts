@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { finished } from "./processes.ts";
 
 /**
@@ -33,7 +33,7 @@ export async function peerPython(
 function environmentOf(requirements: string) {
   const list = fileURLToPath(new URL(requirements, import.meta.url));
   const digest = createHash("sha256").update(readFileSync(list)).digest("hex").slice(0, 16);
-  const directory = join(cacheRoot(), "bench", digest);
+  const directory = join(cacheFolder(), "bench", digest);
   return { list, directory, python: join(directory, "bin", "python") };
 }
 

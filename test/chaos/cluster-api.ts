@@ -9,7 +9,7 @@ export const NAMESPACE = "training";
 export const SYSTEM = "longrun-system";
 const TIMEOUT_SECONDS = 10;
 
-export type Child = Pick<Deployment, "apiVersion" | "kind" | "metadata">;
+type Child = Pick<Deployment, "apiVersion" | "kind" | "metadata">;
 /** Kinds of a run's children that come back when they are deleted. The volume is not among them: its data would be gone. */
 export const CHILDREN = {
   deployments: "/apis/apps/v1",

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { access, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 
 const run = promisify(execFile);
 const VERSION = "2.15.1";
@@ -24,7 +24,7 @@ export async function hadolint(dockerfile: string): Promise<{ findings: string }
 
 async function findHadolint(): Promise<string> {
   if (await run("hadolint", ["--version"]).catch(() => undefined)) return "hadolint";
-  const folder = join(cacheRoot(), `hadolint-${VERSION}`);
+  const folder = join(cacheFolder(), `hadolint-${VERSION}`);
   const program = join(folder, "bin", "hadolint");
   const isThere = () =>
     access(program).then(

@@ -12,7 +12,7 @@
  */
 import { accessSync, constants } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { buildModule, fetchLayer } from "./build.ts";
 import {
   type Binary,
@@ -34,7 +34,7 @@ export * from "./programs.ts";
 const SETS = { "": NPM_TEST, "--release": RELEASE, "--observability": OBSERVABILITY, "--all": NODE };
 
 const cached = (name: Binary, env: NodeJS.ProcessEnv) =>
-  join(cacheRoot(env), "cluster", fromLayer(name) ? LAYER.folder : GO_PROGRAMS[name].module.folder, name);
+  join(cacheFolder(env), "cluster", fromLayer(name) ? LAYER.folder : GO_PROGRAMS[name].module.folder, name);
 
 /** Returns a program's path, or undefined if it is in none of the three places. */
 export function findBinary(name: Binary, env = process.env): string | undefined {
@@ -54,7 +54,7 @@ export function missingBinaries(names: readonly Binary[], env = process.env): st
   return `${missing.join(", ")} not found: run \`node test/cluster/binaries.ts${option && ` ${option}`}\` (needs Go >= ${LEAST_GO}, minutes, once), or set KUBEBUILDER_ASSETS to a folder with Kubernetes ${KUBERNETES_VERSION}`;
 }
 
-export interface MakeOptions {
+interface MakeOptions {
   log?: (line: string) => void;
   env?: NodeJS.ProcessEnv;
 }

@@ -23,7 +23,7 @@ const CERTIFICATE_DAYS = 7;
 /** A part that ends by itself, as an API server does that finds no etcd for 20 s, is started again so often. */
 const RESTARTS = 10;
 
-export interface ControlPlaneOptions {
+interface ControlPlaneOptions {
   /** Users in addition to `admin`, each with its groups; `system:masters` may do everything. */
   users?: Record<string, string[]>;
   /** Additional flags of the API server, without dashes; undefined removes a flag. */
@@ -64,7 +64,7 @@ export interface ControlPlane {
 }
 
 /** The fields of an audit event that tests read: https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/ */
-export interface AuditEntry {
+interface AuditEntry {
   /** When the request arrived, in Unix milliseconds. */
   atMs: number;
   user: string;
@@ -76,8 +76,6 @@ export interface AuditEntry {
   name?: string;
   code: number;
 }
-
-export const WRITE_VERBS: readonly string[] = ["create", "update", "patch", "delete", "deletecollection"];
 
 /**
  * Returns why this machine cannot start a control plane of these programs, in one line with the remedy (for `test(…, { skip })`), or

@@ -11,7 +11,7 @@ import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
 /** Pause after a request without an answer. */
 const RETRY_MILLISECONDS = 200;
 
-export interface PodRunnerOptions {
+interface PodRunnerOptions {
   client: ApiClient;
   /** Absent: all namespaces. */
   namespace?: string;

@@ -41,7 +41,7 @@ const CONTROLLERS = [
 ];
 const ROLE = fileURLToPath(new URL("../../manifests/install/controller/role.yaml", import.meta.url));
 /** The controller's user on the API server. */
-const USER = "controller";
+export const USER = "controller";
 const WAIT_SECONDS = 60;
 const READ_VERBS = ["get", "list", "watch"];
 
@@ -53,6 +53,10 @@ export interface WorldParts {
   controllers?: string[];
   /** Files of roles for the controller. */
   roles?: string[];
+  /** Flags of the API server. */
+  apiServer?: Record<string, string>;
+  /** Whether the controller has its rights only in namespaces that `bind` names. */
+  isBoundByNamespace?: boolean;
 }
 
 export class World {
@@ -73,6 +77,7 @@ export class World {
   /** The last error of the simulation. */
   #failure: unknown;
   #namespaces = 0;
+  readonly #roles: string[] = [];
 
   private constructor(controlPlane: ControlPlane) {
     this.controlPlane = controlPlane;
@@ -84,16 +89,23 @@ export class World {
     this.#simulation = this.#simulate();
   }
 
-  static async start({ crds = [], controllers = [], roles = [] }: WorldParts = {}): Promise<World> {
+  static async start({
+    crds = [],
+    controllers = [],
+    roles = [],
+    apiServer = {},
+    isBoundByNamespace = false,
+  }: WorldParts = {}): Promise<World> {
     const world = new World(
       await startControlPlane({
         crds: [CRD, ...crds],
         controllers: [...CONTROLLERS, ...controllers],
         users: { [USER]: ["system:authenticated"] },
+        apiServer,
       }),
     );
     try {
-      for (const file of [ROLE, ...roles]) await world.#grant(file);
+      for (const file of [ROLE, ...roles]) await world.#grant(file, isBoundByNamespace);
       return world;
     } catch (error) {
       await world.stop();
@@ -214,26 +226,28 @@ export class World {
     return this.controlPlane.audit().length;
   }
 
-  /** Grants the rights of an installation. */
-  async #grant(file: string): Promise<void> {
+  /** Grants the rights of an installation, or with `byNamespace` only makes the roles, for `bind`. */
+  async #grant(file: string, byNamespace: boolean): Promise<void> {
     const roles = parseAllDocuments(await readFile(file, "utf8"))
       .map((document) => document.toJS() as KubeObject)
       .filter(({ kind }) => kind === "ClusterRole");
-    const rbac = (plural: string, kind: string): Resource => ({
-      group: "rbac.authorization.k8s.io",
-      version: "v1",
-      plural,
-      kind,
-      namespaced: false,
-    });
     for (const role of roles) {
-      const { name } = role.metadata;
-      await this.client.create(rbac("clusterroles", "ClusterRole"), role);
-      await this.client.create(rbac("clusterrolebindings", "ClusterRoleBinding"), {
-        metadata: { name },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-        subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: USER }],
-      } as KubeObject);
+      await this.client.create(rbac("ClusterRole"), role);
+      this.#roles.push(role.metadata.name);
+      if (!byNamespace) await this.client.create(rbac("ClusterRoleBinding"), binding(role.metadata.name));
+    }
+  }
+
+  /** Grants the controller its rights in a namespace. */
+  async bind(namespace: string): Promise<void> {
+    for (const role of this.#roles) await this.client.create(rbac("RoleBinding"), binding(role, namespace));
+  }
+
+  /** Takes the controller's rights in a namespace away. */
+  async unbind(namespace: string): Promise<void> {
+    for (const name of this.#roles) {
+      const found = await this.client.get(rbac("RoleBinding"), { namespace, name });
+      await this.client.delete(rbac("RoleBinding"), { namespace, name }, { uid: found!.metadata.uid! });
     }
   }
 
@@ -318,6 +332,21 @@ export class World {
 export function isUnfinished({ status, metadata }: Job): boolean {
   const hasEnded = status?.conditions?.some(({ type }) => ["Complete", "Failed"].includes(type));
   return !metadata.deletionTimestamp && !hasEnded;
+}
+
+const RBAC = "rbac.authorization.k8s.io";
+
+function rbac(kind: "ClusterRole" | "ClusterRoleBinding" | "RoleBinding"): Resource {
+  return { group: RBAC, version: "v1", plural: `${kind.toLowerCase()}s`, kind, namespaced: kind === "RoleBinding" };
+}
+
+/** Returns a binding of the role to the controller's user. */
+function binding(name: string, namespace?: string): KubeObject {
+  return {
+    metadata: { name, ...(namespace !== undefined && { namespace }) },
+    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name },
+    subjects: [{ apiGroup: RBAC, kind: "User", name: USER }],
+  } as KubeObject;
 }
 
 /** Waits until `look` returns a value and does not throw. @throws its last error after 60 s */

@@ -43,7 +43,7 @@ export function learnersOf(store: string): number {
   }
 }
 
-export interface RunningAttempt {
+interface RunningAttempt {
   fence: number;
   actor: string;
 }

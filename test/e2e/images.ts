@@ -14,7 +14,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { PAUSE_IMAGE } from "../cluster/node-config.ts";
 import type { Tool } from "../tools.ts";
 import { type Architecture, HOST, running } from "./emulation.ts";
@@ -58,7 +58,7 @@ export async function buildImages(log: Log = () => {}, targets: Record<string, s
 
 /** buildah with a storage of its own in longrun's cache folder. */
 export class Builder {
-  readonly folder = join(cacheRoot(), "cluster", "images");
+  readonly folder = join(cacheFolder(), "cluster", "images");
   readonly #log: Log;
 
   constructor(log: Log) {

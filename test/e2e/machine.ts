@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
-export interface MachineState {
+interface MachineState {
   links: string[];
   routes: string[];
   packetFilter: string[];

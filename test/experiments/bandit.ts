@@ -6,13 +6,13 @@
  */
 import * as vega from "vega";
 import { uniforms } from "../../learner/engine/model/random.ts";
-import { whiten } from "../../learner/rl/advantages.ts";
+import { tokenStatistics, whitenBy } from "../../learner/rl/advantages.ts";
 import { type DurationOptions, durationWeights, type Weighting } from "../../learner/rl/durations.ts";
 
 // Public, but without a type.
 const { quantileNormal } = vega as unknown as { quantileNormal: (probability: number) => number };
 
-export interface Action {
+interface Action {
   name: string;
   /** Median of its log-normal duration, in seconds. */
   seconds: number;
@@ -166,7 +166,7 @@ export function simulate({ world, collection, weighting, advantage }: Cell, seed
     const timed = batch.map(({ seconds }) => ({ outcome: "completed" as const, durationSeconds: seconds }));
     const weights = durationWeights(timed, { ...WEIGHTS, durationWeighting: weighting }, abandoned);
     const advantages = batch.map(({ reward }) => Float32Array.of(reward));
-    if (advantage === "Plain") whiten(advantages);
+    if (advantage === "Plain") whitenBy(advantages, tokenStatistics(advantages));
     const gradient = actions.map(() => 0);
     for (const [i, { action, probability }] of batch.entries()) {
       const importance = Math.min(policy[action]! / probability, IMPORTANCE_CAP);

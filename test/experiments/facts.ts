@@ -9,7 +9,7 @@ import { readMetrics } from "../../learner/metrics/jsonl.ts";
 import { mean } from "./statistics.ts";
 
 /** Numbers of some programs of a policy. */
-export interface PolicyFacts {
+interface PolicyFacts {
   programs: number;
   /** Share of valid programs. */
   valid: number;
@@ -83,7 +83,7 @@ export async function readFacts(directory: string): Promise<RunFacts> {
 }
 
 /** Returns all programs of a run's policies, in the order of dispatch. */
-export function readPrograms(directory: string): Program[] {
+function readPrograms(directory: string): Program[] {
   const store = new DatabaseSync(join(directory, "store.sqlite"), { readOnly: true });
   try {
     return store

@@ -39,7 +39,7 @@ interface RunRecord {
   seconds: number;
 }
 
-export interface GridFlags {
+interface GridFlags {
   budgetSeconds: number;
   seeds: number;
   runs: string;

@@ -13,7 +13,7 @@ export const TASK: SmallTask = { name: "diamonds", train: 2000, test: 2000, fiel
 export const WORLD = `${TASK.name}, ${TASK.train} rows`;
 
 /** The control runs more iterations, because it spends no time on learning. */
-export const LADDER: Record<string, string[]> = {
+const LADDER: Record<string, string[]> = {
   RL: [],
   "learning rate 0": ["algorithm.learningRate=0", "algorithm.criticLearningRate=0", "stopping.iterations=34"],
   "RL, no improve prompts": ["prompts.improveProbability=0", "evaluation.protocol=Paper"],

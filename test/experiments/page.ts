@@ -43,9 +43,9 @@ export interface Question<R extends Finished = Finished> {
 
 const STANDINGS = ["against", "neither", "open", "for"] as const;
 /** A comparison's relation to the paper's claim. */
-export type Standing = (typeof STANDINGS)[number];
+type Standing = (typeof STANDINGS)[number];
 
-export interface Comparison extends Omit<Question, "measure"> {
+interface Comparison extends Omit<Question, "measure"> {
   measure: string;
   digits: number;
   difference: Difference;

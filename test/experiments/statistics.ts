@@ -23,7 +23,7 @@ export function estimate(values: readonly number[]): Estimate {
 }
 
 /** A value for each seed that has one. */
-export type BySeed = ReadonlyMap<number, number>;
+type BySeed = ReadonlyMap<number, number>;
 
 export interface Difference extends Estimate {
   /** Seeds that both arms have. */

@@ -25,7 +25,7 @@ export type Fault =
   | { kind: "delay"; seconds: number };
 
 /** Fault of one event of a watch; without one it passes. Events of a watch stay in order. */
-export type EventFault =
+type EventFault =
   | { kind: "drop" }
   | { kind: "delay"; seconds: number }
   /** The connection breaks before this event. */

@@ -1,5 +1,5 @@
 /** Requests of the Kubernetes API, as the proxy of `api-proxy.ts` sees them. */
-export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
+type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
 
 /** The parts of an object that a fault examines. */
 export interface ApiObject {

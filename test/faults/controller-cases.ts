@@ -44,7 +44,7 @@ const CASES = {
   },
   "the write of an actor is done and never answered": {
     faults: (proxy) =>
-      proxy.inject(({ verb, resource }) => verb === "create" && resource === "batch/jobs", {
+      proxy.inject(({ isWrite, verb, resource }) => isWrite && verb === "create" && resource === "batch/jobs", {
         kind: "lost",
         how: "hang",
       }),
@@ -105,7 +105,7 @@ const CASES = {
     },
   },
 } satisfies Record<string, Case>;
-export type CaseName = keyof typeof CASES;
+type CaseName = keyof typeof CASES;
 
 /** Cases of `npm test`; `npm run test:faults` runs the others. */
 export const IN_SHORT: CaseName[] = ["watches break, expire and talk nonsense", "killed before and after every write"];

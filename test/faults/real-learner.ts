@@ -146,7 +146,7 @@ export class World {
   }
 }
 
-export class RealLearner {
+class RealLearner {
   readonly child: ChildProcess;
   readonly listening: Promise<{ port: number; metricsPort: number }>;
   readonly exit: Promise<number | null>;

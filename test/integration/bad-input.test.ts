@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { exitStatusOf } from "../../controller/errors.ts";
-import { type RunOptions, runLocally } from "../../controller/local/run.ts";
+import type { RunOptions } from "../../controller/local/options.ts";
+import { runLocally } from "../../controller/local/run.ts";
 import { customTask, DATA, environment, GRADER, makeHome, removeHome } from "./fakes/home.ts";
 import { FAKES } from "./fakes/parts.ts";
 
@@ -15,6 +16,7 @@ after(() => {
   removeHome(home);
 });
 const defaults: RunOptions = {
+  task: [],
   set: [],
   json: false,
   verbose: false,

@@ -8,19 +8,19 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { parse } from "yaml";
 import { BUNDLED } from "../../controller/bundled.ts";
+import { commandsOf } from "../../controller/cli/commands.ts";
 import { completionScript, SHELLS, type Shell } from "../../controller/cli/completion.ts";
-import { describe as describeCommands } from "../../controller/cli.ts";
 import { PARTS } from "../../controller/parts.ts";
 import { missingTools } from "../tools.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const program = describeCommands(PARTS, () => {});
+const commands = commandsOf(PARTS).map(({ command }) => command);
 const folder = mkdtempSync(join(tmpdir(), "longrun-completion-"));
 before(() => {
   for (const name of ["runs/a", "runs/b", "my-task"]) mkdirSync(join(folder, name), { recursive: true });
   for (const name of ["runs/a/trainingrun.yaml", "runs/b/trainingrun.yaml", "houses.csv"])
     writeFileSync(join(folder, name), "");
-  for (const shell of SHELLS) writeFileSync(join(folder, `.${shell}`), completionScript(shell, program));
+  for (const shell of SHELLS) writeFileSync(join(folder, `.${shell}`), completionScript(shell, commands));
 });
 after(() => rmSync(folder, { recursive: true }));
 

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { commandsOf } from "../../controller/cli/commands.ts";
 import { completionScript } from "../../controller/cli/completion.ts";
-import { PART_COMMANDS } from "../../controller/cli/part-commands.ts";
-import { describe as describeCommands } from "../../controller/cli.ts";
+import { wordOf } from "../../controller/dispatch.ts";
 import { PARTS } from "../../controller/parts.ts";
 import { missingTools } from "../tools.ts";
 
@@ -17,10 +17,10 @@ const CLI = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const longrun = (...args: string[]) => promisify(execFile)(process.execPath, [CLI, ...args]);
 
-const program = describeCommands(PARTS, () => {});
+const commands = commandsOf(PARTS).map(({ command }) => command);
 
 describe("longrun help", { concurrency: 2 }, () => {
-  for (const name of program.commands.map((command) => command.name()))
+  for (const name of commands.map(wordOf))
     test(`The help of ${name} has the usage, every option that completion knows, and examples`, async () => {
       const { stdout, stderr } = await longrun("help", name);
       assert.equal(stderr, "");
@@ -34,8 +34,6 @@ describe("longrun help", { concurrency: 2 }, () => {
         known.filter((option) => option !== "--help" && !optionsOf(help).has(option)),
         [],
       );
-      const part = PART_COMMANDS[name];
-      if (part) assert.deepEqual([...optionsOf(help)].sort(), [...part.options].sort());
       assert.match(examples, /^( {2}\S.*\n)+$/);
       for (const line of examples.trimEnd().split("\n")) {
         assert.match(line, new RegExp(`longrun ${name}\\b`));
@@ -70,7 +68,7 @@ describe("longrun help", { concurrency: 2 }, () => {
 /** Returns the words that the bash script offers after `longrun NAME`. */
 function wordsOf(name: string): string[] {
   const [, first = "", options = ""] =
-    new RegExp(`^ +${name}\\) first='(.*)' options='(.*)' kind`, "m").exec(completionScript("bash", program)) ?? [];
+    new RegExp(`^ +${name}\\) first='(.*)' options='(.*)' kind`, "m").exec(completionScript("bash", commands)) ?? [];
   return `${first} ${options}`.split(" ");
 }
 

@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { exitStatusOf } from "../../controller/errors.ts";
-import { type RunOptions, runLocally } from "../../controller/local/run.ts";
+import type { RunOptions } from "../../controller/local/options.ts";
+import { runLocally } from "../../controller/local/run.ts";
 import { customTask, DATA, environment, GRADER, makeHome, removeHome } from "./fakes/home.ts";
 import { FAKES } from "./fakes/parts.ts";
 
@@ -37,7 +38,7 @@ async function run(
     now: () => new Date(),
   };
   const defaults: RunOptions = {
-    ...{ out, set: [], json: false, verbose: false, listen: "127.0.0.1:0", metricsListen: "127.0.0.1:0" },
+    ...{ out, task: [], set: [], json: false, verbose: false, listen: "127.0.0.1:0", metricsListen: "127.0.0.1:0" },
     ...options,
   };
   try {

@@ -7,7 +7,8 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { exitStatusOf } from "../../controller/errors.ts";
 import { planEvaluation } from "../../controller/local/evaluation/evaluation-plan.ts";
-import { type RunOptions, runLocally } from "../../controller/local/run.ts";
+import type { RunOptions } from "../../controller/local/options.ts";
+import { runLocally } from "../../controller/local/run.ts";
 import { COMMIT, HubServer } from "../../learner/hub/hub-server.fixture.ts";
 import { environment, makeHome, removeHome } from "./fakes/home.ts";
 import { FAKES } from "./fakes/parts.ts";
@@ -33,7 +34,7 @@ async function run(out: string, set: string[], env: NodeJS.ProcessEnv = {}, opti
   };
   const addresses = { listen: "127.0.0.1:0", metricsListen: "127.0.0.1:0" };
   try {
-    const all = { out, set, json: false, verbose: false, ...addresses, ...options };
+    const all = { task: [], out, set, json: false, verbose: false, ...addresses, ...options };
     return { status: await runLocally("run.yaml", all, around), text };
   } catch (error) {
     return { status: exitStatusOf(error), text: `${text}${(error as Error).message}` };

@@ -4,7 +4,8 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { describe as commandLine } from "../../controller/cli.ts";
+import { commandsOf } from "../../controller/cli/commands.ts";
+import { wordOf } from "../../controller/dispatch.ts";
 import { PARTS } from "../../controller/parts.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -13,7 +14,7 @@ const FOREIGN = ["node_modules", "runs", ".git", ".cache", ".venv"];
 const isForeign = (path: string) => FOREIGN.includes(path.split("/").at(-1)!) || path.endsWith(".head.md");
 const FILES = globSync("**/*.md", { cwd: ROOT, exclude: isForeign }).sort();
 const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
-const { commands } = commandLine(PARTS, () => {});
+const commands = commandsOf(PARTS).map(({ command }) => command);
 
 const withoutBlocks = (markdown: string) => markdown.replace(/^```[\s\S]*?^```$/gm, "");
 
@@ -51,13 +52,12 @@ function problemOf(line: string): string | undefined {
     return `there is no ${path}`;
   const ours = /^(?:npm run longrun --|longrun) ([a-z-]+)(.*)$/.exec(line);
   if (!ours) return undefined;
-  const command = commands.find((it) => it.name() === ours[1]);
+  const command = commands.find((it) => wordOf(it) === ours[1]);
   if (!command) return ours[1] === "help" ? undefined : `longrun has no command ${ours[1]}`;
   const [, , rest] = ours;
-  const nested = command.commands.filter((it) => rest!.includes(` ${it.name()}`));
-  const known = [command, ...nested].flatMap((it) => it.options.map(({ long }) => long));
+  const nested = command.commands?.filter((it) => rest!.includes(` ${wordOf(it)}`));
+  const known = [command, ...(nested ?? [])].flatMap((it) => Object.keys(it.options).map((name) => `--${name}`));
   const unknown = [...rest!.matchAll(/(?<=[\s[])(--[a-z-]+)/g)].find(([, option]) => !known.includes(option));
-  // Commands that are programs of another part have that program's options.
   return unknown && known.length > 0 ? `longrun ${ours[1]} has no option ${unknown[1]}` : undefined;
 }
 

@@ -331,6 +331,23 @@ export const ALERT_CASES: readonly AlertCase[] = [
     at: 40,
   },
   {
+    alert: "LongrunNamespaceNotServed",
+    when: "neither of two controllers may list one of two namespaces",
+    series: {
+      'longrun_namespace_served{namespace="a", pod="x"}': "0x60",
+      'longrun_namespace_served{namespace="a", pod="y"}': "0x60",
+      'longrun_namespace_served{namespace="b", pod="x"}': "1x60",
+    },
+    at: 20,
+    fires: { labels: { namespace: "a" }, summary: "The longrun controller does not serve namespace a." },
+  },
+  {
+    alert: "LongrunNamespaceNotServed",
+    when: "a role comes after ten minutes",
+    series: { 'longrun_namespace_served{namespace="a", pod="x"}': "0x10 1x50" },
+    at: 20,
+  },
+  {
     alert: "LongrunNoLeader",
     when: "two wait and none leads",
     series: {

@@ -18,7 +18,7 @@ export function promtool(args: string[], input = ""): { status: number | null; o
   return { status, output: stdout + stderr };
 }
 
-export interface ScrapeTarget {
+interface ScrapeTarget {
   job: string;
   /** `HOST:PORT` */
   address: string;

@@ -12,7 +12,7 @@ import { copyFile, cp, link, mkdir, mkdtemp, rename, rm, utimes, writeFile } fro
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { missingTools } from "../tools.ts";
 
 const run = promisify(execFile);
@@ -62,10 +62,10 @@ export function runtimeVersion(): string {
   return JSON.parse(readFileSync(join(runtimePackage(), "package.json"), "utf8")).version;
 }
 
-const cached = (...names: string[]) => join(cacheRoot(), "rehearsal", ...names);
+const cached = (...names: string[]) => join(cacheFolder(), "rehearsal", ...names);
 
 /** Returns the folder for the rehearsal of these sources, which may not exist. */
-export function rehearsalFolder(): string {
+function rehearsalFolder(): string {
   const digest = createHash("sha256");
   for (const file of [...SOURCES, "build.ts"]) digest.update(readFileSync(join(import.meta.dirname, file)));
   for (const line of Object.values(requirements())) digest.update(line);

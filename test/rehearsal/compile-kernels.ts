@@ -11,7 +11,7 @@ import { cp, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 
 const run = promisify(execFile);
 const HERE = path.join(import.meta.dirname, "../../learner/engine/kernels");
@@ -49,7 +49,7 @@ export function outdated(): string | undefined {
 /** Returns a Python with the pinned Triton, made once below longrun's cache folder. @throws Error, one line with the remedy */
 async function compiler(log: (line: string) => void): Promise<string> {
   const digest = createHash("sha256").update(readFileSync(REQUIREMENTS)).digest("hex").slice(0, 16);
-  const folder = path.join(cacheRoot(), "triton", digest);
+  const folder = path.join(cacheFolder(), "triton", digest);
   const python = path.join(folder, "bin/python");
   if (existsSync(python)) return python;
   const work = `${folder}.${process.pid}`;

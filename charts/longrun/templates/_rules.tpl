@@ -14,29 +14,27 @@
   resources: [trainingruns/finalizers]
   verbs: [update]
 # Children of a run. get: the owner of an object that already has the name, and the Secret that a run's webhook names.
-# create, patch: apply. The garbage collector deletes them with the run, and the Secret of an actor with its Job.
+# create, patch: apply. The garbage collector deletes them with the run, and the Secret of an actor with its Job. delete: where the
+# admission plugin OwnerReferencesPermissionEnforcement is on (OpenShift), who gives an object back its owner must be allowed to
+# delete it; and volumes that have outlived their runs, where the run said for how long (learner.storage.retainSeconds).
 # Kubernetes cannot grant Secrets by label: for a controller that can read the Secrets of one namespace alone, install
 # ../namespaced.
 - apiGroups: [""]
   resources: [configmaps, persistentvolumeclaims, secrets, serviceaccounts, services]
-  verbs: [get, list, watch, create, patch]
-# Volumes that have outlived their runs, where the run said for how long (learner.storage.retainSeconds).
-- apiGroups: [""]
-  resources: [persistentvolumeclaims]
-  verbs: [delete]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [apps]
   resources: [deployments] # the learner, and its generators
-  verbs: [get, list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, delete]
 # Finds the owner of a pod with a learner's label: a ReplicaSet of the learner's Deployment owns the learner's pods.
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [list, watch]
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [get, list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, delete]
 # The actors. patch: annotations of a Job that the controller drains. delete: actors that are drained, surplus, have an older
 # spec or lack their owner reference.
 - apiGroups: [batch]
@@ -47,6 +45,11 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, delete]
+# Whether the controller that has claimed a run is gone.
+- apiGroups: [coordination.k8s.io]
+  resourceNames: [longrun-controller]
+  resources: [leases]
+  verbs: [get]
 # create, patch (a series of the same event): the controller's events. list: warnings of other components about a pod that
 # does not start, which become a condition's message.
 - apiGroups: [events.k8s.io]

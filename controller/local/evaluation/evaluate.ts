@@ -7,21 +7,13 @@ import { runPart } from "../../part-process.ts";
 import { fetchPolicy } from "../inputs/fetch-model.ts";
 import { taskFolder } from "../inputs/prepare.ts";
 import { tasksText } from "../inputs/task-manifest.ts";
-import {
-  checkAddresses,
-  type LocalCommand,
-  type LocalOptions,
-  prepare,
-  runLocalCommand,
-  startBackend,
-} from "../local-command.ts";
+import { checkAddresses, type LocalCommand, prepare, runLocalCommand, startBackend } from "../local-command.ts";
+import type { EvaluateOptions } from "../options.ts";
 import { releaseRunFolder } from "../run-folder.ts";
 import type { Surroundings } from "../surroundings.ts";
 import { readSummary } from "../terminal/summary.ts";
 import { createEvaluationFolder, openEvaluationFolder } from "./evaluation-folder.ts";
-import { type EvaluationRequest, planEvaluation, refuseRequest } from "./evaluation-plan.ts";
-
-export type EvaluateOptions = LocalOptions & EvaluationRequest;
+import { planEvaluation, refuseRequest } from "./evaluation-plan.ts";
 
 /**
  * Evaluates, or continues an interrupted evaluation from the results in its folder.

@@ -9,26 +9,13 @@ import { readInput } from "../../read-input.ts";
 import { readTask } from "../exec.ts";
 import { resolveForThisMachine } from "../inputs/resolve.ts";
 import { knownPrompts, policyOf, taskOfFolder } from "../inputs/task-manifest.ts";
+import type { EvaluateOptions } from "../options.ts";
 import { MANIFEST, refuseLiving } from "../run-folder.ts";
 
-/** The command line. */
-export interface EvaluationRequest {
-  /** Folder of a run: its starting weights and its newest checkpoint, on its own task. */
-  run?: string | undefined;
-  /** Model folder, or the name of a bundled policy. */
-  model?: string | undefined;
-  /** Prepared task folder. */
-  task?: string | undefined;
-  samples: string;
-  improve: boolean;
-  protocol?: "paper" | "equal" | undefined;
-  /** Absent: the manifest's. */
-  seed?: string | undefined;
-  /** Absent: `RUN/evaluation`, or `evaluations/<model>-<task>`. */
-  out?: string | undefined;
-  /** `path=value` */
-  set: string[];
-}
+export type EvaluationRequest = Pick<
+  EvaluateOptions,
+  "run" | "model" | "task" | "samples" | "improve" | "protocol" | "seed" | "out" | "set"
+>;
 
 /** Weights that are evaluated; `policies.json` of the folder. */
 export interface EvaluatedPolicy {

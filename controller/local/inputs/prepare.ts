@@ -1,9 +1,9 @@
 /** Prepares the tasks' folders and the Python environment for programs. Both are kept for later runs. */
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import type { Actors, Task } from "../../../crds/trainingrun.ts";
+import { cacheFolder } from "../../../proto/cache-folder.ts";
 import { BUNDLED, isTaskName } from "../../bundled.ts";
 import { ControllerError } from "../../errors.ts";
 import { askPart } from "../../part-process.ts";
@@ -17,11 +17,6 @@ export interface Steps {
   step: (text: string) => void;
   /** Shows the progress. */
   progress: (text: string) => void;
-}
-
-/** Returns the folder of files that several runs share: `$LONGRUN_CACHE`, `$XDG_CACHE_HOME/longrun` or `~/.cache/longrun`. */
-export function cacheFolder(env: NodeJS.ProcessEnv): string {
-  return env.LONGRUN_CACHE || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "longrun");
 }
 
 export interface PythonEnvironment {

@@ -93,7 +93,11 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     ttlSecondsAfterFinished: __,
     queueName: ___,
     managedBy: ____,
+    controllerClass: ____________,
+    inheritedMetadata: ___________,
     results: ________,
+    env: _________,
+    caBundle: __________,
     ...others
   } = spec;
   // A webhook's address may be a secret, and the report shows the learner's manifest.
@@ -112,7 +116,8 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     tasks: spec.tasks.map(({ sandboxImage: _, ...task }) => (isCustom(task) ? localTask(task) : task)),
     model: localModel(spec.model),
     ...(warmStart && { warmStart: { ...warmStart, data: { path: WARM_START } } }),
-    ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
+    ...(initFrom &&
+      initFrom.volume === undefined && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
   } as TrainingRunSpec);
 }
 

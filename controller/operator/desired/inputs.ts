@@ -22,6 +22,8 @@ const ACTOR_FIELDS = [
   ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds", "evictionGraceSeconds"],
 ];
 const GENERATOR_FIELDS = ["engine", "resources", "podTemplate"];
+/** Fields of the spec that all pods have. */
+const POD_FIELDS = ["env", "caBundle", "inheritedMetadata"];
 const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
 
 /**
@@ -31,11 +33,13 @@ const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes
 export function inputsOf(run: Run, choices: unknown = {}): Inputs {
   const { learner = {}, actors = {}, tasks = [], generation, warmStart } = asWritten(run.spec);
   const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
-  // an earlier controller's digests have no such part
+  // an earlier controller's digests have no such parts
   const warmData = warmStart ? [warmStart.data] : [];
+  const pods = pick(asWritten(run.spec), POD_FIELDS);
+  const given = Object.keys(pods).length > 0 ? [pods] : [];
   return {
-    learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices, ...warmData]),
-    actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices]),
+    learner: digestOf([learnersSpec(run.spec), pick(learner, LEARNER_FIELDS), volumes, choices, ...warmData, ...given]),
+    actor: digestOf([pick(actors, ACTOR_FIELDS), tasks.map((task) => pick(task, TASK_FIELDS)), choices, ...given]),
     ...(generation && { generator: digestOf(pick(generation, GENERATOR_FIELDS)) }),
   };
 }

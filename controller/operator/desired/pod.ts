@@ -15,6 +15,8 @@ import type {
   Resources,
 } from "../../../crds/trainingrun.ts";
 
+import { isOwnLabel } from "./names.ts";
+
 /** User of learner and supervisor. Programs run as another user, who can signal neither. */
 export const USER = 10001;
 export const SANDBOX_USER = 10002;
@@ -45,7 +47,7 @@ export const CONTAINER_SECURITY: V1SecurityContext = {
 };
 
 /** A volume's source: a claim, an image, or a ConfigMap. */
-export interface DataSource {
+interface DataSource {
   persistentVolumeClaim?: PersistentVolumeClaim;
   image?: ImageVolumeSource;
   configMap?: ConfigMapSource;
@@ -151,8 +153,9 @@ export function overlay<Template extends V1PodTemplateSpec>(
     ...podTemplate,
     spec: { ...spec, ...Object.fromEntries(changed) },
   }) as Template;
+  const own = Object.entries(template.metadata?.labels ?? {}).filter(([key]) => isOwnLabel(key));
   return {
     ...merged,
-    metadata: { ...merged.metadata, labels: { ...merged.metadata?.labels, ...template.metadata?.labels } },
+    metadata: { ...merged.metadata, labels: { ...merged.metadata?.labels, ...Object.fromEntries(own) } },
   };
 }

@@ -129,13 +129,13 @@ export class ApiClient {
   async create<T extends KubeObject>(
     resource: Resource,
     object: T,
-    options: { signal?: AbortSignal } = {},
+    { dryRun, ...options }: { dryRun?: boolean; signal?: AbortSignal } = {},
   ): Promise<T> {
     return this.request<T>({
       ...options,
       method: "POST",
       ...at(resource, { namespace: object.metadata.namespace }),
-      query: { fieldManager: this.#fieldManager },
+      query: { fieldManager: this.#fieldManager, ...(dryRun && { dryRun: "All" }) },
       body: typed(resource, object),
     });
   }
@@ -239,6 +239,12 @@ export class ApiClient {
     } catch (error) {
       if (!signal?.aborted) throw error;
     }
+  }
+
+  /** Returns the API server's version without its build, e.g. `1.34.2`. */
+  async serverVersion(): Promise<string> {
+    const { gitVersion } = await this.request<{ gitVersion: string }>({ method: "GET", path: "/version" });
+    return gitVersion.replace(/^v/, "").replace(/[-+].*$/, "");
   }
 
   /** Any other request. @returns the parsed answer */

@@ -40,6 +40,7 @@ export class KubeMetrics {
   readonly #requestSeconds: Histogram<"verb" | "host">;
   readonly #leader: Gauge<"name">;
   readonly #faults: Counter<"resource" | "kind">;
+  readonly #served: Gauge<"namespace">;
 
   /** `registry`: absent: a new one, with the process's metrics. */
   constructor(registry?: Registry) {
@@ -132,6 +133,12 @@ export class KubeMetrics {
       labelNames: ["resource", "kind"],
       registers,
     });
+    this.#served = new Gauge({
+      name: "longrun_namespace_served",
+      help: "1 while the API server lets the controller read a namespace that --namespace names",
+      labelNames: ["namespace"],
+      registers,
+    });
   }
 
   /** Returns the metrics of one queue and its reconciles; `name` is the value of the labels `name` and `controller`. */
@@ -161,6 +168,10 @@ export class KubeMetrics {
 
   observeLeader(name: string, leading: boolean): void {
     this.#leader.set({ name }, leading ? 1 : 0);
+  }
+
+  observeServed(namespace: string, isServed: boolean): void {
+    this.#served.set({ namespace }, isServed ? 1 : 0);
   }
 
   /** Starts to count faults of this resource, at 0, so that the first fault is visible as an increase. */

@@ -135,7 +135,9 @@ export function eventBlocker(event: EventText, field: string): Finding {
       reason: "VolumeNotMounted",
       message: `a volume cannot be mounted (${note}): ${MISSING.test(note) ? "create the missing object, or name another in the spec" : "check its storage driver on the pod's node; kubectl describe pvc says more"}`,
     };
-  if (/quota/.test(note)) return quota(note);
+  const resources = field.endsWith(".podTemplate") ? resourcesOf(field.split(".")[1]!) : undefined;
+  const limited = overLimit(note, resources);
+  if (limited) return limited;
   const remedy = MISSING.test(note) ? `create it, or name another in ${field}` : `check ${field}`;
   return { reason: "PodNotCreated", message: `${event.reason}: ${note}; ${remedy}` };
 }
@@ -175,18 +177,41 @@ export function deploymentBlocker({ status }: Deployment): Finding | undefined {
   const failure = status?.conditions?.find(({ type, status }) => type === "ReplicaFailure" && status === "True");
   if (!failure) return undefined;
   const text = oneLine(failure.message ?? "");
-  return /quota/.test(text)
-    ? quota(text)
-    : {
-        reason: "PodNotCreated",
-        message: `the learner's pod is refused (${text}): check spec.learner.podTemplate and the namespace's policies`,
-      };
+  const limited = overLimit(text, resourcesOf("learner"));
+  return (
+    limited ?? {
+      reason: "PodNotCreated",
+      message: `the learner's pod is refused (${text}): check spec.learner.podTemplate and the namespace's policies`,
+    }
+  );
 }
 
-export function quota(text: string): Finding {
+/** Returns the fields with the resources of a part's pods. */
+const resourcesOf = (of: string) => `spec.${of}.resources${of === "actors" ? " and sandboxResources" : ""}`;
+
+/**
+ * The messages of LimitRanges: `maximum storage usage per PersistentVolumeClaim is 50Gi, but request is 100Gi`, `minimum … . No request is
+ * specified`, `cpu max limit to request ratio per Container is 2, but provided ratio is 4`.
+ */
+const LIMIT_RANGE = /(usage|limit to request ratio) per (Container|Pod|PersistentVolumeClaim) is/;
+
+/**
+ * Returns the finding for an object that a ResourceQuota or a LimitRange of the namespace does not allow; undefined for other refusals.
+ *
+ * @param field holds what the object requests. Absent: no field of a run does
+ */
+export function overLimit(text: string, field?: string): Finding | undefined {
+  const less = field === undefined ? "request less" : `request less in ${field}`;
+  if (/quota|limited:/.test(text))
+    return {
+      reason: "QuotaExceeded",
+      message: `the namespace's quota does not allow it (${text}): raise the quota, or ${less}`,
+    };
+  if (!LIMIT_RANGE.test(text)) return undefined;
+  const fit = field === undefined ? "" : `stay within its limits in ${field}, or `;
   return {
-    reason: "QuotaExceeded",
-    message: `the namespace's quota does not allow it (${text}): raise the quota, or request less`,
+    reason: "Refused",
+    message: `a LimitRange of the namespace does not allow it (${text}): ${fit}change the LimitRange`,
   };
 }
 

@@ -1,8 +1,8 @@
 /** Compares an object of the API server with the desired one, without fields that only the server sets. */
 import { readQuantity } from "../../../crds/quantity.ts";
 
-type Json = Record<string, unknown>;
-const isObject = (value: unknown): value is Json =>
+export type Json = Record<string, unknown>;
+export const isObject = (value: unknown): value is Json =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 
 /**
@@ -43,6 +43,8 @@ const WHOLE_FIELDS: Record<string, readonly string[] | "all"> = {
   NetworkPolicy: "all",
   Service: ["type", "selector", "ports", "externalIPs"],
   PodDisruptionBudget: ["selector"],
+  // A paused Deployment keeps its old pod, whatever its template.
+  Deployment: ["paused"],
 };
 
 /**
@@ -105,7 +107,7 @@ function replacement(desired: unknown, observed: unknown): unknown {
 }
 
 /** The API server drops empty objects and lists, and zero and false if they are the default. */
-function isEmpty(value: unknown): boolean {
+export function isEmpty(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (isObject(value)) return Object.values(value).every(isEmpty);
   return value === undefined || value === "" || value === false;

@@ -59,9 +59,32 @@ test("The error of server-side apply about an unknown field names the field of t
   );
 });
 
+test("The refusal of a volume names its size and the limit", () => {
+  const range = "maximum storage usage per PersistentVolumeClaim is 50Gi, but request is 100Gi";
+  const few =
+    "exceeded quota: few, requested: requests.storage=100Gi, used: requests.storage=0, limited: requests.storage=50Gi";
+  for (const [why, reason] of [
+    [range, "Refused"],
+    [few, "QuotaExceeded"],
+  ] as const) {
+    const error = new ApiError(`PATCH …: 403 persistentvolumeclaims "run-data" is forbidden: ${why}`, {
+      ...{ status: 403, reason: "Forbidden" },
+    });
+    const message = (size?: string) => {
+      const found = writeBlocker(error, runOf(size === undefined ? {} : { learner: { storage: { size } } }));
+      assert.equal(found?.reason, reason);
+      assert.ok(found.message.includes(why));
+      return found.message;
+    };
+    assert.match(message(), /in spec\.learner\.storage\.size \(absent: 100Gi/);
+    assert.match(message("100Gi"), /in spec\.learner\.storage\.size of a run that you create anew/);
+  }
+});
+
 describe("writeBlocker", () => {
   const CASES: [status: number, message: string, reason: string | undefined][] = [
     [403, 'pods "x" is forbidden: exceeded quota: few, requested: count/jobs.batch=1', "QuotaExceeded"],
+    [403, 'pods "x" is forbidden: maximum cpu usage per Container is 2, but limit is 4', "Refused"],
     [403, "unable to create new content in namespace team because it is being terminated", "Forbidden"],
     [403, 'User "x" cannot create resource "jobs"', "Forbidden"],
     [422, "spec.template: Invalid value", "Refused"],

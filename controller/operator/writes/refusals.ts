@@ -2,7 +2,8 @@
 import { podTemplateProblems } from "../../../crds/trainingrun.ts";
 import { GENERATORS, type Run } from "../desired/names.ts";
 import { ApiError, isConflict } from "../kube/errors.ts";
-import { oneLine, quota } from "../status/blockers.ts";
+import { DEFAULT_SIZE } from "../parts/volume/desired.ts";
+import { oneLine, overLimit } from "../status/blockers.ts";
 import type { Finding, Reason } from "../status/conditions.ts";
 
 /** Returns the finding for a refused write; undefined if a retry is enough. */
@@ -10,7 +11,9 @@ export function writeBlocker(error: unknown, run: Run): Finding | undefined {
   if (error instanceof BlockedError) return { reason: error.reason, message: error.message };
   if (!(error instanceof ApiError) || isConflict(error)) return undefined;
   const text = oneLine(error.message);
-  if (error.status === 403 && /exceeded quota|limited:/.test(text)) return quota(text);
+  const limited =
+    error.status === 403 && overLimit(text, /persistentvolumeclaims/.test(text) ? sizeOf(run) : undefined);
+  if (limited) return limited;
   if (error.status === 403 && /being terminated/.test(text))
     return {
       reason: "Forbidden",
@@ -27,6 +30,12 @@ export function writeBlocker(error: unknown, run: Run): Finding | undefined {
     return { reason: "Refused", message: `${text}; change the field of the spec that the message names` };
   return undefined;
 }
+
+/** A size that the spec has cannot shrink. */
+const sizeOf = ({ spec }: Run): string =>
+  spec.learner.storage.size === undefined
+    ? `spec.learner.storage.size (absent: ${DEFAULT_SIZE}, or what the learner asks for)`
+    : "spec.learner.storage.size of a run that you create anew";
 
 const CORRECT_FIELD = "correct that field in the run, or in the defaults for runs (chart: runs)";
 

@@ -4,13 +4,18 @@ import { digestOf, RUN, type Run, SPEC_HASH } from "../desired/names.ts";
 import type { ApiClient } from "../kube/api-client.ts";
 import { ApiError, isAlreadyExists } from "../kube/errors.ts";
 import { JOB, TRAINING_RUN } from "../kube/resources.ts";
+import { controllerUid } from "../kube/runtime/owner-index.ts";
 import { type KubeObject, keyOf, type Resource } from "../kube/types.ts";
 import { firstDifference, wholeDifference } from "./compare.ts";
 import type { Expectations } from "./expectations.ts";
+import { type Kept, KeptFields } from "./kept-fields.ts";
 import { type Cache, isChildOf, mayTake } from "./ownership.ts";
 import { BlockedError } from "./refusals.ts";
 
-export type Client = Pick<ApiClient, "get" | "list" | "create" | "apply" | "mergePatch" | "delete" | "hasSpare">;
+export type Client = Pick<
+  ApiClient,
+  "get" | "list" | "create" | "apply" | "mergePatch" | "delete" | "hasSpare" | "serverVersion"
+>;
 
 /** The API server's answer to each applied object, so that additions by a webhook or a person are not overwritten for ever. */
 export type Applied = Map<string, { desired: string; answer: string }>;
@@ -26,15 +31,21 @@ export class Writes {
   readonly #cache: Cache;
   readonly #expectations: Expectations;
   readonly #applied: Applied;
+  /** Which fields the API server does not store. */
+  readonly fields: KeptFields;
   #confirmed: Promise<void> | undefined;
 
-  constructor(run: Run, around: { client: Client; cache: Cache; expectations: Expectations; applied: Applied }) {
+  constructor(
+    run: Run,
+    around: { client: Client; cache: Cache; expectations: Expectations; applied: Applied; kept: Kept },
+  ) {
     this.#run = run;
     this.#key = keyOf(run);
     this.#client = around.client;
     this.#cache = around.cache;
     this.#expectations = around.expectations;
     this.#applied = around.applied;
+    this.fields = new KeptFields(run, around.client, around.kept);
   }
 
   /**
@@ -64,15 +75,20 @@ export class Writes {
     const name = `${resource.kind} ${key}`;
     if (observed && (difference === undefined || this.#isAnswer(name, desired, observed))) {
       if (!this.#applied.has(name)) this.#applied.set(name, { desired: digestOf(desired), answer: "" });
+      if (difference !== undefined) await this.fields.check(resource, desired, observed);
       return { kind: "same" };
     }
     if (!observed) await this.#confirmRun();
+    await this.fields.ask(resource, desired, () =>
+      this.#client.apply(resource, withVersionOf(observed, desired), { dryRun: true }),
+    );
     const replaced = whole && (await this.#client.mergePatch(resource, ...patchOf(observed, whole.patch)));
     const isDone = replaced !== undefined && firstDifference(desired, replaced) === undefined;
     const stored = isDone ? replaced : await this.#store(resource, desired, replaced ?? observed);
     const known = this.#applied.get(name)?.desired === digestOf(desired);
     this.#applied.set(name, { desired: digestOf(desired), answer: contentOf(stored) });
     if (stored.metadata.resourceVersion !== observed?.metadata.resourceVersion) this.#expect(resource, stored);
+    await this.fields.check(resource, desired, stored);
     if (!observed) return { kind: "created" };
     return { kind: known ? "repaired" : "changed", difference: difference! };
   }
@@ -98,8 +114,11 @@ export class Writes {
    */
   async create(resource: Resource, object: KubeObject): Promise<void> {
     await this.#confirmRun();
+    await this.fields.ask(resource, object, () => this.#client.create(resource, object, { dryRun: true }));
     try {
-      this.#expect(resource, await this.#client.create(resource, object));
+      const stored = await this.#client.create(resource, object);
+      this.#expect(resource, stored);
+      await this.fields.check(resource, object, stored);
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
       const found = await this.#client.get(resource, object.metadata as { name: string });
@@ -166,13 +185,16 @@ export class Writes {
     return applied?.desired === digestOf(desired) && applied.answer === contentOf(observed);
   }
 
-  #taken({ kind }: Resource, { metadata: { name, labels } }: KubeObject): BlockedError {
+  #taken({ kind }: Resource, object: KubeObject): BlockedError {
+    const { name, labels } = object.metadata;
     const earlier = labels?.[RUN] === this.#run.metadata.name;
     return new BlockedError(
       "NameTaken",
-      earlier
+      earlier && controllerUid(object) !== undefined
         ? `${kind} ${name} belongs to an earlier TrainingRun of this name: wait until Kubernetes deletes it, or kubectl delete it`
-        : `${kind} ${name} exists already and is not longrun's: delete it, or give the TrainingRun another name`,
+        : earlier
+          ? `${kind} ${name} was left behind by an earlier TrainingRun of this name (kubectl delete --cascade=orphan), and Kubernetes does not delete it: kubectl delete ${kind.toLowerCase()} ${name}`
+          : `${kind} ${name} exists already and is not longrun's: delete it, or give the TrainingRun another name`,
     );
   }
 }

@@ -3,11 +3,12 @@
  * made, on its arena. A rehearsal has the same regions but for a few (learner/engine/memory.md).
  */
 import { type Graph, perGraph, type Value } from "./graph.ts";
-import { byteSizes, type Dims, executionOrder, OVERWRITING, RESHAPES } from "./memory.ts";
+import { byteSizes, type Dims, executionOrder, RESHAPES } from "./memory.ts";
 import { dimNames, liveNodes } from "./serialise.ts";
 
 const ALIASES = new Set(RESHAPES); // not Identity, which copies a graph's outputs
-const IN_PLACE = new Set(OVERWRITING);
+/** The kernels of the CUDA provider that write over an input: few, while a CPU's element-wise kernels all do. */
+const IN_PLACE = new Set(["QuickGelu", "ScatterND", "Sigmoid", "Tanh"]);
 
 /** A place for one value after the other, all of one shape. */
 interface Buffer {
@@ -33,15 +34,17 @@ interface Memory {
 const bufferPlan = perGraph((graph) => {
   const live = liveNodes(graph);
   const places = new Map(live.map((node, place) => [node, place]));
-  const outputs = new Set(graph.outputs.map(({ value }) => value.name));
+  const outputs = inCallersMemory(graph);
   const known = new Map<string, { shape: string; memory: Memory }>();
-  const steps = executionOrder(graph).map((node) => {
+  const order = executionOrder(graph);
+  const steps = order.map((node) => {
     const reads = [...new Set(node.inputs)].flatMap((name) => known.get(name) ?? []);
     for (const { memory } of reads) memory.left++;
-    const viewed = ALIASES.has(node.type) ? known.get(node.inputs[0])?.memory : undefined;
+    const isView = ALIASES.has(node.type);
+    const viewed = isView ? known.get(node.inputs[0])?.memory : undefined;
     const makes: Memory[] = [];
     for (const value of node.outputs) {
-      if (outputs.has(value.name)) continue; // in the caller's memory
+      if (outputs.has(value.name) || (isView && !viewed)) continue; // in the caller's memory
       const shape = `${value.dtype} ${dimNames(graph, value, live.length, places.get(node)!).join()}`;
       const memory = viewed ?? { value, shape, left: 0, buffer: undefined };
       known.set(value.name, { shape, memory });
@@ -61,10 +64,12 @@ const bufferPlan = perGraph((graph) => {
     for (const memory of makes) {
       const input = inPlace && reads.find(({ shape, memory: { left } }) => left === 1 && shape === memory.shape);
       if (input) over.add(input.memory);
-      const found = input ? input.memory.buffer : dead.get(memory.shape)?.pop();
+      const found = input ? input.memory.buffer : memory.left > 0 ? dead.get(memory.shape)?.pop() : undefined;
       memory.buffer = found ?? { value: memory.value, from: at, until: at };
       if (!found) buffers.push(memory.buffer);
-      if (memory.left === 0) die(memory);
+      if (memory.left > 0) continue;
+      memory.buffer.until = order.length - 1; // what nobody reads stays until the run ends, unless another value takes its place
+      die(memory);
     }
     for (const { memory } of reads) {
       memory.buffer!.until = at;
@@ -77,6 +82,23 @@ const bufferPlan = perGraph((graph) => {
   return steps.map((_, at) => ({ begin: begin.get(at) ?? [], end: end.get(at) ?? [] }));
 });
 
+/**
+ * Returns the names of the values in the caller's memory: outputs, and their sources where ONNX Runtime removes the copy that gives an output
+ * its name: not where the graph recomputes (runtime/session.ts), nor where others read the source.
+ */
+function inCallersMemory(graph: Graph): Set<string> {
+  const outputs = new Set(graph.outputs.map(({ value }) => value.name));
+  if (graph.model.recomputes) return outputs;
+  const nodes = liveNodes(graph);
+  const readers = Map.groupBy(
+    nodes.flatMap(({ inputs }) => inputs),
+    (name) => name,
+  );
+  const copies = nodes.filter(({ type, outputs: [made] }) => type === "Identity" && outputs.has(made!.name));
+  const sources = copies.flatMap(({ inputs }) => inputs).filter((name) => readers.get(name)!.length === 1);
+  return outputs.union(new Set(sources));
+}
+
 /** Bytes of the arena of a session on a GPU. @throws GraphError `shape` for a dim whose size is not known */
 export function arenaBytes(graph: Graph, dims: Dims): number {
   const arena = new Arena();
@@ -88,6 +110,13 @@ export function arenaBytes(graph: Graph, dims: Dims): number {
   }
   return arena.bytes;
 }
+
+/** Bytes of the largest value in the arena whose size does not depend on the dims, such as a matrix's gradient. */
+export const fixedBytes = perGraph((graph) => {
+  const buffers = bufferPlan(graph).flatMap(({ begin }) => begin.map(({ value }) => value));
+  const fixed = buffers.filter(({ shape }) => shape.every((dim) => typeof dim === "number"));
+  return Math.max(0, ...fixed.map(byteSizes({})));
+});
 
 /** Every size is rounded up to this, bytes. */
 const GRAIN = 256;

@@ -28,7 +28,7 @@ export interface ModelConfig {
 const ARCHITECTURES = { qwen2: "Qwen2ForCausalLM", qwen3: "Qwen3ForCausalLM", llama: "LlamaForCausalLM" } as const;
 /** A damaged config.json must not let us list parameters for ever; the largest models have some 130 layers. */
 const MAX_LAYERS = 1000;
-export type ModelType = keyof typeof ARCHITECTURES;
+type ModelType = keyof typeof ARCHITECTURES;
 
 /**
  * Reads a parsed `config.json`. A setting with which our decoder would differ from transformers is

@@ -35,7 +35,7 @@ export interface ResponsePart extends Response {
 export type Listener = (index: number, part: ResponsePart) => void;
 
 /** Interval between messages to the listener of a stream. */
-export const STREAM_MILLISECONDS = 20;
+const STREAM_MILLISECONDS = 20;
 
 /** A prompt, its response so far, and the call that waits for it. */
 export class Row {

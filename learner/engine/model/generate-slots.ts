@@ -10,7 +10,7 @@ import type { Cache, Feeds, GenerationModel } from "./generate-model.ts";
 import type { Row } from "./generate-row.ts";
 import type { GeneratorWeights } from "./generate-weights.ts";
 
-export interface SlotOptions {
+interface SlotOptions {
   readonly model: GenerationModel;
   readonly weights: GeneratorWeights;
   /** weights and positions */

@@ -21,7 +21,7 @@ export type ScaledRope = Scaling &
       }
   );
 
-export interface RopeConfig {
+interface RopeConfig {
   readonly ropeTheta: number;
   /** left out: unscaled */
   readonly rope?: ScaledRope;

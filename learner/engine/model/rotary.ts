@@ -2,7 +2,7 @@ import type { ModelConfig } from "./config.ts";
 import { ropeFrequencies } from "./rope.ts";
 
 /** Cosines and sines of rotary positions, each float32 [positions, width]. */
-export interface RotaryTable {
+interface RotaryTable {
   readonly positions: number;
   readonly cosines: Float32Array;
   readonly sines: Float32Array;

@@ -6,7 +6,7 @@ import * as ops from "../graph/primitives.ts";
  * one uniform number in [0, 1) per row: the token is where the cumulative probability first exceeds it (inverse CDF).
  * The probability returned is the token's under the full distribution, also when only the nucleus is sampled from.
  */
-export interface Sampled {
+interface Sampled {
   readonly token: Value; // int64 [rows]
   readonly probability: Value; // float32 [rows]; its logarithm in the graph would depend on a row's place in the batch by the last bit
 }

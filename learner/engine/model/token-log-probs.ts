@@ -64,7 +64,7 @@ const LARGE_CHUNK = 16384;
 
 export const vocabularyChunk = (graph: Graph): number => (narrows({ graph }) ? LARGE_CHUNK : VOCABULARY_CHUNK);
 
-export interface TokenLogProbsOptions {
+interface TokenLogProbsOptions {
   /** entries of a chunk, and of the largest whole vocabulary (tests) */
   chunk?: number | undefined;
   /** whether `largest` is computed, which no kernel does; default false */

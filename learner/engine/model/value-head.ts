@@ -5,7 +5,7 @@ import { matmul } from "../graph/products.ts";
 import type { ModelConfig } from "./config.ts";
 
 /** Named as in transformers' token classification models with one label. */
-export const VALUE_WEIGHT = "score.weight";
+const VALUE_WEIGHT = "score.weight";
 export const VALUE_BIAS = "score.bias";
 
 export function valueHeadShapes(config: ModelConfig) {

@@ -4,7 +4,7 @@ import { ModelError } from "./errors.ts";
 import { uniforms } from "./random.ts";
 
 /** A parameter with transformers' name. Matrices are [out, in]. */
-export interface Parameter {
+interface Parameter {
   readonly name: string;
   readonly shape: readonly number[];
   readonly kind: "embedding" | "matrix" | "bias" | "norm";

@@ -8,7 +8,7 @@ import { GraphError } from "../graph/errors.ts";
 export type Device = { readonly kind: "cpu" } | { readonly kind: "cuda"; readonly id: number };
 
 /** `auto`: all GPUs that work, or the CPU where none does. `cuda`: all GPUs of the machine. */
-export type DeviceWish = "auto" | "cuda" | readonly Device[];
+type DeviceWish = "auto" | "cuda" | readonly Device[];
 
 /** Largest number of GPUs that are tried. */
 const MOST_GPUS = 16;

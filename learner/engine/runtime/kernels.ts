@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { GraphError } from "../graph/errors.ts";
+import type { KernelSource } from "../graph/graph.ts";
 import type { Pointer } from "./api.ts";
 import { computeCapability, launchKernel, loadKernel, mostSharedBytes } from "./cuda.ts";
 import { type Device, deviceName } from "./device.ts";
@@ -35,6 +36,9 @@ const factsOf = (name: string, folder = FOLDER): Facts => {
   return facts;
 };
 
+/** The kernels by which a graph for a GPU is planned: all, because a GPU that computes in bfloat16 can load them; none where they are off. */
+export const plannedKernels: KernelSource = { has: () => process.env[KERNELS] !== "off" };
+
 type Grid = readonly [x: number, y?: number];
 
 export class Kernels {
@@ -62,7 +66,7 @@ export class Kernels {
       this.#loaded.set(name, new Kernel(name, this.#target, this.#device.id, this.#folder));
       return true;
     } catch (cause) {
-      this.#refuse((cause as Error).message);
+      this.#refuse(`${(cause as Error).message}; with ${KERNELS}=off the memory plan counts on these operators`);
       return false;
     }
   }

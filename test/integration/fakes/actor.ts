@@ -41,6 +41,7 @@ const end = (status: number): never => {
   process.exit(status);
 };
 process.on("disconnect", () => end(1));
+process.stderr.on("error", () => end(1)); // the parent ended before the line below was written
 if (process.connected === false) end(1); // the parent ended before the listener was added
 process.on("SIGTERM", () => (behaviour.stubborn ? undefined : end(0)));
 if (behaviour.idleSeconds !== undefined) setTimeout(() => end(0), behaviour.idleSeconds * 1000);

@@ -67,7 +67,10 @@ export function processesWith(mark: string): number[] {
 
 export async function nothingLeft(mark: string): Promise<void> {
   for (let waited = 0; processesWith(mark).length > 0; waited += 20) {
-    assert.ok(waited < 10_000, `processes are left: ${processesWith(mark)}`);
+    assert.ok(
+      waited < 10_000,
+      `processes are left: ${processesWith(mark).map((p) => `${p} ${readFileSync(`/proc/${p}/cmdline`, "utf8").replaceAll("\0", " ")}`)}`,
+    );
     await sleep(20);
   }
 }

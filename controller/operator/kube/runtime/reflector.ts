@@ -55,6 +55,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** First wait after a failure. It doubles up to `maxBackoffSeconds`; up to a half is added at random. Default 0.5 and 30. */
   firstBackoffSeconds?: number;
   maxBackoffSeconds?: number;
+  /** Called when `hasSynced` becomes true, and when `refusal` appears or goes. */
+  onState?: () => void;
   /** Called for each fault: `list`, `watch` or `handler`. */
   onFault?: (kind: "list" | "watch" | "handler") => void;
   log?: ReflectorLog;
@@ -75,6 +77,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
   #listedMs = 0;
   #staleLists = 0;
   #hasSynced = false;
+  #refusal: string | undefined;
   #heardMs?: number;
 
   constructor(options: ReflectorOptions<T>) {
@@ -95,6 +98,11 @@ export class Reflector<T extends KubeObject = KubeObject> {
   /** Resolves when `hasSynced` becomes true; never if `run` ends first. */
   get synced(): Promise<void> {
     return this.#synced.promise;
+  }
+
+  /** Why the API server refuses the list or the watch (status 403); undefined if it answers, or if another fault was the last. */
+  get refusal(): string | undefined {
+    return this.#refusal;
   }
 
   /** Seconds since the last data from the API server; undefined before the first list. For `/readyz`. */
@@ -175,8 +183,10 @@ export class Reflector<T extends KubeObject = KubeObject> {
     this.#listOwed = false;
     this.#listedMs = performance.now();
     this.#heard();
+    const isFirst = !this.#hasSynced;
     this.#hasSynced = true;
     this.#synced.resolve();
+    if (isFirst) this.#options.onState?.();
     this.#options.log?.debug({ resource: resource.plural, objects: seen.size }, "listed");
   }
 
@@ -234,7 +244,11 @@ export class Reflector<T extends KubeObject = KubeObject> {
     const seconds = Math.max(this.#backoff.nextSeconds(), (error as ApiError).retryAfterSeconds ?? 0);
     const { resource, log, onFault } = this.#options;
     onFault?.(listing ? "list" : "watch");
-    log?.warn(
+    const refusal = error instanceof ApiError && error.status === 403 ? error.message : undefined;
+    // A missing right may be missing for days.
+    const level = refusal !== undefined && this.#refusal !== undefined ? "debug" : "warn";
+    this.#refuse(refusal);
+    log?.[level](
       { resource: resource.plural, retryInSeconds: Number(seconds.toFixed(1)), error: (error as Error).message },
       listing ? "list failed" : "watch broke",
     );
@@ -277,6 +291,13 @@ export class Reflector<T extends KubeObject = KubeObject> {
 
   #heard(): void {
     this.#heardMs = performance.now();
+    this.#refuse(undefined);
+  }
+
+  #refuse(refusal: string | undefined): void {
+    const isOther = (refusal === undefined) !== (this.#refusal === undefined);
+    this.#refusal = refusal;
+    if (isOther) this.#options.onState?.();
   }
 }
 

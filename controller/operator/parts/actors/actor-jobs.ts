@@ -10,6 +10,7 @@ import { isSeen } from "../../pin.ts";
 import type { Finding } from "../../status/conditions.ts";
 import type { StepResult } from "../../steps.ts";
 import { BlockedError, checkPodTemplate, writeBlocker } from "../../writes/refusals.ts";
+import { resumeJob } from "../../writes/resume-job.ts";
 import { coveredActors } from "../admission/queue.ts";
 import type { ActorCertificates } from "../certificates/actor-certificates.ts";
 import { isDisrupted } from "./actor-state.ts";
@@ -52,6 +53,12 @@ export async function markActors(look: Look, plan: ScalePlan, inputs: string): P
   await markInputs(look, inputs);
   for (const { actor, reason } of plan.drain)
     await writes.patch(JOB, actor.job, { metadata: { annotations: { [DRAINING]: drainingNote(nowMs, reason) } } });
+}
+
+/** Resumes Jobs of actors that were suspended by hand. @throws ApiError that a retry may resolve */
+export async function resumeActors(look: Look, { remove, drain }: ScalePlan): Promise<void> {
+  const leaves = new Set([...remove, ...drain].map(({ actor }) => actor));
+  for (const actor of look.observed.actors) if (isActive(actor) && !leaves.has(actor)) await resumeJob(look, actor.job);
 }
 
 /** Removes and creates actors. `refused`: why no actor could be created. @throws ApiError that a retry may resolve */

@@ -2,15 +2,16 @@
 import type { V1Container, V1PodSpec, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { Resources } from "../../../../crds/trainingrun.ts";
 import { dataName, isCustom, taskFolder } from "../../desired/config-map.ts";
+import { withEnvironment } from "../../desired/environment.ts";
 import {
   actorName,
   childMetadata,
   childName,
   digestOf,
   GRPC_PORT,
-  labelsOf,
   learnerHost,
   METRICS_PORT,
+  podMetadata,
   queueLabels,
   type Run,
   runId,
@@ -52,15 +53,12 @@ export function slotOf(container: string): number | undefined {
 /** @param queued whether Kueue admits it separately; otherwise it is part of the run's Workload */
 export function desiredActor(run: Run, index: number, generation: number, settings: Settings, queued = true): Job {
   const name = actorName(run, index, generation);
-  const metadata = childMetadata(run, `actor-${index}-${generation}`, "actor");
+  const annotations = { [SPEC_HASH]: actorHash(run, settings) };
+  const metadata = childMetadata(run, `actor-${index}-${generation}`, "actor", annotations);
   return {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: {
-      ...metadata,
-      labels: { ...metadata.labels, ...(queued ? queueLabels(run) : {}) },
-      annotations: { [SPEC_HASH]: actorHash(run, settings) },
-    },
+    metadata: { ...metadata, labels: { ...metadata.labels, ...(queued ? queueLabels(run) : {}) } },
     spec: {
       completions: 1,
       parallelism: 1,
@@ -108,7 +106,8 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
       ...inputs.volumes,
     ],
   };
-  return overlay<V1PodTemplateSpec>({ metadata: { labels: labelsOf(run, "actor") }, spec }, actors.podTemplate);
+  const metadata = podMetadata(run, "actor");
+  return overlay<V1PodTemplateSpec>({ metadata, spec: withEnvironment(spec, run) }, actors.podTemplate);
 }
 
 /** Returns the seconds for which programs continue after an eviction or deletion of the pod. */

@@ -15,6 +15,7 @@ import {
   replaceActors,
   reportDisruptions,
   reportTerminations,
+  resumeActors,
   tellToDrain,
 } from "./actor-jobs.ts";
 import { SILENT_ACTOR_SECONDS, silentSince } from "./actor-state.ts";
@@ -47,6 +48,7 @@ export const actors: Part<ActorsMemory, unknown, "lifecycle" | "derived" | "cert
     const secured = await tryStep(observed.run, () => reconcileActorCertificates(look, certified));
     settle(look, secured);
     await markActors(look, scale, inputs.actor);
+    await resumeActors(look, scale);
     settle(look, tellToDrain(look, scale));
     const { remember, refused = secured.refused } = await replaceActors(look, scale, inputs.actor);
     settle(look, reportTerminations(look));

@@ -5,14 +5,15 @@ import { gpuCount } from "../../../../crds/gpu.ts";
 import { isPolicyName } from "../../../../crds/policy.ts";
 import type { Generation } from "../../../../crds/trainingrun.ts";
 import { MODEL } from "../../desired/config-map.ts";
+import { withEnvironment } from "../../desired/environment.ts";
 import {
   childMetadata,
   childName,
   digestOf,
   GENERATOR_PORT,
   GENERATORS,
-  labelsOf,
   podLabels,
+  podMetadata,
   queueLabels,
   type Run,
   SPEC_HASH,
@@ -49,16 +50,12 @@ export function desiredGenerators(
   run: Run,
   { replicas, settings }: { replicas: number; settings: Settings },
 ): Deployment {
-  const metadata = childMetadata(run, GENERATORS, "generator");
   const template = generatorPod(run, settings);
+  const metadata = childMetadata(run, GENERATORS, "generator", { [SPEC_HASH]: digestOf(template) });
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: {
-      ...metadata,
-      labels: { ...metadata.labels, ...(settings.kueue ? {} : queueLabels(run)) },
-      annotations: { [SPEC_HASH]: digestOf(template) },
-    },
+    metadata: { ...metadata, labels: { ...metadata.labels, ...(settings.kueue ? {} : queueLabels(run)) } },
     spec: {
       replicas,
       strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
@@ -90,18 +87,22 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
   const { imagePullSecrets } = learner.podTemplate?.spec ?? {};
   return overlay<V1PodTemplateSpec>(
     {
-      metadata: { labels: labelsOf(run, "generator") },
-      spec: {
-        serviceAccountName: childName(run, GENERATORS),
-        automountServiceAccountToken: false,
-        enableServiceLinks: false,
-        securityContext: POD_SECURITY,
-        terminationGracePeriodSeconds: generation.drainSeconds + STOP_SECONDS,
-        ...(imagePullSecrets && { imagePullSecrets }),
-        ...(isVllm && { initContainers: [vllm(run, generation, engineMounts)] }),
-        containers: [serve(run, generation, isVllm ? [] : engineMounts, settings)],
-        volumes,
-      },
+      metadata: podMetadata(run, "generator"),
+      spec: withEnvironment(
+        {
+          serviceAccountName: childName(run, GENERATORS),
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          securityContext: POD_SECURITY,
+          terminationGracePeriodSeconds: generation.drainSeconds + STOP_SECONDS,
+          ...(imagePullSecrets && { imagePullSecrets }),
+          ...(isVllm && { initContainers: [vllm(run, generation, engineMounts)] }),
+          containers: [serve(run, generation, isVllm ? [] : engineMounts, settings)],
+          volumes,
+        },
+        run,
+        ["initContainers", "containers"],
+      ),
     },
     generation.podTemplate,
   );

@@ -5,6 +5,7 @@ import { RUN, SPEC_HASH } from "../../desired/names.ts";
 import { JOB, type Job, PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, type Pod } from "../../kube/resources.ts";
 import { volumeOf } from "../../writes/ownership.ts";
 import { BlockedError } from "../../writes/refusals.ts";
+import { resumeJob } from "../../writes/resume-job.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { needsModel } from "../lifecycle/lifecycle.ts";
 import { desiredInit, initHash } from "./init.ts";
@@ -21,11 +22,12 @@ export async function reconcileInit(look: Look, claimName: string): Promise<void
   else await removeOutdated(look, { job: init, pod: initPod, hash: initHash(run, look.settings) });
 }
 
-/** A Job cannot be changed: if another one is desired, a Job that has not started or has failed is deleted and created again. */
+/** Resumes a Job that was suspended by hand. A Job cannot be changed: if another one is desired, a Job that has not started or has failed is deleted and created again. */
 async function removeOutdated(look: Look, { job, pod, hash }: { job: Job; pod: Pod | undefined; hash: string }) {
   const made = job.metadata.annotations?.[SPEC_HASH];
   const waits = (pod?.status?.phase ?? "Pending") === "Pending" || jobState(job) === "failed";
   if (waits && made !== hash && !job.metadata.deletionTimestamp) await look.writes.remove(JOB, job);
+  else await resumeJob(look, job);
 }
 
 /** Creates the copy Job. The other run may be deleted; only its volume is needed. */

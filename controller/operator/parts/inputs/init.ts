@@ -1,8 +1,9 @@
 /** `NAME-init`: a Job that copies another run's checkpoint to this run's volume before the learner starts. */
-import type { V1PodSpec } from "@kubernetes/client-node";
+import type { V1PodSpec, V1PodTemplateSpec } from "@kubernetes/client-node";
 import { INIT_CHECKPOINT } from "../../desired/config-map.ts";
-import { childMetadata, childName, digestOf, labelsOf, type Run, SPEC_HASH } from "../../desired/names.ts";
-import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
+import { jobPod } from "../../desired/job-pod.ts";
+import { childMetadata, childName, digestOf, type Run, SPEC_HASH } from "../../desired/names.ts";
+import { APP, CONTAINER_SECURITY, POD_SECURITY } from "../../desired/pod.ts";
 import type { Settings } from "../../desired/settings.ts";
 import type { Job } from "../../kube/resources.ts";
 import type { Raw } from "../../kube/types.ts";
@@ -14,22 +15,6 @@ const ATTEMPTS = 3;
 const RESOURCES = { requests: { cpu: "50m", memory: "96Mi" }, limits: { cpu: "1", memory: "512Mi" } };
 
 /**
- * Fields of `learner.podTemplate` that also apply to the copy: scheduling, because the first pod that mounts a new volume decides where the
- * volume is created (`WaitForFirstConsumer`), and the user. The template's containers and volumes do not apply.
- */
-const FOLLOWED = [
-  ...["affinity", "nodeSelector", "tolerations", "schedulerName", "priorityClassName", "runtimeClassName"],
-  ...["imagePullSecrets", "securityContext"],
-];
-
-/** Returns the pod with the learner's scheduling and user. */
-export function likeLearner(pod: V1PodSpec, { spec: { learner } }: Run): Raw<V1PodSpec> {
-  const template = (learner.podTemplate?.spec ?? {}) as Record<string, unknown>;
-  const followed = Object.fromEntries(Object.entries(template).filter(([field]) => FOLLOWED.includes(field)));
-  return mergeStrategically(pod, followed) as Raw<V1PodSpec>;
-}
-
-/**
  * Returns a Job that copies, so that the source's claim is held only for the minutes of the copy. The other run can then continue, be
  * resumed or be deleted, and the learner's pod needs only one volume.
  *
@@ -37,7 +22,7 @@ export function likeLearner(pod: V1PodSpec, { spec: { learner } }: Run): Raw<V1P
  * @param sourceClaim claim of the run that `initFrom.run` names
  */
 export function desiredInit(run: Run, claimName: string, sourceClaim: string, settings: Settings): Job {
-  const { metadata, spec } = jobWithoutVolumes(run, settings);
+  const { metadata, spec } = jobWithoutClaims(run, settings);
   const { template } = spec!;
   const volumes = [
     { name: "data", persistentVolumeClaim: { claimName } },
@@ -45,17 +30,20 @@ export function desiredInit(run: Run, claimName: string, sourceClaim: string, se
   ];
   return {
     ...{ apiVersion: "batch/v1", kind: "Job" },
-    metadata: { ...metadata, annotations: { [SPEC_HASH]: initHash(run, settings) } },
-    spec: { ...spec!, template: { ...template, spec: { ...template.spec!, volumes } } },
+    metadata: { ...metadata, annotations: { ...metadata.annotations, [SPEC_HASH]: initHash(run, settings) } },
+    spec: {
+      ...spec!,
+      template: { ...template, spec: { ...template.spec!, volumes: [...volumes, ...(template.spec!.volumes ?? [])] } },
+    },
   };
 }
 
-/** Returns the digest of the Job without its volumes. If the desired digest differs, a Job that has not started is created again. */
+/** Returns the digest of the Job without the volumes of runs. If the desired digest differs, a Job that has not started is created again. */
 export function initHash(run: Run, settings: Settings): string {
-  return digestOf(jobWithoutVolumes(run, settings).spec);
+  return digestOf(jobWithoutClaims(run, settings).spec);
 }
 
-function jobWithoutVolumes(run: Run, settings: Settings): Job {
+function jobWithoutClaims(run: Run, settings: Settings): Job {
   const { learner, initFrom } = run.spec;
   const iteration = initFrom?.iteration === undefined ? [] : ["--iteration", String(initFrom.iteration)];
   const pod: V1PodSpec = {
@@ -85,10 +73,7 @@ function jobWithoutVolumes(run: Run, settings: Settings): Job {
     metadata: childMetadata(run, "init", "init"),
     spec: {
       backoffLimit: ATTEMPTS - 1,
-      template: {
-        metadata: { name: childName(run, "init"), labels: labelsOf(run, "init") },
-        spec: likeLearner(pod, run),
-      },
+      template: jobPod(run, "init", pod) as Raw<V1PodTemplateSpec>,
     },
   };
 }

@@ -1,13 +1,14 @@
 /** `NAME-model`: a Job that fetches the model of `model.source` onto the run's volume before the learner starts. */
-import type { V1EnvVar, V1PodSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import type { V1EnvVar, V1PodSpec, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { HuggingFaceSource, ModelSource, OciSource } from "../../../../crds/trainingrun.ts";
 import { FETCHED_MODEL } from "../../desired/config-map.ts";
-import { childMetadata, childName, digestOf, labelsOf, type Run, SPEC_HASH } from "../../desired/names.ts";
+import { jobPod } from "../../desired/job-pod.ts";
+import { childMetadata, childName, digestOf, type Run, SPEC_HASH } from "../../desired/names.ts";
 import { APP, CONTAINER_SECURITY, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
 import type { Job } from "../../kube/resources.ts";
-import { likeLearner } from "./init.ts";
+import type { Raw } from "../../kube/types.ts";
 
 /** Failed pods after which the Job fails. Kubernetes waits 10 s before the second pod, and doubles each further pause. */
 const ATTEMPTS = 7;
@@ -103,15 +104,12 @@ export function desiredModelJob(run: Run, claimName: string, settings: Settings)
     podFailurePolicy: {
       rules: [{ action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [NEEDS_PERSON] } }],
     },
-    template: {
-      metadata: { name: childName(run, "model"), labels: labelsOf(run, "model") },
-      spec: likeLearner(pod, run),
-    },
+    template: jobPod(run, "model", pod) as Raw<V1PodTemplateSpec>,
   };
-  const metadata = childMetadata(run, "model", "model");
+  const annotations = { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) };
   return {
     ...{ apiVersion: "batch/v1", kind: "Job" },
-    metadata: { ...metadata, annotations: { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) } },
+    metadata: childMetadata(run, "model", "model", annotations),
     spec,
   };
 }

@@ -114,6 +114,23 @@ test("The link follows the status, keeps the newest one after the learner's deat
   assert.equal(links.observed(KEY), undefined);
 });
 
+test("An invalid field is reported until all statuses have been valid for some time, also if none follows", async () => {
+  const learner = await startLearner();
+  const { observed } = link(() => learner.port, { nonsenseSeconds: 2 });
+  await until(() => observed().connected, "the first status");
+  const nonsense = () => observed().status?.nonsense;
+  learner.push({ phase: Phase.TRAINING, iterationJson: "{" });
+  await until(() => /^iterationJson is /.test(nonsense() ?? ""), "the invalid status");
+  learner.push({ phase: Phase.TRAINING, iteration: 6 });
+  await until(() => observed().status?.iteration === 6, "the valid status");
+  assert.match(nonsense() ?? "", /^iterationJson/);
+  learner.push({ phase: Phase.TRAINING, blocked: "constructor" });
+  await sleep(2500);
+  assert.match(nonsense() ?? "", /^iterationJson/, "the first field stays while statuses are invalid");
+  learner.push({ phase: Phase.TRAINING, iteration: 7 });
+  await until(() => observed().status?.iteration === 7 && nonsense() === undefined, "the end of the fault");
+});
+
 test("Calls reach the learner, and report that there is none", async () => {
   const learner = await startLearner();
   const { links, observed } = link(() => learner.port);

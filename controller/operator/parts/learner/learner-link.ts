@@ -24,6 +24,7 @@ import {
 } from "../../../../proto/service.ts";
 import { type LearnerStatus, parseCheckpoint, parseLearnerStatus } from "./learner-status.ts";
 import { readNewest } from "./newest.ts";
+import { Nonsense } from "./nonsense.ts";
 
 /** `namespace/name` of a TrainingRun. */
 type RunKey = string;
@@ -64,6 +65,8 @@ export interface LearnerLinksOptions {
   firstStatusSeconds?: number;
   /** A longer status ends the connection. A status with 10,000 actors, a run's maximum, is shorter. [1 MiB] */
   maxStatusBytes?: number;
+  /** An invalid field of a status is reported until all statuses have been valid for this long. [60] */
+  nonsenseSeconds?: number;
   random?: () => number;
   /** Returns Unix milliseconds. */
   now?: () => number;
@@ -108,6 +111,7 @@ export class LearnerLinks {
       reconnectSeconds: 0.5,
       maxReconnectSeconds: 15,
       firstStatusSeconds: 15,
+      nonsenseSeconds: 60,
       maxStatusBytes: 1024 * 1024,
       random: Math.random,
       now: Date.now,
@@ -253,7 +257,7 @@ class Link {
   /** Dials and follows the status stream to its end. @returns why it ended */
   async #connect(onHeard: () => void): Promise<string> {
     const { signal } = this.#closing;
-    const { certificates, firstStatusSeconds, maxStatusBytes } = this.#options;
+    const { certificates, firstStatusSeconds, maxStatusBytes, nonsenseSeconds } = this.#options;
     const tls = await certificates(this.key, this.target);
     const { address, close } = await this.#dial();
     const client = new LearnerStatusClient(address, clientCredentialsOf(tls), {
@@ -269,8 +273,8 @@ class Link {
     try {
       return await new Promise<string>((resolve) => {
         let heard = false;
-        // Only the first invalid status is reported for each connection, so that an intermittent fault is reported once.
-        let nonsense: string | undefined;
+        let last: LearnerStatus | undefined;
+        const nonsense = new Nonsense(nonsenseSeconds, () => this.#observe({ connected: true, status: last }));
         let undecodable = false;
         const reader = readNewest(stream, STATUS_SECONDS, (bytes) => {
           const status = parse(bytes);
@@ -287,12 +291,13 @@ class Link {
             onHeard();
             heard = true;
           }
-          nonsense ??= status.nonsense;
-          this.#observe({ connected: true, status: { ...status, nonsense } });
+          last = status;
+          this.#observe({ connected: true, status: { ...status, nonsense: nonsense.next(status.nonsense) } });
         });
         stream.on("error", () => {}); // `status` reports the error
         stream.on("status", ({ code, details }) => {
           reader.end();
+          nonsense.end();
           if (undecodable)
             resolve("the learner sent a message that is no status of the protocol: check spec.learner.image");
           resolve(

@@ -5,7 +5,8 @@
 
 import { type Look, recordEvent } from "../../context.ts";
 import { childName, type Run } from "../../desired/names.ts";
-import { TRAINING_RUN } from "../../kube/resources.ts";
+import { ApiError } from "../../kube/errors.ts";
+import { CONFIG_MAP, TRAINING_RUN } from "../../kube/resources.ts";
 import { findCondition } from "../../status/conditions.ts";
 import type { StepResult } from "../../steps.ts";
 import { staysBehind } from "../volume/desired.ts";
@@ -38,14 +39,36 @@ export function lastCheckpoint(look: Look<LifecycleMemory>): StepResult<Lifecycl
   return suspendLearner(look, { reason, fromMs, drainSeconds: 0 });
 }
 
-/** Removes the finalizer of a run that is being deleted. */
+/**
+ * Whether the run's namespace is being deleted. Its volume then goes, too, so no checkpoint is waited for; and the controller's RoleBinding there
+ * may go before the run, whose finalizer nobody could remove then. Asks by a dry run, because the controller may not read namespaces.
+ */
+export async function isNamespaceDeleted({ observed, context }: Look): Promise<boolean> {
+  const { name, namespace, finalizers } = observed.run.metadata;
+  if (!finalizers?.includes(FINALIZER)) return false;
+  try {
+    await context.client.create(CONFIG_MAP, { metadata: { namespace, name: `${name}-deletion` } }, { dryRun: true });
+    return false;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return error.status === 403 && /being terminated/.test(error.message);
+  }
+}
+
+/** Removes the finalizer of a run that is being deleted. @throws ApiError */
 export async function releaseRun(look: Look): Promise<void> {
   const { run } = look.observed;
   const finalizers = run.metadata.finalizers ?? [];
   if (!finalizers.includes(FINALIZER)) return;
   tellOfVolume(look, run);
   const rest = finalizers.filter((it) => it !== FINALIZER);
-  await look.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
+  try {
+    await look.writes.patch(TRAINING_RUN, run, { metadata: { finalizers: rest } });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    const remedy = `the run stays until the right is there again, or an administrator types: longrun release-runs --namespace ${run.metadata.namespace}`;
+    throw new ApiError(`${error.message}; ${remedy}`, error, { cause: error });
+  }
 }
 
 /** Returns the event that says whether the volume stays. `kubectl get events` shows it after the run itself is gone. */
@@ -55,7 +78,7 @@ export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" |
   if (!staysBehind(run, succeeded))
     return { reason: "VolumeGoes", note: `volume ${volume} goes with the run (learner.storage.retain: ${retain})` };
   const until = retainSeconds === undefined ? "" : ` for ${retainSeconds} s (learner.storage.retainSeconds)`;
-  const note = `volume ${volume} stays${until} (learner.storage.retain: ${retain}); initFrom.run can start from it, kubectl delete pvc ${volume} removes it`;
+  const note = `volume ${volume} stays${until} (learner.storage.retain: ${retain}); initFrom.run can start from it, initFrom.volume can go on with it, kubectl delete pvc ${volume} removes it`;
   return { reason: "VolumeStays", note };
 }
 

@@ -1,12 +1,12 @@
 /** `NAME-results`: a Job that copies the newest checkpoint and the best program from the run's volume into a bucket. */
 import type { V1PodSpec } from "@kubernetes/client-node";
 import type { Results } from "../../../../crds/trainingrun.ts";
-import { childMetadata, childName, digestOf, labelsOf, podLabels, type Run, SPEC_HASH } from "../../desired/names.ts";
+import { jobPod } from "../../desired/job-pod.ts";
+import { childMetadata, childName, digestOf, podLabels, type Run, SPEC_HASH } from "../../desired/names.ts";
 import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
 import type { Job } from "../../kube/resources.ts";
-import { likeLearner } from "../inputs/init.ts";
 
 /** On the Job: its `ResultsMark` as JSON. */
 const RESULTS_OF = "longrun.dev/results-of";
@@ -75,15 +75,18 @@ export function desiredResultsJob(
     podFailurePolicy: {
       rules: [{ action: "FailJob", onExitCodes: { containerName: "push", operator: "In", values: [NEEDS_PERSON] } }],
     },
-    template: {
-      metadata: { name: childName(run, "results"), labels: labelsOf(run, "results") },
-      spec: mergeStrategically(likeLearner(pod, run), besideLearner ? { affinity: nextToLearner(run) } : {}),
-    },
+    template: mergeStrategically(jobPod(run, "results", pod), besideLearner ? { spec: besideLearnerOf(run) } : {}),
   } as NonNullable<Job["spec"]>;
-  const metadata = childMetadata(run, "results", "results");
   const annotations = { [SPEC_HASH]: digestOf(spec), [RESULTS_OF]: JSON.stringify(mark) };
-  return { ...{ apiVersion: "batch/v1", kind: "Job" }, metadata: { ...metadata, annotations }, spec };
+  return {
+    ...{ apiVersion: "batch/v1", kind: "Job" },
+    metadata: childMetadata(run, "results", "results", annotations),
+    spec,
+  };
 }
+
+/** Constraints that spread pods must not keep the pod from the learner's node. */
+const besideLearnerOf = (run: Run) => ({ affinity: nextToLearner(run), topologySpreadConstraints: null });
 
 const nextToLearner = (run: Run) => ({
   podAffinity: {

@@ -10,9 +10,11 @@ import { livingLearner, newest, type Observed } from "../../observe.ts";
 import type { Trouble } from "../../part.ts";
 import { eventBlocker, podBlocker, RESULTS_S3, volumeWait } from "../../status/blockers.ts";
 import { clip } from "../../status/conditions.ts";
+import { withNames } from "../../status/names.ts";
 import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
 import { childOf } from "../../writes/ownership.ts";
+import { resumeJob, suspendedFinding } from "../../writes/resume-job.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { lastWords } from "../learner/learner-failures.ts";
 import type { Warning } from "../learner/learner-state.ts";
@@ -70,6 +72,7 @@ export async function reconcileResults(look: Look, copy: CopyJob): Promise<StepR
     // A waiting pod may wait in vain: for another bucket, or for the learner's former node.
     const waits = (pod?.status?.phase ?? "Pending") === "Pending";
     if (isOther && waits) await writes.remove(JOB, job);
+    else await resumeJob(look, job);
     return {};
   }
   // The status stores its end first; then it is deleted, so that the next Job can start.
@@ -119,7 +122,9 @@ export function untoldFailure({ observed }: Look, { job, pod }: CopyJob): string
 function failureOf(observed: Observed, job: Job, pod: Pod | undefined): string {
   const { run, volume } = observed;
   const ended = pod?.status?.containerStatuses?.[0]?.state?.terminated;
-  const said = ended?.message ? lastWords(ended.message) : pod && podBlocker(pod, "learner", volume)?.message;
+  const said = ended?.message
+    ? withNames({ reason: "RunFailed", message: lastWords(ended.message) }).message
+    : pod && podBlocker(pod, "learner", volume)?.message;
   const isLate = job.status?.conditions?.some(({ reason }) => reason === "DeadlineExceeded");
   const late = `it did not end within ${job.spec?.activeDeadlineSeconds} s (spec.results.deadlineSeconds)`;
   const why = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);
@@ -144,9 +149,9 @@ function nextOf(observed: Observed, job: Job): string {
 }
 
 /** Returns why the Job's pod does not run. */
-function waitOf({ observed, nowMs }: Look, { pod }: CopyJob, warning: Warning | undefined): string | undefined {
+function waitOf({ observed, nowMs }: Look, { job, pod }: CopyJob, warning: Warning | undefined): string | undefined {
   const { run, volume } = observed;
-  const told = pod && podBlocker(pod, "learner", volume);
+  const told = suspendedFinding(job) ?? (pod && podBlocker(pod, "learner", volume));
   const isOrdinary = pod && volumeWait(pod, { warning, claim: volume, nowMs });
   const blocker = told ?? (warning && !isOrdinary ? eventBlocker(warning, RESULTS_S3) : undefined);
   return blocker && `job/${childName(run, "results")} waits: ${blocker.message}`;

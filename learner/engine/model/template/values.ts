@@ -223,7 +223,7 @@ export function jsonText(value: Value, options: JsonOptions, depth = 0): string 
   throw new TypeError(`Object of type ${typeName(value)} is not JSON serializable`);
 }
 
-export interface JsonOptions {
+interface JsonOptions {
   readonly indent?: number;
   readonly ensureAscii?: boolean;
   readonly sortKeys?: boolean;

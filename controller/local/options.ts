@@ -1,0 +1,165 @@
+/** The commands that work on this machine, with their options. */
+import type { Values } from "../../proto/command-line.ts";
+import { positive } from "../numbers.ts";
+
+const SET = {
+  set: {
+    value: "PATH=VALUE",
+    help: "change a field, e.g. stopping.iterations=2; may be repeated",
+    multiple: true,
+  },
+} as const;
+
+const PYTHON = {
+  python: { value: "PYTHON", help: "interpreter for the programs' environment (default: python3)" },
+} as const;
+
+const PACKAGES = {
+  packages: {
+    value: "SET",
+    help: "packages of that environment, like actors.packages",
+    choices: ["Basic", "Paper"],
+  },
+} as const;
+
+/** Options of every command with a learner. */
+const LOCAL = {
+  ...SET,
+  ...PYTHON,
+  verbose: { help: "show the processes' logs" },
+  listen: {
+    value: "HOST:PORT",
+    help: "where the learner serves actors; port 0 is any free one",
+    default: "127.0.0.1:0",
+  },
+  "metrics-listen": {
+    value: "HOST:PORT",
+    help: "where the learner serves its report (/report) and Prometheus metrics; actors at the ports after it",
+    default: "127.0.0.1:0",
+  },
+} as const;
+
+export const RUN = {
+  name: "longrun run",
+  description: "run the training of a manifest on this machine",
+  arguments: { "[FILE]": "TrainingRun manifest; not with --task or --resume" },
+  options: {
+    task: {
+      value: "TASK",
+      help: "instead of a manifest: a task folder, or the name of a bundled task; may be repeated",
+      multiple: true,
+    },
+    model: {
+      value: "MODEL",
+      help: "with --task: model folder, or the name of a bundled policy (default: quickstart)",
+    },
+    out: { value: "DIR", help: "run folder (default: runs/NAME-TIME)" },
+    resume: { value: "RUN", help: "continue the run in this folder, with its own manifest" },
+    json: { help: "print a line of metrics for each iteration instead of the live view" },
+    ...LOCAL,
+    replay: { value: "STORE", help: "take batches and results from the store.sqlite of an earlier run" },
+    generators: {
+      value: "URLS",
+      help: "generators that write solutions instead of the learner: https://HOST:PORT[,…]",
+    },
+    "generators-tls": {
+      value: "DIR",
+      help: "folder with the learner's certificate for generators, made by longrun certificates",
+    },
+  },
+  examples: [
+    "longrun run manifests/quickstart/trainingrun.yaml",
+    "longrun run manifests/quickstart/trainingrun.yaml --out runs/short --set stopping.iterations=2",
+    "longrun run --task ./mytask --out runs/mine",
+    "longrun run --task diamonds --task movie --task wage",
+    "longrun run --resume runs/short",
+    "longrun run run.yaml --generators https://gpu-1.example.com:8443 --generators-tls certificates/learner",
+  ],
+} as const;
+
+export const EVALUATE = {
+  name: "longrun evaluate",
+  description: "measure a policy: execute and grade programs from scratch and improvements of them",
+  arguments: {
+    "[FILE...]":
+      "TrainingRun manifest whose model, task, prompts and limits are used; not with --run; run folders with --table",
+  },
+  options: {
+    run: { value: "RUN", help: "run folder: its starting weights and its newest checkpoint, on its task" },
+    model: { value: "MODEL", help: "model folder, or the name of a bundled policy" },
+    task: { value: "TASK", help: "prepared task folder, or the name of a bundled task" },
+    samples: { value: "N", help: "programs from scratch; with --protocol equal, programs in all", default: "128" },
+    improve: { help: "improve the valid programs, too" },
+    protocol: {
+      value: "PROTOCOL",
+      help: "paper: N from scratch and N improvements, the better of the two; equal: N/2 and N/2 (with --improve: paper)",
+      choices: ["paper", "equal"],
+    },
+    seed: { value: "S", help: "the same seed gives the same programs (default: the manifest's, else 0)" },
+    out: { value: "DIR", help: "folder of the evaluation (default: RUN/evaluation, or evaluations/MODEL-TASK)" },
+    output: { value: "DIR", help: "the earlier name of --out", hidden: true },
+    json: { help: "print all numbers as one object instead of the live view" },
+    table: {
+      value: "RUN",
+      help: "print the evaluations in this and further run folders as a table like the paper's Table 2, in Markdown; with --out, write table.md and table.csv there",
+    },
+    csv: { help: "print the table as CSV" },
+    ...LOCAL,
+  },
+  notes:
+    "The folder keeps finished work: after Ctrl-C the same command continues, and after the end it prints the result.",
+  examples: [
+    "longrun evaluate --run runs/short",
+    "longrun evaluate --model quickstart --task diamonds --samples 32",
+    "longrun evaluate --table runs/short --csv",
+  ],
+} as const;
+
+export const EXEC = {
+  name: "longrun exec",
+  description: "execute one program like an actor, and grade its submission",
+  arguments: { "<PROGRAM>": "Python file" },
+  options: {
+    task: {
+      value: "TASK",
+      help: "task folder, or the name of a bundled task",
+      required: "a task folder, or the name of a bundled task",
+    },
+    json: { help: "print one object" },
+    ...PYTHON,
+    ...PACKAGES,
+  },
+  notes: "The program finds the task's public files in ./input/ and writes ./submission.csv.",
+  examples: ["longrun exec --task diamonds program.py", "longrun exec --task ./mytask program.py --json"],
+} as const;
+
+export const PREPARE = {
+  name: "longrun prepare",
+  description: "prepare bundled tasks and the Python environment",
+  arguments: { "<TASK...>": "names of bundled tasks, e.g. diamonds" },
+  options: { ...PYTHON, ...PACKAGES },
+  examples: ["longrun prepare diamonds", "longrun prepare diamonds movie wage"],
+} as const;
+
+export const CERTIFICATES = {
+  name: "longrun certificates",
+  description: "make the certificates of a learner and its generators on other machines",
+  options: {
+    out: {
+      value: "DIR",
+      help: "folder to make: learner/ for longrun run, generator/ for longrun serve",
+      required: "the folder to make",
+    },
+    hosts: {
+      value: "HOSTS",
+      help: "names and addresses of the generators, as --generators has them: a,b",
+      required: "the generators' names and addresses",
+    },
+    days: { value: "N", help: "days for which the certificates are valid", default: "365", as: positive },
+  },
+  examples: ["longrun certificates --out certificates --hosts gpu-1.example.com,10.0.0.7"],
+} as const;
+
+export type RunOptions = Values<typeof RUN.options>;
+export type EvaluateOptions = Omit<Values<typeof EVALUATE.options>, "csv" | "table" | "output">;
+export type LocalOptions = Values<typeof LOCAL & Pick<typeof RUN.options, "json">>;

@@ -1,0 +1,24 @@
+/** Writes the tables of the learner's commands for `longrun`, which starts these commands as processes and imports none of them. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Command } from "../../proto/command-line.ts";
+import { REPORT } from "../report/main.ts";
+import { GENERATE } from "./generate-command.ts";
+import { GRADE } from "./grade-command.ts";
+import { LOGPROBS } from "./logprobs-command.ts";
+import { MODEL } from "./model-options.ts";
+import { PRETRAIN } from "./pretrain-command.ts";
+import { RESULTS } from "./results-command.ts";
+import { SERVE } from "./serve-options.ts";
+import { SFT } from "./sft-options.ts";
+import { TASK } from "./task-command.ts";
+
+const TABLES: Command[] = [GRADE, TASK, REPORT, PRETRAIN, SFT, LOGPROBS, GENERATE, MODEL, RESULTS, SERVE];
+const FILE = fileURLToPath(new URL("../../controller/cli/part-commands.generated.json", import.meta.url));
+
+const text = `${JSON.stringify(TABLES, null, 1)}\n`;
+if (!process.argv.includes("--check")) writeFileSync(FILE, text);
+else if (readFileSync(FILE, "utf8") !== text) {
+  process.stderr.write(`not up to date: ${FILE}; run: npm run generate\n`);
+  process.exitCode = 1;
+}
