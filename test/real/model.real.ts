@@ -116,7 +116,7 @@ test("a run warm-starts on programs of other tasks, and then trains", { skip }, 
   const lines = readFileSync(join(home, "corpus.jsonl"), "utf8").split("\n").slice(0, 8);
   writeFileSync(join(home, "warm.jsonl"), `${lines.join("\n")}\n`);
   const settings = [
-    ...["model.maxPromptTokens=160", "model.maxResponseTokens=96", "model.generationBatchSize=4"],
+    ...["model.maxPromptTokens=160", "model.maxResponseTokens=256", "model.generationBatchSize=4"],
     ...[
       `model.adaptation={type: LoRA, rank: ${RANK}}`,
       "warmStart={data: {path: warm.jsonl}, epochs: 1, batchSize: 4}",
