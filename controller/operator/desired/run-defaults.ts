@@ -10,9 +10,9 @@ import {
   type LearnerPodTemplate,
   ManifestError,
   type PodTemplate,
-  type PodVariable,
   parseTrainingRun,
   type Resources,
+  type RunVariable,
 } from "../../../crds/trainingrun.ts";
 import { queueNameOf, type Run } from "./names.ts";
 import { mergeStrategically } from "./pod.ts";
@@ -20,7 +20,7 @@ import { mergeStrategically } from "./pod.ts";
 export interface RunDefaults {
   inheritedMetadata?: InheritedMetadata;
   queueName?: string;
-  env?: PodVariable[];
+  env?: RunVariable[];
   caBundle?: CaBundle;
   learner?: { resources?: Resources; podTemplate?: LearnerPodTemplate; storage?: { className?: string } };
   actors?: {
@@ -80,7 +80,7 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
       ...(inheritedMetadata && {
         inheritedMetadata: mergeStrategically(inheritedMetadata, spec.inheritedMetadata ?? {}) as InheritedMetadata,
       }),
-      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as PodVariable[] }),
+      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as RunVariable[] }),
       learner: {
         ...spec.learner,
         resources: resources(spec.learner.resources, learner.resources),

@@ -86,6 +86,7 @@ export const REASONS = {
   Unschedulable: { event: "Warning", blocks: true },
   SchedulingGated: { event: "Normal", blocks: true, stalls: "Never" },
   VolumeNotMounted: { event: "Warning", blocks: true },
+  NamesNotResolved: { event: "Warning", blocks: true },
   PodNotCreated: { event: "Warning", blocks: true },
   // The API server refused an object
   QuotaExceeded: { event: "Warning", blocks: true },
