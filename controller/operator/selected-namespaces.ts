@@ -46,8 +46,8 @@ export class SelectedNamespaces {
   }
 }
 
-const KEY = String.raw`[A-Za-z0-9][-A-Za-z0-9_./]*`;
-const VALUE = String.raw`[A-Za-z0-9]?[-A-Za-z0-9_.]*`;
+const KEY = "[A-Za-z0-9][-A-Za-z0-9_./]*";
+const VALUE = "[A-Za-z0-9]?[-A-Za-z0-9_.]*";
 const REQUIREMENT = `(!?${KEY}|${KEY} *(=|==|!=) *${VALUE}|${KEY} +(in|notin) *[(] *${VALUE}( *, *${VALUE})* *[)])`;
 const SELECTOR = new RegExp(`^ *${REQUIREMENT} *(, *${REQUIREMENT} *)*$`);
 
