@@ -1,29 +1,5 @@
-/** The cases of `rule-cases.ts` for the rules of podTemplate. */
+/** The cases of `rule-cases.ts` for the rules of podTemplate and of environment variables. */
 import type { RuleCase } from "./rule-case.ts";
-
-/** The cases for each list of environment variables. @param env returns overrides that set one variable */
-function envCases(at: string, env: (text: string) => string[]): RuleCase[] {
-  return [
-    ...["valueFrom: {}", "value: b, valueFrom: {configMapKeyRef: {name: a, key: b}}"].map((text) => ({
-      at: `${at}[]`,
-      message: "an environment variable is a value or a ConfigMap's key",
-      refused: env(`name: A, ${text}`),
-      accepted: env("name: A, valueFrom: {configMapKeyRef: {name: a, key: b}}"),
-    })),
-    {
-      at: `${at}[].name`,
-      message: "environment variables of LONGRUN_ are longrun's own",
-      refused: env("name: LONGRUN_FINISH_SECONDS, value: '1'"),
-      accepted: env("name: MY_LONGRUN_, value: '1'"),
-    },
-    ...["A-B", "1A", "A=B"].map((name) => ({
-      at: `${at}[].name`,
-      message: "the name of an environment variable has letters",
-      refused: env(`name: "${name}", value: c`),
-      accepted: env("name: _a1, value: c"),
-    })),
-  ];
-}
 
 const CONTAINERS: Record<string, string> = {
   "spec.learner.podTemplate": "learner",
@@ -58,7 +34,24 @@ function podTemplateCases(at: string): RuleCase[] {
       refused: set(`metadata: {annotations: {${annotation}}}`),
       accepted,
     })),
-    ...envCases(`${at}.spec.containers[].env`, env),
+    ...["valueFrom: {}", "value: b, valueFrom: {configMapKeyRef: {name: a, key: b}}"].map((text) => ({
+      at: `${at}.spec.containers[].env[]`,
+      message: "an environment variable is a value or a ConfigMap's key",
+      refused: env(`name: A, ${text}`),
+      accepted: env("name: A, valueFrom: {configMapKeyRef: {name: a, key: b}}"),
+    })),
+    {
+      at: `${at}.spec.containers[].env[].name`,
+      message: "environment variables of LONGRUN_ are longrun's own",
+      refused: env("name: LONGRUN_FINISH_SECONDS, value: '1'"),
+      accepted: env("name: MY_LONGRUN_, value: '1'"),
+    },
+    ...["A-B", "1A", "A=B"].map((name) => ({
+      at: `${at}.spec.containers[].env[].name`,
+      message: "the name of an environment variable has letters",
+      refused: env(`name: "${name}", value: c`),
+      accepted: env("name: _a1, value: c"),
+    })),
   ];
 }
 
@@ -121,7 +114,12 @@ function podVolumeCases(): RuleCase[] {
 }
 
 export const POD_TEMPLATE_CASES: RuleCase[] = [
-  ...envCases("spec.env", (text) => [`env=[{${text}}]`]),
+  ...["A-B", "1A", "A=B", "LONGRUN_X"].map((name) => ({
+    at: "spec.env[].name",
+    message: "the name of an environment variable has letters, digits and underscores, no digit first",
+    refused: [`env=[{name: "${name}", value: c}]`],
+    accepted: ["env=[{name: _a1, value: c}]"],
+  })),
   ...Object.keys(CONTAINERS).flatMap(podTemplateCases),
   ...podVolumeCases(),
 ];

@@ -64,9 +64,9 @@ export interface TrainingRunSpec {
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
-  /** Environment variables of all pods of the run; sandboxes get none. Those that longrun sets win, and those of podTemplate. Only on Kubernetes. */
-  env?: PodVariable[];
-  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+  /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
+  env?: RunVariable[];
+  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
   caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
@@ -942,12 +942,6 @@ export interface GeneratorPodSpec {
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
-  /** Further lines of /etc/hosts. */
-  hostAliases?: HostAlias[];
-  /** Source of the pod's DNS settings. Absent: ClusterFirst. */
-  dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
-  /** How names are looked up. */
-  dnsConfig?: DnsConfig;
   /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
   hostUsers?: boolean;
   /** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
@@ -1148,7 +1142,15 @@ export interface SecretKeyRef {
   key: string;
 }
 
-/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+/** One variable. */
+export interface RunVariable {
+  /** Name of the variable. */
+  name: string;
+  /** Value. */
+  value: string;
+}
+
+/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
 export interface CaBundle {
   /** ConfigMap in the namespace of the run, with certificates in PEM. */
   configMap: CaBundleSource;
@@ -1158,7 +1160,7 @@ export interface CaBundle {
 export interface CaBundleSource {
   /** Name of the ConfigMap. */
   name: string;
-  /** Key in its data. */
+  /** Key in its data (default ca.crt; ours). */
   key: string;
 }
 

@@ -16,7 +16,9 @@ export const CONTROLLER = {
   options: {
     ...KUBECONFIG,
     ...NAMESPACES,
-    "leader-elect": { help: "elect one active replica by the Lease longrun-controller" },
+    "leader-elect": {
+      help: "elect one active replica by the Lease longrun-controller, in the pod's namespace, else in the first --namespace",
+    },
     "metrics-address": { value: "HOST:PORT", help: "address of /metrics, /healthz and /readyz", default: ":8080" },
     image: { value: "IMAGE", help: "learner's image for runs that name none; required, like the next two" },
     "actor-image": { value: "IMAGE", help: "image of actors' supervisors for runs that name none" },

@@ -50,7 +50,7 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
     failure ??= error;
   }
   if (failure !== undefined) throw failure;
-  sum.other ??= look.writes.dropped();
+  sum.other ??= look.writes.fields.dropped();
 
   const warnings = lookOf(look, WARNINGS);
   const stuck = turns.map((turn) => turn.stuck());

@@ -128,8 +128,8 @@ export class Fitting {
       const offloaded = on(workers, { offloads: true });
       return fits(offloaded, this.#budget) ? offloaded : on(workers, { offloads: true, swaps: true });
     }
-    // Weights stay on the device; a graph allocates its memory anew in each call. With adapters and recomputed layers the rehearsed peak was 7 % above the plan.
-    if (device.kind === "cuda") return checkpointing && adapter ? plan : on(workers, { swaps: true });
+    // Weights stay on the device; a graph allocates its memory anew in each call.
+    if (device.kind === "cuda") return on(workers, { swaps: true });
     // threads of a CPU can run one pass together
     return workers > 1 ? on(1) : plan;
   }

@@ -8,8 +8,9 @@ import { type Adaptation, type Role, trainedShapes } from "./adaptation.ts";
 import { adamwGraph, PASSING, squaresGraph } from "./device-adamw.ts";
 import type { Graph, Value } from "./graph/graph.ts";
 import { peakMemory } from "./graph/memory.ts";
+import { DOMAIN } from "./graph/operators.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
-import { arenaBytes } from "./graph/session-memory.ts";
+import { arenaBytes, fixedBytes } from "./graph/session-memory.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
 import { fullRows } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
@@ -102,12 +103,9 @@ export const PROVIDER_BYTES = 340e6;
 export const NODE_BYTES = 20e3;
 /** Bytes of an arena per byte of the computed peak: on a CPU freed pieces do not always fit the next allocation. */
 const ARENA = 1.15;
-/**
- * Bytes of an arena on a GPU per computed byte: ONNX Runtime's operators have memory of their own, and casts that the computed arena leaves
- * out; our kernels have neither. Measured by rehearsal.
- */
-const GPU_ARENA = { float32: 1.3, bfloat16: 1.45, float16: 1.45, kernels: 1.05 };
-const gpuArena = ({ model }: Graph) => GPU_ARENA[model.kernels ? "kernels" : model.compute];
+/** The same on a GPU. Without our own attention graphs have more values of more sizes, whose pieces fit less well. Measured by rehearsal. */
+const GPU_ARENA = { kernels: 1.06, operators: 1.2 };
+const usesAttention = ({ nodes }: Graph) => nodes.some(({ domain, type }) => domain === DOMAIN && type === "Attention");
 
 type Batch = Parameters<typeof decoderDims>[0];
 
@@ -147,14 +145,14 @@ export class Planner {
 
   /** Returns the memory of a pass of `sequences` of these lengths: its peak on a CPU, the graph's own arena on a GPU. */
   pass(kind: Device["kind"], index: number, batch: Batch): Pass {
-    const { graph, passes } = this.graphs[index];
+    const { graph, step, passes } = this.graphs[index];
     const key = [kind, ...Object.values(batch)].join();
-    const found = passes.get(key) ?? this.#pass(kind, graph, batch);
+    const found = passes.get(key) ?? this.#pass(kind, graph, step, batch);
     passes.set(key, found);
     return found;
   }
 
-  #pass(kind: Device["kind"], graph: Graph, batch: Batch): Pass {
+  #pass(kind: Device["kind"], graph: Graph, step: boolean, batch: Batch): Pass {
     const { config } = this.model;
     // solutions share most of their tokens
     const distinct = Math.min(config.vocabSize, Math.max(batch.promptTokens, batch.responseTokens));
@@ -162,9 +160,12 @@ export class Planner {
     // outputs are written into the gradient's own memory
     const peak = peakMemory(graph, dims, { outputsHeld: true });
     const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
-    return kind === "cuda"
-      ? { activations: gpuArena(graph) * arenaBytes(graph, dims) - logits, logits }
-      : { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
+    if (kind === "cpu") return { activations: ARENA * (peak.bytes - logits), logits: ARENA * logits };
+    // The gradient of a tied embedding is a sum of two, and where layers are recomputed a copy of it goes to the caller. A shorter pass
+    // divides their pieces, so that each may need one region more.
+    const further = step && config.tied ? (graph.model.recomputes ? 2 : 1) * fixedBytes(graph) : 0;
+    const bytes = arenaBytes(graph, dims) + further;
+    return { activations: GPU_ARENA[usesAttention(graph) ? "kernels" : "operators"] * bytes - logits, logits };
   }
 
   /**

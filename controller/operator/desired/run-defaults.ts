@@ -9,16 +9,16 @@ import {
   type LearnerPodTemplate,
   ManifestError,
   type PodTemplate,
-  type PodVariable,
   parseTrainingRun,
   type Resources,
+  type RunVariable,
 } from "../../../crds/trainingrun.ts";
 import { queueNameOf, type Run } from "./names.ts";
 import { mergeStrategically } from "./pod.ts";
 
 export interface RunDefaults {
   queueName?: string;
-  env?: PodVariable[];
+  env?: RunVariable[];
   caBundle?: CaBundle;
   learner?: { resources?: Resources; podTemplate?: LearnerPodTemplate; storage?: { className?: string } };
   actors?: {
@@ -75,7 +75,7 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
       ...(queueName !== undefined && queueNameOf(run) === undefined && { queueName }),
       ...(caBundle && { caBundle }),
       ...spec,
-      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as PodVariable[] }),
+      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as RunVariable[] }),
       learner: {
         ...spec.learner,
         resources: resources(spec.learner.resources, learner.resources),

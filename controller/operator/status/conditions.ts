@@ -83,6 +83,7 @@ export const REASONS = {
   Unschedulable: { event: "Warning", blocks: true },
   SchedulingGated: { event: "Normal", blocks: true },
   VolumeNotMounted: { event: "Warning", blocks: true },
+  NamesNotResolved: { event: "Warning", blocks: true },
   PodNotCreated: { event: "Warning", blocks: true },
   // The API server refused an object
   QuotaExceeded: { event: "Warning", blocks: true },

@@ -38,6 +38,23 @@ test("After two iterations in a row that had nothing to learn from, a condition 
   assert.match(learning(5, 1)!.message!, /^5 iterations in a row .*grader.rewardRange.*harder task/);
 });
 
+const away = { connected: false };
+
+/** The pod of an actor whose DNS is blocked, after its end. */
+const unresolved = podOf(RUN, "actor", {
+  containerStatuses: [
+    {
+      ...{ name: "supervisor", image: "img" },
+      state: {
+        terminated: {
+          exitCode: 1,
+          message: `{"level":60,"msg":"the learner's name has not resolved for 60 s (Name resolution failed for target dns:quick-learner.team.svc:7443)"}`,
+        },
+      },
+    },
+  ],
+});
+
 describe("conditions", () => {
   const CASES: [
     what: string,
@@ -118,6 +135,27 @@ describe("conditions", () => {
       "actors fail",
       { scale: { ...SCALE, failures: 5 }, observed: { actors: [actorOf(RUN, 0, { state: "failed" })] } },
       { ActorsScaled: "False ActorsFailing" },
+    ],
+    [
+      "an actor cannot resolve the learner's name",
+      {
+        observed: {
+          actors: [
+            actorOf(RUN, 0, { ...away, state: "failed", pod: unresolved }),
+            actorOf(RUN, 1, { ...away, state: "starting" }),
+          ],
+        },
+      },
+      { ActorsScaled: "False NamesNotResolved", Ready: "False NamesNotResolved" },
+    ],
+    [
+      "another actor can",
+      {
+        observed: {
+          actors: [actorOf(RUN, 0, { state: "failed", pod: unresolved }), actorOf(RUN, 1, { connected: true })],
+        },
+      },
+      { Ready: "True Training" },
     ],
     ["no work", { scale: { ...SCALE, desired: 0 }, observed: { actors: [] } }, { ActorsScaled: "True NoWork" }],
     [

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { gradients } from "./gradients.ts";
 import { Graph } from "./graph.ts";
 import { boundDims, executionOrder, peakMemory } from "./memory.ts";
-import { add, concat, exp, mul, reshape, sum, transpose } from "./primitives.ts";
+import { add, concat, exp, mul, reshape, sigmoid, sum, transpose } from "./primitives.ts";
 import { matmul } from "./products.ts";
 import { arenaBytes } from "./session-memory.ts";
 import { tensor } from "./tensor.ts";
@@ -47,8 +47,12 @@ test("views take no memory, outputs stay, and outputs in the caller's memory do 
 
 test("a value in a GPU's arena writes over its input or takes the place of a dead value of the same shape", () => {
   const g = new Graph("chain");
-  g.output("c", exp(exp(exp(square(g)))));
-  assert.equal(arenaBytes(g, { rows: 2 }), 2 * KB, "an output is made there, and copied out");
+  g.output("c", sigmoid(sigmoid(sigmoid(square(g)))));
+  assert.equal(arenaBytes(g, { rows: 2 }), 2 * KB, "the last is in the caller's memory");
+  const again = new Graph("recomputes");
+  again.model.recomputes = true;
+  again.output("c", exp(exp(square(again))));
+  assert.equal(arenaBytes(again, { rows: 2 }), 4 * KB, "exp is not in place; an output is made there, and copied out");
   const h = new Graph("not in place");
   const x = square(h);
   const y = transpose(transpose(transpose(x, [1, 0]), [1, 0]), [1, 0]);
@@ -63,6 +67,19 @@ test("a value in a GPU's arena writes over its input or takes the place of a dea
   // z, and beside it the transposed input, whose place the transpose of z takes
   assert.equal(arenaBytes(k, { rows: 4, more: 4 }), 8 * KB);
   assert.throws(() => arenaBytes(g, {}), { code: "shape" });
+});
+
+test("in a GPU's arena a view of an input has no memory, and another value takes the place of one that nobody reads", () => {
+  const g = new Graph("views");
+  const x = square(g);
+  const flat = reshape(x, ["rows*256"]);
+  const [halves] = g.op("Split", [flat], { axis: 0, num_outputs: 2 }, [
+    { dtype: "float32", shape: ["rows*128"] },
+    { dtype: "float32", shape: ["rows*128"] },
+  ]);
+  g.output("c", transpose(reshape(exp(exp(exp(halves!))), ["rows", 128]), [1, 0]));
+  // both halves, of which nobody reads the second
+  assert.equal(arenaBytes(g, { rows: 2 }), 2 * KB);
 });
 
 test("feeds bind the dims, and shapes may have sums and products of dims", () => {

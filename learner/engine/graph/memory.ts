@@ -30,7 +30,7 @@ export interface PeakMemory {
 export const RESHAPES = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"];
 const ALIASES = new Set([...RESHAPES, "Identity"]);
 /** Element-wise kernels, which write over an input that nobody reads any more. */
-export const OVERWRITING = "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip QuickGelu".split(" ");
+const OVERWRITING = "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip QuickGelu".split(" ");
 /** Kernels that write over an input of the same size that nobody reads any more. */
 const IN_PLACE = new Set([...OVERWRITING, "Cast", "ScatterND", "ScatterElements", "EmbeddingGradient"]);
 

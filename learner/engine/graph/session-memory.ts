@@ -67,7 +67,9 @@ const bufferPlan = perGraph((graph) => {
       const found = input ? input.memory.buffer : memory.left > 0 ? dead.get(memory.shape)?.pop() : undefined;
       memory.buffer = found ?? { value: memory.value, from: at, until: at };
       if (!found) buffers.push(memory.buffer);
-      if (memory.left === 0) memory.buffer.until = order.length - 1; // what nobody reads stays until the run ends
+      if (memory.left > 0) continue;
+      memory.buffer.until = order.length - 1; // what nobody reads stays until the run ends, unless another value takes its place
+      die(memory);
     }
     for (const { memory } of reads) {
       memory.buffer!.until = at;
@@ -97,22 +99,24 @@ function inCallersMemory(graph: Graph): Set<string> {
   return outputs.union(new Set(sources));
 }
 
-/** The second run finds other free pieces than the first, and may need a further region. */
-const RUNS = 2;
-
 /** Bytes of the arena of a session on a GPU. @throws GraphError `shape` for a dim whose size is not known */
 export function arenaBytes(graph: Graph, dims: Dims): number {
   const arena = new Arena();
   const bytesOf = byteSizes(dims);
-  for (let run = 0; run < RUNS; run++) {
-    const pieces = new Map<Buffer, Piece>();
-    for (const { begin, end } of bufferPlan(graph)) {
-      for (const buffer of begin) pieces.set(buffer, arena.allocate(bytesOf(buffer.value)));
-      for (const buffer of end) arena.free(pieces.get(buffer)!);
-    }
+  const pieces = new Map<Buffer, Piece>();
+  for (const { begin, end } of bufferPlan(graph)) {
+    for (const buffer of begin) pieces.set(buffer, arena.allocate(bytesOf(buffer.value)));
+    for (const buffer of end) arena.free(pieces.get(buffer)!);
   }
   return arena.bytes;
 }
+
+/** Bytes of the largest value in the arena whose size does not depend on the dims, such as a matrix's gradient. */
+export const fixedBytes = perGraph((graph) => {
+  const buffers = bufferPlan(graph).flatMap(({ begin }) => begin.map(({ value }) => value));
+  const fixed = buffers.filter(({ shape }) => shape.every((dim) => typeof dim === "number"));
+  return Math.max(0, ...fixed.map(byteSizes({})));
+});
 
 /** Every size is rounded up to this, bytes. */
 const GRAIN = 256;

@@ -36,7 +36,7 @@ const factsOf = (name: string, folder = FOLDER): Facts => {
   return facts;
 };
 
-/** The kernels by which a graph for a GPU is planned: all, because a GPU that computes in bfloat16 can load them. */
+/** The kernels by which a graph for a GPU is planned: all, because a GPU that computes in bfloat16 can load them; none where they are off. */
 export const plannedKernels: KernelSource = { has: () => process.env[KERNELS] !== "off" };
 
 type Grid = readonly [x: number, y?: number];
@@ -66,7 +66,7 @@ export class Kernels {
       this.#loaded.set(name, new Kernel(name, this.#target, this.#device.id, this.#folder));
       return true;
     } catch (cause) {
-      this.#refuse((cause as Error).message);
+      this.#refuse(`${(cause as Error).message}; with ${KERNELS}=off the memory plan counts on these operators`);
       return false;
     }
   }
