@@ -7,6 +7,31 @@ const CONTAINERS: Record<string, string> = {
   "spec.generation.podTemplate": "generator",
 };
 
+/** Cases of labels and annotations that users may not give. */
+function metadataCases(at: string, set: (fields: string) => string[], accepted: string[]): RuleCase[] {
+  const labels = ["longrun.dev/run: other", "app.kubernetes.io/component: other"];
+  const annotations = [
+    "longrun.dev/spec-hash: x",
+    "container.apparmor.security.beta.kubernetes.io/learner: unconfined",
+    ...["seccomp.security.alpha.kubernetes.io/pod: unconfined", "container.seccomp.security.alpha.kubernetes.io/x: y"],
+    ...["k8s.v1.cni.cncf.io/networks: open", "v1.multus-cni.io/default-network: open"],
+  ];
+  return [
+    ...labels.map((label) => ({
+      at: `${at}.labels`,
+      message: "labels of app.kubernetes.io/ and longrun.dev/ are longrun's own",
+      refused: set(`labels: {${label}}`),
+      accepted,
+    })),
+    ...annotations.map((annotation) => ({
+      at: `${at}.annotations`,
+      message: "annotations of longrun.dev/ are longrun's own",
+      refused: set(`annotations: {${annotation}}`),
+      accepted,
+    })),
+  ];
+}
+
 function podTemplateCases(at: string): RuleCase[] {
   const container = CONTAINERS[at]!;
   const set = (text: string): string[] => [`${at.replace("spec.", "")}={${text}}`];
@@ -14,26 +39,8 @@ function podTemplateCases(at: string): RuleCase[] {
   const accepted = set(
     "metadata: {labels: {team: ml, example.com/longrun.dev: x}, annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}}, spec: {nodeSelector: {disk: ssd}, tolerations: [{key: gpu, operator: Exists}], priorityClassName: low}",
   );
-  const labels = ["longrun.dev/run: other", "app.kubernetes.io/component: other"];
-  const annotations = [
-    "longrun.dev/spec-hash: x",
-    `container.apparmor.security.beta.kubernetes.io/${container}: unconfined`,
-    ...["seccomp.security.alpha.kubernetes.io/pod: unconfined", "container.seccomp.security.alpha.kubernetes.io/x: y"],
-    ...["k8s.v1.cni.cncf.io/networks: open", "v1.multus-cni.io/default-network: open"],
-  ];
   return [
-    ...labels.map((label) => ({
-      at: `${at}.metadata.labels`,
-      message: "labels of app.kubernetes.io/ and longrun.dev/ are longrun's own",
-      refused: set(`metadata: {labels: {${label}}}`),
-      accepted,
-    })),
-    ...annotations.map((annotation) => ({
-      at: `${at}.metadata.annotations`,
-      message: "annotations of longrun.dev/ are longrun's own",
-      refused: set(`metadata: {annotations: {${annotation}}}`),
-      accepted,
-    })),
+    ...metadataCases(`${at}.metadata`, (fields) => set(`metadata: {${fields}}`), accepted),
     ...["valueFrom: {}", "value: b, valueFrom: {configMapKeyRef: {name: a, key: b}}"].map((text) => ({
       at: `${at}.spec.containers[].env[]`,
       message: "an environment variable is a value or a ConfigMap's key",
@@ -122,4 +129,7 @@ export const POD_TEMPLATE_CASES: RuleCase[] = [
   })),
   ...Object.keys(CONTAINERS).flatMap(podTemplateCases),
   ...podVolumeCases(),
+  ...metadataCases("spec.inheritedMetadata", (fields) => [`inheritedMetadata={${fields}}`], [
+    "inheritedMetadata={labels: {team: ml}, annotations: {example.com/owner: someone}}",
+  ]),
 ];

@@ -52,7 +52,7 @@ export interface TrainingRunSpec {
   seed: number;
   /** Write a checkpoint, stop all processes, keep the volume. Only on Kubernetes (default false; ours). */
   suspend: boolean;
-  /** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+  /** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
   initFrom?: InitFrom;
   /** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
   warmStart?: WarmStart;
@@ -64,6 +64,10 @@ export interface TrainingRunSpec {
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
+  /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
+  controllerClass?: string;
+  /** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+  inheritedMetadata?: InheritedMetadata;
   /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
   env?: RunVariable[];
   /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
@@ -1028,12 +1032,14 @@ export interface Restart {
   maxFailures: number;
 }
 
-/** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+/** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
 export interface InitFrom {
   /** Checkpoint folder on this machine, relative to the manifest. */
   path?: string;
   /** Name of a TrainingRun in the namespace; only on Kubernetes. */
   run?: string;
+  /** Claim of a run that is deleted, or of a backup. This run takes it over, with samples, counts and checkpoints, and goes on; seed, tasks and model must be that run's. Only on Kubernetes. */
+  volume?: string;
   /** Iteration of that run. Absent: its newest checkpoint. */
   iteration?: number;
 }
@@ -1140,6 +1146,14 @@ export interface SecretKeyRef {
   name: string;
   /** Key in its data. */
   key: string;
+}
+
+/** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+export interface InheritedMetadata {
+  /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
+  labels?: Record<string, string>;
+  /** Annotations; not of longrun.dev/, security profiles or further networks. */
+  annotations?: Record<string, string>;
 }
 
 /** One variable. */

