@@ -180,7 +180,7 @@ for (const [name, model, options] of [
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.updatePolicy(batch, POLICY);
       const prompts = batch.flatMap(({ prompt }) => [prompt, prompt]); // the second prompt is copied within the cache
-      const maxNewTokens = model === "fused generation" ? 6 : 40; // its PTX is executed slowly
+      const maxNewTokens = model === "fused generation" ? 6 : 24; // its PTX is executed slowly
       const common = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens };
       const found = [];
       for (const [how, asked] of Object.entries({

@@ -8,7 +8,7 @@ import { dimNames, liveNodes } from "./serialise.ts";
 
 const ALIASES = new Set(RESHAPES); // not Identity, which copies a graph's outputs
 /** The kernels of the CUDA provider that write over an input: few, while a CPU's element-wise kernels all do. */
-const IN_PLACE = new Set(["QuickGelu", "ScatterND", "Sigmoid", "Tanh"]);
+const IN_PLACE = new Set(["EmbeddingGradient", "QuickGelu", "ScatterND", "Sigmoid", "Tanh"]);
 
 /** A place for one value after the other, all of one shape. */
 interface Buffer {
