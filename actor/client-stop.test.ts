@@ -5,6 +5,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messages } from "../proto/service.ts";
 import { completed, setUp } from "./client.fixture.ts";
 
+test("An actor that no learner has welcomed gives up if the learner's name does not resolve, and dials for ever without nameSeconds", async () => {
+  const { ended } = await setUp({ address: "nobody.invalid:1", nameSeconds: 0.5 });
+  await assert.rejects(ended, {
+    code: "names",
+    message: /^the learner's name has not resolved for 0\.5 s \(Name resolution failed/,
+  });
+  const patient = await setUp({ address: "nobody.invalid:1" });
+  const refusing = await setUp({ address: "127.0.0.1:1", nameSeconds: 0.5 });
+  const longer = sleep(1500, "dials");
+  assert.equal(await Promise.race([patient.ended, longer]), "dials");
+  assert.equal(await Promise.race([refusing.ended, longer]), "dials");
+});
+
 test("the actor tells the learner, lets its programs finish and hands them in", async () => {
   const { learner, client, ended, started } = await setUp({ finishSeconds: 60 });
   await learner.next("ready");

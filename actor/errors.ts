@@ -10,6 +10,7 @@ type ActorErrorCode =
   | "lease" // an invalid lease
   | "task" // an incomplete task folder
   | "packages" // the sandbox lacks packages that the learner's prompts name
+  | "names" // the learner's name does not resolve
   | "refused"; // the learner turned this actor away
 
 /** A fault of the actor or of its machine, never of a program. The message contains the remedy. */

@@ -37,6 +37,11 @@ export interface LearnerStreamOptions {
   /** Longest pause before the next dial. Pauses double up to it, and each is shortened at random. */
   maxReconnectSeconds?: number;
   random?: () => number;
+  /**
+   * After this time the actor gives up if the learner's name does not resolve and no learner has welcomed it yet, so that its pod's end says why.
+   * Absent: it dials for ever.
+   */
+  nameSeconds?: number | undefined;
 }
 
 /** What the stream asks of its owner, and the events that it reports. */
@@ -63,6 +68,9 @@ export const LONGEST_SAID = 200;
 const FINAL_STATUSES = new Set([Status.UNAUTHENTICATED, Status.PERMISSION_DENIED, Status.UNIMPLEMENTED]);
 /** Also final as an answer to Hello: the learner speaks another version, or rejects this actor. */
 const FINAL_BEFORE_WELCOME = new Set([Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION]);
+
+/** What gRPC says if it cannot resolve a name. */
+const UNRESOLVED = /Name resolution failed/;
 
 export class LearnerStream {
   readonly #options: LearnerStreamOptions;
@@ -107,13 +115,26 @@ export class LearnerStream {
     this.#call?.cancel();
   }
 
-  /** Dials until it is closed. @throws ActorError `refused` or `packages` if the learner turns the actor away */
+  /** Dials until it is closed. @throws ActorError `refused` or `packages` if the learner turns the actor away, `names` after nameSeconds */
   async dialForEver(): Promise<void> {
-    const { maxReconnectSeconds = 5, random = Math.random, log } = this.#options;
+    const {
+      maxReconnectSeconds = 5,
+      random = Math.random,
+      log,
+      nameSeconds = Number.POSITIVE_INFINITY,
+    } = this.#options;
     const { signal } = this.#closed;
+    let [wasWelcomed, resolvedAt] = [false, performance.now()];
     for (let failures = 0; !signal.aborted; ) {
       const { code, details, welcomed, seconds: lasted } = await this.#dial();
       if (signal.aborted) return;
+      wasWelcomed ||= welcomed;
+      if (wasWelcomed || !UNRESOLVED.test(details)) resolvedAt = performance.now();
+      if (performance.now() - resolvedAt >= nameSeconds * 1000)
+        throw new ActorError(
+          "names",
+          `the learner's name has not resolved for ${nameSeconds} s (${details.slice(0, LONGEST_SAID)})`,
+        );
       if (welcomed) this.#broken++;
       if (FINAL_STATUSES.has(code) || (!welcomed && FINAL_BEFORE_WELCOME.has(code)))
         throw new ActorError(

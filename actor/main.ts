@@ -21,7 +21,8 @@
  * SIGTERM or SIGINT: the actor takes no more leases, finishes its programs, hands in and exits 0. A second signal: it gives back
  * running programs and stops. With LONGRUN_FINISH_SECONDS in its environment (not an option, because actors of earlier versions
  * would refuse it) it gives back unfinished programs after that time, and ends even without a learner. An actor that
- * `longrun run` or the controller started does not leave when idle: they decide the number of actors.
+ * `longrun run` or the controller started does not leave when idle: they decide the number of actors. In a pod it ends with status 1 if the
+ * learner's name has not resolved for 60 s and no learner has welcomed it yet.
  * Exit status: 0 drained, idle or stopped; 1 failed; 2 bad arguments. Logs are JSON lines on stderr; LOG_LEVEL sets the level.
  */
 import { basename } from "node:path";
@@ -36,6 +37,9 @@ import { type Lease, requestOf } from "./lease.ts";
 import { ActorMetrics, serveMetrics } from "./metrics.ts";
 import { parseOptions } from "./options.ts";
 import { Slots } from "./slots.ts";
+
+/** A pod whose DNS is blocked ends before the controller would call its silent actor lost (180 s), so that its end says why. */
+const NAME_SECONDS = 60;
 
 async function main(): Promise<void> {
   const config = parseOptions(process.argv.slice(2));
@@ -133,6 +137,7 @@ async function main(): Promise<void> {
     usableSlots: () => slots.usable,
     maxExecutions: config.maxExecutions,
     finishSeconds: config.finishSeconds,
+    ...(config.inPod && { nameSeconds: NAME_SECONDS }),
     leavesWhenIdle: !config.inPod && process.send === undefined,
     pythonDigest: basename(config.environment),
     versions: first.info.versions,

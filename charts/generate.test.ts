@@ -59,7 +59,7 @@ test("The CRD's template has the CRD with a switch, labels and the annotation th
   const template = crdTemplate("# For the source's readers.\napiVersion: v1\nmetadata:\n  name: x\nspec: {}\n");
   assert.match(
     template,
-    /\{\{- if \.Values\.crds\.enabled \}\}\napiVersion: v1\nmetadata:\n {2}labels: [\s\S]*keep\n {2}\{\{- end \}\}\n {2}name: x\nspec: \{\}\n\{\{- end \}\}\n$/,
+    /\{\{- if \.Values\.crds\.enabled \}\}\napiVersion: v1\nmetadata:\n {2}labels: [\s\S]*keep[\s\S]*nindent 2 \. \}\}\{\{ end \}\}\n {2}name: x\nspec: \{\}\n\{\{- end \}\}\n$/,
   );
   assert.throws(() => crdTemplate("metadata:\n  name: '{{'"), /has \{\{ in it/);
 });

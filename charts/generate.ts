@@ -95,10 +95,8 @@ export function crdTemplate(crd: string): string {
     throw new Error("the CRD has {{ in it, which Helm would read: escape it in charts/generate.ts");
   const metadata = `metadata:
   labels: {{- include "longrun.labels" . | nindent 4 }}
-  {{- if .Values.crds.keep }}
-  annotations:
-    helm.sh/resource-policy: keep
-  {{- end }}
+  {{- $kept := ternary (dict "helm.sh/resource-policy" "keep") dict .Values.crds.keep }}
+  {{- with include "longrun.annotations" (list . $kept) }}{{ nindent 2 . }}{{ end }}
 `;
   // Comments are for readers of the source.
   const text = crd.replace(/^(#.*\n)+/, "").replace("\nmetadata:\n", () => `\n${metadata}`);

@@ -1,11 +1,15 @@
 /** Tests the CRD on a real API server: refusals, defaults, printer columns and scaling. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { parse } from "yaml";
 import { type ControlPlane, controlPlaneUnavailable, startControlPlane } from "../test/cluster/control-plane.ts";
 import { type Answer, ApiServer, causesOf } from "./api-server.fixture.ts";
+import { fillItems } from "./item-defaults.ts";
 import { applyOverride, parseOverride } from "./overrides.ts";
 import type { RuleCase } from "./rule-case.ts";
 import { BASE, RULE_CASES } from "./rule-cases.ts";
@@ -99,8 +103,26 @@ describe("the API server and the reader of manifests agree", { skip }, () => {
     ]) {
       const { code, body } = await create(manifest(overrides));
       assert.equal(code, 201, body.message);
-      assert.deepEqual(body.spec, parseTrainingRun(BASE, "f", overrides).spec);
+      assert.deepEqual(fillItems(body).spec, parseTrainingRun(BASE, "f", overrides).spec);
     }
+  });
+
+  test("An unchanged manifest stays what is stored in its lists, and a finished run of an earlier CRD takes it", async () => {
+    const on = (claimName: string) => ({ persistentVolumeClaim: { claimName } });
+    const grader = { metric: "MAE", idColumn: "id", targetColumns: ["price"], direction: "Lower" };
+    const tasks = [{ name: "diamonds", publicData: on("open"), privateData: on("answers"), grader }];
+    const run = manifest([`tasks=${JSON.stringify(tasks)}`, "metadata.name=unchanged"]);
+    const { code, body } = await create(run, "fieldValidation=Strict");
+    assert.equal(code, 201, body.message);
+    assert.deepEqual([body.spec.tasks, body.status], [tasks, { observedGeneration: -1 }]);
+    // As an earlier CRD stored it, and then `kubectl apply`.
+    const { spec } = fillItems(body);
+    const stored = await call("PUT", `${RUNS}/unchanged`, { ...body, spec });
+    assert.deepEqual([stored.code, stored.body.spec.tasks], [200, spec.tasks]);
+    const status = { ...stored.body, status: { phase: "Succeeded" } };
+    assert.equal((await call("PUT", `${RUNS}/unchanged/status`, status)).code, 200);
+    const applied = await call("PATCH", `${RUNS}/unchanged`, { spec: { tasks } });
+    assert.deepEqual([applied.code, applied.body.spec?.tasks], [200, tasks], applied.body.message);
   });
 
   test("a manifest that breaks several rules gets the message of each", async () => {
@@ -379,6 +401,13 @@ describe("kubectl", { skip: skip ?? kubectlUnavailable() }, () => {
     );
     await call("PATCH", `${RUNS}/kubectl-scale`, { spec: { actors: { autoscaling: "External" } } });
     assert.equal(scale().out, "trainingrun.longrun.dev/kubectl-scale scaled\n");
+  });
+
+  test("apply of an unchanged manifest sends no patch", () => {
+    const file = join(mkdtempSync(join(tmpdir(), "longrun-apply-")), "run.json");
+    writeFileSync(file, JSON.stringify(manifest(["metadata.name=apply-twice"])));
+    assert.equal(kubectl("apply", "-f", file).out, "trainingrun.longrun.dev/apply-twice created\n");
+    assert.equal(kubectl("apply", "-f", file).out, "trainingrun.longrun.dev/apply-twice unchanged\n");
   });
 
   test("explain documents a field with its meaning, bounds and choices", () => {

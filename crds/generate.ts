@@ -1,5 +1,5 @@
 /**
- * Generates three files from the CRD: `schema.generated.json`, its schema for programs; `trainingrun.generated.ts`, the types of a resolved
+ * Generates three files from the CRD and the defaults of list items: `schema.generated.json`, its schema for programs; `trainingrun.generated.ts`, the types of a resolved
  * TrainingRun (a field with a default is always present); and `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes.
  *
  *   node crds/generate.ts           writes the files
@@ -9,6 +9,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { parse } from "yaml";
+import { withItemDefaults } from "./item-defaults.ts";
 import { type Rule, rulesOf } from "./rules.ts";
 import { CRD_FILE, type Schema } from "./schema.ts";
 
@@ -54,8 +55,7 @@ const NAMES: Record<string, string> = {
   "spec.warmStart.data": "WarmStartData",
   "spec.warmStart.data.image": "ImageVolumeSource",
   "spec.warmStart.data.configMap": "ConfigMapSource",
-  "spec.env": "PodVariable",
-  "spec.env.valueFrom": "PodVariableSource",
+  "spec.env": "RunVariable",
   "spec.caBundle.configMap": "CaBundleSource",
   "spec.results.s3": "ResultsS3",
   "spec.results.s3.secretRef": "S3SecretRef",
@@ -268,7 +268,7 @@ function allowed({ type, enum: values, minimum, maximum, maxItems, additionalPro
 
 if (import.meta.main) {
   const crd = parse(readFileSync(CRD_FILE, "utf8"));
-  const schema: Schema = crd.spec.versions[0].schema.openAPIV3Schema;
+  const schema = withItemDefaults(crd.spec.versions[0].schema.openAPIV3Schema);
   const files = {
     "schema.generated.json": JSON.stringify(schema),
     "trainingrun.generated.ts": generateTypes(schema),

@@ -76,7 +76,29 @@ export const CHANGE_CASES: RuleCase[] = [
     `{${GRADER}}`,
     "{metric: RMSE, idColumn: id, targetColumns: [price], direction: Lower}",
   ]),
-  fixed("tasks[].rewardSplit", "Half"),
+  { ...fixed("tasks[].rewardSplit", "Half"), at: "spec.tasks[]" },
+  // A default of a list item may be stored or absent: an earlier CRD stored it.
+  {
+    at: "spec.tasks[]",
+    message: "rewardSplit cannot change",
+    before: ["tasks[0].rewardSplit=Half"],
+    refused: [],
+    accepted: ["tasks[0].rewardSplit=Half"],
+  },
+  {
+    at: "spec.tasks[]",
+    message: "rewardSplit cannot change",
+    before: ["tasks[0].rewardSplit=Full"],
+    refused: ["tasks[0].rewardSplit=Half"],
+    accepted: [],
+  },
+  {
+    at: "spec.tasks[]",
+    message: "grader cannot change",
+    before: [`tasks[0].grader={${GRADER}, rewardFloor: -9}`],
+    refused: [`tasks[0].grader={${GRADER}, rewardFloor: -8}`],
+    accepted: [`tasks[0].grader={${GRADER}}`],
+  },
   ...fixedOptional("spec.tasks[]", "guardedRewardCap", "guardedRewardCap cannot change", ["0", "0.5"]),
   ...fixedOptional("spec.tasks[]", "failureRewards", "failureRewards cannot change", [
     "{failed: -11}",

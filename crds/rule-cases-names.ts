@@ -53,6 +53,7 @@ const FORMS: RuleCase[] = (
       "actors.runtimeClassName=g_v",
       "actors.runtimeClassName=gv",
     ],
+    ["spec.initFrom.volume", "the name of a claim", "initFrom.volume=A", "initFrom.volume=a-data"],
     ["spec.initFrom.run", "the name of a TrainingRun", "initFrom.run=a.b", "initFrom.run=a-b"],
     ...["ftp://hooks.test", "http:// a/b", "https:///hook"].map((url) => [
       "spec.notifications.webhook.url",
@@ -76,6 +77,7 @@ const FORMS: RuleCase[] = (
       "warmStart.data={configMap: {name: a.b}}",
     ],
     ["spec.queueName", "the name of a LocalQueue", "queueName=Team", "queueName=team"],
+    ["spec.controllerClass", "controllerClass has lower-case letters", "controllerClass=Next", "controllerClass=next"],
     ["spec.managedBy", "managedBy is a domain", "managedBy=kueue", "managedBy=kueue.x-k8s.io/multikueue"],
   ] as [string, string, string, string][]
 ).map(([at, message, refused, accepted]) => ({ at, message, refused: [refused], accepted: [accepted] }));
@@ -108,9 +110,21 @@ export const NAME_CASES: RuleCase[] = [
   })),
   {
     at: "spec.initFrom",
-    message: "give exactly one of path and run",
+    message: "give exactly one of path, run and volume",
     refused: ["initFrom={}"],
     accepted: ["initFrom={run: other}"],
+  },
+  {
+    at: "spec.initFrom",
+    message: "give exactly one of path, run and volume",
+    refused: ["initFrom={run: other, volume: other-data}"],
+    accepted: ["initFrom={volume: other-data}"],
+  },
+  {
+    at: "spec.initFrom",
+    message: "a volume is taken over with its newest checkpoint",
+    refused: ["initFrom={volume: other-data, iteration: 2}"],
+    accepted: ["initFrom={run: other, iteration: 2}"],
   },
   {
     at: "spec.warmStart.data.persistentVolumeClaim.claimName",
@@ -141,6 +155,12 @@ export const NAME_CASES: RuleCase[] = [
     message: "initFrom goes on from weights that were trained before",
     refused: ["warmStart={data: {configMap: {name: a}}}", "initFrom={run: other}"],
     accepted: ["warmStart={data: {configMap: {name: a}}}"],
+  },
+  {
+    at: "spec",
+    message: "initFrom goes on from weights that were trained before",
+    refused: ["warmStart={data: {configMap: {name: a}}}", "initFrom={run: other}"],
+    accepted: ["warmStart={data: {configMap: {name: a}}}", "initFrom={volume: other-data}"],
   },
   {
     at: "spec",

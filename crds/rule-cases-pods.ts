@@ -1,35 +1,36 @@
-/** The cases of `rule-cases.ts` for the rules of podTemplate. */
+/** The cases of `rule-cases.ts` for the rules of podTemplate and of environment variables. */
 import type { RuleCase } from "./rule-case.ts";
-
-/** The cases for each list of environment variables. @param env returns overrides that set one variable */
-function envCases(at: string, env: (text: string) => string[]): RuleCase[] {
-  return [
-    ...["valueFrom: {}", "value: b, valueFrom: {configMapKeyRef: {name: a, key: b}}"].map((text) => ({
-      at: `${at}[]`,
-      message: "an environment variable is a value or a ConfigMap's key",
-      refused: env(`name: A, ${text}`),
-      accepted: env("name: A, valueFrom: {configMapKeyRef: {name: a, key: b}}"),
-    })),
-    {
-      at: `${at}[].name`,
-      message: "environment variables of LONGRUN_ are longrun's own",
-      refused: env("name: LONGRUN_FINISH_SECONDS, value: '1'"),
-      accepted: env("name: MY_LONGRUN_, value: '1'"),
-    },
-    ...["A-B", "1A", "A=B"].map((name) => ({
-      at: `${at}[].name`,
-      message: "the name of an environment variable has letters",
-      refused: env(`name: "${name}", value: c`),
-      accepted: env("name: _a1, value: c"),
-    })),
-  ];
-}
 
 const CONTAINERS: Record<string, string> = {
   "spec.learner.podTemplate": "learner",
   "spec.actors.podTemplate": "supervisor",
   "spec.generation.podTemplate": "generator",
 };
+
+/** Cases of labels and annotations that users may not give. */
+function metadataCases(at: string, set: (fields: string) => string[], accepted: string[]): RuleCase[] {
+  const labels = ["longrun.dev/run: other", "app.kubernetes.io/component: other"];
+  const annotations = [
+    "longrun.dev/spec-hash: x",
+    "container.apparmor.security.beta.kubernetes.io/learner: unconfined",
+    ...["seccomp.security.alpha.kubernetes.io/pod: unconfined", "container.seccomp.security.alpha.kubernetes.io/x: y"],
+    ...["k8s.v1.cni.cncf.io/networks: open", "v1.multus-cni.io/default-network: open"],
+  ];
+  return [
+    ...labels.map((label) => ({
+      at: `${at}.labels`,
+      message: "labels of app.kubernetes.io/ and longrun.dev/ are longrun's own",
+      refused: set(`labels: {${label}}`),
+      accepted,
+    })),
+    ...annotations.map((annotation) => ({
+      at: `${at}.annotations`,
+      message: "annotations of longrun.dev/ are longrun's own",
+      refused: set(`annotations: {${annotation}}`),
+      accepted,
+    })),
+  ];
+}
 
 function podTemplateCases(at: string): RuleCase[] {
   const container = CONTAINERS[at]!;
@@ -38,27 +39,26 @@ function podTemplateCases(at: string): RuleCase[] {
   const accepted = set(
     "metadata: {labels: {team: ml, example.com/longrun.dev: x}, annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}}, spec: {nodeSelector: {disk: ssd}, tolerations: [{key: gpu, operator: Exists}], priorityClassName: low}",
   );
-  const labels = ["longrun.dev/run: other", "app.kubernetes.io/component: other"];
-  const annotations = [
-    "longrun.dev/spec-hash: x",
-    `container.apparmor.security.beta.kubernetes.io/${container}: unconfined`,
-    ...["seccomp.security.alpha.kubernetes.io/pod: unconfined", "container.seccomp.security.alpha.kubernetes.io/x: y"],
-    ...["k8s.v1.cni.cncf.io/networks: open", "v1.multus-cni.io/default-network: open"],
-  ];
   return [
-    ...labels.map((label) => ({
-      at: `${at}.metadata.labels`,
-      message: "labels of app.kubernetes.io/ and longrun.dev/ are longrun's own",
-      refused: set(`metadata: {labels: {${label}}}`),
-      accepted,
+    ...metadataCases(`${at}.metadata`, (fields) => set(`metadata: {${fields}}`), accepted),
+    ...["valueFrom: {}", "value: b, valueFrom: {configMapKeyRef: {name: a, key: b}}"].map((text) => ({
+      at: `${at}.spec.containers[].env[]`,
+      message: "an environment variable is a value or a ConfigMap's key",
+      refused: env(`name: A, ${text}`),
+      accepted: env("name: A, valueFrom: {configMapKeyRef: {name: a, key: b}}"),
     })),
-    ...annotations.map((annotation) => ({
-      at: `${at}.metadata.annotations`,
-      message: "annotations of longrun.dev/ are longrun's own",
-      refused: set(`metadata: {annotations: {${annotation}}}`),
-      accepted,
+    {
+      at: `${at}.spec.containers[].env[].name`,
+      message: "environment variables of LONGRUN_ are longrun's own",
+      refused: env("name: LONGRUN_FINISH_SECONDS, value: '1'"),
+      accepted: env("name: MY_LONGRUN_, value: '1'"),
+    },
+    ...["A-B", "1A", "A=B"].map((name) => ({
+      at: `${at}.spec.containers[].env[].name`,
+      message: "the name of an environment variable has letters",
+      refused: env(`name: "${name}", value: c`),
+      accepted: env("name: _a1, value: c"),
     })),
-    ...envCases(`${at}.spec.containers[].env`, env),
   ];
 }
 
@@ -121,7 +121,15 @@ function podVolumeCases(): RuleCase[] {
 }
 
 export const POD_TEMPLATE_CASES: RuleCase[] = [
-  ...envCases("spec.env", (text) => [`env=[{${text}}]`]),
+  ...["A-B", "1A", "A=B", "LONGRUN_X"].map((name) => ({
+    at: "spec.env[].name",
+    message: "the name of an environment variable has letters, digits and underscores, no digit first",
+    refused: [`env=[{name: "${name}", value: c}]`],
+    accepted: ["env=[{name: _a1, value: c}]"],
+  })),
   ...Object.keys(CONTAINERS).flatMap(podTemplateCases),
   ...podVolumeCases(),
+  ...metadataCases("spec.inheritedMetadata", (fields) => [`inheritedMetadata={${fields}}`], [
+    "inheritedMetadata={labels: {team: ml}, annotations: {example.com/owner: someone}}",
+  ]),
 ];

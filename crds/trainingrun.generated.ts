@@ -52,7 +52,7 @@ export interface TrainingRunSpec {
   seed: number;
   /** Write a checkpoint, stop all processes, keep the volume. Only on Kubernetes (default false; ours). */
   suspend: boolean;
-  /** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+  /** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
   initFrom?: InitFrom;
   /** Cannot change. Supervised training on given answers before the first iteration. Absent: none. */
   warmStart?: WarmStart;
@@ -64,9 +64,13 @@ export interface TrainingRunSpec {
   ttlSecondsAfterFinished?: number;
   /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
   queueName?: string;
-  /** Environment variables of all pods of the run; sandboxes get none. Those that longrun sets win, and those of podTemplate. Only on Kubernetes. */
-  env?: PodVariable[];
-  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+  /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
+  controllerClass?: string;
+  /** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+  inheritedMetadata?: InheritedMetadata;
+  /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
+  env?: RunVariable[];
+  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
   caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
@@ -942,12 +946,6 @@ export interface GeneratorPodSpec {
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
-  /** Further lines of /etc/hosts. */
-  hostAliases?: HostAlias[];
-  /** Source of the pod's DNS settings. Absent: ClusterFirst. */
-  dnsPolicy?: 'ClusterFirst' | 'Default' | 'None';
-  /** How names are looked up. */
-  dnsConfig?: DnsConfig;
   /** False gives the pod a user namespace of its own, if the node can. Absent: true. */
   hostUsers?: boolean;
   /** Security context. The pod is always restricted: no root, capability or privilege escalation, a read-only root file system. */
@@ -1034,12 +1032,14 @@ export interface Restart {
   maxFailures: number;
 }
 
-/** Cannot change. Checkpoint of another run to start from. Give exactly one of path and run. */
+/** Cannot change. Checkpoint of another run to start from, or volume of another run to go on with. Give exactly one of path, run and volume. */
 export interface InitFrom {
   /** Checkpoint folder on this machine, relative to the manifest. */
   path?: string;
   /** Name of a TrainingRun in the namespace; only on Kubernetes. */
   run?: string;
+  /** Claim of a run that is deleted, or of a backup. This run takes it over, with samples, counts and checkpoints, and goes on; seed, tasks and model must be that run's. Only on Kubernetes. */
+  volume?: string;
   /** Iteration of that run. Absent: its newest checkpoint. */
   iteration?: number;
 }
@@ -1148,7 +1148,23 @@ export interface SecretKeyRef {
   key: string;
 }
 
-/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's default, else none. */
+/** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+export interface InheritedMetadata {
+  /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
+  labels?: Record<string, string>;
+  /** Annotations; not of longrun.dev/, security profiles or further networks. */
+  annotations?: Record<string, string>;
+}
+
+/** One variable. */
+export interface RunVariable {
+  /** Name of the variable. */
+  name: string;
+  /** Value. */
+  value: string;
+}
+
+/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
 export interface CaBundle {
   /** ConfigMap in the namespace of the run, with certificates in PEM. */
   configMap: CaBundleSource;
@@ -1158,7 +1174,7 @@ export interface CaBundle {
 export interface CaBundleSource {
   /** Name of the ConfigMap. */
   name: string;
-  /** Key in its data. */
+  /** Key in its data (default ca.crt; ours). */
   key: string;
 }
 

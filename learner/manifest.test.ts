@@ -51,6 +51,15 @@ test("a newer manifest replaces the run folder's, and fields that must not chang
   assert.deepEqual(names, ["movie", "wage"], "a run whose learner starts was suspended: its tasks may have changed");
 });
 
+test("a run of another name takes over a run folder, which a checkpoint of a third run began", () => {
+  const run = join(folder, "data/adopted");
+  writeManifest(run, readManifest(run, give(", initFrom: { path: x }")));
+  const path = give("");
+  writeFileSync(path, readFileSync(path, "utf8").replace("name: a", "name: b"));
+  writeManifest(run, readManifest(run, path));
+  assert.deepEqual([readManifest(run).metadata.name, readManifest(run).spec.initFrom], ["b", undefined]);
+});
+
 test("a range that the run estimated stays if a newer manifest has none", () => {
   const run = join(folder, "data/estimated");
   const own = (change = ""): string => {

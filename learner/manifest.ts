@@ -31,6 +31,8 @@ export function readManifest(runDirectory: string, newer?: string): TrainingRun 
     if (kept.spec.tasks.find(is)?.grader?.rewardRange && !given.spec.tasks.find(is)?.grader?.rewardRange)
       delete grader?.rewardRange;
   }
+  // It was used when the run began; a run that takes over the volume (initFrom.volume) has none.
+  if (given.spec.initFrom === undefined) delete before?.spec.initFrom;
   checkChange(text, newer, before);
   return kept;
 }

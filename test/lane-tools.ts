@@ -49,6 +49,7 @@ export const LANES = {
   "test:mutations": { unavailable: () => missingTools(["git", "python3"]) },
   "test:observability": { unavailable: () => unbuildable(OBSERVABILITY) },
   "test:parity": { unavailable: () => missingTools(["tar"]), some: ["python3"] },
+  "test:real": { unavailable: python },
   "test:rehearsal": { unavailable: () => missingRehearsal() && missingTools(["cc", "python3"]) },
   "test:release": {
     unavailable: () => unemulated() ?? missingTools([...PROGRAMS, "git", "tar"]) ?? unbuildable(RELEASE),

@@ -1,6 +1,5 @@
-"""Makes forks of the process that has imported the packages cheap. Page tables and mappings are nearly all of the cost of a fork and its
-end. Packages hold a hundred megabytes and more: each page of 4 KB is an entry that is copied and freed again, but a huge page of 2 MB is one
-entry. Packages have 250 libraries, each with five mappings, which are copied and freed, too.
+"""Makes forks of the process that has imported the packages cheap. Page tables are nearly all of the cost of a fork and its end. Packages
+hold a hundred megabytes and more: each page of 4 KB is an entry that is copied and freed again, but a huge page of 2 MB is one entry.
 """
 
 import ctypes
@@ -9,7 +8,6 @@ import gc
 from linux import libc
 
 HUGE_PAGE_BYTES = 2 << 20
-PROT_READ, PROT_EXEC = 1, 4
 MADV_DONTNEED, MADV_HUGEPAGE, MADV_COLLAPSE = 4, 14, 25
 # Python's small objects live in arenas of 1 MB. Arenas that are allocated during imports lie scattered among the libraries, where few huge
 # pages fit; arenas from before the first import lie side by side. The reserve is a little less than the default packages need (55 MB);
@@ -34,28 +32,12 @@ def settle(proc):
     gc.disable()
     with open(f"{proc}/self/maps") as table:
         mappings = [line.split() for line in table]
-    _join(mappings)
     for bounds, mode, _, _, inode, *path in mappings:
-        start, end = _numbers(bounds)
+        start, end = (int(bound, 16) for bound in bounds.split("-"))
         if mode.startswith("rw") and path in ([], ["[heap]"]):
             _use_huge_pages(start, end)
         elif mode == "r-xp" and inode != "0":
             _advise(start, end - start, MADV_DONTNEED)  # code that imports ran: a fork maps the code that it runs itself
-
-
-def _numbers(bounds):
-    return [int(bound, 16) for bound in bounds.split("-")]
-
-
-def _join(mappings):
-    """Joins a library's code with the constants before and after it, which become executable like the code and stay unwritable: so linkers
-    laid out libraries before 2018. `mappings`: rows of /proc/<pid>/maps. A fork and its end take 0.6 ms less without these 500 mappings."""
-    for before, after in zip(mappings, mappings[1:]):
-        (start, end), (next_start, next_end) = _numbers(before[0]), _numbers(after[0])
-        in_one_file = before[3:5] == after[3:5] and after[4] != "0" and int(before[2], 16) + end - start == int(after[2], 16)
-        if end == next_start and in_one_file and {before[1], after[1]} == {"r--p", "r-xp"}:
-            first, last = (start, end) if before[1] == "r--p" else (next_start, next_end)
-            libc.mprotect(ctypes.c_void_p(first), ctypes.c_size_t(last - first), PROT_READ | PROT_EXEC)
 
 
 def _use_huge_pages(start, end):

@@ -16,7 +16,17 @@ export const CONTROLLER = {
   options: {
     ...KUBECONFIG,
     ...NAMESPACES,
-    "leader-elect": { help: "elect one active replica by the Lease longrun-controller" },
+    "namespace-selector": {
+      value: "LABELS",
+      help: 'only namespaces with these labels, such as team=a or "team in (a, b)"',
+    },
+    "controller-class": {
+      value: "NAME",
+      help: "only runs whose spec.controllerClass is this (default: runs without a class)",
+    },
+    "leader-elect": {
+      help: "elect one active replica by the Lease longrun-controller, in the pod's namespace, else in the first --namespace",
+    },
     "metrics-address": { value: "HOST:PORT", help: "address of /metrics, /healthz and /readyz", default: ":8080" },
     image: { value: "IMAGE", help: "learner's image for runs that name none; required, like the next two" },
     "actor-image": { value: "IMAGE", help: "image of actors' supervisors for runs that name none" },
@@ -63,6 +73,7 @@ export const RELEASE_RUNS = {
   options: {
     ...KUBECONFIG,
     ...NAMESPACES,
+    controller: { value: "NAMESPACE/LEASE", help: "only runs that this controller has claimed, or none" },
     quiet: { value: "SECONDS", help: "end after this time without a finalizer", default: "10", as: positive },
   },
   examples: ["longrun release-runs --namespace team"],

@@ -53,10 +53,10 @@ export function commandsOf(parts: Parts): Runnable[] {
       const given = { manifest: readInput(source), source, namespace, timeoutSeconds };
       return interruptible((signal) => smokeTest({ client: clusterClient(kubeconfig), ...given, say, signal }));
     }),
-    bind(RELEASE_RUNS, async ({ kubeconfig, namespace: namespaces, quiet: quietSeconds }) => {
+    bind(RELEASE_RUNS, async ({ kubeconfig, namespace: namespaces, controller, quiet: quietSeconds }) => {
       const { clusterClient } = await import("./controller-command.ts");
       const { releaseRuns } = await import("./release-runs.ts");
-      const given = { namespaces, quietSeconds };
+      const given = { namespaces, controller, quietSeconds };
       return interruptible((signal) => releaseRuns({ client: clusterClient(kubeconfig), ...given, say, signal }));
     }),
     bind(EXEC, (options, file) => interruptible((signal) => executeProgram(file, options, parts, signal))),

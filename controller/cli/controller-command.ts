@@ -10,6 +10,7 @@ import { ApiClient } from "../operator/kube/api-client.ts";
 import { loadConfig } from "../operator/kube/kubeconfig.ts";
 import { startOperator } from "../operator/operator.ts";
 import { parseHosts } from "../operator/parts/notification/webhook-hosts.ts";
+import { parseSelector } from "../operator/selected-namespaces.ts";
 import { readInput } from "../read-input.ts";
 import type { ControllerOptions } from "./cluster-options.ts";
 
@@ -28,10 +29,14 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       ? undefined
       : parseRunDefaults(readInput(options.runDefaults, "--run-defaults "), options.runDefaults);
   const dns = options.dns === undefined ? DNS_SERVERS : parseDnsServers(options.dns, "--dns");
+  const namespaceSelector =
+    options.namespaceSelector === undefined
+      ? undefined
+      : parseSelector(options.namespaceSelector, "--namespace-selector");
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
-    ...{ config, inCluster, log, namespaces },
+    ...{ config, inCluster, log, namespaces, namespaceSelector, controllerClass: options.controllerClass },
     settings: {
       ...{ ...images, imagePullPolicy: options.imagePullPolicy },
       ...(inCluster && { controllerNamespace: namespace }),

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { CLAIM } from "../operator/claim.ts";
 import { ApiError } from "../operator/kube/errors.ts";
 import { FINALIZER } from "../operator/parts/lifecycle/deletion.ts";
 import { releaseRuns } from "./release-runs.ts";
 
 type Stored = {
-  metadata: { namespace: string; name: string; uid: string; resourceVersion: string; finalizers?: string[] };
+  metadata: { namespace: string; name: string; uid: string; resourceVersion: string; finalizers?: string[] } & {
+    annotations?: Record<string, string>;
+  };
 };
 
 const stored = (namespace: string, name: string, finalizers?: string[]): Stored => ({
@@ -35,16 +38,28 @@ function server(runs: Stored[], onPatch: (name: string) => void = () => {}) {
   };
 }
 
-const release = (client: never, namespaces: string[] = [], said: string[] = []) =>
+const release = (client: never, namespaces: string[] = [], said: string[] = [], controller?: string) =>
   releaseRuns({
     client,
-    namespaces,
+    ...{ namespaces, controller },
     quietSeconds: 0.05,
     say: (line) => said.push(line),
     signal: new AbortController().signal,
   });
 
 describe("releaseRuns", () => {
+  test("It leaves the runs of other controllers alone", async () => {
+    const runs = ["mine", "other", "nobody"].map((name) => stored("a", name, [FINALIZER]));
+    for (const [index, name] of ["mine", "other"].entries())
+      runs[index]!.metadata.annotations = { [CLAIM]: `${name}/longrun-controller` };
+    const { client } = server(runs);
+    assert.equal(await release(client, [], [], "mine/longrun-controller"), 0);
+    assert.deepEqual(
+      runs.map(({ metadata }) => metadata.finalizers),
+      [[], [FINALIZER], []],
+    );
+  });
+
   const forbidden = (what: string) => new ApiError(`403 cannot ${what}`, { status: 403, reason: "Forbidden" });
 
   test("A namespace and a run that the API server refuses keep no other from being released", async () => {

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EXIT } from "../errors.ts";
+import { CLAIM } from "../operator/claim.ts";
 import type { Run } from "../operator/desired/names.ts";
 import type { ApiClient, ListOptions } from "../operator/kube/api-client.ts";
 import { ApiError } from "../operator/kube/errors.ts";
@@ -16,6 +17,8 @@ export interface ReleaseOptions {
   client: Pick<ApiClient, "list" | "mergePatch">;
   /** Empty: all namespaces. */
   namespaces: readonly string[];
+  /** Namespace and name of the Lease of the controller that is gone. Undefined: runs of every controller. */
+  controller?: string | undefined;
   /** A controller that is stopping may add its finalizer again: repeat until none was found for this long. */
   quietSeconds: number;
   say: (line: string) => void;
@@ -27,7 +30,14 @@ export interface ReleaseOptions {
  *
  * @returns the exit status: `failed` if a namespace or a run was refused. @throws ApiError
  */
-export async function releaseRuns({ client, namespaces, quietSeconds, say, signal }: ReleaseOptions): Promise<number> {
+export async function releaseRuns({
+  client,
+  namespaces,
+  controller,
+  quietSeconds,
+  say,
+  signal,
+}: ReleaseOptions): Promise<number> {
   const refused = new Set<string>();
   const refuse = (what: string, error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
@@ -40,6 +50,8 @@ export async function releaseRuns({ client, namespaces, quietSeconds, say, signa
       try {
         for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
           if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
+          const holder = run.metadata.annotations?.[CLAIM];
+          if (controller !== undefined && holder !== undefined && holder !== controller) continue;
           const name = `TrainingRun ${run.metadata.namespace}/${run.metadata.name}`;
           const done = await release(client, run).catch((error) => refuse(name, error));
           if (done === undefined) continue;

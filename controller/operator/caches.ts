@@ -2,6 +2,7 @@
  * The caches: one watch for each kind and namespace, of TrainingRuns and of objects with longrun's label. Each namespace is served by itself:
  * from the time when all its kinds are listed, whatever the state of the others.
  */
+import { fillItems } from "../../crds/item-defaults.ts";
 import { CHILD_SELECTOR, RUN, RUN_UID, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { ApiClient } from "./kube/api-client.ts";
@@ -24,6 +25,7 @@ import type { Cache } from "./writes/ownership.ts";
 const SILENT_SECONDS = 180;
 
 const TRANSFORMS = new Map<Resource, (object: never) => KubeObject>([
+  [TRAINING_RUN, fillItems],
   [POD, slimPod],
   [JOB, slimJob],
   [REPLICA_SET, slimReplicaSet],
@@ -113,6 +115,12 @@ export class Caches implements Cache {
 
   trainingRun(key: string): Run | undefined {
     return this.get(TRAINING_RUN, key);
+  }
+
+  /** Returns the keys of a namespace's runs. */
+  runsIn(namespace: string): string[] {
+    const runs = this.#reflectorOf(TRAINING_RUN, namespace)?.list() ?? [];
+    return runs.filter(({ metadata }) => metadata.namespace === namespace).map(keyOf);
   }
 
   /** Returns the claims of all runs, including deleted runs, in namespaces whose runs are known. */

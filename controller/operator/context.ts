@@ -1,5 +1,6 @@
 /** The context of a reconcile: caches to read, a client to write, links to learners, a clock. */
 
+import type { Claims } from "./claim.ts";
 import type { Run } from "./desired/names.ts";
 import { withNewerFields } from "./desired/newer-fields.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";
@@ -18,6 +19,7 @@ import { type Client, Writes } from "./writes/writes.ts";
 
 export interface Context {
   cache: Cache;
+  claims: Claims;
   client: Client;
   links: Pick<LearnerLinks, "ensure" | "drop" | "observed" | "drainActors" | "suspend" | "reportTerminations">;
   events: Pick<EventRecorder, "record">;

@@ -3,7 +3,8 @@
  * depends on it alone. Each part of a reconcile has a slice, which only its own results change (`settle` of context.ts).
  */
 import type { Run } from "./desired/names.ts";
-import type { Applied, Kept } from "./writes/writes.ts";
+import type { Kept } from "./writes/kept-fields.ts";
+import type { Applied } from "./writes/writes.ts";
 
 /** An owner of a slice. */
 export interface Remembers<Memory extends object> {

@@ -5,6 +5,7 @@ import { hostname } from "node:os";
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { Address } from "../../proto/address.ts";
 import { Caches, childKinds } from "./caches.ts";
+import { Claims, LEASE_NAME } from "./claim.ts";
 import type { Context, Log } from "./context.ts";
 import { childName, GRPC_PORT, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";
@@ -22,13 +23,13 @@ import { LearnerLinks, type LearnerLinksOptions, type LinkTarget } from "./parts
 import { forwardPort } from "./parts/learner/port-forward.ts";
 import { SWEEP_SECONDS, sweepVolumes } from "./parts/volume/retained-volumes.ts";
 import { reconcile } from "./reconcile.ts";
+import { SelectedNamespaces } from "./selected-namespaces.ts";
 import { RunMetrics } from "./status/run-metrics.ts";
 import { Expectations } from "./writes/expectations.ts";
 import { isChildOf, learnerPodsOf } from "./writes/ownership.ts";
 
-/** Name of the Lease, the queue and the label `controller`. */
+/** Name of the queue and of the label `controller`. */
 const NAME = "trainingrun";
-const LEASE_NAME = "longrun-controller";
 /** A longer reconcile counts as hanging, because each wait in a reconcile is shorter. */
 const STUCK_SECONDS = 300;
 
@@ -38,6 +39,12 @@ export interface OperatorOptions {
   log: Log;
   /** Namespaces to serve; absent or empty: all. */
   namespaces?: readonly string[] | undefined;
+  /** Labels of the namespaces to serve, as kubectl takes them; absent: whatever their labels. */
+  namespaceSelector?: string | undefined;
+  /** Class of the runs to serve; absent: runs without a class. */
+  controllerClass?: string | undefined;
+  /** Another controller that has not renewed its Lease for this long is gone. [300] */
+  goneSeconds?: number | undefined;
   /** Settings of the Lease; undefined: this process runs alone, without leader election. */
   lease?:
     | { namespace: string; identity?: string; leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number }
@@ -93,6 +100,11 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   });
   const namespaces = options.namespaces ?? [];
   const caches = new Caches({ client, namespaces, kinds, onChange: (key) => queue.add(key), metrics, log });
+  const { namespaceSelector: selector } = options;
+  const wakeAll = (namespace: string) => {
+    for (const key of caches.runsIn(namespace)) queue.add(key);
+  };
+  const selected = selector ? new SelectedNamespaces({ client, selector, onChange: wakeAll, log }) : undefined;
   const links =
     options.links ??
     new LearnerLinks({
@@ -115,6 +127,11 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       },
       now,
     ),
+    claims: new Claims({
+      identity: options.lease && `${options.lease.namespace}/${LEASE_NAME}`,
+      ...{ client, now, controllerClass: options.controllerClass, goneSeconds: options.goneSeconds },
+      serves: selected && ((namespace) => selected.has(namespace)),
+    }),
     memories: new Memories(),
     metrics: new RunMetrics(metrics.registry),
     wake: (key) => queue.add(key),
@@ -122,12 +139,14 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
 
   const work = async (until: AbortSignal) => {
     await Promise.race([
-      caches.synced(),
+      Promise.all([caches.synced(), selected?.synced]),
       new Promise<void>((resolve) => until.addEventListener("abort", () => resolve(), { once: true })),
     ]);
     leading.resolve();
     const seconds = options.sweepSeconds ?? SWEEP_SECONDS;
-    const sweep = setInterval(() => void sweepVolumes(caches.claims(), context), seconds * 1000);
+    const claims = () =>
+      caches.claims().filter(({ metadata }) => selected === undefined || selected.has(metadata.namespace ?? ""));
+    const sweep = setInterval(() => void sweepVolumes(claims(), context), seconds * 1000);
     try {
       await queue.run((key) => reconcile(key, context), { concurrency: options.workers ?? 8, signal: until });
     } finally {
@@ -144,10 +163,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
           .runningSeconds()
           .filter((seconds) => seconds > STUCK_SECONDS)
           .map((seconds) => `a reconcile has taken ${Math.round(seconds)} s`),
-      unready: () => caches.faults(),
+      unready: () => [...caches.faults(), ...(selected?.faults() ?? [])],
     }));
 
-  const following = caches.run(signal);
+  const following = Promise.all([caches.run(signal), selected?.run(signal)]);
   // Without leader election this process leads; otherwise it leads when it has the lease.
   metrics.observeLeader(LEASE_NAME, options.lease === undefined);
   if (options.lease) elector = electorOf(options, options.lease, metrics, work);

@@ -88,8 +88,9 @@ export function markLearner(
   { images, inputs, claimName }: { images: string; inputs: Inputs; claimName: string },
 ): Deployment {
   const hash = (kept ?? desired).metadata.annotations?.[SPEC_HASH] ?? "";
-  const annotations = { [SPEC_HASH]: hash, [INPUT_HASH]: askedOf(inputs, claimName), [IMAGES]: images };
+  const own = { [SPEC_HASH]: hash, [INPUT_HASH]: askedOf(inputs, claimName), [IMAGES]: images };
   const { template } = (kept ?? desired).spec!;
+  const annotations = { ...desired.metadata.annotations, ...own };
   return { ...desired, metadata: { ...desired.metadata, annotations }, spec: { ...desired.spec!, template } };
 }
 

@@ -1,5 +1,6 @@
 /** A cluster for tests of a whole reconcile. */
 import { messages } from "../../proto/service.ts";
+import { Claims } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import type { KubeObject } from "./kube/types.ts";
@@ -68,6 +69,7 @@ export function takingCluster(
     },
     expectations: { confirm: async () => {}, unseen: () => [], add: nothing, forget: nothing },
     metrics: new Proxy({}, { get: () => nothing }),
+    claims: new Claims({ client: { get: async () => undefined }, identity: undefined, now: () => nowMs }),
     ...{ memories: new Memories(), settings: DEFAULT_SETTINGS, events: { record: nothing }, wake: nothing },
     ...{ log: { debug: nothing, info: nothing, warn: nothing }, now: () => nowMs },
   } as unknown as Context;

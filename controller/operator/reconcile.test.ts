@@ -1,6 +1,7 @@
 /** Tests the decisions of reconcile before it reads any child. test/controller tests the rest with a real API server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Claims } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
@@ -25,6 +26,7 @@ function clusterOf(run: ReturnType<typeof runOf> | undefined) {
   const cache = { trainingRun: () => run, get: () => undefined, ownedBy: () => [], labelledJobs: () => [] };
   const expectations = new Expectations({ get: () => undefined, read: async () => undefined }, () => NOW_MS);
   const context = {
+    claims: new Claims({ client, identity: undefined, now: () => NOW_MS }),
     ...{ cache, client, expectations, memories: new Memories(), settings: DEFAULT_SETTINGS, now: () => NOW_MS },
     links: { observed: () => undefined, drop: () => calls.push("drop the link"), ensure: () => {} },
     events: { record: () => {} },

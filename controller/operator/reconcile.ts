@@ -2,6 +2,7 @@
  * Reconciles one TrainingRun. All parts observe; then each reconciles, in the order of parts/index.ts; then the status is written from
  * their reports. Only objects that differ from the desired ones are written, with their uid and version as a precondition.
  */
+import { leftAlone } from "./claim.ts";
 import { type Context, type Look, lookAt, lookOf, recordEvent, settle } from "./context.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import type { ReconcileResult } from "./kube/types.ts";
@@ -15,6 +16,7 @@ import { eventOf } from "./status/conditions.ts";
 import { measure } from "./status/measure.ts";
 import { reconcileStatus, STATUS } from "./status/reconcile-status.ts";
 import { desiredStatus } from "./status/status.ts";
+import { stallSeconds } from "./status/summary.ts";
 import { findWarning, WARNINGS } from "./status/warnings.ts";
 import { Turn } from "./turn.ts";
 import { CONFIRM_SECONDS } from "./writes/expectations.ts";
@@ -30,6 +32,8 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
   if (context.expectations.unseen(key).length > 0) return { requeueAfterSeconds: CONFIRM_SECONDS };
 
   const look = lookAt(key, run, context);
+  const claimed = await claim(look);
+  if (claimed) return claimed;
   const turns = parts.map((part) => new Turn(part, look));
   for (const turn of turns) turn.observe();
   if (run.metadata.deletionTimestamp) {
@@ -50,7 +54,7 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
     failure ??= error;
   }
   if (failure !== undefined) throw failure;
-  sum.other ??= look.writes.dropped();
+  sum.other ??= look.writes.fields.dropped();
 
   const warnings = lookOf(look, WARNINGS);
   const stuck = turns.map((turn) => turn.stuck());
@@ -65,7 +69,23 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
   const { status, againSeconds } = await reconcileStatus(lookOf(look, STATUS), desired);
   measure(look, status, done, reports);
   const expirySeconds = isOverdue(look) ? undefined : (expiryMs(look) - look.nowMs) / 1000;
-  return soonest(turns, found.againSeconds, againSeconds, expirySeconds);
+  return soonest(turns, found.againSeconds, againSeconds, expirySeconds, stallSeconds(status, look.nowMs));
+}
+
+/** @returns undefined: the run is this controller's */
+async function claim({ key, stored, context, writes }: Look): Promise<ReconcileResult | undefined> {
+  const { claims, links, events } = context;
+  if (!claims.serves(stored)) {
+    links.drop(key);
+    await claims.release(stored, writes);
+    return {};
+  }
+  const claimed = await claims.take(stored, writes);
+  if (claimed === "ours") return undefined;
+  if (claimed === "written") return {};
+  links.drop(key);
+  if (claimed.first) events.record(stored, { ...eventOf("OtherController"), note: leftAlone(claimed.leave) });
+  return { requeueAfterSeconds: claimed.againSeconds };
 }
 
 function soonest(turns: Turn[], ...more: (number | undefined)[]): ReconcileResult {

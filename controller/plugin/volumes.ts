@@ -22,7 +22,7 @@ interface ListedVolume {
   ageSeconds: number;
   /** Time until the controller deletes it; absent: it stays until a person deletes it. */
   leftSeconds?: number;
-  /** Run that copies a checkpoint from the volume (initFrom.run): the controller does not delete it before that run has started. */
+  /** Run that copies a checkpoint from the volume, or takes it over (initFrom): the controller does not delete it before that run has started. */
   neededBy?: string;
 }
 
@@ -74,7 +74,7 @@ export function volumesOf(claims: PersistentVolumeClaim[], runs: Run[], nowMs: n
       const kept = run ? undefined : retained(claim);
       const since = kept?.sinceMs ?? nowMs;
       const inNamespace = runs.filter(({ metadata }) => metadata.namespace === namespace);
-      const neededBy = waitingFor(labels[RUN] ?? "", inNamespace)?.metadata.name;
+      const neededBy = waitingFor(claim, inNamespace)?.metadata.name;
       const size = claim.status?.capacity?.storage ?? claim.spec?.resources?.requests?.storage ?? "?";
       return [
         {

@@ -15,6 +15,7 @@ import type { EngineOptions } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import type { DeviceTensor } from "./graph/tensor.ts";
+import { joinedParts } from "./model/generate-joined.ts";
 import type { Numbers } from "./model/generate-weights.ts";
 import { HALF_PREFIX } from "./model/halved.ts";
 import { readPart } from "./model/safetensors.ts";
@@ -28,7 +29,6 @@ import { type OnDevice, Runtime } from "./runtime/runtime.ts";
 export class DeviceMemory implements Memory, OnDevice {
   readonly runtime: Runtime;
   readonly createSession: OnDevice["createSession"];
-  readonly joins = true;
   /** the frozen model, once for the sessions of policy, critic, reference and generation */
   readonly files: DeviceFiles;
   readonly #threads: number;
@@ -57,7 +57,8 @@ export class DeviceMemory implements Memory, OnDevice {
   ) {
     const frozen = model?.frozen;
     this.runtime = new Runtime(device);
-    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart, frozen?.mapped.joined);
+    const joined = frozen && joinedParts(frozen.mapped, frozen.lora);
+    this.files = new DeviceFiles(this.runtime, frozen?.mapped.tensors ?? [], readPart, joined);
     // beside products in bfloat16 the other products (logits, generation) need no more than TF32
     const tf32 = compute === "tf32" || compute === "bfloat16";
     this.createSession = async (graph, options) =>

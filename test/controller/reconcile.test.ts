@@ -302,7 +302,7 @@ describe("reconcile", { skip, concurrency: 6 }, () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { managedBy: "example.com/other" });
     await sleep(1500);
-    assert.deepEqual(await world.status(namespace, "run"), {});
+    assert.deepEqual(await world.status(namespace, "run"), { observedGeneration: -1 });
     assert.deepEqual(await world.list(SECRET, namespace), []);
   });
 });
@@ -344,7 +344,7 @@ test("longrun controller becomes ready, reconciles only its namespaces, and stop
     assert.equal((await fetch(`http://${address}/healthz`)).status, 200);
     for (const namespace of [mine, second])
       await eventually(async () => (await world.status(namespace, "run")).observedGeneration === 1);
-    assert.deepEqual(await world.status(other, "run"), {});
+    assert.deepEqual(await world.status(other, "run"), { observedGeneration: -1 });
     const metrics = await (await fetch(`http://${address}/metrics`)).text();
     assert.match(metrics, /leader_election_master_status\{name="longrun-controller"\} 1/);
     assert.match(metrics, /controller_runtime_reconcile_total\{controller="trainingrun",result="[a-z_]+"\} [1-9]/);

@@ -1,10 +1,11 @@
 /** The World of a test file's process, and common steps for tests of one run, which is called `run` by default. */
 import { after, afterEach, before, type TestContext } from "node:test";
+import type { KubeObject } from "../../controller/operator/kube/types.ts";
 import type { Operator, OperatorOptions } from "../../controller/operator/operator.ts";
 import { type ConditionType, findCondition } from "../../controller/operator/status/conditions.ts";
 import { CONTROL_PLANE } from "../cluster/binaries.ts";
 import { controlPlaneUnavailable } from "../cluster/control-plane.ts";
-import { eventually, World, type WorldParts } from "./world.ts";
+import { eventually, USER, World, type WorldParts } from "./world.ts";
 
 /** Why this machine cannot run a World, or false. */
 export const skip = controlPlaneUnavailable(CONTROL_PLANE) ?? false;
@@ -41,6 +42,18 @@ export function useWorld({ controller = {}, parts, ready }: WorldOptions = {}): 
 export async function restartOperator(options: Partial<OperatorOptions> = {}): Promise<void> {
   await operator?.stop();
   operator = await world.operator(options);
+}
+
+/** Grants the controllers of the World a right in all namespaces, as a further part of an installation does. */
+export async function grant(name: string, rule: { apiGroups: string[]; resources: string[]; verbs: string[] }) {
+  const rbac = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: false };
+  const create = (plural: string, kind: string, object: object) =>
+    world.client.create({ ...rbac, plural, kind }, { metadata: { name }, ...object } as unknown as KubeObject);
+  await create("clusterroles", "ClusterRole", { rules: [rule] });
+  await create("clusterrolebindings", "ClusterRoleBinding", {
+    roleRef: { apiGroup: rbac.group, kind: "ClusterRole", name },
+    subjects: [{ apiGroup: rbac.group, kind: "User", name: USER }],
+  });
 }
 
 export const conditionOf = async (namespace: string, type: ConditionType, name = "run") =>

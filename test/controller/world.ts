@@ -41,7 +41,7 @@ const CONTROLLERS = [
 ];
 const ROLE = fileURLToPath(new URL("../../manifests/install/controller/role.yaml", import.meta.url));
 /** The controller's user on the API server. */
-const USER = "controller";
+export const USER = "controller";
 const WAIT_SECONDS = 60;
 const READ_VERBS = ["get", "list", "watch"];
 

@@ -44,7 +44,7 @@ const CASES = {
   },
   "the write of an actor is done and never answered": {
     faults: (proxy) =>
-      proxy.inject(({ verb, resource }) => verb === "create" && resource === "batch/jobs", {
+      proxy.inject(({ isWrite, verb, resource }) => isWrite && verb === "create" && resource === "batch/jobs", {
         kind: "lost",
         how: "hang",
       }),

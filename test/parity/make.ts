@@ -9,6 +9,7 @@ import os from "node:os";
 import path from "node:path";
 import { peerPython } from "../bench/peers.ts";
 import { finished } from "../bench/processes.ts";
+import { fetchGguf } from "../real/model.ts";
 import { ensureTokenizer, REAL_TOKENIZERS } from "../tokenizers.ts";
 import { CASES } from "./cases.ts";
 import { differences } from "./difference.ts";
@@ -92,6 +93,13 @@ const STEPS: Record<string, Step> = {
       const folders = [];
       for (const name of REAL_TOKENIZERS) folders.push(await ensureTokenizer(name));
       await python(`${REFERENCE}/make_real_tokenizer_reference.py`, ...folders);
+    },
+  },
+  "real-model": {
+    writes: ["test/real/reference.json"],
+    run: async ({ python, scratch }) => {
+      await fetchGguf(scratch);
+      await python("test/real/make_reference.py", scratch);
     },
   },
   adapter: {

@@ -35,6 +35,11 @@ const MODELS = {
     ...{ ...QWEN2, hiddenSize: 128, heads: 2, keyValueHeads: 1, headSize: 64, vocabSize: 112 },
     initializerRange: 0.05,
   },
+  /** Sizes that every kernel of generation takes, and a head size of which the stand-in has ONNX Runtime's attention. */
+  "fused generation": {
+    ...{ ...QWEN2, hiddenSize: 128, heads: 4, keyValueHeads: 2, headSize: 32, vocabSize: 112 },
+    initializerRange: 0.1,
+  },
   "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
 };
 /** Relative for numbers above 1. Sums are in another order. */
@@ -141,8 +146,12 @@ for (const [model, name, options, tolerance] of CASES)
     assertNear(cuda.after, cpu.after, tolerance);
     if (model !== "fused") return;
     const ran = new Set(kernels().map(([kernel]) => kernel));
-    for (const name of FUSED) assert.ok(ran.has(name), `${name} was launched`);
+    const trains = options.adapter ? ["downs_forward", "downs_input", "downs_matrices"] : ["embedding_gradient"];
+    for (const each of [...FUSED, ...trains]) assert.ok(ran.has(each), `${each} was launched`);
   });
+
+/** Kernels of our own that a decode step with LoRA launches. */
+const GENERATES = ["norm_forward", "norm_adapted", "swiglu_joined", "linear_adapted", "head_logits"];
 
 /** For a log-prob: on CUDA keys and values are bfloat16, and with bfloat16 weights operands of products, too; 0.02 was measured. */
 const GENERATION_TOLERANCE = 0.06;
@@ -156,15 +165,23 @@ for (const [name, model, options] of [
     "whole heads",
     { adapter: { ...ADAPTER, targets: ["k_proj", "v_proj", "up_proj", "down_proj"] } },
   ],
+  ["LoRA, by kernels of our own", "fused generation", LORA],
+  [
+    "LoRA of some layers, by kernels of our own",
+    "fused generation",
+    { adapter: { ...ADAPTER, targets: ["k_proj", "up_proj", "down_proj"] } },
+  ],
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)
   test(`${name}: responses begin like the CPU's, and their log-probs equal the same tokens' log-probs in training`, async () => {
     const batch = randomSamples(MODELS[model].vocabSize, 6);
+    kernels();
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.updatePolicy(batch, POLICY);
       const prompts = batch.flatMap(({ prompt }) => [prompt, prompt]); // the second prompt is copied within the cache
-      const common = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens: 40 };
+      const maxNewTokens = model === "fused generation" ? 6 : 40; // its PTX is executed slowly
+      const common = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens };
       const found = [];
       for (const [how, asked] of Object.entries({
         greedy: { temperature: 0 },
@@ -180,6 +197,8 @@ for (const [name, model, options] of [
       }
       return found;
     });
+    const ran = new Set(kernels().map(([kernel]) => kernel));
+    if (model === "fused generation") for (const each of GENERATES) assert.ok(ran.has(each), `${each} was launched`);
     for (const [i, { how, responses, trained }] of cuda.entries()) {
       for (const [row, { logProbs }] of responses.entries())
         assertNear({ [how]: logProbs }, { [how]: trained[row]! }, GENERATION_TOLERANCE);

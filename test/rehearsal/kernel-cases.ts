@@ -7,31 +7,20 @@ import test, { after, before } from "node:test";
 import { adamwScalars, adamwStep, sumOfSquares } from "../../learner/engine/adamw.ts";
 import { deviceAdamW } from "../../learner/engine/device-adamw.ts";
 import { attention, masksOf, type Sight, sightInputs } from "../../learner/engine/graph/attention.ts";
-import { normOf, plusOutput, swiglu, turned } from "../../learner/engine/graph/composites.ts";
+import { embedding, embeddingPlan, normOf, plusOutput, swiglu, turned } from "../../learner/engine/graph/composites.ts";
 import { gradients } from "../../learner/engine/graph/gradients.ts";
 import { Graph, type KernelSource, type Value } from "../../learner/engine/graph/graph.ts";
 import { add, cast, mul, sum } from "../../learner/engine/graph/primitives.ts";
 import type { LinearOutput } from "../../learner/engine/graph/products.ts";
 import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
 import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
-import { uniforms } from "../../learner/engine/model/random.ts";
+import { adapterNames, joinedAdapters } from "../../learner/engine/model/lora.ts";
 import { tokenLogProbs } from "../../learner/engine/model/token-log-probs.ts";
 import type { DeviceBuffer } from "../../learner/engine/runtime/buffer.ts";
 import { Runtime } from "../../learner/engine/runtime/runtime.ts";
+import { GENERATED } from "./generation-cases.ts";
+import { type Compared, numbers, prepared, tensorOfNumbers } from "./kernel-numbers.ts";
 import { QWEN2 } from "./small-models.ts";
-
-/** Of the largest value: a bfloat16 has 8 bits, and a probability is rounded before it is multiplied. */
-const BFLOAT16 = 5e-3;
-const FLOAT32 = 1e-5;
-
-/** Numbers, rounded to bfloat16, that are the same in every run. */
-export function numbers(count: number, seed: number, scale = 1): Float32Array {
-  const next = uniforms(seed, "kernel");
-  const data = Float32Array.from({ length: count }, () => scale * (next() + next() + next() + next() - 2));
-  const bits = new Uint32Array(data.buffer);
-  for (let i = 0; i < count; i++) bits[i] = ((bits[i]! + 0x7fff + ((bits[i]! >>> 16) & 1)) & 0xffff0000) >>> 0;
-  return data;
-}
 
 /** A graph with values to compare, and gradients of the sum of the values' products with fixed numbers. */
 interface Case {
@@ -49,26 +38,13 @@ interface Case {
   weights?: Record<string, Float32Array>;
 }
 
-let cpu: Runtime;
-let gpu: Runtime;
-
-async function results(
-  runtime: Runtime,
-  kernels: KernelSource | undefined,
-  it: Case,
-): Promise<Record<string, Float32Array>> {
+/** The graph of a case, composed of primitives or with kernels, and its feeds. */
+function graphOf(kernels: KernelSource | undefined, it: Case): { graph: Graph; feeds: Record<string, Tensor> } {
   const g = new Graph("kernel", kernels ? { compute: "bfloat16", kernels } : {});
   const feeds: Record<string, Tensor> = { ...it.feeds };
   const inputs = new Map<string, Value>();
   for (const [i, [name, { shape, bfloat16, scale }]] of Object.entries(it.differentiable).entries()) {
-    feeds[name] = tensor(
-      numbers(
-        shape.reduce((a, b) => a * b, 1),
-        7 + i,
-        scale,
-      ),
-      shape,
-    );
+    feeds[name] = tensorOfNumbers(shape, 7 + i, scale);
     const input = g.input(name, "float32", shape, { requiresGrad: true });
     inputs.set(name, bfloat16 && kernels ? cast(input, "bfloat16") : input);
   }
@@ -77,14 +53,9 @@ async function results(
   for (const [i, [name, value]] of Object.entries(values).entries()) {
     const wide = cast(value, "float32");
     const shape = value.shape as number[];
-    const weights =
-      it.weights?.[name] ??
-      numbers(
-        shape.reduce((a, b) => a * b, 1),
-        91 + i,
-      );
     const term = sum(mul(wide, g.input(`weight of ${name}`, "float32", shape)));
-    feeds[`weight of ${name}`] = tensor(weights, shape);
+    const weights = it.weights?.[name];
+    feeds[`weight of ${name}`] = weights ? tensor(weights, shape) : tensorOfNumbers(shape, 91 + i);
     loss = loss ? add(loss, term) : term;
     g.output(name, wide);
   }
@@ -92,34 +63,7 @@ async function results(
   for (const [i, gradient] of gradients(loss!, trained).entries()) g.output(`d ${trained[i]!.name}`, gradient);
   const fused = g.nodes.some(({ domain }) => domain === "longrun");
   assert.equal(fused, kernels !== undefined && !it.composed, "whether the graph has an operator of our own");
-  const session = await runtime.createSession(g, { threads: 1 });
-  const found = await session.run(feeds);
-  await session.release();
-  return Object.fromEntries(Object.entries(found).map(([name, { data }]) => [name, data as Float32Array]));
-}
-
-/** The largest difference, as a part of the largest value. */
-export function difference(found: Float32Array, wanted: Float32Array): number {
-  let [worst, largest] = [0, 0];
-  for (let i = 0; i < wanted.length; i++) {
-    const off = Math.abs(found[i]! - wanted[i]!);
-    worst = Number.isNaN(off) ? Number.POSITIVE_INFINITY : Math.max(worst, off);
-    largest = Math.max(largest, Math.abs(wanted[i]!));
-  }
-  return largest === 0 ? worst : worst / largest;
-}
-
-async function check(it: Case): Promise<void> {
-  const wanted = await results(cpu, undefined, it);
-  const found = await results(gpu, gpu.kernels!, it);
-  assert.deepEqual(Object.keys(found), Object.keys(wanted));
-  for (const [name, value] of Object.entries(wanted)) {
-    const off = difference(found[name]!, value);
-    assert.ok(off <= (it.exact?.includes(name) ? FLOAT32 : BFLOAT16), `${name} is off by ${off.toExponential(1)}`);
-    if (process.env.SHOW) process.stdout.write(`${name} ${off.toExponential(1)}\n`);
-  }
-  const again = await results(gpu, gpu.kernels!, it);
-  assert.deepEqual(again, found, "the same bits again");
+  return { graph: g, feeds };
 }
 
 /** A linear layer's output that is an input of the test. */
@@ -243,7 +187,66 @@ const gates = (rows: number, width: number): Case => ({
   build: (_, of) => ({ y: swiglu(of("gate"), of("up")) }),
 });
 
-const CASES: Record<string, () => Case> = {
+/** The gradient of an embedding of ids of which some repeat, added to another gradient of the same table. */
+function embedded(positions: number, size: number, vocabulary: number, distinct: number): Case {
+  const ids = Int32Array.from(
+    { length: positions },
+    (_, i) => ((i * i * 7) % distinct) * Math.floor(vocabulary / distinct),
+  );
+  const { order, distinct: found, begins, ends } = embeddingPlan(ids, vocabulary);
+  return {
+    differentiable: { table: { shape: [vocabulary, size] } },
+    feeds: {
+      ids: tensor(ids),
+      order: tensor(order, [1, positions]),
+      distinct: tensor(found, [found.length, 1]),
+      ...{ begins: tensor(begins), ends: tensor(ends) },
+    },
+    build(g, of) {
+      const each = (name: string, shape: number[]) => g.input(name, "int32", shape);
+      const [begin, end] = [each("begins", [found.length]), each("ends", [found.length])];
+      const plan = {
+        order: each("order", [1, positions]),
+        distinct: each("distinct", [found.length, 1]),
+        begins: begin,
+        ends: end,
+      };
+      return { y: embedding(of("table"), each("ids", [positions]), plan), more: mul(of("table"), 0.5) };
+    },
+    exact: ["y", "more", "d table"],
+  };
+}
+
+/** Adapters of two or three layers that share an input. */
+function shared(rows: number, size: number, rank: number, outs: number[]): Case {
+  const paths = ["q", "k", "v"].slice(0, outs.length);
+  const names = paths.map((path) => adapterNames(`in.${path}`));
+  const matrix = (shape: number[]) => ({ shape, bfloat16: true, scale: 0.5 });
+  return {
+    differentiable: {
+      x: { shape: [rows, size], bfloat16: true },
+      ...Object.fromEntries(
+        names.flatMap(({ a, b }, i) => [
+          [a, matrix([rank, size])],
+          [b, matrix([outs[i]!, rank])],
+        ]),
+      ),
+    },
+    build(_, of) {
+      const values = new Map(names.flatMap(({ a, b }) => [a, b]).map((name) => [name, of(name)]));
+      const output = joinedAdapters({ scale: 0.5, values }, [paths]);
+      return Object.fromEntries(paths.map((path) => [path, output(of("x"), `in.${path}`)!]));
+    },
+  };
+}
+
+const CASES = {
+  "adapters of three layers with one input, one row": () => shared(1, 48, 16, [16, 32, 16]),
+  "adapters of three layers with one input, rows of two blocks": () => shared(131, 272, 20, [48, 16, 16]),
+  "adapters of two layers with one input": () => shared(37, 144, 3, [32, 48]),
+  "embedding of one token": () => embedded(1, 16, 3, 1),
+  "embedding of tokens that repeat": () => embedded(301, 272, 64, 31),
+  "embedding of one token at all places": () => embedded(67, 1040, 5, 1),
   "norm of one row": () => norm(1, 64),
   "norm of more rows than partial sums": () => norm(515, 896),
   "norm, its sum not used again": () => norm(3, 1040, { continues: false }),
@@ -286,19 +289,33 @@ const CASES: Record<string, () => Case> = {
   "log-probs of odd rows": () => logProbs(131, 80, 2320),
   "log-probs with the largest, beside a frozen matrix": () => logProbs(7, 144, 272, false, true),
   "log-probs with a frozen matrix": () => logProbs(7, 144, 272, false),
+} satisfies Record<string, () => Case>;
+
+/** What kernels compute beside what primitives do, by the case's name. */
+export const COMPARED: Record<string, () => Compared> = {
+  ...Object.fromEntries(
+    Object.entries(CASES).map(([name, make]) => [
+      name,
+      () => {
+        const it = make();
+        return { graphOf: (kernels: KernelSource | undefined) => graphOf(kernels, it), exact: it.exact };
+      },
+    ]),
+  ),
+  ...GENERATED,
 };
 
 const ADAM = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.1 };
 
 /** Two steps of AdamW and the sum of squares over so many numbers, from one number on, on both. */
-async function checkOptimiser(count: number, from: number): Promise<void> {
+export async function checkOptimiser(gpu: Runtime, count: number, from: number): Promise<void> {
   const total = from + count;
   const model = { weights: numbers(total, 1), gradient: numbers(total, 2) };
   const moments = { first: numbers(count, 3), second: numbers(count, 4).map((x) => x * x) };
   const held = { ...model, ...moments };
   const optimiser = await deviceAdamW(gpu, 1, false, { compute: "bfloat16", kernels: gpu.kernels! });
   const there = Object.fromEntries(
-    await Promise.all(Object.entries(held).map(async ([name, data]) => [name, await placed(data)] as const)),
+    await Promise.all(Object.entries(held).map(async ([name, data]) => [name, await placed(gpu, data)] as const)),
   ) as Record<keyof typeof held, DeviceBuffer>;
   const range = { from, to: total };
   const exact = sumOfSquares(model.gradient.subarray(from));
@@ -317,7 +334,7 @@ async function checkOptimiser(count: number, from: number): Promise<void> {
   await optimiser.release();
 }
 
-async function placed(data: Float32Array): Promise<DeviceBuffer> {
+async function placed(gpu: Runtime, data: Float32Array): Promise<DeviceBuffer> {
   const buffer = await gpu.allocate(data.length);
   await gpu.write(buffer, data);
   return buffer;
@@ -327,6 +344,8 @@ async function placed(data: Float32Array): Promise<DeviceBuffer> {
 export function testKernels(capability: string): void {
   process.env.REHEARSAL_ARITHMETIC = "1"; // read when the library is loaded, with the first session on a device
   process.env.REHEARSAL_CAPABILITY = capability;
+  let cpu: Runtime;
+  let gpu: Runtime;
   before(() => {
     cpu = new Runtime({ kind: "cpu" });
     gpu = new Runtime({ kind: "cuda", id: 0 });
@@ -335,8 +354,14 @@ export function testKernels(capability: string): void {
     await cpu.release();
     await gpu.release();
   });
-  for (const [name, it] of Object.entries(CASES))
-    test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, () => check(it()));
+  for (const [name, it] of Object.entries(COMPARED))
+    test(`${name}: the kernels of compute capability ${capability} compute what the primitives do`, async () => {
+      const comparison = await prepared(cpu, gpu, it());
+      const found = await comparison.run();
+      assert.deepEqual(comparison.faults(found), []);
+      assert.deepEqual(await comparison.run(), found, "the same bits again");
+      await comparison.release();
+    });
   for (const [count, from] of [
     [1, 0],
     [1040, 0],
@@ -344,5 +369,5 @@ export function testKernels(capability: string): void {
     [4096, 3],
   ] as const)
     test(`AdamW of ${count} numbers from number ${from} on: compute capability ${capability} gives the CPU's bits`, () =>
-      checkOptimiser(count, from));
+      checkOptimiser(gpu, count, from));
 }

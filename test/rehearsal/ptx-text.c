@@ -65,6 +65,7 @@ static enum ptx_kind kind_of(char *const *part, int parts, const char *text) {
   if (!strcmp(name, "bar") || !strcmp(name, "fence")) return NOTHING; /* threads are in step */
   if (!strcmp(name, "cp")) return parts > 2 && (!strcmp(part[2], "cg") || !strcmp(part[2], "ca")) ? COPY_ASYNC : NOTHING;
   if (!strcmp(name, "ldmatrix")) return LOAD_MATRIX;
+  if (!strcmp(name, "stmatrix")) return STORE_MATRIX;
   if (!strcmp(name, "mma")) return MMA;
   if (!strcmp(name, "wgmma")) return strcmp(next, "mma_async") ? NOTHING : WGMMA;
   if (!strcmp(name, "shfl")) return SHUFFLE;
@@ -134,7 +135,7 @@ static void read_instruction(const struct reader *it, struct instruction *in, ch
   }
   for (int i = 1; i < parts; i++)
     for (int j = 0; j < COUNT(MODES); j++)
-      if (!strcmp(part[i], MODES[j]) && !(in->kind == LOAD_MATRIX && LT + j == SHARED)) in->mode = LT + j;
+      if (!strcmp(part[i], MODES[j]) && !((in->kind == LOAD_MATRIX || in->kind == STORE_MATRIX) && LT + j == SHARED)) in->mode = LT + j;
   if (in->kind == LOAD_PARAMETER) {
     char to[32];
     sscanf(rest, " %31[^,]", to);

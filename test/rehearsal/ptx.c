@@ -228,6 +228,21 @@ static void load_matrices(const struct block *it, const struct instruction *in) 
   }
 }
 
+/* stmatrix: the opposite of ldmatrix. */
+static void store_matrices(const struct block *it, const struct instruction *in) {
+  int matrices = in->list[1];
+  for (int first = 0; first < it->threads; first += WARP)
+    for (int j = 0; j < matrices; j++)
+      for (int lane = 0; lane < WARP; lane++) {
+        uint32_t pair = read(it, in, 1 + j, first + lane);
+        for (int i = 0; i < 2; i++) {
+          int r = lane / 4, c = 2 * (lane % 4) + i, row = in->mode == TRANS ? c : r, column = in->mode == TRANS ? r : c;
+          uint16_t bits = pair >> 16 * i;
+          memcpy(in_shared(it, (uint32_t)read(it, in, 0, first + 8 * j + row) + in->offset[0] + 2 * column, 2), &bits, 2);
+        }
+      }
+}
+
 static void unpack(float *to, uint32_t pair) {
   to[0] = bfloat16(pair & 0xffff);
   to[1] = bfloat16(pair >> 16);
@@ -346,6 +361,7 @@ static void execute(const struct block *it, const struct instruction *in, const 
   case SHUFFLE: exchange(it, in); break;
   case REDUCE: reduce_warps(it, in); break;
   case LOAD_MATRIX: load_matrices(it, in); break;
+  case STORE_MATRIX: store_matrices(it, in); break;
   case MMA: multiply_matrices(it, in); break;
   case WGMMA: multiply_in_groups(it, in); break;
   case BRANCH: case RETURN: case NOTHING: break;

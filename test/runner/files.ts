@@ -1,7 +1,7 @@
 /** What `npm test` knows of a test file from its imports: whether it may share a process, and which programs it needs. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Binary, CONTROL_PLANE, MONITORING, REGISTRY, RELEASE, S3_SERVER } from "../cluster/programs.ts";
+import { type Binary, CONTROL_PLANE, HEALTH, MONITORING, REGISTRY, RELEASE, S3_SERVER } from "../cluster/programs.ts";
 import { closureOf, ROOT } from "./imports.ts";
 
 /** With these a file can start processes or threads, or load native code, which may spoil the files that share its process. */
@@ -17,6 +17,7 @@ export type Need = Binary | "tokenizer" | "python";
 /** {file: what a test needs that loads the file} */
 const NEEDS: Record<string, readonly Need[]> = {
   "test/cluster/control-plane.ts": CONTROL_PLANE,
+  "test/cluster/health.ts": HEALTH,
   "test/cluster/registry.ts": REGISTRY,
   "test/cluster/s3-server.ts": S3_SERVER,
   "test/chart/helm.ts": ["helm", "kubectl"],

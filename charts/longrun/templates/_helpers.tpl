@@ -25,6 +25,13 @@ app.kubernetes.io/name: longrun
 app.kubernetes.io/component: controller
 {{- end -}}
 
+{{/* list . ANNOTATIONS: the field `annotations` of an object with further annotations; empty if there are none. */}}
+{{- define "longrun.annotations" -}}
+{{- with merge (dict) (index . 1 | default dict) (index . 0).Values.commonAnnotations -}}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
 {{- define "longrun.controllerLabels" -}}
 {{ include "longrun.labels" . }}
 app.kubernetes.io/component: controller
@@ -207,6 +214,10 @@ affinity:
 {{- with $v.runs.actors.runtimeClassName }}{{ $_ := set $actors "runtimeClassName" . }}{{ end -}}
 {{- $defaults := dict -}}
 {{- with $v.kueue.queueName }}{{ $_ := set $defaults "queueName" . }}{{ end -}}
+{{- $inherited := dict -}}
+{{- with $v.commonLabels }}{{ $_ := set $inherited "labels" . }}{{ end -}}
+{{- with $v.commonAnnotations }}{{ $_ := set $inherited "annotations" . }}{{ end -}}
+{{- with $inherited }}{{ $_ := set $defaults "inheritedMetadata" . }}{{ end -}}
 {{- with $v.runs.env }}{{ $_ := set $defaults "env" . }}{{ end -}}
 {{- with $v.caBundle }}
 {{- if .configMap }}{{ $_ := set $defaults "caBundle" (dict "configMap" (dict "name" .configMap "key" .key)) }}{{ end -}}
@@ -238,10 +249,9 @@ true
 {{- define "longrun.hookMetadata" }}
 {{- $hook := index . 1 }}
   labels: {{- include "longrun.labels" (index . 0) | nindent 4 }}
-  annotations:
-    helm.sh/hook: {{ $hook }}
-    helm.sh/hook-weight: {{ index . 2 | quote }}
-    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded{{ if ne $hook "test" }},hook-failed{{ end }}
+{{- $policy := printf "before-hook-creation,hook-succeeded%s" (ternary "" ",hook-failed" (eq $hook "test")) }}
+{{- $own := dict "helm.sh/hook" $hook "helm.sh/hook-weight" (index . 2 | toString) "helm.sh/hook-delete-policy" $policy }}
+  {{- include "longrun.annotations" (list (index . 0) $own) | nindent 2 }}
 {{- end -}}
 
 {{/* DNS servers that pods may ask. The defaults are those of controller/operator/desired/dns.ts. */}}

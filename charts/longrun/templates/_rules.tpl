@@ -45,6 +45,11 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch, delete]
+# Whether the controller that has claimed a run is gone.
+- apiGroups: [coordination.k8s.io]
+  resourceNames: [longrun-controller]
+  resources: [leases]
+  verbs: [get]
 # create, patch (a series of the same event): the controller's events. list: warnings of other components about a pod that
 # does not start, which become a condition's message.
 - apiGroups: [events.k8s.io]

@@ -13,6 +13,11 @@ const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: 
   { path: "spec.actors.isolation", set: ({ spec }) => spec.actors.isolation === "Pod", remedy: "set it to Container" },
   { path: "spec.initFrom.run", set: ({ spec }) => spec.initFrom?.run !== undefined, remedy: "give initFrom.path" },
   {
+    path: "spec.initFrom.volume",
+    set: ({ spec }) => spec.initFrom?.volume !== undefined,
+    remedy: "resume that run with longrun run --resume",
+  },
+  {
     path: "spec.warmStart.data",
     set: ({ spec }) => spec.warmStart !== undefined && spec.warmStart.data.path === undefined,
     remedy: "give a path",

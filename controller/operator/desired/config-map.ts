@@ -93,6 +93,8 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     ttlSecondsAfterFinished: __,
     queueName: ___,
     managedBy: ____,
+    controllerClass: ____________,
+    inheritedMetadata: ___________,
     results: ________,
     env: _________,
     caBundle: __________,
@@ -114,7 +116,8 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     tasks: spec.tasks.map(({ sandboxImage: _, ...task }) => (isCustom(task) ? localTask(task) : task)),
     model: localModel(spec.model),
     ...(warmStart && { warmStart: { ...warmStart, data: { path: WARM_START } } }),
-    ...(initFrom && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
+    ...(initFrom &&
+      initFrom.volume === undefined && { initFrom: initFrom.run === undefined ? initFrom : { path: INIT_CHECKPOINT } }),
   } as TrainingRunSpec);
 }
 

@@ -23,7 +23,7 @@ const ACTOR_FIELDS = [
 ];
 const GENERATOR_FIELDS = ["engine", "resources", "podTemplate"];
 /** Fields of the spec that all pods have. */
-const POD_FIELDS = ["env", "caBundle"];
+const POD_FIELDS = ["env", "caBundle", "inheritedMetadata"];
 const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
 
 /**
@@ -33,7 +33,7 @@ const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes
 export function inputsOf(run: Run, choices: unknown = {}): Inputs {
   const { learner = {}, actors = {}, tasks = [], generation, warmStart } = asWritten(run.spec);
   const volumes = tasks.map((task) => pick(task, ["publicData", "privateData"]));
-  // an earlier controller's digests have no such part
+  // an earlier controller's digests have no such parts
   const warmData = warmStart ? [warmStart.data] : [];
   const pods = pick(asWritten(run.spec), POD_FIELDS);
   const given = Object.keys(pods).length > 0 ? [pods] : [];

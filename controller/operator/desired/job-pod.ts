@@ -1,7 +1,7 @@
 /** Pods of the Jobs that fetch, copy and push: they get what the run gives its learner's pod. */
 import type { V1EnvVar, V1PodSpec, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import { joinEnv, withEnvironment } from "./environment.ts";
-import { type Component, childName, labelsOf, type Run } from "./names.ts";
+import { type Component, childName, podMetadata, type Run } from "./names.ts";
 import { overlay } from "./pod.ts";
 
 /**
@@ -19,7 +19,7 @@ export function jobPod(run: Run, component: Component, pod: V1PodSpec): V1PodTem
   const { metadata, spec = {} } = run.spec.learner.podTemplate ?? {};
   const followed = Object.fromEntries(Object.entries(spec).filter(([field]) => !LEFT_OUT.includes(field)));
   const template = {
-    metadata: { name: childName(run, component), labels: labelsOf(run, component) },
+    metadata: { name: childName(run, component), ...podMetadata(run, component) },
     spec: withLearnersContainer(withEnvironment(pod, run), run),
   };
   return overlay<V1PodTemplateSpec>(template, { ...(metadata && { metadata }), spec: followed });

@@ -92,8 +92,24 @@ export function podLabels(run: Run, component: Component): Record<string, string
   return { [COMPONENT]: component, [RUN]: run.metadata.name };
 }
 
+/** Returns the labels of a child and of its pods: those that the run gives to all of them, and longrun's own. */
 export function labelsOf(run: Run, component: Component): Record<string, string> {
-  return { [MANAGED_BY]: "longrun", ...podLabels(run, component), [RUN_UID]: run.metadata.uid };
+  const own = { [MANAGED_BY]: "longrun", ...podLabels(run, component), [RUN_UID]: run.metadata.uid };
+  return { ...run.spec.inheritedMetadata?.labels, ...own };
+}
+
+/** Whether a label is longrun's own, which no user may set. */
+export const isOwnLabel = (key: string): boolean => /^(app\.kubernetes\.io|longrun\.dev)\//.test(key);
+
+/** Returns annotations together with those that the run gives to every child and its pods; no field if there are none. */
+function annotationsOf({ spec }: Run, own: Record<string, string>): Pick<ObjectMeta, "annotations"> {
+  const annotations = { ...spec.inheritedMetadata?.annotations, ...own };
+  return Object.keys(annotations).length > 0 ? { annotations } : {};
+}
+
+/** Returns the metadata of a component's pods. */
+export function podMetadata(run: Run, component: Component, annotations: Record<string, string> = {}) {
+  return { labels: labelsOf(run, component), ...annotationsOf(run, annotations) };
 }
 
 /** Returns the LocalQueue that admits the run: from the spec, or else from Kueue's usual label. */
@@ -111,11 +127,16 @@ export function ownerReference({ apiVersion, kind, metadata: { name, uid } }: Ru
   return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
 }
 
-export function childMetadata(run: Run, suffix: string, component: Component): ObjectMeta {
+export function childMetadata(
+  run: Run,
+  suffix: string,
+  component: Component,
+  annotations: Record<string, string> = {},
+): ObjectMeta {
   return {
     name: childName(run, suffix),
     namespace: run.metadata.namespace,
-    labels: labelsOf(run, component),
+    ...podMetadata(run, component, annotations),
     ownerReferences: [ownerReference(run)],
   };
 }

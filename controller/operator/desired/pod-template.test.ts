@@ -43,10 +43,10 @@ describe("overlay lays a podTemplate over a pod", () => {
 
   test("The labels of longrun take precedence", () => {
     const merged = overlay(
-      { metadata: { labels: { a: "ours" } } },
-      { metadata: { labels: { a: "theirs", b: "theirs" } } },
+      { metadata: { labels: { "longrun.dev/a": "ours", team: "inherited" } } },
+      { metadata: { labels: { "longrun.dev/a": "theirs", team: "theirs", b: "theirs" } } },
     );
-    assert.deepEqual(merged.metadata.labels, { a: "ours", b: "theirs" });
+    assert.deepEqual(merged.metadata.labels, { "longrun.dev/a": "ours", team: "theirs", b: "theirs" });
   });
 
   test("overlay adds no container that the pod does not have", () => {

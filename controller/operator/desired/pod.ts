@@ -15,6 +15,8 @@ import type {
   Resources,
 } from "../../../crds/trainingrun.ts";
 
+import { isOwnLabel } from "./names.ts";
+
 /** User of learner and supervisor. Programs run as another user, who can signal neither. */
 export const USER = 10001;
 export const SANDBOX_USER = 10002;
@@ -151,8 +153,9 @@ export function overlay<Template extends V1PodTemplateSpec>(
     ...podTemplate,
     spec: { ...spec, ...Object.fromEntries(changed) },
   }) as Template;
+  const own = Object.entries(template.metadata?.labels ?? {}).filter(([key]) => isOwnLabel(key));
   return {
     ...merged,
-    metadata: { ...merged.metadata, labels: { ...merged.metadata?.labels, ...template.metadata?.labels } },
+    metadata: { ...merged.metadata, labels: { ...merged.metadata?.labels, ...Object.fromEntries(own) } },
   };
 }

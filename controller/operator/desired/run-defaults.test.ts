@@ -12,6 +12,7 @@ const TOLERATION = { key: "nvidia.com/gpu", operator: "Exists", effect: "NoSched
 const DEFAULTS = parseRunDefaults(
   `
 queueName: team
+inheritedMetadata: { labels: { team: ml, cost: "7" }, annotations: { a: b } }
 learner:
   resources: ${JSON.stringify(GPU)}
   podTemplate: ${JSON.stringify({ metadata: { annotations: { a: "1" } }, spec: { priorityClassName: "high", tolerations: [TOLERATION] } })}
@@ -56,6 +57,11 @@ describe("withRunDefaults", () => {
       [spec?.priorityClassName, spec?.nodeSelector, spec?.tolerations],
       ["low", { disk: "fast" }, [TOLERATION]],
     );
+  });
+
+  test("Labels and annotations of the default and of the run are joined", () => {
+    const { spec } = withRunDefaults(runOf({ inheritedMetadata: { labels: { team: "mine" } } }), DEFAULTS);
+    assert.deepEqual(spec.inheritedMetadata, { labels: { team: "mine", cost: "7" }, annotations: { a: "b" } });
   });
 
   test("An actor's Job has the defaults", () => {

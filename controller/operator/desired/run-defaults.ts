@@ -6,19 +6,21 @@ import { parse, stringify } from "yaml";
 import {
   type ActorPodTemplate,
   type CaBundle,
+  type InheritedMetadata,
   type LearnerPodTemplate,
   ManifestError,
   type PodTemplate,
-  type PodVariable,
   parseTrainingRun,
   type Resources,
+  type RunVariable,
 } from "../../../crds/trainingrun.ts";
 import { queueNameOf, type Run } from "./names.ts";
 import { mergeStrategically } from "./pod.ts";
 
 export interface RunDefaults {
+  inheritedMetadata?: InheritedMetadata;
   queueName?: string;
-  env?: PodVariable[];
+  env?: RunVariable[];
   caBundle?: CaBundle;
   learner?: { resources?: Resources; podTemplate?: LearnerPodTemplate; storage?: { className?: string } };
   actors?: {
@@ -31,7 +33,7 @@ export interface RunDefaults {
 
 /** Fields without a default in the CRD. The API server fills in the others before a controller sees them. */
 const FIELDS = [
-  ...["queueName", "env", "caBundle"],
+  ...["queueName", "inheritedMetadata", "env", "caBundle"],
   ...["learner.resources", "learner.podTemplate", "learner.storage.className"],
   ...["actors.resources", "actors.sandboxResources", "actors.runtimeClassName", "actors.podTemplate"],
 ];
@@ -62,11 +64,11 @@ function pathsOf(value: unknown, path = ""): string[] {
 /**
  * Returns the run with defaults for the fields that it leaves out. The run's `podTemplate` is merged over the default field by field;
  * `resources` are the run's own or the default as a whole. `learner.storage.className` is handled elsewhere (`volume.ts`), because the
- * class of an existing volume cannot change.
+ * class of an existing volume cannot change. Labels and annotations of both are joined.
  */
 export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Run {
   if (defaults === undefined) return run;
-  const { queueName, env, caBundle, learner = {}, actors = {} } = defaults;
+  const { queueName, inheritedMetadata, env, caBundle, learner = {}, actors = {} } = defaults;
   const { spec } = run;
   const resources = (own: Resources, byDefault: Resources | undefined) => (isEmpty(own) ? (byDefault ?? own) : own);
   return {
@@ -75,7 +77,10 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
       ...(queueName !== undefined && queueNameOf(run) === undefined && { queueName }),
       ...(caBundle && { caBundle }),
       ...spec,
-      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as PodVariable[] }),
+      ...(inheritedMetadata && {
+        inheritedMetadata: mergeStrategically(inheritedMetadata, spec.inheritedMetadata ?? {}) as InheritedMetadata,
+      }),
+      ...(env && { env: mergeStrategically(env, spec.env ?? [], "env") as RunVariable[] }),
       learner: {
         ...spec.learner,
         resources: resources(spec.learner.resources, learner.resources),

@@ -11,19 +11,22 @@ export const CONDITION_TYPES = [
   "Progressing",
 ] as const;
 /**
- * Runs with spec.generation have GenerationAvailable, and runs in a queue of Kueue have Admitted. ObjectsApplied is False while the API
+ * A run that is not Ready is either Stalled or Reconciling. Runs with spec.generation have GenerationAvailable, and runs in a queue of Kueue have Admitted. ObjectsApplied is False while the API
  * server refuses an object of the run, and absent otherwise; so is Learning while iterations have nothing to learn from.
  */
 export type ConditionType =
   | (typeof CONDITION_TYPES)[number]
+  | "Stalled"
+  | "Reconciling"
   | "GenerationAvailable"
   | "Admitted"
   | "ObjectsApplied"
-  | "Learning";
+  | "Learning"
+  | "Contended";
 
 /**
  * The reasons of conditions. `event`: type of the Kubernetes event when a condition takes this reason; absent: no event. `blocks`: a person
- * must act, or wait for somebody.
+ * must act, or wait for somebody. `stalls`: when a run that is blocked so is Stalled; absent: after STALLED_SECONDS.
  */
 export const REASONS = {
   // Ready, Progressing
@@ -50,8 +53,8 @@ export const REASONS = {
   Resumed: { event: "Normal" },
   // Admitted
   Admitted: { event: "Normal" },
-  Queued: { event: "Normal", blocks: true },
-  Evicted: { event: "Warning", blocks: true },
+  Queued: { event: "Normal", blocks: true, stalls: "Never" },
+  Evicted: { event: "Warning", blocks: true, stalls: "Never" },
   // LearnerAvailable
   Connected: { event: "Normal" },
   LearnerNonsense: { event: "Warning" },
@@ -59,15 +62,15 @@ export const REASONS = {
   Stopped: {},
   FetchingModel: { event: "Normal" },
   CopyingCheckpoint: { event: "Normal" },
-  InvalidConfiguration: { event: "Warning", blocks: true },
+  InvalidConfiguration: { event: "Warning", blocks: true, stalls: "AtOnce" },
   LearnerCrashing: { event: "Warning", blocks: true },
   LearnerOutOfMemory: { event: "Warning", blocks: true },
   VolumeFull: { event: "Warning", blocks: true },
   LearnerNotAnswering: { event: "Warning", blocks: true },
   NodeLost: { event: "Warning", blocks: true },
   VolumeAttachedElsewhere: { event: "Warning", blocks: true },
-  ModelFetchFailed: { event: "Warning", blocks: true },
-  InitFromFailed: { event: "Warning", blocks: true },
+  ModelFetchFailed: { event: "Warning", blocks: true, stalls: "AtOnce" },
+  InitFromFailed: { event: "Warning", blocks: true, stalls: "AtOnce" },
   InitFromMissing: { event: "Warning", blocks: true },
   // ActorsScaled
   AsDesired: {},
@@ -81,21 +84,24 @@ export const REASONS = {
   ImagePullFailed: { event: "Warning", blocks: true },
   ContainerConfigError: { event: "Warning", blocks: true },
   Unschedulable: { event: "Warning", blocks: true },
-  SchedulingGated: { event: "Normal", blocks: true },
+  SchedulingGated: { event: "Normal", blocks: true, stalls: "Never" },
   VolumeNotMounted: { event: "Warning", blocks: true },
+  NamesNotResolved: { event: "Warning", blocks: true },
   PodNotCreated: { event: "Warning", blocks: true },
   // The API server refused an object
   QuotaExceeded: { event: "Warning", blocks: true },
-  Forbidden: { event: "Warning", blocks: true },
-  Refused: { event: "Warning", blocks: true },
-  FieldDropped: { event: "Warning", blocks: true },
-  NameTaken: { event: "Warning", blocks: true },
+  Forbidden: { event: "Warning", blocks: true, stalls: "AtOnce" },
+  Refused: { event: "Warning", blocks: true, stalls: "AtOnce" },
+  NameTaken: { event: "Warning", blocks: true, stalls: "AtOnce" },
+  FieldDropped: { event: "Warning", blocks: true, stalls: "AtOnce" },
   VolumeNotResized: { event: "Warning", blocks: true },
   // Learning
   NothingToLearn: { event: "Warning" },
+  // Contended, and an event of the other controller
+  OtherController: { event: "Warning" },
   // The learner reports it
   NoResults: { event: "Warning", blocks: true },
-} as const satisfies Record<string, { event?: "Normal" | "Warning"; blocks?: true }>;
+} as const satisfies Record<string, { event?: "Normal" | "Warning"; blocks?: true; stalls?: "AtOnce" | "Never" }>;
 
 export type Reason = keyof typeof REASONS;
 
@@ -111,6 +117,7 @@ export const EVENTS = {
   CheckpointWritten: ["Normal", "Suspend"],
   CheckpointNotWaitedFor: ["Warning", "Suspend"],
   VolumeNameTaken: ["Normal", "CreateVolume"],
+  VolumeAdopted: ["Normal", "CreateVolume"],
   VolumeStays: ["Normal", "Delete"],
   VolumeGoes: ["Normal", "Delete"],
   Expired: ["Normal", "Delete"],

@@ -38,6 +38,23 @@ test("After two iterations in a row that had nothing to learn from, a condition 
   assert.match(learning(5, 1)!.message!, /^5 iterations in a row .*grader.rewardRange.*harder task/);
 });
 
+const away = { connected: false };
+
+/** The pod of an actor whose DNS is blocked, after its end. */
+const unresolved = podOf(RUN, "actor", {
+  containerStatuses: [
+    {
+      ...{ name: "supervisor", image: "img" },
+      state: {
+        terminated: {
+          exitCode: 1,
+          message: `{"level":60,"msg":"the learner's name has not resolved for 60 s (Name resolution failed for target dns:quick-learner.team.svc:7443)"}`,
+        },
+      },
+    },
+  ],
+});
+
 describe("conditions", () => {
   const CASES: [
     what: string,
@@ -119,6 +136,27 @@ describe("conditions", () => {
       { scale: { ...SCALE, failures: 5 }, observed: { actors: [actorOf(RUN, 0, { state: "failed" })] } },
       { ActorsScaled: "False ActorsFailing" },
     ],
+    [
+      "an actor cannot resolve the learner's name",
+      {
+        observed: {
+          actors: [
+            actorOf(RUN, 0, { ...away, state: "failed", pod: unresolved }),
+            actorOf(RUN, 1, { ...away, state: "starting" }),
+          ],
+        },
+      },
+      { ActorsScaled: "False NamesNotResolved", Ready: "False NamesNotResolved" },
+    ],
+    [
+      "another actor can",
+      {
+        observed: {
+          actors: [actorOf(RUN, 0, { state: "failed", pod: unresolved }), actorOf(RUN, 1, { connected: true })],
+        },
+      },
+      { Ready: "True Training" },
+    ],
     ["no work", { scale: { ...SCALE, desired: 0 }, observed: { actors: [] } }, { ActorsScaled: "True NoWork" }],
     [
       "what there is to do is not known",
@@ -133,7 +171,7 @@ describe("conditions", () => {
         learner: { available: false, reason: "Stopped", message: "m" },
         observed: { actors: [], link: undefined },
       },
-      { Ready: "False Suspended", Suspended: "True Suspended", ActorsScaled: "True NoWork" },
+      { Ready: "True Suspended", Suspended: "True Suspended", ActorsScaled: "True NoWork" },
       "Suspended",
     ],
     [
@@ -173,7 +211,7 @@ describe("conditions", () => {
       "succeeded",
       { stage: "Ending", said: { phase: Phase.SUCCEEDED, message: "done" } },
       {
-        Ready: "False Finished",
+        Ready: "True Finished",
         Succeeded: "True Completed",
         Failed: "False Completed",
         Progressing: "False Finished",
@@ -202,9 +240,10 @@ describe("conditions", () => {
   for (const [what, change, expected, phase] of CASES)
     test(what, () => {
       const status = statusOf(change);
+      const types = status.conditions!.map(({ type }) => type as ConditionType);
       assert.deepEqual(
-        status.conditions!.map(({ type }) => type),
-        [...CONDITION_TYPES],
+        types.filter((type) => type !== "Stalled" && type !== "Reconciling"),
+        CONDITION_TYPES,
       );
       for (const [type, wanted] of Object.entries(expected)) assert.equal(shown(status, type as never), wanted, type);
       if (phase) assert.equal(status.phase, phase);

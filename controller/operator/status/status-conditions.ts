@@ -1,5 +1,6 @@
 /** Computes a run's conditions from those of its parts, for `kubectl describe` and `kubectl wait`. Pure. */
 import type { PhaseName } from "../../../proto/service.ts";
+import { contendedCondition } from "../claim.ts";
 import { learnerPhase, type Observed } from "../observe.ts";
 import type { ScalePlan } from "../parts/actors/scale.ts";
 import { isOver, type LifecyclePlan } from "../parts/lifecycle/lifecycle.ts";
@@ -11,6 +12,7 @@ import {
   type Reason,
   type RefusedChildren,
 } from "./conditions.ts";
+import { summaryOf } from "./summary.ts";
 import { timeOf } from "./values.ts";
 
 export interface ConditionsFacts {
@@ -21,6 +23,7 @@ export interface ConditionsFacts {
   refused: RefusedChildren;
   /** The conditions of all parts, in their order. */
   conditions: NewCondition[];
+  nowMs: number;
 }
 
 /** They say whether a run is over, stopped or admitted: their reasons never make it not ready. */
@@ -35,20 +38,20 @@ export function conditionsOf(facts: ConditionsFacts): NewCondition[] {
   const blocked = [...parts, progressing].find(({ reason }) => isBlocker(reason)) ?? refused.blocked;
   const unapplied = refused.blocked ?? refused.other;
   const over = isOver(lifecycle.stage);
-  const idle = over || lifecycle.stage === "Suspended";
+  const stopped = lifecycle.stage === "Suspended";
   const available = learner.status === "True";
-  const ready = available && !blocked && !idle;
-  const readiness = ready
-    ? { reason: "Training" as const, message: "the learner trains" }
-    : over
-      ? { reason: "Finished" as const, message: of("Succeeded").message }
-      : lifecycle.stage === "Suspended"
-        ? of("Suspended")
-        : (blocked ?? { reason: available ? ("Starting" as const) : learner.reason, message: learner.message });
+  const { run } = facts.observed;
+  const summary = summaryOf({
+    ...{ over, stopped, blocked, conditions, nowMs: facts.nowMs },
+    trains: available && !blocked && !over && !stopped,
+    waiting: { reason: available ? "Starting" : learner.reason, message: learner.message },
+    ...{ before: run.status ?? {}, generation: run.metadata.generation },
+  });
   return [
-    condition("Ready", ready, readiness),
+    ...summary,
     ...conditions,
     progressing,
+    ...contendedCondition(run),
     ...(unapplied ? [condition("ObjectsApplied", false, unapplied)] : []),
   ];
 }

@@ -18,7 +18,6 @@ const LAST_DATE_MS = Date.UTC(9999, 11, 31);
 export interface StatusFacts extends ConditionsFacts {
   /** The pieces of all parts. */
   pieces: Partial<TrainingRunStatus>;
-  nowMs: number;
 }
 
 export function desiredStatus(facts: StatusFacts): TrainingRunStatus {

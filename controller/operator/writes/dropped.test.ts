@@ -108,9 +108,9 @@ test("Other dropped fields are reported, and the object is written", async () =>
   const written = writes();
   await written.apply(SERVICE, service);
   assert.deepEqual(requests, ["write"]);
-  assert.equal(written.dropped()?.reason, "FieldDropped");
+  assert.equal(written.fields.dropped()?.reason, "FieldDropped");
   assert.match(
-    written.dropped()!.message,
+    written.fields.dropped()!.message,
     /Service quick-actor-0-0 spec\.trafficDistribution: it does not know the field/,
   );
 });

@@ -75,8 +75,13 @@ export function deploymentOf(run: Run, cache: Cache): Deployment | undefined {
   return childOf(run, cache, DEPLOYMENT, "learner");
 }
 
-/** Returns both possible names of the run's volume: the second is used if an earlier run with this name has left its volume. */
+/**
+ * Returns both possible names of the run's volume: the second is used if an earlier run with this name has left its volume. A run that
+ * takes over a volume has that one's name.
+ */
 export function claimNames(run: Run): [first: string, own: string] {
+  const adopted = run.spec.initFrom?.volume;
+  if (adopted !== undefined) return [adopted, adopted];
   const name = childName(run, "data");
   return [name, `${name}-${run.metadata.uid.slice(0, 8)}`];
 }

@@ -1,15 +1,14 @@
 /** Writes one run's objects: only if something differs, with preconditions, and with an expectation for the caches. */
 
-import { COMPONENT, digestOf, RUN, type Run, SPEC_HASH } from "../desired/names.ts";
+import { digestOf, RUN, type Run, SPEC_HASH } from "../desired/names.ts";
 import type { ApiClient } from "../kube/api-client.ts";
 import { ApiError, isAlreadyExists } from "../kube/errors.ts";
-import { DEPLOYMENT, JOB, TRAINING_RUN } from "../kube/resources.ts";
+import { JOB, TRAINING_RUN } from "../kube/resources.ts";
 import { controllerUid } from "../kube/runtime/owner-index.ts";
 import { type KubeObject, keyOf, type Resource } from "../kube/types.ts";
-import type { Finding } from "../status/conditions.ts";
 import { firstDifference, wholeDifference } from "./compare.ts";
-import { droppedFields, droppedFinding } from "./dropped.ts";
 import type { Expectations } from "./expectations.ts";
+import { type Kept, KeptFields } from "./kept-fields.ts";
 import { type Cache, isChildOf, mayTake } from "./ownership.ts";
 import { BlockedError } from "./refusals.ts";
 
@@ -20,12 +19,6 @@ export type Client = Pick<
 
 /** The API server's answer to each applied object, so that additions by a webhook or a person are not overwritten for ever. */
 export type Applied = Map<string, { desired: string; answer: string }>;
-
-/** What the API server has kept of each child's content, by kind and name; of Jobs, by component. */
-export type Kept = Map<string, { content: string; generation: number; dropped: Finding | undefined; blocks: boolean }>;
-
-/** Kinds whose pods start at once: the API server is asked whether it keeps every field before the object is stored. */
-const STARTS_PODS: readonly Resource[] = [DEPLOYMENT, JOB];
 
 /** repaired: another client had changed the object. changed: the desired object has changed. */
 /** found: it was there, although the cache lacks it, and was left as it is. */
@@ -38,7 +31,8 @@ export class Writes {
   readonly #cache: Cache;
   readonly #expectations: Expectations;
   readonly #applied: Applied;
-  readonly #kept: Kept;
+  /** Which fields the API server does not store. */
+  readonly fields: KeptFields;
   #confirmed: Promise<void> | undefined;
 
   constructor(
@@ -51,7 +45,7 @@ export class Writes {
     this.#cache = around.cache;
     this.#expectations = around.expectations;
     this.#applied = around.applied;
-    this.#kept = around.kept;
+    this.fields = new KeptFields(run, around.client, around.kept);
   }
 
   /**
@@ -81,11 +75,11 @@ export class Writes {
     const name = `${resource.kind} ${key}`;
     if (observed && (difference === undefined || this.#isAnswer(name, desired, observed))) {
       if (!this.#applied.has(name)) this.#applied.set(name, { desired: digestOf(desired), answer: "" });
-      if (difference !== undefined) await this.#check(resource, desired, observed);
+      if (difference !== undefined) await this.fields.check(resource, desired, observed);
       return { kind: "same" };
     }
     if (!observed) await this.#confirmRun();
-    await this.#ask(resource, desired, () =>
+    await this.fields.ask(resource, desired, () =>
       this.#client.apply(resource, withVersionOf(observed, desired), { dryRun: true }),
     );
     const replaced = whole && (await this.#client.mergePatch(resource, ...patchOf(observed, whole.patch)));
@@ -94,7 +88,7 @@ export class Writes {
     const known = this.#applied.get(name)?.desired === digestOf(desired);
     this.#applied.set(name, { desired: digestOf(desired), answer: contentOf(stored) });
     if (stored.metadata.resourceVersion !== observed?.metadata.resourceVersion) this.#expect(resource, stored);
-    await this.#check(resource, desired, stored);
+    await this.fields.check(resource, desired, stored);
     if (!observed) return { kind: "created" };
     return { kind: known ? "repaired" : "changed", difference: difference! };
   }
@@ -120,11 +114,11 @@ export class Writes {
    */
   async create(resource: Resource, object: KubeObject): Promise<void> {
     await this.#confirmRun();
-    await this.#ask(resource, object, () => this.#client.create(resource, object, { dryRun: true }));
+    await this.fields.ask(resource, object, () => this.#client.create(resource, object, { dryRun: true }));
     try {
       const stored = await this.#client.create(resource, object);
       this.#expect(resource, stored);
-      await this.#check(resource, object, stored);
+      await this.fields.check(resource, object, stored);
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
       const found = await this.#client.get(resource, object.metadata as { name: string });
@@ -134,44 +128,6 @@ export class Writes {
       if (firstDifference(labels, found.metadata.labels) === undefined) this.#expect(resource, found);
       else await this.patch(resource, found, { metadata: { labels } });
     }
-  }
-
-  /** Returns the first finding about fields that the API server has not stored and that are not essential. */
-  dropped(): Finding | undefined {
-    const { generation } = this.#run.metadata;
-    return [...this.#kept.values()].find((it) => it.generation === generation && it.dropped && !it.blocks)?.dropped;
-  }
-
-  /**
-   * Asks the API server, once for each content, whether it would store every field of a child with pods. The write itself reports all else
-   * that is wrong: a webhook may not support a dry run.
-   *
-   * @throws BlockedError if an essential field would be dropped
-   */
-  async #ask(resource: Resource, desired: KubeObject, dryRun: () => Promise<KubeObject>): Promise<void> {
-    const kept = this.#kept.get(keptName(resource, desired));
-    if (!STARTS_PODS.includes(resource) || (kept?.content === contentHash(desired) && !kept.blocks)) return;
-    const answer = await dryRun().catch((error) => {
-      if (error instanceof ApiError && error.status >= 400) return undefined;
-      throw error;
-    });
-    if (answer) await this.#check(resource, desired, answer);
-  }
-
-  /** Remembers which fields `stored` lacks. @throws BlockedError if one of them is essential */
-  async #check(resource: Resource, desired: KubeObject, stored: KubeObject): Promise<void> {
-    const name = keptName(resource, desired);
-    const content = contentHash(desired);
-    const known = this.#kept.get(name);
-    const fields = droppedFields(desired, stored);
-    let dropped = fields.length > 0 && known?.content === content ? known.dropped : undefined;
-    if (fields.length > 0 && !dropped) {
-      const version = await this.#client.serverVersion();
-      dropped = droppedFinding(resource, desired, fields, { version, spec: this.#run.spec });
-    }
-    const blocks = STARTS_PODS.includes(resource) && fields.some(({ isEssential }) => isEssential);
-    this.#kept.set(name, { content, generation: this.#run.metadata.generation, dropped, blocks });
-    if (dropped && blocks) throw new BlockedError(dropped.reason, dropped.message);
   }
 
   /**
@@ -242,13 +198,6 @@ export class Writes {
     );
   }
 }
-
-/** Actors have many Jobs with the same content. */
-function keptName({ kind }: Resource, { metadata: { name, labels } }: KubeObject): string {
-  return `${kind} ${kind === JOB.kind ? labels?.[COMPONENT] : name}`;
-}
-
-const contentHash = (object: KubeObject): string => object.metadata.annotations?.[SPEC_HASH] ?? digestOf(object);
 
 /** Returns the arguments of a merge patch that is refused if the object has changed since it was read. */
 function patchOf(

@@ -1,6 +1,6 @@
 /** Operations of transformers, composed of primitives. Some have hand-written gradients, which pass over memory less often. */
 import { custom } from "./emit.ts";
-import { fusedNorm, fusedRotary, fusedSwiglu, fuses } from "./fused.ts";
+import { fusedEmbeddingGradient, fusedNorm, fusedRotary, fusedSwiglu, fuses, fusesEmbedding } from "./fused.ts";
 import { type Dim, float, type OutputSpec, type Value } from "./graph.ts";
 import { isAligned, normKernels, rotaryKernel } from "./operators.ts";
 import {
@@ -188,16 +188,21 @@ export function embedding(weight: Value, ids: Value, plan: EmbeddingPlan): Value
     [weight],
     ([table]) => [gather(table, ids)],
     ([d]) => {
-      // running sums over the sorted rows in float64; a run's sum is the difference at its ends
-      const sorted = cast(gather(d!, plan.order), "float64");
-      const running = pad(runningSums(sorted), 0, 1, 0);
-      const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
-      const places = cast(plan.distinct, "int64");
-      const addedTo = (total: Value) =>
-        total.graph.op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0];
+      const addedTo = fusesEmbedding(weight)
+        ? (total: Value) => fusedEmbeddingGradient(total, d!, plan)
+        : addedRows(weight, d!, plan);
       return [addable(addedTo(expand(weight.graph.constant(0, weight.dtype), weight.shape)), addedTo)];
     },
   )[0];
+}
+
+/** Adds the gradient of an embedding to a total by running sums over the sorted rows in float64: a run's sum is the difference at its ends. */
+function addedRows(weight: Value, d: Value, plan: EmbeddingPlan): (total: Value) => Value {
+  const sorted = cast(gather(d, plan.order), "float64");
+  const running = pad(runningSums(sorted), 0, 1, 0);
+  const sums = cast(sub(gather(running, plan.ends), gather(running, plan.begins)), weight.dtype);
+  const places = cast(plan.distinct, "int64");
+  return (total) => total.graph.op("ScatterND", [total, places, sums], { reduction: "add" }, [weight])[0];
 }
 
 /** Running sums over rows, [rows, size]. The input is [rows, size], or [groups, each, size], which is summed in two levels. */

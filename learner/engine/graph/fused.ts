@@ -4,7 +4,7 @@
  */
 import { custom } from "./emit.ts";
 import { type Attribute, float, type Value } from "./graph.ts";
-import { attentionKernels, DOMAIN, isAligned, normBackward, SIGNATURES } from "./operators.ts";
+import { attentionKernels, DOMAIN, DOWNS, downs, isAligned, normBackward, SIGNATURES } from "./operators.ts";
 import { cast, mul, sum } from "./primitives.ts";
 import { half, matmul } from "./products.ts";
 
@@ -155,6 +155,89 @@ export function fusedLogProbs(
   );
   return { logProbs: logProbs!, entropies: entropies! };
 }
+
+/** Returns whether the gradient of an embedding [vocabulary, size] is one operator. */
+export const fusesEmbedding = (weight: Value): boolean =>
+  weight.dtype === "float32" && isAligned(weight.shape[1]!) && fuses(weight, "embedding_gradient");
+
+/** total [vocabulary, size] with the sums of d over the places of each distinct id added to its rows, in the order of the places. */
+export const fusedEmbeddingGradient = (
+  total: Value,
+  d: Value,
+  { order, distinct, begins, ends }: Record<"order" | "distinct" | "begins" | "ends", Value>,
+): Value => own("EmbeddingGradient", [total, d, order, distinct, begins, ends])[0]!;
+
+/** Returns whether the products of x with two or three A of one rank are one operator. */
+export const fusesDowns = (x: Value, matrices: readonly Value[]): boolean =>
+  downs("Forward", matrices.length) in DOWNS &&
+  isAligned(x.shape[1]!) &&
+  fuses(x, "downs_forward", "downs_input", "downs_matrices");
+
+/** x A^T of each A [rank, size], bfloat16. */
+export const fusedDowns = (x: Value, matrices: readonly Value[]): Value[] =>
+  own(downs("Forward", matrices.length), [x, ...matrices]);
+
+/** The sum of d A of all. */
+export const fusedDownsInput = (cotangents: readonly Value[], matrices: readonly Value[]): Value =>
+  own(downs("Input", matrices.length), [...cotangents, ...matrices])[0]!;
+
+/** d^T x of each. */
+export const fusedDownsMatrices = (cotangents: readonly Value[], x: Value): Value[] =>
+  own(downs("Matrices", cotangents.length), [...cotangents, x]);
+
+// ---- operators of generation, which have no gradient
+
+/** What a kernel reads of an adapter beside joined layers: the transposed B of all layers, [rank, sum of out], and alpha / rank. */
+export interface AdapterUp {
+  up: Value;
+  scale: number;
+}
+
+/**
+ * Returns total = x + the output of an adapted layer, float32, its `rmsNorm` in bfloat16, and 1 / rms. @param product with W and the A below it,
+ * bfloat16 [rows, out and more]
+ */
+export function fusedNormAdapted(x: Value, product: Value, { up, scale }: AdapterUp, weight: Value, epsilon: number) {
+  const [total, normed, inverse] = own("NormAdapted", [x, product, up, weight], { epsilon, scale });
+  return { total: total!, normed: normed!, inverse: inverse! };
+}
+
+/** As `fusedNorm` of a sum, with 1 / rms and without a gradient. */
+export function fusedNormOutput(x: Value, added: Value, weight: Value, epsilon: number) {
+  const [total, normed, inverse] = own("AddNorm", [x, half(added), weight], { epsilon });
+  return { total: total!, normed: normed!, inverse: inverse! };
+}
+
+/** silu(gate) * up, bfloat16 [rows, size], of a product that has both, and x A^T of the adapters' places if there is an adapter. */
+export function fusedSwigluJoined(
+  product: Value,
+  size: number,
+  adapter?: AdapterUp & { places: readonly number[] },
+): Value {
+  if (!adapter) return own("SwigluJoined", [product], { size })[0]!;
+  const [gate, up] = adapter.places as [number, number];
+  return own("SwigluAdapted", [product, adapter.up], { size, gate, up, scale: adapter.scale })[0]!;
+}
+
+/**
+ * The outputs of one to three joined and adapted layers in one product, bfloat16 [rows, sum of out]. @param stacked the layers' W and the A of each
+ * place below, bfloat16; `ends`: the columns at which the layers end; `places`: of each layer's A
+ */
+export function fusedLinearAdapted(
+  x: Value,
+  stacked: Value,
+  { up, scale, ends, places }: AdapterUp & { ends: readonly number[]; places: readonly number[] },
+  bias: Value,
+): Value {
+  const [firstEnd, secondEnd = firstEnd] = ends as [number, number?];
+  const [firstPlace, secondPlace = 0, thirdPlace = 0] = places as [number, number?, number?];
+  const attributes = { firstEnd, secondEnd, firstPlace, secondPlace, thirdPlace, scale };
+  return own("LinearAdapted", [half(x), stacked, up, bias], attributes)[0]!;
+}
+
+/** Logits of x scales / rms times each row's factor, as exact as float32; x float32, weight bfloat16 [vocabulary, size], which is read once. */
+export const fusedHead = (x: Value, scales: Value, inverse: Value, factors: Value, weight: Value): Value =>
+  own("HeadLogits", [x, scales, inverse, factors, weight])[0]!;
 
 const ADAMW = ["adamw", "adamw_any"];
 const SQUARES = ["squares", "squares_any"];

@@ -32,7 +32,7 @@ const ALIASES = new Set([...RESHAPES, "Identity"]);
 /** Element-wise kernels, which write over an input that nobody reads any more. */
 const OVERWRITING = "Add Sub Mul Div Neg Exp Log Sqrt Pow Reciprocal Sigmoid Tanh Abs Clip QuickGelu".split(" ");
 /** Kernels that write over an input of the same size that nobody reads any more. */
-const IN_PLACE = new Set([...OVERWRITING, "Cast", "ScatterND", "ScatterElements"]);
+const IN_PLACE = new Set([...OVERWRITING, "Cast", "ScatterND", "ScatterElements", "EmbeddingGradient"]);
 
 /** Memory that values share; inputs and initializers have none. */
 interface Buffer {

@@ -11,6 +11,8 @@ export interface Signature {
   readonly inputs: readonly DType[];
   readonly outputs: readonly { readonly dtype: DType; readonly shape: OutputShape }[];
   readonly attributes: Readonly<Record<string, "int" | "float">>;
+  /** the first output may be written over the first input, if nothing else reads it */
+  readonly inPlace?: boolean;
 }
 /** Returns an output's shape. @param of returns the shape of an input */
 type OutputShape = (of: (input: number) => Shape, attributes: Readonly<Record<string, number>>) => Shape;
@@ -31,6 +33,7 @@ const like =
 const rowsOf =
   (input: number): OutputShape =>
   (of) => [of(input)[0]!];
+const ofSize: OutputShape = (of, { size }) => [of(0)[0]!, size!];
 const perHead: OutputShape = (of, { heads }) => [heads!, of(0)[0]!];
 const [wide, narrow] = [
   (shape: OutputShape) => ({ dtype: "float32" as const, shape }),
@@ -75,6 +78,23 @@ const normBackwards = TRUTHS.flatMap((continues) =>
 );
 export const NORM_BACKWARDS = Object.fromEntries(normBackwards);
 
+/** Numbers of adapters that share an input. */
+const SHARING = [2, 3] as const;
+export const downs = (part: "Forward" | "Input" | "Matrices", count: number): string => `Downs${part}${count}`;
+const downsOf = (count: number): [string, Signature][] => {
+  const each = <T>(value: T): T[] => new Array(count).fill(value);
+  const ofRank = narrow((of) => [of(0)[0]!, of(1)[0]!]);
+  return [
+    // x, each A -> x A^T of each
+    [downs("Forward", count), signature([B, ...each(B)], each(ofRank))],
+    // each cotangent, each A -> cotangent of x
+    [downs("Input", count), signature([...each(B), ...each(B)], [narrow((of) => [of(0)[0]!, of(count)[1]!])])],
+    // each cotangent, x -> gradient of each A
+    [downs("Matrices", count), signature([...each(B), B], each(narrow((of) => [of(0)[1]!, of(count)[1]!])))],
+  ];
+};
+export const DOWNS = Object.fromEntries(SHARING.flatMap(downsOf));
+
 export const SIGNATURES: Readonly<Record<string, Signature>> = {
   // x, weight -> y, 1 / rms
   Norm: signature([F, F], [narrow(like(0)), wide(rowsOf(0))], { epsilon: "float" }),
@@ -102,6 +122,25 @@ export const SIGNATURES: Readonly<Record<string, Signature>> = {
   ),
   // hidden, weight, targets, 1 / temperature, normaliser, entropies, cotangents of log-probs and entropies -> cotangent of the logits
   LogProbsBackward: signature([B, B, I, F, F, F, F, F], [narrow((of) => [of(0)[0]!, of(1)[0]!])]),
+  ...DOWNS,
+  // total, cotangent, order, distinct, begins, ends -> total with the rows of the distinct ids
+  EmbeddingGradient: { ...signature([F, F, I, I, I, I], [wide(like(0))]), inPlace: true },
+  // x, product and x A^T, transposed B, weight -> x + product + its adapter's, y, 1 / rms
+  NormAdapted: signature([F, B, B, F], [wide(like(0)), narrow(like(0)), wide(rowsOf(0))], {
+    epsilon: "float",
+    scale: "float",
+  }),
+  // products with gate and up
+  SwigluJoined: signature([B], [narrow(ofSize)], { size: "int" }),
+  // the same and x A^T of each place, transposed B
+  SwigluAdapted: signature([B, B], [narrow(ofSize)], { size: "int", gate: "int", up: "int", scale: "float" }),
+  // x, W and A below it, transposed B, bias
+  LinearAdapted: signature([B, B, B, F], [narrow((of) => [of(0)[0]!, of(2)[1]!])], {
+    ...{ firstEnd: "int", secondEnd: "int", firstPlace: "int", secondPlace: "int", thirdPlace: "int" },
+    scale: "float",
+  }),
+  // x, scales, 1 / rms, each row's factor, weight -> logits
+  HeadLogits: signature([F, F, F, F, B], [wide((of) => [of(0)[0]!, of(4)[0]!])]),
   // weights, gradient, first, second, scalars -> new weights, first, second
   AdamW: signature([F, F, F, F, "float64"], [wide(like(0)), wide(like(0)), wide(like(0))]),
   // numbers -> sums of squares of parts
@@ -114,11 +153,14 @@ export const isAligned = (size: Dim): boolean => typeof size === "number" && siz
 
 const NORM_BLOCKS = [1024, 2048, 4096, 8192];
 /** Returns the kernels of a norm over rows of this size, or undefined where there are none. */
-export function normKernels(size: Dim): { forward: string; backward: string } | undefined {
+export function normKernels(size: Dim): Record<"forward" | "backward" | "adapted", string> | undefined {
   const block = NORM_BLOCKS.find((most) => (size as number) <= most);
   if (block === undefined || !isAligned(size)) return undefined;
-  return { forward: `norm_forward_${block}`, backward: `norm_backward_${block}` };
+  const name = (kind: string) => `norm_${kind}_${block}`;
+  return { forward: name("forward"), backward: name("backward"), adapted: name("adapted") };
 }
+/** Widths of joined layers must be multiples of this, the largest block of columns: a block is of one layer. */
+export const JOINED_COLUMNS = 64;
 /** Head sizes of attention's kernels. */
 const HEAD_SIZES = [64, 128];
 export function attentionKernels(headSize: number) {

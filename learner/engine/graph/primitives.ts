@@ -281,6 +281,13 @@ export function slice(x: Value, axis: number, start: number, end: number): Value
   });
 }
 
+/** Parts of these sizes along an axis, one after the other. Its gradient belongs to the operation that uses it. */
+export function split(x: Value, axis: number, sizes: readonly number[]): Value[] {
+  const front = frontAxis(axis, x.shape.length, "Split");
+  const outputs = sizes.map((size) => ({ dtype: x.dtype, shape: x.shape.map((dim, i) => (i === front ? size : dim)) }));
+  return x.graph.op("Split", [x, x.graph.constant(sizes, "int64")], { axis: front }, outputs);
+}
+
 /** Zeros before and after along an axis. */
 export function pad(x: Value, axis: number, before: number, after: number): Value {
   const front = frontAxis(axis, x.shape.length, "Pad");

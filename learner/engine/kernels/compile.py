@@ -15,7 +15,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+import adapters
 import attention
+import decode
 import head
 import optimiser
 import rows
@@ -26,11 +28,14 @@ TARGETS = {"sm_80": 80, "sm_90a": 90}
 BF16, F32, F64, I32, I64 = "*bf16", "*fp32", "*fp64", "*i32", "*i64"
 LETTERS = {"i32": "i", "i64": "l", "fp32": "f"}
 # Whole numbers that are multiples of 16, so that loads take 16 bytes at a time.
-ALIGNED = {"size", "half", "vocabulary", "count"}
+ALIGNED = {"size", "half", "vocabulary", "count", "stride", "out"}
 # Kernels for addresses and counts that are no multiples of 16.
 ANY = {"adamw_any", "squares_any"}
 # Kernels whose products and sums are rounded apart, as JavaScript rounds them.
 ROUNDED_APART = {"adamw", "adamw_any"}
+
+
+NORM_BLOCKS = (1024, 2048, 4096, 8192)
 
 
 def attention_kernels(d):
@@ -59,6 +64,37 @@ def norm_kernels(block):
     }
 
 
+def decode_kernels():
+    sizes = dict(scale="fp32", rows="i32", size="i32")
+    joined = dict(x=BF16, stacked=BF16, up=BF16, bias=F32, y=BF16, **sizes, out="i32", rank="i32", first_end="i32", second_end="i32",
+                  first_place="i32", second_place="i32", third_place="i32")
+    found = {
+        f"norm_adapted_{block}": (decode.norm_adapted, dict(x=F32, product=BF16, up=BF16, weight=F32, total=F32, y=BF16, inverse=F32, epsilon="fp32", scale="fp32",
+                                                            size="i32", stride="i32", rank="i32"), dict(BLOCK=block), max(4, block // 512), 1)
+        for block in NORM_BLOCKS
+    }
+    found.update({
+        "swiglu_joined": (decode.swiglu_joined, dict(product=BF16, up=BF16, out=BF16, **sizes, stride="i32", rank="i32", gate_place="i32", up_place="i32"),
+                          dict(BM=16, BN=128), 4, 1),
+        # few rows: narrow blocks of columns, so that there are enough of them; many rows: blocks that read less
+        "linear_adapted_few": (decode.linear_adapted, joined, dict(BM=64, BN=32, BK=128), 4, {"sm_80": 3, "sm_90a": 4}),
+        "linear_adapted_many": (decode.linear_adapted, joined, dict(BM=128, BN=64, BK=64), 8, 3),
+        "head_logits": (decode.head_logits, dict(x=F32, scales=F32, inverse=F32, factors=F32, weight=BF16, logits=F32, rows="i32", size="i32", vocabulary="i32"),
+                        dict(BM=64, BN=128, BK=64), 8, 3),
+    })
+    return found
+
+
+def adapter_kernels():
+    of = lambda letter: {f"{letter}{i}": BF16 for i in range(3)}
+    sizes = dict(rows="i32", size="i32", rank="i32", three="i32")
+    return {
+        "downs_forward": (adapters.downs_forward, dict(x=BF16, **of("a"), **of("y"), **sizes), dict(BM=32, BK=128), 4, 3),
+        "downs_input": (adapters.downs_input, dict(**of("d"), **of("a"), dx=BF16, **sizes), dict(BM=64, BN=128), 4, 1),
+        "downs_matrices": (adapters.downs_matrices, dict(**of("d"), x=BF16, **of("g"), **sizes), dict(BN=32, BK=128), 4, 3),
+    }
+
+
 def kernels():
     """By name: the function, types of its parameters, constants, warps, stages (of each target)."""
     product = dict(BM=128, BN=128, BK=64)
@@ -67,10 +103,14 @@ def kernels():
     found = {}
     for d in (64, 128):
         found.update(attention_kernels(d))
-    for block in (1024, 2048, 4096, 8192):
+    for block in NORM_BLOCKS:
         found.update(norm_kernels(block))
+    found.update(decode_kernels())
+    found.update(adapter_kernels())
     stages = {"sm_80": 2, "sm_90a": 3}
     found.update({
+        "embedding_gradient": (rows.embedding_gradient, dict(total=F32, d=F32, order=I32, distinct=I32, begins=I32, ends=I32, out=F32, size="i32"),
+                               dict(BLOCK=256, ROWS=8), 4, 1),
         "swiglu_forward": (rows.swiglu_forward, dict(gate=BF16, up=BF16, out=BF16, count="i64"), dict(BLOCK=2048), 8, 1),
         "swiglu_backward": (rows.swiglu_backward, dict(d_out=BF16, gate=BF16, up=BF16, d_gate=BF16, d_up=BF16, count="i64"), dict(BLOCK=2048), 8, 1),
         "rotary_turn": (rows.rotary_turn, dict(x=BF16, bias=F32, cos=F32, sin=F32, positions=I64, y=BF16, sign="fp32", heads="i32", half="i32", biased="i32"),

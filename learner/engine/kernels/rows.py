@@ -92,3 +92,23 @@ def rotary_turn(x, bias, cos, sin, positions, y, sign, heads, half, biased, HEAD
     s = tl.load(sin + angle, mask=i < half, other=0.0)[None, :] * sign
     tl.store(y + at, (a * c - b * s).to(y.dtype.element_ty), mask=ok)
     tl.store(y + at + half, (b * c + a * s).to(y.dtype.element_ty), mask=ok)
+
+
+@triton.jit
+def embedding_gradient(total, d, order, distinct, begins, ends, out, size, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """
+    out[id] = total[id] + the sum of d over the places of each distinct id, which are order[begin] to order[end - 1]. One program has all places of
+    an id, and adds them in their order.
+    """
+    run = tl.program_id(0)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = cols < size
+    end = tl.load(ends + run)
+    acc = tl.zeros([BLOCK], tl.float32)
+    for first in range(tl.load(begins + run), end, ROWS):
+        t = first + tl.arange(0, ROWS)
+        near = t < end
+        place = tl.load(order + t, mask=near, other=0).to(tl.int64)
+        acc += tl.sum(tl.load(d + place[:, None] * size + cols[None, :], mask=near[:, None] & inside[None, :], other=0.0), 0)
+    at = tl.load(distinct + run).to(tl.int64) * size + cols
+    tl.store(out + at, tl.load(total + at, mask=inside, other=0.0) + acc, mask=inside)

@@ -11,8 +11,8 @@ import { cast, sumTo } from "../graph/primitives.ts";
 import { half, linear, matmul, narrows } from "../graph/products.ts";
 import type { SessionOptions } from "../runtime/session.ts";
 import { type Project, withBias } from "./decoder.ts";
-import { adapted, adapterProduct, type GraphAdapter } from "./lora.ts";
-import type { MappedWeights } from "./mapped.ts";
+import { adapted, type GraphAdapter, joinedAdapters } from "./lora.ts";
+import { JOINED_PROJECTIONS, type MappedWeights } from "./mapped.ts";
 import { type OutputLayer, vocabularyChunk, WHOLE_VOCABULARY } from "./token-log-probs.ts";
 import { EMBEDDING, OUTPUT_LAYER } from "./weights.ts";
 
@@ -53,6 +53,7 @@ export function frozenTrunk(
       : large
         ? mapped.outputChunks(g, vocabularyChunk(g))
         : cast(weights.get(outputName)!, "float32");
+  const adapterOutput = adapter && joinedAdapters(adapter, JOINED_PROJECTIONS);
   const used = new Set<string>();
   const project: Project = (x, path) => {
     const name = `${path}.weight`;
@@ -68,7 +69,7 @@ export function frozenTrunk(
     }
     // The product is added to the adapter's, not the other way round: beside a rounded product, the effect that an adapter has
     // learned in a few steps is smaller than a rounding.
-    const product = () => frozenLinear(x, weight, again.get(name), adapter && adapterProduct(x, path, adapter));
+    const product = () => frozenLinear(x, weight, again.get(name), adapterOutput?.(x, path));
     const biased = (wide: boolean) => withBias(product(), bias, wide);
     return { narrow: () => biased(false), wide: () => biased(true), product, bias };
   };

@@ -2,10 +2,11 @@
  * The graph of generation. It reads the next tokens of some slots and appends their keys and values to the KV cache of each slot in
  * place: past and present are the same memory. With one token a slot it decodes; with several tokens it reads prompts (prefill).
  */
-import { type Compute, float, Graph, type Shape, type Value } from "../graph/graph.ts";
-import { cast, concat, mul, pad, reshape, silu, slice } from "../graph/primitives.ts";
+import { type Compute, float, Graph, type KernelSource, type Shape, type Value } from "../graph/graph.ts";
+import { cast, concat, pad, reshape, slice } from "../graph/primitives.ts";
 import type { DType } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
+import { layersIn } from "./generate-layers.ts";
 import { type GeneratorWeights, type WeightOptions, weightsIn } from "./generate-weights.ts";
 import { sampleFromAll, sampleGreedy, sampleMixed } from "./sample.ts";
 
@@ -18,6 +19,8 @@ export interface GraphOptions extends WeightOptions {
   readonly compute: Compute;
   /** dtype of keys and values */
   readonly cache: DType;
+  /** our own kernels, which serve this model; left out: none */
+  readonly kernels?: KernelSource | undefined;
 }
 
 /** GroupQueryAttention rotates heads of a multiple of 16 numbers only; other heads are padded with zeros. */
@@ -47,11 +50,10 @@ export const TO = ["newKeys", "newValues"] as const;
  * [2, rows], the next tokens and their probabilities in one tensor: one copy from a device. A vocabulary is far below 2^24 tokens.
  */
 export function generationGraph(config: ModelConfig, from: GeneratorWeights, options: GraphOptions): Graph {
-  const { sampling, compute, cache } = options;
-  const graph = new Graph(sampling ? "decode" : "prefill", { opset: 21, compute });
+  const { sampling, compute, cache, kernels } = options;
+  const graph = new Graph(sampling ? "decode" : "prefill", { opset: 21, compute, kernels });
   const { headSize, heads, keyValueHeads, layers } = config;
   const wide = cachedHeadSize(config);
-  const epsilon = float(config.normEpsilon);
   const [slots, length]: Shape = sampling ? ["rows", 1] : [1, "rows"];
   const tokens = graph.input("tokens", "int32", ["rows"]);
   const last = graph.input("last", "int32", [slots!]);
@@ -59,40 +61,21 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
   const positions = ["cosines", "sines"].map((name) => graph.input(name, cache, ["positions", wide / 2]));
   const weights = weightsIn(graph, config, from, options);
 
-  const op = (type: string, inputs: Value[], shapes: Shape[], attributes = {}, domain = "") => {
-    const outputs = shapes.map((shape) => ({ dtype: inputs[0]!.dtype, shape }));
-    return graph.op(type, inputs, attributes, outputs, domain);
-  };
+  const layer = layersIn(graph, config, weights);
   const inSlots = (x: Value, size: number) => reshape(x, [slots!, length!, size]);
-  /** The outputs of linear layers, one by one. */
-  const split = (outputs: Value[], sizes: number[]): Value[] => {
-    if (outputs.length === sizes.length) return outputs;
-    const shapes = sizes.map((size) => ["rows", size]);
-    return op("Split", [outputs[0]!, graph.constant(sizes, "int64")], shapes, { axis: -1 });
-  };
-  const norm = (x: Value, name: string) => {
-    const inputs = [x, cast(weights.scales(name), x.dtype)];
-    return op("SimplifiedLayerNormalization", inputs, [x.shape], { epsilon, axis: -1 })[0]!;
-  };
-  /** x + delta, and its norm */
-  const addNorm = (x: Value, delta: Value, name: string): [sum: Value, normed: Value] => {
-    const inputs = [x, cast(delta, x.dtype), weights.scales(name)];
-    const shapes = [x.shape, [], [], x.shape];
-    const [normed, , , sum] = op("SkipSimplifiedLayerNormalization", inputs, shapes, { epsilon }, MICROSOFT);
-    return [sum!, normed!];
-  };
   /** Returns the heads of a projection for attention. Each half of a head is padded separately, because rotation pairs the halves. */
   const headsOf = (x: Value, count: number, normName?: string): Value => {
     let each = x;
-    if (normName !== undefined && config.queryKeyNorm) each = norm(reshape(x, ["rows", count, headSize]), normName);
+    if (normName !== undefined && config.queryKeyNorm)
+      each = layer.norm(reshape(x, ["rows", count, headSize]), normName);
     if (wide !== headSize) {
       const halves = cast(reshape(each, ["rows", 2 * count, headSize / 2]), "float32"); // CUDA fills no bfloat16
       each = pad(halves, 2, 0, (wide - headSize) / 2);
     }
     return cast(inSlots(each, count * wide), cache);
   };
-  const attention = (x: Value, layer: number): Value => {
-    const at = `model.layers.${layer}.self_attn`;
+  const attention = (x: Value, number: number): Value => {
+    const at = `model.layers.${number}.self_attn`;
     const projected = weights.linear(x, `${at}.q_proj`, `${at}.k_proj`, `${at}.v_proj`);
     const counts = [heads, keyValueHeads, keyValueHeads];
     const sizes = counts.map((count) => count * headSize);
@@ -101,9 +84,9 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
     const parts: (Value | null)[] =
       projected.length === 1 && isPlain
         ? [cast(inSlots(projected[0]!, projected[0]!.shape[1] as number), cache), null, null]
-        : split(projected, sizes).map((part, i) => headsOf(part, counts[i]!, norms[i]));
+        : layer.parts(projected, sizes).map((part, i) => headsOf(part, counts[i]!, norms[i]));
     const cached = { dtype: cache, shape: [slots!, keyValueHeads, "positions", wide] };
-    const past = FROM.map((name) => graph.input(`${name}.${layer}`, cache, cached.shape));
+    const past = FROM.map((name) => graph.input(`${name}.${number}`, cache, cached.shape));
     const [mixed, ...present] = graph.op(
       "GroupQueryAttention",
       [...parts, ...past, last, total, ...positions],
@@ -111,37 +94,36 @@ export function generationGraph(config: ModelConfig, from: GeneratorWeights, opt
       [{ dtype: cache, shape: [slots!, length!, heads * wide] }, cached, cached],
       MICROSOFT,
     );
-    for (const [i, name] of TO.entries()) graph.output(`${name}.${layer}`, present[i]!);
+    for (const [i, name] of TO.entries()) graph.output(`${name}.${number}`, present[i]!);
     const rows = cast(reshape(mixed!, ["rows", heads * wide]), compute);
     if (wide === headSize) return rows;
     const halves = slice(reshape(rows, ["rows", 2 * heads, wide / 2]), 2, 0, headSize / 2);
     return reshape(halves, ["rows", heads * headSize]);
   };
-  const mlp = (x: Value, layer: number): Value => {
-    const at = `model.layers.${layer}.mlp`;
-    const { intermediateSize: size } = config;
-    const [gate, up] = split(weights.linear(x, `${at}.gate_proj`, `${at}.up_proj`), [size, size]);
-    return weights.linear(mul(silu(gate!), up!), `${at}.down_proj`)[0]!;
-  };
-
   let x = weights.embed(tokens);
-  let normed = norm(x, "model.layers.0.input_layernorm.weight");
-  for (let layer = 0; layer < layers; layer++) {
-    const mixed = attention(normed, layer);
-    if (layer === layers - 1 && !sampling) return graph;
-    const [delta] = weights.linear(mixed, `model.layers.${layer}.self_attn.o_proj`);
-    [x, normed] = addNorm(x, delta!, `model.layers.${layer}.post_attention_layernorm.weight`);
-    const after = layer + 1 < layers ? `model.layers.${layer + 1}.input_layernorm.weight` : "model.norm.weight";
-    [x, normed] = addNorm(x, mlp(normed, layer), after);
-  }
+  let normed = layer.first(x, "model.layers.0.input_layernorm.weight");
+  const factors = () => ofRows("inverseTemperatures");
   const ofRows = (name: string) => graph.input(name, "float32", ["rows"]);
-  const logits = weights.head(mul(normed, reshape(ofRows("inverseTemperatures"), ["rows", 1])));
+  let logits: Value | undefined;
+  for (let number = 0; number < layers; number++) {
+    const at = `model.layers.${number}`;
+    const isLast = number === layers - 1;
+    const mixed = attention(normed, number);
+    if (isLast && !sampling) return graph;
+    const between = { name: `${at}.post_attention_layernorm.weight`, wide: false };
+    ({ x, normed } = layer.plusOutput(x, mixed, `${at}.self_attn.o_proj`, between));
+    const name = isLast ? "model.norm.weight" : `model.layers.${number + 1}.input_layernorm.weight`;
+    const wide = isLast && weights.narrowHead() === undefined;
+    const after = layer.plusOutput(x, layer.gated(normed, `${at}.mlp`), `${at}.mlp.down_proj`, { name, wide });
+    ({ x, normed } = after);
+    if (isLast) logits = layer.logits(after, name, factors());
+  }
   const { token, probability } =
     sampling === "greedy"
-      ? sampleGreedy(logits)
+      ? sampleGreedy(logits!)
       : sampling === "all"
-        ? sampleFromAll(logits, ofRows("uniforms"))
-        : sampleMixed(logits, ofRows("uniforms"), ofRows("topPs"));
+        ? sampleFromAll(logits!, ofRows("uniforms"))
+        : sampleMixed(logits!, ofRows("uniforms"), ofRows("topPs"));
   const drawn = [cast(token, "float32"), probability].map((each) => reshape(each, [1, "rows"]));
   graph.output("drawn", concat(drawn, 0));
   return graph;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DeviceBuffer } from "../runtime/buffer.ts";
+import { DeviceFiles } from "../runtime/files.ts";
 import { Runtime } from "../runtime/runtime.ts";
 import { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
@@ -20,6 +21,10 @@ test("a joined adapter for which there is no memory leaves nothing behind", asyn
   let [buffers, sessions] = [0, 0];
   t.mock.method(DeviceBuffer.prototype, "release", () => buffers--);
   t.mock.method(Session.prototype, "release", async () => sessions--);
+  const file = { name: "", file: "zeros", dtype: "BF16", shape: [], offset: 0, length: 1024 } as const;
+  const files = new DeviceFiles(runtime, [file], () => {});
+  await files.view(file, 0, "bfloat16", [1]);
+  const mapped = { config: CONFIG, matrices: () => [file] };
   for (const part of ["buffer", "session"] as const) {
     const reserve = (length: number) => {
       if (part === "buffer") throw full;
@@ -31,8 +36,9 @@ test("a joined adapter for which there is no memory leaves nothing behind", asyn
       sessions++;
       return runtime.createSession(...how);
     };
-    const onDevice = { runtime: { ...runtime, reserve } as unknown as Runtime, createSession };
-    await assert.rejects(joinedAdapter(onDevice, CONFIG, LORA, "bfloat16"), full);
+    const onDevice = { runtime: { ...runtime, reserve } as unknown as Runtime, files, createSession };
+    const form = { lora: LORA, dtype: "bfloat16", fused: true } as const;
+    await assert.rejects(joinedAdapter(onDevice, mapped, form), full);
     assert.deepEqual([part, buffers, sessions], [part, 0, 0]);
   }
   t.mock.restoreAll();

@@ -90,7 +90,10 @@ for (const [dtype, tied] of [
       const how = { sampling: "greedy", compute: "float32", cache: "float32" } as const;
       const { nodes } = generationGraph(config, { base: mapped, wide }, how);
       const casts = nodes.filter(({ type }) => type === "Cast");
-      assert.ok(casts.every(({ outputs: [{ shape }] }) => shape.includes("rows")), "only activations are cast");
+      assert.ok(
+        casts.every(({ outputs: [{ shape }] }) => shape.includes("rows")),
+        "only activations are cast",
+      );
     });
 
     it("casts each part of a matrix right before its product", () => {

@@ -8,6 +8,7 @@ import type { ModelConfig } from "./config.ts";
 import { ModelError } from "./errors.ts";
 import { cachedHeadSize, copyGraph, generationGraph, type Sampling } from "./generate-graph.ts";
 import { type JoinedAdapter, joinedAdapter } from "./generate-joined.ts";
+import { servesLayers } from "./generate-layers.ts";
 import { CAST_NUMBERS, filesOf, type GeneratorWeights, GPU_CAST_NUMBERS, inputsOf } from "./generate-weights.ts";
 import { HALF_PREFIX, isMultiplied } from "./halved.ts";
 import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
@@ -62,7 +63,7 @@ export class GenerationModel {
   }
 
   /** Number type of the KV cache. The first call on a GPU allocates some of its memory. */
-  get cacheType() {
+  get cacheType(): Compute {
     return this.onGpu ? this.#onDevice!.runtime.half : "float32";
   }
 
@@ -110,9 +111,12 @@ export class GenerationModel {
     const dtypes = new Set(base?.tensors.map(({ dtype }) => dtype));
     const isHalf = [...dtypes].every((dtype) => dtype === "BF16" || dtype === SAFETENSORS_DTYPES[cache]);
     const isNarrow = isHalf && dtypes.size <= 1;
-    const joins = this.onGpu && this.#onDevice!.joins === true && dtypes.size === 1;
+    const joins = this.onGpu && this.#onDevice!.files !== undefined && dtypes.size === 1;
     const castAtOnce = this.onGpu ? GPU_CAST_NUMBERS : CAST_NUMBERS;
-    return { cache, compute: isNarrow ? cache : "float32", joins, castAtOnce } as const;
+    const compute: Compute = isNarrow ? cache : "float32";
+    const { kernels } = compute === "bfloat16" && this.onGpu ? this.#onDevice!.runtime : {};
+    const serves = kernels && servesLayers(kernels, this.config);
+    return { cache, compute, joins, castAtOnce, kernels: serves ? kernels : undefined } as const;
   }
 
   async #newSession(kind: SessionKind, weights: GeneratorWeights): Promise<Session> {
@@ -131,10 +135,11 @@ export class GenerationModel {
   /** The weights by the names of the graph's inputs. */
   async #weightFeeds(weights: GeneratorWeights): Promise<Feeds> {
     const files = filesOf(weights);
-    const { compute, joins } = this.#options(files);
+    const { compute, joins, kernels } = this.#options(files);
     if (files.adapter && joins) {
       const { lora, weights: numbers } = files.adapter;
-      this.#joined ??= await joinedAdapter(this.#onDevice!, this.config, lora, compute);
+      const form = { lora, dtype: compute, fused: kernels !== undefined };
+      this.#joined ??= await joinedAdapter(this.#onDevice!, files.base!, form);
       await this.#joined.write(numbers as ReadonlyMap<string, DeviceTensor>);
       return this.#joined.feeds;
     }

@@ -1,10 +1,11 @@
 /** The weights of generation: inputs of its graph if they change, else initializers in a folder's files. */
+import { fusedLinearAdapted } from "../graph/fused.ts";
 import type { Compute, Graph, Value } from "../graph/graph.ts";
 import { add, cast, concat, gather } from "../graph/primitives.ts";
 import { matmul } from "../graph/products.ts";
 import { type DeviceTensor, type DType, tensor } from "../graph/tensor.ts";
 import type { ModelConfig } from "./config.ts";
-import { joinedLinear } from "./generate-joined.ts";
+import { joinedLinear, type Stacked, stackedLayers } from "./generate-joined.ts";
 import { parameterInput } from "./halved.ts";
 import { SAFETENSORS_DTYPES, toStored } from "./halves.ts";
 import { adapterParameters, adapterProduct, adapterScale, type LoraConfig } from "./lora.ts";
@@ -72,12 +73,15 @@ export function weightsIn(
   const numbers = [...stored.values()].reduce((sum, { shape }) => sum + elementCount(shape), 0);
   const castNumbers = Math.max(castAtOnce, Math.ceil(numbers / MOST_PARTS));
   const shapes = new Map(inputsOf(config, weights).shapes.map(({ name, shape }) => [name, shape]));
-  const inputs = new Map<string, Value>();
+  const made = new Map<string, Value>();
+  const once = (name: string, make: () => Value): Value => {
+    if (!made.has(name)) made.set(name, make());
+    return made.get(name)!;
+  };
   /** Made at its first use: an input that nothing reads would be copied to the host with every run. */
   const input = (name: string): Value | undefined => {
     const shape = shapes.get(name);
-    if (shape && !inputs.has(name)) inputs.set(name, parameterInput(graph, name, shape, { requiresGrad: false }));
-    return inputs.get(name);
+    return shape && once(name, () => parameterInput(graph, name, shape, { requiresGrad: false }));
   };
   /** Vectors one after the other. Vectors of files are read here: a cast in the graph would be one more node with every token. */
   const vector = (dtype: Compute, names: readonly string[]): Value | undefined => {
@@ -86,7 +90,7 @@ export function weightsIn(
     if (found.length === 0) return undefined;
     const bytes = toStored(SAFETENSORS_DTYPES[dtype], Float32Array.from(found.flatMap((it) => [...readTensor(it)])));
     const data = dtype === "float32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
-    return graph.initializer(names.join(), tensor(data, [data.length], dtype));
+    return once(names.join(), () => graph.initializer(names.join(), tensor(data, [data.length], dtype)));
   };
   /** A matrix of the files, in parts that are cast separately. */
   const parts = (files: MappedWeights, name: string): Value[] => {
@@ -110,26 +114,39 @@ export function weightsIn(
     const added = beside && adapterProduct(x, paths[0]!, beside);
     return added ? add(y, added) : y;
   };
+  const headName = config.tied ? EMBEDDING : OUTPUT_LAYER;
+  /** A matrix of the files, as it is there. */
+  const matrix = (name: string): Value =>
+    once(name, () => base!.stored(graph, (each) => each.name === name).get(name)!);
+  /** The inputs of kernels for joined layers with an adapter; undefined: there are none. */
+  const stacked = (paths: readonly string[]): Stacked | undefined =>
+    graph.model.kernels && joins && adapter ? stackedLayers(graph, config, adapter.lora, paths) : undefined;
   return {
+    stacked,
     /** Rows of the embedding, float32 [rows, hiddenSize]. */
     embed(tokens: Value): Value {
-      const table = input(EMBEDDING) ?? base!.stored(graph, ({ name }) => name === EMBEDDING).get(EMBEDDING);
-      return cast(gather(table!, tokens), "float32");
+      return cast(gather(input(EMBEDDING) ?? matrix(EMBEDDING), tokens), "float32");
     },
     /** A norm's scales, float32. */
     scales: (name: string): Value => vector("float32", [name])!,
     /** Linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each, or one joined output. */
     linear: (x: Value, ...paths: string[]): Value[] =>
       (joins ? [paths] : paths.map((path) => [path])).map((each) => {
+        const biases = each.map((path) => `${path}.bias`);
+        const there = stacked(each);
+        if (there) {
+          const zeros = () => graph.constant(new Array(there.ends.at(-1)).fill(0));
+          return fusedLinearAdapted(x, there.matrix, there, vector("float32", biases) ?? zeros());
+        }
         const y = layer(x, each);
-        const bias = vector(
-          compute,
-          each.map((path) => `${path}.bias`),
-        );
+        const bias = vector(compute, biases);
         return bias ? add(y, cast(bias, y.dtype)) : y;
       }),
     /** Logits, float32 [rows, vocabSize]. */
-    head: (x: Value): Value => multiply(x, config.tied ? EMBEDDING : OUTPUT_LAYER, "float32"),
+    head: (x: Value): Value => multiply(x, headName, "float32"),
+    /** The matrix of logits, bfloat16 [vocabSize, hiddenSize], for a kernel; undefined: none computes them. */
+    narrowHead: (): Value | undefined =>
+      graph.model.kernels && stored.get(headName)?.dtype === "BF16" ? matrix(headName) : undefined,
   };
 }
 

@@ -4,9 +4,11 @@
  * Names are PEFT's without its prefix `base_model.model.`: `model.layers.0.self_attn.q_proj.lora_A.weight`, A [rank, in] and
  * B [out, rank].
  */
-import type { Graph, Value } from "../graph/graph.ts";
-import { add } from "../graph/primitives.ts";
-import { matmul } from "../graph/products.ts";
+import { custom, stopGradient } from "../graph/emit.ts";
+import { fusedDowns, fusedDownsInput, fusedDownsMatrices, fusesDowns } from "../graph/fused.ts";
+import type { Graph, TapeEntry, Value } from "../graph/graph.ts";
+import { add, expand } from "../graph/primitives.ts";
+import { half, matmul } from "../graph/products.ts";
 import type { ModelConfig } from "./config.ts";
 import { parameterInput } from "./halved.ts";
 import { uniforms } from "./random.ts";
@@ -106,4 +108,48 @@ export function adapterProduct(
   const [down, up] = [values.get(a), values.get(b)];
   if (down === undefined || up === undefined) return undefined;
   return matmul(matmul(x, down, { transB: true }), up, { transB: true, alpha: scale });
+}
+
+/**
+ * As `adapterProduct`; where a kernel serves, the A of adapted layers that share an input are one product. @param groups the names of such layers,
+ * within a layer of the decoder
+ */
+export function joinedAdapters(
+  { scale, values }: GraphAdapter,
+  groups: readonly (readonly string[])[],
+): (x: Value, path: string) => Value | undefined {
+  /** of an input, and of one pass over it: a pass that computes it again has a tape of its own */
+  const known = new WeakMap<TapeEntry[], Map<string, Value>>();
+  return (x, path) => {
+    const group = groups.find((names) => names.some((name) => path.endsWith(`.${name}`))) ?? [];
+    const layer = path.slice(0, path.length - (group.find((name) => path.endsWith(name)) ?? "").length);
+    const paths = group.map((name) => layer + name).filter((each) => values.has(adapterNames(each).a));
+    const matrices = paths.map((each) => values.get(adapterNames(each).a)!);
+    if (!paths.includes(path) || !fusesDowns(x, matrices)) return adapterProduct(x, path, { scale, values });
+    const { tape } = x.graph.model;
+    const ofPass = known.get(tape) ?? new Map<string, Value>();
+    known.set(tape, ofPass);
+    const place = (each: string) => `${x.name} ${each}`;
+    if (!ofPass.has(place(path)))
+      for (const [i, down] of joinedDowns(x, matrices).entries()) ofPass.set(place(paths[i]!), down);
+    return matmul(ofPass.get(place(path))!, values.get(adapterNames(path).b)!, { transB: true, alpha: scale });
+  };
+}
+
+/** x A^T of several A [rank, in], by one kernel. */
+function joinedDowns(x: Value, matrices: readonly Value[]): Value[] {
+  const inputs = [half(x), ...matrices.map(half)];
+  const trained = matrices.some(({ requiresGrad }) => requiresGrad);
+  return custom(
+    "joinedDowns",
+    inputs,
+    ([input, ...given]) => fusedDowns(input!, given),
+    (cotangents, outputs) => {
+      const zeros = (i: number) => expand(x.graph.constant(0, outputs[i]!.dtype), outputs[i]!.shape);
+      const each = cotangents.map((cotangent, i) => (cotangent ? half(cotangent) : zeros(i)));
+      const [input, ...given] = inputs.map(stopGradient);
+      const dx = x.requiresGrad ? fusedDownsInput(each, given) : undefined;
+      return [dx, ...(trained ? fusedDownsMatrices(each, input!) : matrices.map(() => undefined))];
+    },
+  );
 }

@@ -32,7 +32,7 @@ await engine.evaluate([{ prompt, response: prompt }], { temperature: 1, values: 
 if (process.argv[2] === "generate")
   await engine.generate([prompt], { seeds: [1], temperature: 0, topP: 1, maxNewTokens: 1, weights: "reference" });
 const maps = fs.readFileSync("/proc/self/smaps", "utf8").split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m).filter((map) => /model.safetensors$/m.test(map));
-const sum = (field) => maps.reduce((total, map) => total + 1024 * Number(new RegExp("^" + field + ":\\s+(\\d+)", "m").exec(map)[1]), 0);
+const sum = (field) => maps.reduce((total, map) => total + 1024 * Number.parseInt(map.split("\\n" + field + ":")[1]), 0);
 console.log(JSON.stringify({ copied: anonymous() - before, counted: sum("Rss"), held: sum("Pss") }));
 process.exit(); // without the time that releasing takes
 `;

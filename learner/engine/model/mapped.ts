@@ -38,6 +38,7 @@ export class MappedWeights {
   /** all weights, in canonical order */
   readonly tensors: readonly StoredTensor[];
   readonly #directory: string;
+  readonly #byName: ReadonlyMap<string, StoredTensor>;
 
   /**
    * @param located in canonical order; default: the weights in the folder's files
@@ -50,6 +51,7 @@ export class MappedWeights {
     const found = () =>
       locateWeights(folder, this.config).map((tensor) => ({ ...tensor, file: fs.realpathSync(tensor.file) }));
     this.tensors = located ?? found();
+    this.#byName = new Map(this.tensors.map((tensor) => [tensor.name, tensor]));
     this.#directory = commonFolder(this.tensors.map(({ file }) => file));
   }
 
@@ -96,21 +98,18 @@ export class MappedWeights {
     return chunks;
   }
 
-  /** Returns several matrices as one; the device has them one after the other (`joined`). */
+  /** Returns several matrices as one; the device has them one after the other (generate-joined.ts). */
   joinedRows(graph: Graph, paths: readonly string[]): Value {
-    const parts = paths.map((path) => this.tensors.find(({ name }) => name === `${path}.weight`)!);
+    const parts = this.matrices(paths);
     const total = (of: (part: StoredTensor) => number) => parts.reduce((sum, part) => sum + of(part), 0);
     const shape = [total((part) => part.shape[0]!), parts[0]!.shape[1]!];
     const whole = { ...parts[0]!, shape, length: total(({ length }) => length) };
     return this.#initializer(graph, whole, `${paths.join()}.weight`);
   }
 
-  /** Matrices that a device should have one after the other. */
-  get joined(): StoredTensor[][] {
-    const byName = new Map(this.tensors.map((tensor) => [tensor.name, tensor]));
-    return Array.from({ length: this.config.layers }, (_, layer) =>
-      JOINED_PROJECTIONS.map((paths) => paths.map((path) => byName.get(`model.layers.${layer}.${path}.weight`)!)),
-    ).flat();
+  /** The matrices of some linear layers. */
+  matrices(paths: readonly string[]): StoredTensor[] {
+    return paths.map((path) => this.#byName.get(`${path}.weight`)!);
   }
 
   /** Returns the output layer's name: the embedding's if they are tied. */

@@ -101,7 +101,7 @@ export class CudaStream {
 
   /** Copies `bytes` between host and device. Returns before the copy is done if the host memory is pinned. */
   copy(to: Pointer, from: Pointer, bytes: number): void {
-    call("cudaMemcpyAsync", to, from, bytes, BY_ADDRESS, this.address);
+    copyOn(this.address, to, from, bytes);
   }
 
   /** Waits until all work of the stream is done. */
@@ -112,6 +112,11 @@ export class CudaStream {
   release(): void {
     call("cudaStreamDestroy", this.address);
   }
+}
+
+/** Copies `bytes` in the order of a stream. */
+export function copyOn(stream: Pointer, to: Pointer, from: Pointer, bytes: number): void {
+  call("cudaMemcpyAsync", to, from, bytes, BY_ADDRESS, stream);
 }
 
 export function pin(bytes: number): Pinned {

@@ -5,6 +5,7 @@
 import { DOMAIN, SIGNATURES, type Signature } from "../graph/operators.ts";
 import { DTYPES } from "../graph/tensor.ts";
 import { API_VERSION, type OrtApi, type Pointer } from "./api.ts";
+import { copyOn } from "./cuda.ts";
 import type { Kernels } from "./kernels.ts";
 import { koffi } from "./koffi.ts";
 import { LAUNCHES, type Launch } from "./launches.ts";
@@ -26,7 +27,11 @@ const CALLBACKS = {
   GetInputMemoryType: [12, "int", [P, "size_t"]],
   CreateKernelV2: [17, P, [P, P, P, P]], // operator, api, OrtKernelInfo, -> kernel
   KernelComputeV2: [18, P, [P, P]], // kernel, OrtKernelContext
+  GetMayInplace: [22, "size_t", [P, P]], // -> inputs, outputs
+  ReleaseMayInplace: [23, "void", [P, P]],
 } as const;
+/** Of operators whose first output may be their first input alone. */
+const IN_PLACE = ["GetMayInplace", "ReleaseMayInplace"] as const;
 type Callbacks = { [Name in keyof typeof CALLBACKS]: (...given: never[]) => unknown };
 const REQUIRED = 0; // INPUT_OUTPUT_REQUIRED
 const DEVICE_MEMORY = 0; // OrtMemTypeDefault
@@ -69,6 +74,8 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
       return api.failure((cause as Error).message);
     }
   };
+  const first = new Int32Array(LEAST_BYTES / Int32Array.BYTES_PER_ELEMENT); // a list of the number 0
+  kept.push(first);
   let made = 0n;
   const callbacks: Callbacks = {
     GetName: (it: Pointer) => of(it).name,
@@ -89,6 +96,11 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
       }),
     KernelComputeV2: (node: Pointer, context: Pointer) =>
       guarded(() => compute(api, kernels, nodes.get(node)!, context)),
+    GetMayInplace: (inputs: Pointer, outputs: Pointer) => {
+      for (const out of [inputs, outputs]) new BigUint64Array(native.view(out, 8))[0] = api.addressOf(first);
+      return 1;
+    },
+    ReleaseMayInplace: () => undefined,
   };
   const table = new BigUint64Array(FIELDS);
   table[0] = BigInt(API_VERSION);
@@ -99,6 +111,7 @@ export function customOperators(api: OrtApi, kernels: Kernels): Pointer {
   const domain = api.created((out) => api.CreateCustomOpDomain(DOMAIN, out));
   for (const [name, signature] of Object.entries(SIGNATURES)) {
     const own = table.slice(); // its address is the operator's
+    if (!signature.inPlace) for (const each of IN_PLACE) own[CALLBACKS[each][0]] = 0n;
     kept.push(own);
     operators.set(api.addressOf(own), { name: text(name), signature, launch: LAUNCHES[name]! });
     api.CustomOpDomain_Add(domain, api.addressOf(own));
@@ -130,7 +143,8 @@ function compute(api: OrtApi, kernels: Kernels, { operator, attributes }: Node, 
   const stream = api.created((out) => api.KernelContext_GetGPUComputeStream(context, out));
   const run = (kernel: string, grid: readonly [number, number?], given: readonly (Pointer | number)[]) =>
     kernels.launch(kernel, stream, grid, given);
-  launch({ of, attributes, inputs: values.map(dataOf), outputs, run });
+  const copy = (to: Pointer, from: Pointer, bytes: number) => copyOn(stream, to, from, bytes);
+  launch({ of, attributes, inputs: values.map(dataOf), outputs, run, copy });
 }
 
 function shapeOf(api: OrtApi, value: Pointer): number[] {

@@ -79,7 +79,7 @@ test("a part of any length arrives whole", async () => {
   await assert.rejects(cut.initializers(graph, directory), { code: "weights", message: /odd\.bin ended at byte/ });
 });
 
-test("joined parts lie one after the other on the device, and each can be used alone", async () => {
+test("joined parts lie one after the other on the device, each can be used alone, and there is room after them", async () => {
   const file = path.join(directory, "apart.bin");
   const [first, gap, second] = [Float32Array.of(1, 2), Float32Array.of(9), Float32Array.of(3, 4, 5, 6)];
   fs.writeFileSync(file, new Uint8Array(Float32Array.of(...first, ...gap, ...second).buffer));
@@ -87,7 +87,7 @@ test("joined parts lie one after the other on the device, and each can be used a
     { file, offset: 0, length: first.byteLength },
     { file, offset: first.byteLength + gap.byteLength, length: second.byteLength },
   ];
-  const files = new DeviceFiles(runtime, parts, readPart, [parts]);
+  const files = new DeviceFiles(runtime, parts, readPart, [{ parts, room: 12 }]);
   const read = async (offset: number, numbers: number) => {
     const graph = new Graph("read");
     const external = { location: "apart.bin", offset, length: 4 * numbers };
@@ -105,7 +105,20 @@ test("joined parts lie one after the other on the device, and each can be used a
   assert.deepEqual(await read(0, 6), [1, 2, 3, 4, 5, 6]);
   assert.deepEqual(await read(0, 2), [1, 2]);
   assert.deepEqual(await read(16, 2), [4, 5]);
-  assert.equal(files.bytes, 24);
+  assert.equal(files.bytes, 36);
+  const sum = new Graph("sum");
+  sum.output("y", add(sum.input("all", "float32", [9]), sum.input("x", "float32", [1])));
+  const session = await runtime.createSession(sum, {});
+  const [all, room] = [await files.view(parts[0]!, 0, "float32", [9]), await files.view(parts[0]!, 24, "float32", [3])];
+  const x = tensor(Float32Array.of(0));
+  assert.deepEqual([...(await session.run({ all, x })).y!.data], [1, 2, 3, 4, 5, 6, 0, 0, 0]);
+  const fill = new Graph("fill");
+  fill.output("y", add(fill.input("x", "float32", [3]), fill.constant(1)));
+  const writes = await runtime.createSession(fill, {});
+  await writes.run({ x: tensor(Float32Array.of(6, 7, 8)) }, { y: room });
+  assert.deepEqual([...(await session.run({ all, x })).y!.data], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  await session.release();
+  await writes.release();
   await assert.rejects(read(0, 3), { code: "session", message: /not in the files/ });
   files.release();
 });

@@ -1,6 +1,7 @@
 /** The kernels that each operator of graph/operators.ts launches, with their grids and arguments. */
 import {
   attentionKernels,
+  downs,
   NORM_BACKWARDS,
   NORM_PARTS,
   type NormParts,
@@ -19,9 +20,13 @@ interface Call {
   readonly inputs: readonly Pointer[];
   readonly outputs: readonly Pointer[];
   run(kernel: string, grid: readonly [number, number?], given: readonly (Pointer | number)[]): void;
+  /** Copies bytes from one address to another one, in the order of the stream. */
+  copy(to: Pointer, from: Pointer, bytes: number): void;
 }
 export type Launch = (call: Call) => void;
 
+/** RANKS in ../kernels/adapters.py: ranks of a block. */
+const RANKS = 16;
 /** An argument that the kernel does not use. */
 const UNUSED = 0n;
 const [FORWARDS, BACKWARDS] = [1, -1]; // directions of rotary positions
@@ -114,6 +119,67 @@ const logProbsBackward: Launch = ({ of, inputs, outputs, run }) => {
   run("head_backward", grid, [...inputs, ...outputs, rows, size, vocabulary]);
 };
 
+/** Addresses of two or three adapters; the third is unused if there are two. */
+const three = (addresses: readonly Pointer[]): Pointer[] => [...addresses, addresses[0]!].slice(0, 3);
+
+const downsLaunches = (count: number): Record<string, Launch> => ({
+  [downs("Forward", count)]: ({ of, inputs: [x, ...matrices], outputs, run }) => {
+    const [[rows, size], [rank]] = [of(0), of(1)] as [[number, number], [number]];
+    const grid = [blocks("downs_forward", "BM", rows), Math.ceil(rank / RANKS)] as const;
+    run("downs_forward", grid, [x!, ...three(matrices), ...three(outputs), rows, size, rank, Number(count > 2)]);
+  },
+  [downs("Input", count)]: ({ of, inputs, outputs, run }) => {
+    const [[rows, rank], [, size]] = [of(0), of(count)] as [[number, number], [number, number]];
+    const grid = [blocks("downs_input", "BM", rows), blocks("downs_input", "BN", size)] as const;
+    const given = [...three(inputs.slice(0, count)), ...three(inputs.slice(count)), ...outputs];
+    run("downs_input", grid, [...given, rows, size, rank, Number(count > 2)]);
+  },
+  [downs("Matrices", count)]: ({ of, inputs, outputs, run }) => {
+    const [[rows, rank], [, size]] = [of(0), of(count)] as [[number, number], [number, number]];
+    const grid = [blocks("downs_matrices", "BN", size), Math.ceil(rank / RANKS)] as const;
+    const given = [...three(inputs.slice(0, count)), inputs[count]!, ...three(outputs)];
+    run("downs_matrices", grid, [...given, rows, size, rank, Number(count > 2)]);
+  },
+});
+
+/** The adapter's sums are added to the product, which the kernel reads anyway. */
+const normAdapted: Launch = ({ of, attributes: { epsilon, scale }, inputs, outputs, run }) => {
+  const [[rows, size], [, stride], [rank]] = [of(0), of(1), of(2)] as [[number, number], [number, number], [number]];
+  run(normKernels(size)!.adapted, [rows], [...inputs, ...outputs, epsilon!, scale!, size, stride, rank]);
+};
+
+const swigluJoined: Launch = ({ of, attributes, inputs: [product, up], outputs: [out], run }) => {
+  const [rows, stride] = of(0) as [number, number];
+  const { size, scale = 0, gate = 0, up: place = 0 } = attributes as { size: number } & typeof attributes;
+  const rank = up === undefined ? 0 : of(1)[0]!;
+  const grid = [blocks("swiglu_joined", "BM", rows), blocks("swiglu_joined", "BN", size)] as const;
+  run("swiglu_joined", grid, [product!, up ?? UNUSED, out!, scale, rows, size, stride, rank, gate, place]);
+};
+
+const linearAdapted: Launch = ({ of, attributes, inputs, outputs, run }) => {
+  const [[rows, size], [rank, out]] = [of(0), of(2)] as [[number, number], [number, number]];
+  const { scale, firstEnd, secondEnd, firstPlace, secondPlace, thirdPlace } = attributes;
+  const kernel = rows <= constantOf("linear_adapted_few", "BM") ? "linear_adapted_few" : "linear_adapted_many";
+  const layers = [firstEnd, secondEnd, firstPlace, secondPlace, thirdPlace] as number[];
+  const given = [...inputs, ...outputs, scale!, rows, size, out, rank, ...layers];
+  run(kernel, [blocks(kernel, "BN", out), blocks(kernel, "BM", rows)], given);
+};
+
+const headLogits: Launch = ({ of, inputs, outputs, run }) => {
+  const [[rows, size], [vocabulary]] = [of(0), of(4)] as [[number, number], [number]];
+  // blocks of rows that share a part of the weight run one after the other
+  const grid = [blocks("head_logits", "BM", rows), blocks("head_logits", "BN", vocabulary)] as const;
+  run("head_logits", grid, [...inputs, ...outputs, rows, size, vocabulary]);
+};
+
+const FLOAT32_BYTES = 4;
+const embeddingGradient: Launch = ({ of, inputs, outputs: [out], run, copy }) => {
+  const [[vocabulary, size], [distinct]] = [of(0), of(3)] as [[number, number], [number]];
+  if (inputs[0] !== out) copy(out!, inputs[0]!, FLOAT32_BYTES * vocabulary * size);
+  const given = [...inputs, out!, size];
+  run("embedding_gradient", [distinct, blocks("embedding_gradient", "BLOCK", size)], given);
+};
+
 const ALIGNMENT = 16;
 /** The kernel for aligned numbers, or for any. */
 const variant = (name: string, count: number, addresses: readonly Pointer[]): string =>
@@ -144,6 +210,14 @@ export const LAUNCHES: Readonly<Record<string, Launch>> = {
   AttentionBackward: attentionBackward,
   LogProbs: logProbs,
   LogProbsBackward: logProbsBackward,
+  ...downsLaunches(2),
+  ...downsLaunches(3),
+  EmbeddingGradient: embeddingGradient,
+  NormAdapted: normAdapted,
+  SwigluJoined: swigluJoined,
+  SwigluAdapted: swigluJoined,
+  LinearAdapted: linearAdapted,
+  HeadLogits: headLogits,
   AdamW: adamw,
   Squares: squares,
 };

@@ -5,7 +5,7 @@
 
 import { GraphError } from "../graph/errors.ts";
 import { Graph } from "../graph/graph.ts";
-import { type DeviceTensor, DTYPES, type Tensor, tensor } from "../graph/tensor.ts";
+import { type DeviceTensor, DTYPES, type DType, type Tensor, tensor } from "../graph/tensor.ts";
 import { type OrtApi, ortApi, type Pointer } from "./api.ts";
 import { DeviceBuffer } from "./buffer.ts";
 import { CudaStream, computeCapability, ignoreOtherCaptures, type Pinned, pin, unpin } from "./cuda.ts";
@@ -296,11 +296,22 @@ export async function createSession(graph: Graph, options: SessionOptions = {}):
   return usedRuntime().createSession(graph, options);
 }
 
+/** A part of a file. */
+export interface FilePart {
+  readonly file: string;
+  /** bytes */
+  readonly offset: number;
+  /** bytes */
+  readonly length: number;
+}
+
 /** A device on which tensors stay between runs: its memory, and sessions that use these tensors. */
 export interface OnDevice {
   readonly runtime: Runtime;
-  /** whether parts of files lie there one after the other (files.ts) */
-  readonly joins?: boolean;
+  /** parts of files that lie there, some one after the other (files.ts) */
+  readonly files?: {
+    view(part: FilePart, from: number, dtype: DType, shape: readonly number[]): Promise<DeviceTensor>;
+  };
   createSession(graph: Graph, options: SessionOptions): Promise<Session>;
 }
 

@@ -4,6 +4,7 @@ import { COMPONENT, RUN } from "../../desired/names.ts";
 import { isActive, type Observed, type ObservedActor } from "../../observe.ts";
 import { containersOf, podBlocker } from "../../status/blockers.ts";
 import { clip, condition, type Finding, type NewCondition, type Reason } from "../../status/conditions.ts";
+import { isUnresolved, withNames } from "../../status/names.ts";
 import { dropUndefined, timeOf } from "../../status/values.ts";
 import { suspendedFinding } from "../../writes/resume-job.ts";
 import { lastWords } from "../learner/learner-failures.ts";
@@ -26,6 +27,8 @@ export function actorsCondition({ observed, stage, scale, refused }: ActorsFacts
   if (["Ended", "Suspended", "Queued"].includes(stage))
     return is(active.length === 0, active.length === 0 ? "NoWork" : "Scaling", "the run needs no actors now");
   if (refused) return is(false, refused.reason, `actors cannot be created: ${refused.message}`);
+  const unresolved = unresolvedActor(observed);
+  if (unresolved) return is(false, unresolved.reason, unresolved.message);
   const failing = failingActors(observed, scale);
   if (failing) return is(false, "ActorsFailing", failing);
   const waiting = active.filter(({ state }) => state === "starting");
@@ -38,6 +41,18 @@ export function actorsCondition({ observed, stage, scale, refused }: ActorsFacts
   return waiting.length === 0 && staying === scale.desired && scale.create.length === 0
     ? is(true, "AsDesired", "the number of actors matches the work")
     : is(false, "Scaling", "actors start or finish");
+}
+
+/** Returns the finding for an actor that could not resolve the learner's name, while no actor is connected. */
+function unresolvedActor({ actors }: Observed): Finding | undefined {
+  if (actors.some(({ connected }) => connected)) return undefined;
+  for (const { name, pod, state } of actors) {
+    const ended =
+      state === "failed" && pod ? containersOf(pod).find((it) => it.state?.terminated?.exitCode) : undefined;
+    const said = lastWords(ended?.state?.terminated?.message);
+    if (isUnresolved(said)) return withNames({ reason: "ActorsFailing", message: `actor ${name}: ${said}` });
+  }
+  return undefined;
 }
 
 /** Returns the message of the actor that failed last, after several failures in a row. */

@@ -9,9 +9,9 @@ import {
   childName,
   digestOf,
   GRPC_PORT,
-  labelsOf,
   learnerHost,
   METRICS_PORT,
+  podMetadata,
   queueLabels,
   type Run,
   runId,
@@ -53,15 +53,12 @@ export function slotOf(container: string): number | undefined {
 /** @param queued whether Kueue admits it separately; otherwise it is part of the run's Workload */
 export function desiredActor(run: Run, index: number, generation: number, settings: Settings, queued = true): Job {
   const name = actorName(run, index, generation);
-  const metadata = childMetadata(run, `actor-${index}-${generation}`, "actor");
+  const annotations = { [SPEC_HASH]: actorHash(run, settings) };
+  const metadata = childMetadata(run, `actor-${index}-${generation}`, "actor", annotations);
   return {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: {
-      ...metadata,
-      labels: { ...metadata.labels, ...(queued ? queueLabels(run) : {}) },
-      annotations: { [SPEC_HASH]: actorHash(run, settings) },
-    },
+    metadata: { ...metadata, labels: { ...metadata.labels, ...(queued ? queueLabels(run) : {}) } },
     spec: {
       completions: 1,
       parallelism: 1,
@@ -109,7 +106,7 @@ function actorPod(run: Run, name: string, settings: Settings): V1PodTemplateSpec
       ...inputs.volumes,
     ],
   };
-  const metadata = { labels: labelsOf(run, "actor") };
+  const metadata = podMetadata(run, "actor");
   return overlay<V1PodTemplateSpec>({ metadata, spec: withEnvironment(spec, run) }, actors.podTemplate);
 }
 

@@ -95,10 +95,7 @@ export function desiredWorkload(
   return {
     apiVersion: "kueue.x-k8s.io/v1beta2",
     kind: "Workload",
-    metadata: {
-      ...childMetadata(run, "workload", "run"),
-      annotations: { [SPEC_HASH]: digestOf({ queueName, templates }) },
-    },
+    metadata: childMetadata(run, "workload", "run", { [SPEC_HASH]: digestOf({ queueName, templates }) }),
     spec: { queueName, podSets, ...priority },
   };
 }

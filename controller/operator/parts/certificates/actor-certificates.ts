@@ -49,11 +49,9 @@ function metadataOf(
   name: string,
   { apiVersion = "batch/v1", kind = "Job", metadata }: Job,
 ): Secret["metadata"] {
-  const { labels, namespace } = childMetadata(run, "", "actor");
   return {
+    ...childMetadata(run, "", "actor"),
     name: tlsSecret(name),
-    namespace,
-    labels,
     ownerReferences: [{ apiVersion, kind, name, uid: metadata.uid! }],
   };
 }

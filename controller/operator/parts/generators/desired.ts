@@ -12,8 +12,8 @@ import {
   digestOf,
   GENERATOR_PORT,
   GENERATORS,
-  labelsOf,
   podLabels,
+  podMetadata,
   queueLabels,
   type Run,
   SPEC_HASH,
@@ -50,16 +50,12 @@ export function desiredGenerators(
   run: Run,
   { replicas, settings }: { replicas: number; settings: Settings },
 ): Deployment {
-  const metadata = childMetadata(run, GENERATORS, "generator");
   const template = generatorPod(run, settings);
+  const metadata = childMetadata(run, GENERATORS, "generator", { [SPEC_HASH]: digestOf(template) });
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: {
-      ...metadata,
-      labels: { ...metadata.labels, ...(settings.kueue ? {} : queueLabels(run)) },
-      annotations: { [SPEC_HASH]: digestOf(template) },
-    },
+    metadata: { ...metadata, labels: { ...metadata.labels, ...(settings.kueue ? {} : queueLabels(run)) } },
     spec: {
       replicas,
       strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
@@ -91,7 +87,7 @@ function generatorPod(run: Run, settings: Settings): V1PodTemplateSpec {
   const { imagePullSecrets } = learner.podTemplate?.spec ?? {};
   return overlay<V1PodTemplateSpec>(
     {
-      metadata: { labels: labelsOf(run, "generator") },
+      metadata: podMetadata(run, "generator"),
       spec: withEnvironment(
         {
           serviceAccountName: childName(run, GENERATORS),

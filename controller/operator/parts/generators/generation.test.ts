@@ -173,6 +173,11 @@ describe("GenerationAvailable", () => {
       observedWith({ replicas: 2, say: unused("old weights", "log-probs differ") }),
       /^false GeneratorsNotUsed the learner uses no generator: g0: old weights; g1: log-probs differ$/,
     ],
+    [
+      "the learner cannot resolve their name",
+      observedWith({ replicas: 2, say: unused("its name does not resolve: getaddrinfo EAI_AGAIN g") }),
+      /^false NamesNotResolved the learner uses no generator: g0: its name .*networkPolicy\.dns/,
+    ],
   ];
   for (const [what, observed, expected, refusal] of CASES)
     test(what, () => {

@@ -3,6 +3,7 @@ import type { GenerationStatus } from "../../../../crds/trainingrun.ts";
 import type { Observed } from "../../observe.ts";
 import { podBlocker } from "../../status/blockers.ts";
 import { condition, type Finding, type NewCondition } from "../../status/conditions.ts";
+import { withNames } from "../../status/names.ts";
 import { type Demand, desiredActors, type Stabiliser } from "../actors/autoscale.ts";
 import { demandOf } from "../actors/scale.ts";
 import { GENERATORS_SET } from "../admission/desired.ts";
@@ -139,7 +140,10 @@ export function generationFinding(
   });
   const why = unused.map(({ address, notUsedBecause }) => `${address}: ${notUsedBecause}`).join("; ");
   if (ready > 0 && unused.length > 0 && unused.length === known.length)
-    return { available: false, reason: "GeneratorsNotUsed", message: `the learner uses no generator: ${why}` };
+    return {
+      available: false,
+      ...withNames({ reason: "GeneratorsNotUsed", message: `the learner uses no generator: ${why}` }),
+    };
   const blocker = refused ?? podBlockerOf(observed);
   if (ready === 0)
     return blocker

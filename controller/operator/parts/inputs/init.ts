@@ -30,7 +30,7 @@ export function desiredInit(run: Run, claimName: string, sourceClaim: string, se
   ];
   return {
     ...{ apiVersion: "batch/v1", kind: "Job" },
-    metadata: { ...metadata, annotations: { [SPEC_HASH]: initHash(run, settings) } },
+    metadata: { ...metadata, annotations: { ...metadata.annotations, [SPEC_HASH]: initHash(run, settings) } },
     spec: {
       ...spec!,
       template: { ...template, spec: { ...template.spec!, volumes: [...volumes, ...(template.spec!.volumes ?? [])] } },

@@ -106,10 +106,10 @@ export function desiredModelJob(run: Run, claimName: string, settings: Settings)
     },
     template: jobPod(run, "model", pod) as Raw<V1PodTemplateSpec>,
   };
-  const metadata = childMetadata(run, "model", "model");
+  const annotations = { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) };
   return {
     ...{ apiVersion: "batch/v1", kind: "Job" },
-    metadata: { ...metadata, annotations: { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) } },
+    metadata: childMetadata(run, "model", "model", annotations),
     spec,
   };
 }

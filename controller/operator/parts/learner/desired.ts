@@ -18,9 +18,9 @@ import {
   GENERATOR_PORT,
   GRPC_PORT,
   generatorHost,
-  labelsOf,
   METRICS_PORT,
   podLabels,
+  podMetadata,
   queueLabels,
   type Run,
   runId,
@@ -64,16 +64,13 @@ interface LearnerInputs {
 
 /** Recreate, because two learners must never write to one volume. */
 export function desiredLearner(run: Run, { replicas, ...inputs }: LearnerInputs): Deployment {
-  const metadata = childMetadata(run, "learner", "learner");
   const template = learnerPod(run, inputs);
+  const annotations = { [SPEC_HASH]: template.metadata!.annotations![SPEC_HASH]! };
+  const metadata = childMetadata(run, "learner", "learner", annotations);
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: {
-      ...metadata,
-      labels: { ...metadata.labels, ...(inputs.settings.kueue ? {} : queueLabels(run)) },
-      annotations: { [SPEC_HASH]: template.metadata!.annotations![SPEC_HASH]! },
-    },
+    metadata: { ...metadata, labels: { ...metadata.labels, ...(inputs.settings.kueue ? {} : queueLabels(run)) } },
     spec: {
       replicas,
       strategy: { type: "Recreate" },
@@ -126,10 +123,9 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
     terminationMessagePolicy: "FallbackToLogsOnError",
     volumeMounts: mounts,
   };
-  const labels = labelsOf(run, "learner");
   const template = overlay<V1PodTemplateSpec>(
     {
-      metadata: { labels, annotations: { "longrun.dev/config-hash": inputs.configHash } },
+      metadata: podMetadata(run, "learner", { "longrun.dev/config-hash": inputs.configHash }),
       spec: withEnvironment(
         {
           serviceAccountName: childName(run, "learner"),

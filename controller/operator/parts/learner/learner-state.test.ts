@@ -205,6 +205,25 @@ const CASES: StateCase[] = [
     /timed out.*port 7443/,
   ],
   [
+    "the controller cannot resolve the learner's name",
+    {
+      ...runsSince(50, true),
+      link: {
+        connected: false,
+        sinceMs: NOW_MS,
+        error: "Name resolution failed for target dns:quick-learner.team.svc",
+      },
+    },
+    "NamesNotResolved",
+    /cannot be reached \(Name resolution failed.*its names do not resolve: .*chart: networkPolicy\.dns/,
+  ],
+  [
+    "the learner resolves no name",
+    ended({ exitCode: 74, message: "getaddrinfo EAI_AGAIN quick-generators.team.svc" }),
+    "NamesNotResolved",
+    /ended with status 74 \(getaddrinfo EAI_AGAIN.*networkPolicy\.dns/,
+  ],
+  [
     "the container is being created",
     pod({
       phase: "Pending",

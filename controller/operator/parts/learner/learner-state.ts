@@ -15,6 +15,7 @@ import {
   volumeWait,
 } from "../../status/blockers.ts";
 import type { Finding } from "../../status/conditions.ts";
+import { withNames } from "../../status/names.ts";
 import { suspendedFinding } from "../../writes/resume-job.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { sourceName } from "../inputs/model.ts";
@@ -132,7 +133,7 @@ function absence(facts: LearnerFacts): Finding {
   const message = container.ready
     ? `the learner is ready and cannot be reached (${link?.error ?? "not dialled"}): check that network policies let the controller reach port ${GRPC_PORT}; ${log}`
     : `the learner runs but is not ready: it loads large weights or hangs: ${log}; it is restarted after learner.startSeconds`;
-  return { reason: "LearnerNotAnswering", message };
+  return withNames({ reason: "LearnerNotAnswering", message });
 }
 
 type Seen = Pick<LearnerFacts, "observed" | "nowMs">;
@@ -201,10 +202,10 @@ function crashOf(pod: Pod, observed: Observed, nowMs: number): Finding | undefin
       message: `the learner was killed for memory and starts again from its newest checkpoint${which}: raise spec.learner.resources.limits.memory`,
     };
   const log = `kubectl logs deployment/${childName(run, "learner")} --previous`;
-  return {
+  return withNames({
     reason: "LearnerCrashing",
     message: `the learner ${describeEnd(ended)} and starts again from its newest checkpoint${which}: see ${log}`,
-  };
+  });
 }
 
 /** Returns the message for a full volume; the remedy depends on whether the volume has grown. @param said the learner's last message */
@@ -244,15 +245,15 @@ function modelState(facts: LearnerFacts): Finding {
   const ended = modelPod?.status?.containerStatuses?.[0]?.state?.terminated;
   const why = ended && ended.exitCode !== 0 ? lastWords(ended.message) : undefined;
   if (model && jobState(model) === "failed")
-    return {
+    return withNames({
       reason: "ModelFetchFailed",
       message: `${what} could not be fetched: ${why ?? `see kubectl logs job/${name}`}. Remove the cause (room: spec.learner.storage.size, credentials: secretRef), then kubectl delete job ${name}; fetched parts stay`,
-    };
+    });
   const again = why === undefined ? "" : `; the last try failed: ${why}`;
-  return {
+  return withNames({
     reason: "FetchingModel",
     message: `${what} is fetched onto the run's volume: kubectl logs -f job/${name} shows the progress${again}`,
-  };
+  });
 }
 
 const LEARNER_POD = "spec.learner.podTemplate";

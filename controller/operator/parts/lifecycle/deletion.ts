@@ -78,7 +78,7 @@ export function volumeEvent(run: Run, volume: string): { reason: "VolumeStays" |
   if (!staysBehind(run, succeeded))
     return { reason: "VolumeGoes", note: `volume ${volume} goes with the run (learner.storage.retain: ${retain})` };
   const until = retainSeconds === undefined ? "" : ` for ${retainSeconds} s (learner.storage.retainSeconds)`;
-  const note = `volume ${volume} stays${until} (learner.storage.retain: ${retain}); initFrom.run can start from it, kubectl delete pvc ${volume} removes it`;
+  const note = `volume ${volume} stays${until} (learner.storage.retain: ${retain}); initFrom.run can start from it, initFrom.volume can go on with it, kubectl delete pvc ${volume} removes it`;
   return { reason: "VolumeStays", note };
 }
 

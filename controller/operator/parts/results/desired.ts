@@ -77,9 +77,12 @@ export function desiredResultsJob(
     },
     template: mergeStrategically(jobPod(run, "results", pod), besideLearner ? { spec: besideLearnerOf(run) } : {}),
   } as NonNullable<Job["spec"]>;
-  const metadata = childMetadata(run, "results", "results");
   const annotations = { [SPEC_HASH]: digestOf(spec), [RESULTS_OF]: JSON.stringify(mark) };
-  return { ...{ apiVersion: "batch/v1", kind: "Job" }, metadata: { ...metadata, annotations }, spec };
+  return {
+    ...{ apiVersion: "batch/v1", kind: "Job" },
+    metadata: childMetadata(run, "results", "results", annotations),
+    spec,
+  };
 }
 
 /** Constraints that spread pods must not keep the pod from the learner's node. */

@@ -51,6 +51,13 @@ test("A late copy's message has its Job's seconds, and its pod's message or the 
   const said = pod({ terminated: { exitCode: 1, message: "part 7 of 9\nthe bucket answers 503" } });
   const message = `${LATE}: the bucket answers 503; ${AGAIN}`;
   assert.equal(messageOf({}, {}, { pod: said }), message);
+  const unresolved = pod({
+    terminated: { exitCode: 1, message: "cannot reach s3.test: getaddrinfo EAI_AGAIN s3.test" },
+  });
+  assert.match(
+    messageOf({}, {}, { pod: unresolved })!,
+    /EAI_AGAIN s3\.test; its names do not resolve: .*networkPolicy\.dns/,
+  );
   const waits = pod({ waiting: { reason: "ErrImagePull", message: "not found" } });
   assert.match(messageOf({}, {}, { pod: waits })!, /deadlineSeconds\): image img cannot be pulled \(not found\)/);
   const { look, copy, told } = failed({}, { results: { url: "s3://results/quick", message } });

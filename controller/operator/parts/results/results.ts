@@ -10,6 +10,7 @@ import { livingLearner, newest, type Observed } from "../../observe.ts";
 import type { Trouble } from "../../part.ts";
 import { eventBlocker, podBlocker, RESULTS_S3, volumeWait } from "../../status/blockers.ts";
 import { clip } from "../../status/conditions.ts";
+import { withNames } from "../../status/names.ts";
 import { timeOf } from "../../status/values.ts";
 import type { StepResult } from "../../steps.ts";
 import { childOf } from "../../writes/ownership.ts";
@@ -121,7 +122,9 @@ export function untoldFailure({ observed }: Look, { job, pod }: CopyJob): string
 function failureOf(observed: Observed, job: Job, pod: Pod | undefined): string {
   const { run, volume } = observed;
   const ended = pod?.status?.containerStatuses?.[0]?.state?.terminated;
-  const said = ended?.message ? lastWords(ended.message) : pod && podBlocker(pod, "learner", volume)?.message;
+  const said = ended?.message
+    ? withNames({ reason: "RunFailed", message: lastWords(ended.message) }).message
+    : pod && podBlocker(pod, "learner", volume)?.message;
   const isLate = job.status?.conditions?.some(({ reason }) => reason === "DeadlineExceeded");
   const late = `it did not end within ${job.spec?.activeDeadlineSeconds} s (spec.results.deadlineSeconds)`;
   const why = isLate ? late : (said ?? `see kubectl logs job/${job.metadata.name}`);

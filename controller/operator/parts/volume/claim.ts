@@ -1,8 +1,8 @@
 /** Names and writes the run's volume claim. */
 
 import { type Look, recordEvent } from "../../context.ts";
-import { RUN, type Run } from "../../desired/names.ts";
-import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim } from "../../kube/resources.ts";
+import { labelsOf, RETAINED_SINCE, RUN, RUN_UID, type Run } from "../../desired/names.ts";
+import { PERSISTENT_VOLUME_CLAIM, type PersistentVolumeClaim, TRAINING_RUN } from "../../kube/resources.ts";
 import { overLimit } from "../../status/blockers.ts";
 import { findCondition } from "../../status/conditions.ts";
 import { applyChild } from "../../writes/apply-child.ts";
@@ -27,6 +27,50 @@ export async function chooseClaim(look: Look): Promise<string> {
   const note = `volume ${name} belongs to ${whose} and is not used; this run uses ${own}`;
   recordEvent(look, "VolumeNameTaken", note);
   return own;
+}
+
+/**
+ * Takes over the volume of `initFrom.volume`, once.
+ *
+ * @returns whether the claim was written, so that what was observed is outdated
+ * @throws BlockedError if there is none, or if another run or another owner has it
+ */
+export async function adoptVolume(look: Look): Promise<boolean> {
+  const { observed, context, writes } = look;
+  const { run, volume } = observed;
+  const name = run.spec.initFrom?.volume;
+  if (name === undefined || volume) return false;
+  const { namespace } = run.metadata;
+  const found = await context.client.get<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIM, { namespace, name });
+  const blocked = (reason: "InitFromMissing" | "InitFromFailed", why: string): never => {
+    throw new BlockedError(reason, `spec.initFrom.volume: ${why}`);
+  };
+  if (!found || found.metadata.deletionTimestamp)
+    return blocked(
+      "InitFromMissing",
+      `there is no claim ${name} in namespace ${namespace}; kubectl longrun volumes lists them`,
+    );
+  const { labels, ownerReferences = [] } = found.metadata;
+  const { items } = await context.client.list<Run>(TRAINING_RUN, { namespace });
+  const owner = items.find(({ metadata }) => metadata.uid === labels?.[RUN_UID]);
+  if (owner && owner.metadata.uid !== run.metadata.uid)
+    return blocked(
+      "InitFromFailed",
+      `claim ${name} is the volume of TrainingRun ${owner.metadata.name}: delete that run first`,
+    );
+  if (ownerReferences.length > 0 && !mayTake(run, found))
+    return blocked(
+      "InitFromFailed",
+      `claim ${name} belongs to ${ownerReferences[0]!.kind} ${ownerReferences[0]!.name}: copy it`,
+    );
+  const annotations = { [RETAINED_SINCE]: null };
+  await writes.patch(PERSISTENT_VOLUME_CLAIM, found, { metadata: { labels: labelsOf(run, "learner"), annotations } });
+  recordEvent(
+    look,
+    "VolumeAdopted",
+    `volume ${name} with its samples and checkpoints is this run's now (spec.initFrom.volume)`,
+  );
+  return true;
 }
 
 /** Creates or changes the claim. If the API server refuses to grow it, its other fields are still applied. */

@@ -26,14 +26,12 @@ export function desiredVolume(
   { succeeded, defaultClass, wantedSize, present }: VolumeInputs,
 ): PersistentVolumeClaim {
   const { className = defaultClass, accessMode, retainSeconds } = run.spec.learner.storage;
-  const { ownerReferences, ...metadata } = childMetadata(run, "data", "learner");
+  const annotations = retention(retainSeconds, present);
+  const { ownerReferences, ...metadata } = childMetadata(run, "data", "learner", annotations);
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
-    metadata: {
-      ...{ ...metadata, name, ownerReferences: staysBehind(run, succeeded) ? [] : ownerReferences! },
-      ...retention(retainSeconds, present),
-    },
+    metadata: { ...metadata, name, ownerReferences: staysBehind(run, succeeded) ? [] : ownerReferences! },
     spec: {
       accessModes: [accessMode],
       resources: { requests: { storage: desiredSize(run, wantedSize, present) } },
@@ -46,9 +44,9 @@ export function desiredVolume(
 export const DEFAULT_SIZE = "100Gi";
 
 /** Returns the annotation with retainSeconds. It becomes empty if the run no longer has retainSeconds, so that the volume is not deleted. */
-function retention(seconds: number | undefined, present: PersistentVolumeClaim | undefined) {
+function retention(seconds: number | undefined, present: PersistentVolumeClaim | undefined): Record<string, string> {
   const hasNote = present?.metadata.annotations?.[RETAIN_SECONDS] !== undefined;
-  return seconds === undefined && !hasNote ? {} : { annotations: { [RETAIN_SECONDS]: String(seconds ?? "") } };
+  return seconds === undefined && !hasNote ? {} : { [RETAIN_SECONDS]: String(seconds ?? "") };
 }
 
 /**

@@ -1,9 +1,9 @@
 /** The run's volume: its claim, and the detachment from a lost node. */
-import { childName } from "../../desired/names.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
 import { tryAll } from "../../steps.ts";
-import { chooseClaim, reconcileVolume } from "./claim.ts";
+import { claimNames } from "../../writes/ownership.ts";
+import { adoptVolume, chooseClaim, reconcileVolume } from "./claim.ts";
 import { type DetachMemory, forceDetach } from "./force-detach.ts";
 
 interface VolumeMemory {
@@ -15,7 +15,7 @@ interface VolumeMemory {
 export const volumeName: Part<VolumeMemory, unknown, never, "claimName"> = {
   name: "volume-name",
   gives: ["claimName"],
-  initial: (run) => ({ volume: childName(run, "data") }),
+  initial: (run) => ({ volume: claimNames(run)[0] }),
   observe: ({ observed: { volume }, memory }) => ({
     facts: undefined,
     remember: { volume: volume?.metadata.name ?? memory.volume },
@@ -32,6 +32,12 @@ export const volume: Part<object, unknown, "claimName" | "mayCreate", "claimName
   async reconcile(look, _, { claimName, mayCreate }) {
     if (!mayCreate) return {};
     const { run, volume } = look.observed;
+    let adopted = false;
+    const taken = await tryAll(run, async () => {
+      adopted = await adoptVolume(look);
+    });
+    if (taken.failed) return taken;
+    if (adopted) return { stop: true };
     let name = claimName;
     const named = await tryAll(run, async () => {
       name = await chooseClaim(look);

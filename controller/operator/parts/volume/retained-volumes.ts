@@ -27,9 +27,12 @@ export function retained(claim: PersistentVolumeClaim): Retained | undefined {
   return { claim, retainSeconds: Number(seconds), sinceMs: Number.isNaN(sinceMs) ? undefined : sinceMs };
 }
 
-/** Returns the run that copies its first checkpoint from the volume of run `source` and has not started yet. */
-export const waitingFor = (source: string, runs: Run[]): Run | undefined =>
-  runs.find(({ spec, status }) => spec.initFrom?.run === source && status?.startTime === undefined);
+/** Returns the run that copies its first checkpoint from the volume, or takes it over, and has not started yet. */
+export function waitingFor({ metadata: { name, labels } }: PersistentVolumeClaim, runs: Run[]): Run | undefined {
+  const source = labels?.[RUN] ?? "";
+  const needs = ({ run, volume }: NonNullable<Run["spec"]["initFrom"]>) => run === source || volume === name;
+  return runs.find(({ spec, status }) => spec.initFrom && needs(spec.initFrom) && status?.startTime === undefined);
+}
 
 /** Notes when each volume's run was gone, and deletes volumes whose time is over. */
 export async function sweepVolumes(
@@ -48,7 +51,7 @@ export async function sweepVolumes(
     try {
       // The cache may be late, and a deletion is final: ask the API server.
       const { items } = await client.list<Run>(TRAINING_RUN, { namespace: run.namespace });
-      if (items.some(isOf) || (isOver && waitingFor(run.name, items))) continue;
+      if (items.some(isOf) || (isOver && waitingFor(claim, items))) continue;
       if (isOver) {
         await client.delete(PERSISTENT_VOLUME_CLAIM, place, { uid: uid!, resourceVersion: resourceVersion! });
         const fields = { volume: `${namespace}/${name}`, run: run.name, retainSeconds: found.retainSeconds };

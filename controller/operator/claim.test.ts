@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CLAIM, Claims, CONTENDER, contendedCondition } from "./claim.ts";
+import { ApiError } from "./kube/errors.ts";
+import { at, NOW_MS, runOf } from "./run.fixture.ts";
+import type { Writes } from "./writes/writes.ts";
+
+const ME = "me/longrun-controller";
+const OTHER = "other/longrun-controller";
+
+/** Returns what a controller makes of a run with these annotations, and the annotations that it writes. */
+async function take(
+  annotations: Record<string, string>,
+  { lease, identity = ME }: { lease?: number | ApiError; identity?: string | undefined } = {},
+) {
+  const get = async () => {
+    if (lease instanceof ApiError) throw lease;
+    return lease === undefined ? undefined : ({ spec: { renewTime: at(-lease) } } as never);
+  };
+  const written: object[] = [];
+  const patch = async (_: unknown, __: unknown, { metadata }: { metadata: { annotations: object } }) =>
+    written.push(metadata.annotations);
+  const claims = new Claims({ client: { get }, identity: identity || undefined, now: () => NOW_MS });
+  const run = runOf();
+  run.metadata.annotations = annotations;
+  return [await claims.take(run, { patch } as unknown as Writes), ...written];
+}
+
+test("A controller takes a run that nobody has, keeps its own, and leaves another's alone while that one lives", async () => {
+  const leave = (first: boolean) => ({ leave: OTHER, first, againSeconds: 60 });
+  assert.deepEqual(await take({}), ["written", { [CLAIM]: ME, [CONTENDER]: null }]);
+  assert.deepEqual(await take({ [CLAIM]: ME }), ["ours"]);
+  const contender = `${ME} ${at(0)}`;
+  assert.deepEqual(await take({ [CLAIM]: OTHER }, { lease: 299 }), [
+    leave(true),
+    { [CONTENDER]: contender.replace("00Z", "00.000Z") },
+  ]);
+  assert.deepEqual(await take({ [CLAIM]: OTHER, [CONTENDER]: contender }, { lease: 299 }), [leave(false)]);
+});
+
+test("A claim passes on when its Lease is old or gone, or is no claim, but not when nobody can tell", async () => {
+  const taken = ["written", { [CLAIM]: ME, [CONTENDER]: null }];
+  assert.deepEqual(await take({ [CLAIM]: OTHER }, { lease: 301 }), taken);
+  assert.deepEqual(await take({ [CLAIM]: OTHER }), taken);
+  for (const claim of ["", "a", "/longrun-controller", "a/b", "a/longrun-controller/c"])
+    assert.deepEqual(await take({ [CLAIM]: claim }, { lease: 0 }), taken, claim);
+  const forbidden = new ApiError("no", { status: 403, reason: "Forbidden" });
+  const [left] = await take({ [CLAIM]: OTHER }, { lease: forbidden });
+  assert.deepEqual(left, { leave: OTHER, first: true, againSeconds: 60 });
+  const failed = new ApiError("no", { status: 500, reason: "InternalError" });
+  await assert.rejects(take({ [CLAIM]: OTHER }, { lease: failed }), failed);
+});
+
+test("A controller without a Lease claims nothing, and respects claims", async () => {
+  assert.deepEqual(await take({}, { identity: "" }), ["ours"]);
+  assert.deepEqual((await take({ [CLAIM]: OTHER }, { lease: 1, identity: "" }))[0], {
+    leave: OTHER,
+    first: true,
+    againSeconds: 60,
+  });
+  assert.deepEqual(await take({ [CLAIM]: OTHER }, { lease: 999, identity: "" }), ["ours"]);
+});
+
+test("The holder names the other controller for ten minutes after that one's last word", async () => {
+  const contended = (seconds: number) => ({ [CLAIM]: ME, [CONTENDER]: `${OTHER} ${at(-seconds)}` });
+  assert.deepEqual(await take(contended(599)), ["ours"]);
+  assert.deepEqual(await take(contended(600)), ["written", { [CONTENDER]: null }]);
+  assert.deepEqual(await take({ [CLAIM]: ME, [CONTENDER]: "x" }), ["written", { [CONTENDER]: null }]);
+  const run = runOf();
+  assert.deepEqual(contendedCondition(run), []);
+  run.metadata.annotations = contended(1);
+  assert.match(contendedCondition(run)[0]!.message!, /^controller other\/longrun-controller serves .* to me\/longrun-/);
+});
+
+test("A class selects its own runs alone", () => {
+  const serves = (controllerClass: string | undefined, spec: object) => {
+    const claims = new Claims({ client: { get: async () => undefined }, identity: ME, controllerClass, now: Date.now });
+    return claims.serves(runOf(spec));
+  };
+  assert.deepEqual(
+    [serves(undefined, {}), serves("", {}), serves("a", {}), serves("a", { controllerClass: "a" })],
+    [true, true, false, true],
+  );
+  assert.equal(serves(undefined, { controllerClass: "a" }), false);
+});

@@ -1,0 +1,49 @@
+/** A learner that may not ask the cluster's DNS servers. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { writeRunCertificates } from "../../proto/certificates.ts";
+import { until } from "../../test/until.ts";
+import { Generators, type GeneratorsOptions } from "./generators.ts";
+
+/** Returns the status of a learner whose look-up of its generators ends with this code. */
+async function statusAfter(t: { after(stop: () => void): void }, code: string) {
+  const folder = mkdtempSync(join(tmpdir(), "longrun-unresolved-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const tls = await writeRunCertificates(folder, { validSeconds: 600 });
+  const stopping = new AbortController();
+  let lookups = 0;
+  const generators = new Generators({
+    ...{ urls: [new URL("https://run-generators.team.svc:8443")], tlsDirectory: tls.learner, vocabSize: 1 },
+    ...{
+      signal: stopping.signal,
+      log: { info() {}, warn() {} },
+      tell() {},
+      noGeneratorSeconds: 600,
+      directory: folder,
+    },
+    async addressesOf({ hostname }: URL) {
+      lookups += 1;
+      throw Object.assign(new Error(`getaddrinfo ${code} ${hostname}`), { code });
+    },
+  } as unknown as GeneratorsOptions);
+  t.after(() => generators.close());
+  await until(() => lookups > 0, "the look-up");
+  await setImmediate(); // the look-up has failed
+  return generators.status.generators;
+}
+
+test("A name that no DNS server resolves is a generator that is not used, with the reason", async (t) => {
+  const [found] = await statusAfter(t, "EAI_AGAIN");
+  assert.deepEqual(found, {
+    ...{ address: "run-generators.team.svc:8443", ready: false, running: 0 },
+    notUsedBecause: "its name does not resolve: getaddrinfo EAI_AGAIN run-generators.team.svc",
+  });
+});
+
+test("A headless Service without pods has no address, which is no fault", async (t) => {
+  assert.deepEqual(await statusAfter(t, "ENOTFOUND"), []);
+});
