@@ -31,7 +31,7 @@ after(() => rmSync(home, { recursive: true, force: true }));
 const CLI = join(import.meta.dirname, "../../controller/cli.ts");
 /** Largest difference between log-probs and transformers', nats. Seen: 5.5e-5. */
 const LOG_PROB_DIFFERENCE = 2e-4;
-const [PROGRAMS, RANK] = [60, 8];
+const [PROGRAMS, RANK] = [40, 8];
 
 /** Runs longrun to its end. @returns what it printed */
 async function longrun(...args: string[]): Promise<{ stdout: string; stderr: string }> {
@@ -104,9 +104,9 @@ test("longrun sft teaches it programs", { skip }, async () => {
   const { stdout, stderr } = await longrun(...sft, "--checkpoint-seconds", "1000");
   const rows = linesOf("adapter/sft.jsonl") as { kind: string; step: number; loss: number; accuracy: number }[];
   const [before, afterwards] = rows.filter(({ kind }) => kind === "heldOut");
-  assert.ok(rows.filter(({ kind }) => kind === "step").length >= 6, stdout + stderr);
+  assert.ok(rows.filter(({ kind }) => kind === "step").length >= 4, stdout + stderr);
   assert.ok(
-    before!.loss > 1.2 && afterwards!.loss < before!.loss - 0.3,
+    before!.loss > 1.2 && afterwards!.loss < before!.loss - 0.15,
     `held-out loss ${before!.loss}, ${afterwards!.loss}`,
   );
   assert.ok(afterwards!.accuracy > before!.accuracy, `held-out accuracy ${before!.accuracy}, ${afterwards!.accuracy}`);
