@@ -1,7 +1,7 @@
 /** Tests the decisions of reconcile before it reads any child. test/controller tests the rest with a real API server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Claims } from "./claim.ts";
+import { CLAIM, Claims } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
@@ -45,6 +45,33 @@ test("The controller leaves a run that another controller manages alone", async 
   }
   const own = clusterOf(runOf({ managedBy: "longrun.dev/controller" }));
   await assert.rejects(own.look(), /takes deletions alone/);
+});
+
+test("A run that goes to another controller leaves neither metrics nor events of its end behind", async () => {
+  const deletions = async (change: { metadata?: object; spec?: object }) => {
+    const forgotten: string[] = [];
+    const events: string[] = [];
+    const run = runOf(change.spec, {}, change.metadata);
+    let stored: typeof run | undefined = run;
+    const alive = async () => ({ spec: { renewTime: at(0) } }) as never;
+    const context = {
+      claims: new Claims({ client: { get: alive }, identity: "me/longrun-controller", now: () => NOW_MS }),
+      cache: { trainingRun: () => stored, get: () => undefined, ownedBy: () => [], labelledJobs: () => [] },
+      client: { mergePatch: async () => run },
+      expectations: { confirm: async () => {}, unseen: () => [], add: () => {}, forget: () => {} },
+      ...{ memories: new Memories(), settings: DEFAULT_SETTINGS, now: () => NOW_MS },
+      links: { observed: () => undefined, drop: () => {} },
+      metrics: { forget: ({ run: name }: { run: string }) => forgotten.push(name) },
+      events: { record: (_: unknown, { reason }: { reason: string }) => events.push(reason) },
+    } as unknown as Context;
+    await reconcile(KEY, context);
+    stored = undefined;
+    await reconcile(KEY, context);
+    return { forgotten, events };
+  };
+  const others = { annotations: { [CLAIM]: "other/longrun-controller" } };
+  assert.deepEqual(await deletions({ metadata: others }), { forgotten: ["quick"], events: ["OtherController"] });
+  assert.deepEqual(await deletions({ spec: { controllerClass: "next" } }), { forgotten: ["quick"], events: [] });
 });
 
 test("The controller decides nothing until its cache has its last write", async () => {
