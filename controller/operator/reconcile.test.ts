@@ -1,7 +1,7 @@
 /** Tests the decisions of reconcile before it reads any child. test/controller tests the rest with a real API server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CLAIM, Claims } from "./claim.ts";
+import { CLAIM, Claims, CONTENDER } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
@@ -147,4 +147,13 @@ test("A suspended run's learner stays until its checkpoint is written or its tim
     assert.equal(replicas.at(-1), expected, `${seconds} s`);
   }
   assert.deepEqual(suspended, ["spec.suspend is true"], "asked once");
+});
+
+test("A run at rest is looked at when the word of another controller is too old", async () => {
+  const status = { phase: "Failed", startTime: at(-7200), completionTime: at(-3600), conditions: [FAILED] };
+  const annotations = { [CONTENDER]: `other/longrun-controller ${at(-590)}` };
+  const again = async (metadata: object) =>
+    (await takingCluster(runOf({}, status, metadata)).lookAt(0)).requeueAfterSeconds ?? Number.POSITIVE_INFINITY;
+  assert.ok((await again({})) > 10, "nothing else is due");
+  assert.equal(await again({ annotations }), 10);
 });
