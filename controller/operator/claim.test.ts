@@ -59,6 +59,9 @@ test("A controller without a Lease claims nothing, and respects claims", async (
     againSeconds: 60,
   });
   assert.deepEqual(await take({ [CLAIM]: OTHER }, { lease: 999, identity: "" }), ["ours"]);
+  const contended = { [CLAIM]: OTHER, [CONTENDER]: `without-a-Lease ${at(0)}` };
+  const [taken, written] = await take(contended, { lease: 999, identity: "" });
+  assert.deepEqual([taken, written], ["written", { [CONTENDER]: null }], "nobody contends any more");
 });
 
 test("The holder names the other controller for ten minutes after that one's last word", async () => {

@@ -80,7 +80,7 @@ export class Claims {
     if (holder === identity)
       return contender && now() >= contender.untilMs ? await write({ [CONTENDER]: null }) : "ours";
     if (holder === undefined || (await this.#isGone(holder))) {
-      if (identity === undefined) return "ours";
+      if (identity === undefined) return contender ? await write({ [CONTENDER]: null }) : "ours";
       return await write({ [CLAIM]: identity, [CONTENDER]: null });
     }
     const own = identity ?? "without-a-Lease";
