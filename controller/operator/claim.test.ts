@@ -102,7 +102,9 @@ test("A run that is given up keeps neither the claim nor the finalizer of this c
   assert.deepEqual(await released({ annotations: { [CLAIM]: ME }, finalizers: ["own", "b"] }), [
     { metadata: { annotations, finalizers: ["b"] } },
   ]);
-  assert.deepEqual(await released({ annotations: { [CLAIM]: ME }, finalizers: ["b"] }), [{ metadata: { annotations } }]);
+  assert.deepEqual(await released({ annotations: { [CLAIM]: ME }, finalizers: ["b"] }), [
+    { metadata: { annotations } },
+  ]);
   assert.deepEqual(await released({ annotations: { [CLAIM]: OTHER }, finalizers: ["own"] }), []);
 });
 
