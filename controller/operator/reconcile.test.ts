@@ -7,9 +7,10 @@ import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import { Memories } from "./memory.ts";
 import { SILENT_ACTOR_SECONDS } from "./parts/actors/actor-state.ts";
+import { FINALIZER } from "./parts/lifecycle/deletion.ts";
 import { KEY, owned, takingCluster } from "./reconcile.fixture.ts";
 import { reconcile } from "./reconcile.ts";
-import { at, NOW_MS, runOf } from "./run.fixture.ts";
+import { at, deploymentOf, NOW_MS, podOf, runOf } from "./run.fixture.ts";
 import { CONFIRM_SECONDS, Expectations } from "./writes/expectations.ts";
 
 /** Returns a cluster with one run and nothing else. It accepts deletions and refuses all other calls. */
@@ -156,4 +157,20 @@ test("A run at rest is looked at when the word of another controller is too old"
     (await takingCluster(runOf({}, status, metadata)).lookAt(0)).requeueAfterSeconds ?? Number.POSITIVE_INFINITY;
   assert.ok((await again({})) > 10, "nothing else is due");
   assert.equal(await again({ annotations }), 10);
+});
+
+test("A run that waits for its last checkpoint asks now and then whether its namespace is deleted, not at each look", async () => {
+  const metadata = { deletionTimestamp: at(0), finalizers: [FINALIZER] };
+  const run = runOf({ learner: { storage: { retain: "Always" } } }, { startTime: at(-60) }, metadata);
+  const learner = { ...deploymentOf(1), metadata: { ...owned("quick-learner", run.metadata.uid), labels: {} } };
+  const set = { metadata: owned("set", learner.metadata.uid) };
+  const running = podOf(run, "learner", { containerStatuses: [{ name: "learner", state: { running: {} } }] });
+  const pod = { ...running, metadata: { ...running.metadata, ...owned("pod", set.metadata.uid) } };
+  const { dryRuns, lookAt } = takingCluster(run, {
+    ...{ Deployment: [learner as never], ReplicaSet: [set as never], Pod: [pod as never] },
+  });
+  for (const second of [0, 1, 2, 9]) assert.ok((await lookAt(second)).requeueAfterSeconds! <= 10);
+  assert.deepEqual(dryRuns, ["ConfigMap"]);
+  await lookAt(10);
+  assert.deepEqual(dryRuns, ["ConfigMap", "ConfigMap"]);
 });

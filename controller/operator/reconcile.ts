@@ -15,6 +15,7 @@ import {
   FINALIZER,
   isNamespaceDeleted,
   isOverdue,
+  NAMESPACE_SECONDS,
   releaseRun,
   volumeEvent,
 } from "./parts/lifecycle/deletion.ts";
@@ -46,7 +47,7 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
   if (run.metadata.deletionTimestamp) {
     const isFree = turns.filter((turn) => turn.leave()).length === 0;
     if (isFree || (await isNamespaceDeleted(look))) await releaseRun(look);
-    return soonest(turns);
+    return soonest(turns, isFree ? undefined : NAMESPACE_SECONDS);
   }
   if (isOverdue(look) && !turns.some((turn) => turn.owes())) return expire(look, turns);
 
