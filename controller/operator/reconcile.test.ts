@@ -169,8 +169,8 @@ test("A run that waits for its last checkpoint asks now and then whether its nam
   const { dryRuns, lookAt } = takingCluster(run, {
     ...{ Deployment: [learner as never], ReplicaSet: [set as never], Pod: [pod as never] },
   });
-  for (const second of [0, 1, 2, 9]) assert.ok((await lookAt(second)).requeueAfterSeconds! <= 10);
+  for (const second of [0, 1, 2, 4]) assert.ok((await lookAt(second)).requeueAfterSeconds! <= 5);
   assert.deepEqual(dryRuns, ["ConfigMap"]);
-  await lookAt(10);
+  await lookAt(5);
   assert.deepEqual(dryRuns, ["ConfigMap", "ConfigMap"]);
 });

@@ -16,7 +16,7 @@ import { type LifecycleMemory, suspendLearner } from "./suspension.ts";
 
 export const FINALIZER = "longrun.dev/final-checkpoint";
 /** Time between two questions whether the namespace of a run that waits for its last checkpoint is being deleted. */
-export const NAMESPACE_SECONDS = 10;
+export const NAMESPACE_SECONDS = 5;
 
 /** The owner of the memory of these questions: a learner that stops reports its status several times a second. */
 const ASKED: Remembers<{ askedMs?: number }> = {};
