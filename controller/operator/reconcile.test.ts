@@ -52,13 +52,19 @@ test("A run that goes to another controller leaves neither metrics nor events of
   const deletions = async (change: { metadata?: object; spec?: object }) => {
     const forgotten: string[] = [];
     const events: string[] = [];
+    const released: unknown[] = [];
     const run = runOf(change.spec, {}, change.metadata);
     let stored: typeof run | undefined = run;
     const alive = async () => ({ spec: { renewTime: at(0) } }) as never;
     const context = {
       claims: new Claims({ client: { get: alive }, identity: "me/longrun-controller", now: () => NOW_MS }),
       cache: { trainingRun: () => stored, get: () => undefined, ownedBy: () => [], labelledJobs: () => [] },
-      client: { mergePatch: async () => run },
+      client: {
+        mergePatch: async (_: unknown, __: unknown, { metadata }: { metadata: { finalizers?: string[] } }) => {
+          if (metadata.finalizers) released.push(metadata.finalizers);
+          return run;
+        },
+      },
       expectations: { confirm: async () => {}, unseen: () => [], add: () => {}, forget: () => {} },
       ...{ memories: new Memories(), settings: DEFAULT_SETTINGS, now: () => NOW_MS },
       links: { observed: () => undefined, drop: () => {} },
@@ -68,11 +74,15 @@ test("A run that goes to another controller leaves neither metrics nor events of
     await reconcile(KEY, context);
     stored = undefined;
     await reconcile(KEY, context);
-    return { forgotten, events };
+    return { forgotten, events, released };
   };
   const others = { annotations: { [CLAIM]: "other/longrun-controller" } };
-  assert.deepEqual(await deletions({ metadata: others }), { forgotten: ["quick"], events: ["OtherController"] });
-  assert.deepEqual(await deletions({ spec: { controllerClass: "next" } }), { forgotten: ["quick"], events: [] });
+  const left = { forgotten: ["quick"], events: [], released: [] };
+  assert.deepEqual(await deletions({ metadata: others }), { ...left, events: ["OtherController"] });
+  const spec = { controllerClass: "next" };
+  assert.deepEqual(await deletions({ spec }), left);
+  const metadata = { annotations: { [CLAIM]: "me/longrun-controller" }, finalizers: ["other", FINALIZER] };
+  assert.deepEqual(await deletions({ spec, metadata }), { ...left, released: [["other"]] });
 });
 
 test("The controller decides nothing until its cache has its last write", async () => {
