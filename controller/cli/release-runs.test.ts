@@ -11,6 +11,8 @@ type Stored = {
   };
 };
 
+type Patch = { finalizers?: string[]; annotations?: Record<string, null> };
+
 const stored = (namespace: string, name: string, finalizers?: string[]): Stored => ({
   metadata: { namespace, name, uid: `uid-${name}`, resourceVersion: "1", ...(finalizers && { finalizers }) },
 });
@@ -29,10 +31,12 @@ function server(runs: Stored[], onPatch: (name: string) => void = () => {}) {
           metadata: { ...(next < mine.length && { continue: String(next) }) },
         };
       },
-      async mergePatch(_: unknown, { name }: { name: string }, patch: { metadata: { finalizers: string[] } }) {
+      async mergePatch(_: unknown, { name }: { name: string }, patch: { metadata: Patch }) {
         patches.push(patch);
         onPatch(name);
-        runs.find((run) => run.metadata.name === name)!.metadata.finalizers = patch.metadata.finalizers;
+        const { metadata } = runs.find((run) => run.metadata.name === name)!;
+        if (patch.metadata.finalizers) metadata.finalizers = patch.metadata.finalizers;
+        if (patch.metadata.annotations) delete metadata.annotations![CLAIM];
       },
     } as never,
   };
@@ -58,6 +62,21 @@ describe("releaseRuns", () => {
       runs.map(({ metadata }) => metadata.finalizers),
       [[], [FINALIZER], []],
     );
+  });
+
+  test("It ends the claims of the controller that is gone: its successor may not be allowed to read the Lease", async () => {
+    const runs = [stored("a", "mine", [FINALIZER]), stored("a", "over"), stored("a", "other"), stored("a", "nobody")];
+    for (const [index, name] of ["mine", "mine", "other"].entries())
+      runs[index]!.metadata.annotations = { [CLAIM]: `${name}/longrun-controller` };
+    const { client, patches } = server(runs);
+    assert.equal(await release(client, [], [], "mine/longrun-controller"), 0);
+    assert.deepEqual(
+      runs.map(({ metadata }) => metadata.annotations?.[CLAIM]),
+      [undefined, undefined, "other/longrun-controller", undefined],
+    );
+    assert.equal(patches.length, 2);
+    await release(client);
+    assert.equal(patches.length, 2, "without a name it writes runs with the finalizer alone");
   });
 
   const forbidden = (what: string) => new ApiError(`403 cannot ${what}`, { status: 403, reason: "Forbidden" });

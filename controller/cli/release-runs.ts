@@ -1,6 +1,7 @@
 /**
- * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller with the right to do it is left. The
- * runs and their volumes stay; each run can then be deleted. `helm uninstall` runs this at its end.
+ * `longrun release-runs`: removes longrun's finalizer from every TrainingRun, because no controller with the right to do it is left, and
+ * the claim of the controller that is gone. The runs and their volumes stay; each run can then be deleted, or served by another
+ * controller. `helm uninstall` runs this at its end.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EXIT } from "../errors.ts";
@@ -49,9 +50,10 @@ export async function releaseRuns({
     for (const namespace of namespaces.length > 0 ? namespaces : [undefined])
       try {
         for await (const run of runsOf(client, { ...(namespace !== undefined && { namespace }), signal })) {
-          if (!run.metadata.finalizers?.includes(FINALIZER)) continue;
           const holder = run.metadata.annotations?.[CLAIM];
           if (controller !== undefined && holder !== undefined && holder !== controller) continue;
+          const isClaimed = controller !== undefined && holder === controller;
+          if (!isClaimed && !run.metadata.finalizers?.includes(FINALIZER)) continue;
           const name = `TrainingRun ${run.metadata.namespace}/${run.metadata.name}`;
           const done = await release(client, run).catch((error) => refuse(name, error));
           if (done === undefined) continue;
@@ -84,14 +86,13 @@ async function* runsOf(client: ReleaseOptions["client"], options: ListOptions): 
 
 /** @returns false if the run has changed since it was read */
 async function release(client: ReleaseOptions["client"], { metadata }: Run): Promise<boolean> {
-  const { namespace, name, uid, resourceVersion, finalizers = [] } = metadata;
-  const rest = finalizers.filter((it) => it !== FINALIZER);
+  const { namespace, name, uid, resourceVersion, annotations, finalizers = [] } = metadata;
+  const patch = {
+    ...{ uid, resourceVersion, finalizers: finalizers.filter((it) => it !== FINALIZER) },
+    ...(annotations?.[CLAIM] !== undefined && { annotations: { [CLAIM]: null } }),
+  };
   try {
-    await client.mergePatch(
-      TRAINING_RUN,
-      { namespace, name },
-      { metadata: { uid, resourceVersion, finalizers: rest } },
-    );
+    await client.mergePatch(TRAINING_RUN, { namespace, name }, { metadata: patch });
     return true;
   } catch (error) {
     if (error instanceof ApiError && [404, 409].includes(error.status)) return false;

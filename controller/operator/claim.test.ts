@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CLAIM, Claims, CONTENDER, contendedCondition } from "./claim.ts";
+import { CLAIM, Claims, CONTENDER, contendedCondition, contendedSeconds } from "./claim.ts";
 import { ApiError } from "./kube/errors.ts";
 import { at, NOW_MS, runOf } from "./run.fixture.ts";
 import type { Writes } from "./writes/writes.ts";
@@ -59,6 +59,9 @@ test("A controller without a Lease claims nothing, and respects claims", async (
     againSeconds: 60,
   });
   assert.deepEqual(await take({ [CLAIM]: OTHER }, { lease: 999, identity: "" }), ["ours"]);
+  const contended = { [CLAIM]: OTHER, [CONTENDER]: `without-a-Lease ${at(0)}` };
+  const [taken, written] = await take(contended, { lease: 999, identity: "" });
+  assert.deepEqual([taken, written], ["written", { [CONTENDER]: null }], "nobody contends any more");
 });
 
 test("The holder names the other controller for ten minutes after that one's last word", async () => {
@@ -70,6 +73,39 @@ test("The holder names the other controller for ten minutes after that one's las
   assert.deepEqual(contendedCondition(run), []);
   run.metadata.annotations = contended(1);
   assert.match(contendedCondition(run)[0]!.message!, /^controller other\/longrun-controller serves .* to me\/longrun-/);
+});
+
+test("A controller that leaves a run alone renews its word before the condition ends, and no other's", async () => {
+  const other = (seconds: number, name = ME) => ({ [CLAIM]: OTHER, [CONTENDER]: `${name} ${at(-seconds)}` });
+  const left = { leave: OTHER, first: false, againSeconds: 60 };
+  assert.deepEqual(await take(other(299), { lease: 1 }), [left]);
+  assert.deepEqual(await take(other(300), { lease: 1 }), [
+    left,
+    { [CONTENDER]: `${ME} ${at(0).replace("00Z", "00.000Z")}` },
+  ]);
+  assert.deepEqual(await take(other(300, "third/longrun-controller"), { lease: 1 }), [left]);
+  const run = runOf();
+  assert.equal(contendedSeconds(run, NOW_MS), undefined);
+  run.metadata.annotations = other(590);
+  assert.deepEqual([contendedSeconds(run, NOW_MS), contendedSeconds(run, NOW_MS + 10_000)], [10, undefined]);
+});
+
+test("A run that is given up keeps neither the claim nor the finalizer of this controller", async () => {
+  const claims = new Claims({ client: { get: async () => undefined }, identity: ME, now: () => NOW_MS });
+  const released = async (metadata: object) => {
+    const patches: unknown[] = [];
+    const writes = { patch: async (_: unknown, __: unknown, patch: unknown) => patches.push(patch) };
+    await claims.release(runOf({}, {}, metadata), writes as unknown as Writes, "own");
+    return patches;
+  };
+  const annotations = { [CLAIM]: null };
+  assert.deepEqual(await released({ annotations: { [CLAIM]: ME }, finalizers: ["own", "b"] }), [
+    { metadata: { annotations, finalizers: ["b"] } },
+  ]);
+  assert.deepEqual(await released({ annotations: { [CLAIM]: ME }, finalizers: ["b"] }), [
+    { metadata: { annotations } },
+  ]);
+  assert.deepEqual(await released({ annotations: { [CLAIM]: OTHER }, finalizers: ["own"] }), []);
 });
 
 test("A class selects its own runs alone", () => {

@@ -19,8 +19,10 @@ export const CONTENDER = "longrun.dev/other-controller";
 const GONE_SECONDS = 300;
 /** Time between two looks at a run of another controller, and at that controller's Lease. */
 const LOOK_SECONDS = 60;
-/** The annotation of another controller is removed after this time. A controller that still serves the namespace writes it again. */
+/** The annotation of another controller is removed this long after its last word. */
 const CONTENDER_SECONDS = 600;
+/** A controller that still serves the namespace renews its annotation after this time, so that the condition stays. */
+const RENEW_SECONDS = CONTENDER_SECONDS / 2;
 
 interface ClaimsOptions {
   client: Pick<Client, "get">;
@@ -53,33 +55,38 @@ export class Claims {
     return spec.controllerClass === (controllerClass || undefined) && serves(metadata.namespace);
   }
 
-  /** Gives up a run that has another class now, or whose namespace has other labels. */
-  async release(run: Run, writes: Writes): Promise<void> {
+  /**
+   * Gives up a run that has another class now, or whose namespace has other labels.
+   *
+   * @param finalizer goes with the claim: perhaps nobody serves the run from now on, and nobody would remove it
+   */
+  async release(run: Run, writes: Writes, finalizer: string): Promise<void> {
     const { identity } = this.#options;
-    if (identity === undefined || run.metadata.annotations?.[CLAIM] !== identity) return;
-    await writes.patch(TRAINING_RUN, run, { metadata: { annotations: { [CLAIM]: null } } });
+    const { annotations, finalizers = [] } = run.metadata;
+    if (identity === undefined || annotations?.[CLAIM] !== identity) return;
+    const rest = finalizers.includes(finalizer) && { finalizers: finalizers.filter((it) => it !== finalizer) };
+    await writes.patch(TRAINING_RUN, run, { metadata: { annotations: { [CLAIM]: null }, ...rest } });
   }
 
   /** @throws ApiError (409 if another controller was faster) */
   async take(run: Run, writes: Writes): Promise<Claimed> {
     const { identity, now } = this.#options;
-    const { [CLAIM]: holder, [CONTENDER]: contender } = run.metadata.annotations ?? {};
+    const { [CLAIM]: holder } = run.metadata.annotations ?? {};
+    const contender = contenderOf(run);
     const write = async (annotations: Record<string, string | null>): Promise<"written"> => {
       await writes.patch(TRAINING_RUN, run, { metadata: { annotations } });
       return "written";
     };
-    if (holder === identity) {
-      const since = contender === undefined ? undefined : Date.parse(contender.split(" ")[1] ?? "");
-      const isOld = since !== undefined && !(now() - since < CONTENDER_SECONDS * 1000);
-      return isOld ? await write({ [CONTENDER]: null }) : "ours";
-    }
+    if (holder === identity)
+      return contender && now() >= contender.untilMs ? await write({ [CONTENDER]: null }) : "ours";
     if (holder === undefined || (await this.#isGone(holder))) {
-      if (identity === undefined) return "ours";
+      if (identity === undefined) return contender ? await write({ [CONTENDER]: null }) : "ours";
       return await write({ [CLAIM]: identity, [CONTENDER]: null });
     }
-    if (contender === undefined)
-      await write({ [CONTENDER]: `${identity ?? "without-a-Lease"} ${new Date(now()).toISOString()}` });
-    return { leave: holder, first: contender === undefined, againSeconds: LOOK_SECONDS };
+    const own = identity ?? "without-a-Lease";
+    const isDue = contender?.name === own && now() >= contender.untilMs - RENEW_SECONDS * 1000;
+    if (!contender || isDue) await write({ [CONTENDER]: `${own} ${new Date(now()).toISOString()}` });
+    return { leave: holder, first: !contender, againSeconds: LOOK_SECONDS };
   }
 
   async #isGone(controller: string): Promise<boolean> {
@@ -110,11 +117,24 @@ export function leftAlone(holder: string): string {
   return `controller ${holder} reconciles this run, so this controller leaves it alone; ${REMEDY}. If ${holder} is gone for good, kubectl annotate trun NAME ${CLAIM}-`;
 }
 
+/** Returns the other controller that serves the run's namespace, and when its word is too old, in Unix milliseconds. */
+function contenderOf({ metadata }: Run): { name: string; untilMs: number } | undefined {
+  const [name, time = ""] = metadata.annotations?.[CONTENDER]?.split(" ") ?? [];
+  if (name === undefined) return undefined;
+  return { name, untilMs: (Date.parse(time) || 0) + CONTENDER_SECONDS * 1000 };
+}
+
+/** Returns the seconds until the word of the other controller is too old; undefined if there is none, or if it is too old. */
+export function contendedSeconds(run: Run, nowMs: number): number | undefined {
+  const { untilMs = 0 } = contenderOf(run) ?? {};
+  return untilMs > nowMs ? (untilMs - nowMs) / 1000 : undefined;
+}
+
 /** Returns the condition of a run whose namespace two controllers serve. */
-export function contendedCondition({ metadata }: Run): NewCondition[] {
-  const contender = metadata.annotations?.[CONTENDER]?.split(" ")[0];
-  if (contender === undefined) return [];
-  const holder = metadata.annotations?.[CLAIM];
-  const message = `controller ${contender} serves this namespace too, and leaves the run to ${holder}: ${REMEDY}`;
+export function contendedCondition(run: Run): NewCondition[] {
+  const contender = contenderOf(run);
+  if (!contender) return [];
+  const holder = run.metadata.annotations?.[CLAIM];
+  const message = `controller ${contender.name} serves this namespace too, and leaves the run to ${holder}: ${REMEDY}`;
   return [condition("Contended", true, { reason: "OtherController", message })];
 }

@@ -28,6 +28,8 @@ export function takingCluster(
   { parts = PARTS, stored = {} }: { parts?: readonly AnyPart[]; stored?: Record<string, Owned[]> } = {},
 ) {
   const deleted: string[] = [];
+  /** Kinds. */
+  const dryRuns: string[] = [];
   const applied: { kind: string; object: KubeObject }[] = [];
   /** The learner's replicas, as applied. */
   const replicas: number[] = [];
@@ -38,6 +40,7 @@ export function takingCluster(
     object: { metadata?: object; spec?: { replicas?: number } },
     { dryRun = false } = {},
   ) => {
+    if (dryRun) dryRuns.push(kind);
     if (!dryRun) applied.push({ kind, object: object as KubeObject });
     if (kind === "Deployment" && !dryRun) replicas.push(object.spec!.replicas!);
     return { ...object, metadata: { ...object.metadata, uid: "1", resourceVersion: "1" } };
@@ -77,5 +80,5 @@ export function takingCluster(
     nowMs = NOW_MS + seconds * 1000;
     return reconcile(KEY, context, parts);
   };
-  return { deleted, applied, replicas, suspended, lookAt };
+  return { deleted, applied, dryRuns, replicas, suspended, lookAt };
 }

@@ -1,15 +1,16 @@
 /** Tests the decisions of reconcile before it reads any child. test/controller tests the rest with a real API server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Claims } from "./claim.ts";
+import { CLAIM, Claims, CONTENDER } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import { Memories } from "./memory.ts";
 import { SILENT_ACTOR_SECONDS } from "./parts/actors/actor-state.ts";
+import { FINALIZER } from "./parts/lifecycle/deletion.ts";
 import { KEY, owned, takingCluster } from "./reconcile.fixture.ts";
 import { reconcile } from "./reconcile.ts";
-import { at, NOW_MS, runOf } from "./run.fixture.ts";
+import { at, deploymentOf, NOW_MS, podOf, runOf } from "./run.fixture.ts";
 import { CONFIRM_SECONDS, Expectations } from "./writes/expectations.ts";
 
 /** Returns a cluster with one run and nothing else. It accepts deletions and refuses all other calls. */
@@ -45,6 +46,43 @@ test("The controller leaves a run that another controller manages alone", async 
   }
   const own = clusterOf(runOf({ managedBy: "longrun.dev/controller" }));
   await assert.rejects(own.look(), /takes deletions alone/);
+});
+
+test("A run that goes to another controller leaves neither metrics nor events of its end behind", async () => {
+  const deletions = async (change: { metadata?: object; spec?: object }) => {
+    const forgotten: string[] = [];
+    const events: string[] = [];
+    const released: unknown[] = [];
+    const run = runOf(change.spec, {}, change.metadata);
+    let stored: typeof run | undefined = run;
+    const alive = async () => ({ spec: { renewTime: at(0) } }) as never;
+    const context = {
+      claims: new Claims({ client: { get: alive }, identity: "me/longrun-controller", now: () => NOW_MS }),
+      cache: { trainingRun: () => stored, get: () => undefined, ownedBy: () => [], labelledJobs: () => [] },
+      client: {
+        mergePatch: async (_: unknown, __: unknown, { metadata }: { metadata: { finalizers?: string[] } }) => {
+          if (metadata.finalizers) released.push(metadata.finalizers);
+          return run;
+        },
+      },
+      expectations: { confirm: async () => {}, unseen: () => [], add: () => {}, forget: () => {} },
+      ...{ memories: new Memories(), settings: DEFAULT_SETTINGS, now: () => NOW_MS },
+      links: { observed: () => undefined, drop: () => {} },
+      metrics: { forget: ({ run: name }: { run: string }) => forgotten.push(name) },
+      events: { record: (_: unknown, { reason }: { reason: string }) => events.push(reason) },
+    } as unknown as Context;
+    await reconcile(KEY, context);
+    stored = undefined;
+    await reconcile(KEY, context);
+    return { forgotten, events, released };
+  };
+  const others = { annotations: { [CLAIM]: "other/longrun-controller" } };
+  const left = { forgotten: ["quick"], events: [], released: [] };
+  assert.deepEqual(await deletions({ metadata: others }), { ...left, events: ["OtherController"] });
+  const spec = { controllerClass: "next" };
+  assert.deepEqual(await deletions({ spec }), left);
+  const metadata = { annotations: { [CLAIM]: "me/longrun-controller" }, finalizers: ["other", FINALIZER] };
+  assert.deepEqual(await deletions({ spec, metadata }), { ...left, released: [["other"]] });
 });
 
 test("The controller decides nothing until its cache has its last write", async () => {
@@ -120,4 +158,29 @@ test("A suspended run's learner stays until its checkpoint is written or its tim
     assert.equal(replicas.at(-1), expected, `${seconds} s`);
   }
   assert.deepEqual(suspended, ["spec.suspend is true"], "asked once");
+});
+
+test("A run at rest is looked at when the word of another controller is too old", async () => {
+  const status = { phase: "Failed", startTime: at(-7200), completionTime: at(-3600), conditions: [FAILED] };
+  const annotations = { [CONTENDER]: `other/longrun-controller ${at(-590)}` };
+  const again = async (metadata: object) =>
+    (await takingCluster(runOf({}, status, metadata)).lookAt(0)).requeueAfterSeconds ?? Number.POSITIVE_INFINITY;
+  assert.ok((await again({})) > 10, "nothing else is due");
+  assert.equal(await again({ annotations }), 10);
+});
+
+test("A run that waits for its last checkpoint asks now and then whether its namespace is deleted, not at each look", async () => {
+  const metadata = { deletionTimestamp: at(0), finalizers: [FINALIZER] };
+  const run = runOf({ learner: { storage: { retain: "Always" } } }, { startTime: at(-60) }, metadata);
+  const learner = { ...deploymentOf(1), metadata: { ...owned("quick-learner", run.metadata.uid), labels: {} } };
+  const set = { metadata: owned("set", learner.metadata.uid) };
+  const running = podOf(run, "learner", { containerStatuses: [{ name: "learner", state: { running: {} } }] });
+  const pod = { ...running, metadata: { ...running.metadata, ...owned("pod", set.metadata.uid) } };
+  const { dryRuns, lookAt } = takingCluster(run, {
+    ...{ Deployment: [learner as never], ReplicaSet: [set as never], Pod: [pod as never] },
+  });
+  for (const second of [0, 1, 2, 4]) assert.ok((await lookAt(second)).requeueAfterSeconds! <= 5);
+  assert.deepEqual(dryRuns, ["ConfigMap"]);
+  await lookAt(5);
+  assert.deepEqual(dryRuns, ["ConfigMap", "ConfigMap"]);
 });

@@ -116,7 +116,8 @@ function evaluatedBefore({ spec, status }: Run) {
 /** Returns the run's own settings without training, with its checkpoint as the start. */
 function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: string, samples: number | undefined): Run {
   const { learningRateSchedule: _, ...algorithm } = spec.algorithm;
-  const { suspend: __, notifications: ___, ...rest } = spec;
+  // The checkpoint has the warm start in it, and the bucket is the other run's.
+  const { suspend: __, notifications: ___, warmStart: ____, results: _____, ...rest } = spec;
   return {
     ...{ apiVersion, kind },
     metadata: { name: as, namespace: metadata.namespace, labels: { "longrun.dev/evaluates": metadata.name } },

@@ -94,6 +94,15 @@ test("A run is Stalled when it was blocked for long; an edit and progress begin 
   assert.equal(shown(later(1)), "Stalled True Unschedulable", "it stays");
   assert.equal(shown(later(2)), "Reconciling True Unschedulable");
   assert.equal(shown(later(1, { learner: absent("LearnerStarting") })), "Reconciling True LearnerStarting");
+  const admittedFor = (seconds: number): TrainingRunStatus => {
+    const { conditions, ...rest } = reconciling(9999);
+    const admitted = { type: "Admitted", status: "True", reason: "Admitted", message: "m" } as const;
+    return { ...rest, conditions: [...conditions, { ...admitted, lastTransitionTime: at(-seconds) }] };
+  };
+  const admitted = (seconds: number) => shown({ observed: { ...waits, run: runOf({}, admittedFor(seconds)) } });
+  assert.equal(admitted(STALLED_SECONDS - 1), "Reconciling True Unschedulable", "the time in a queue does not count");
+  assert.equal(admitted(STALLED_SECONDS), "Stalled True Unschedulable");
+  assert.equal(stallSeconds(admittedFor(STALLED_SECONDS - 5), NOW_MS), 5);
   assert.equal(stallSeconds(reconciling(STALLED_SECONDS - 5), NOW_MS), 5);
   assert.equal(stallSeconds(long, NOW_MS), undefined);
 });

@@ -145,6 +145,23 @@ describe("learner.podTemplate", () => {
       assert.equal(container!.env!.find(({ name }) => name === "NODE_EXTRA_CA_CERTS")!.value, "/mnt/ca/ca.crt");
     });
 
+  test("Its variables come before those of spec.env, spec.caBundle and the controller, in the learner and in each Job", () => {
+    const env = ["A", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS"].map((name) => ({ name, value: "template's" }));
+    const given = templatesOf({
+      ...{ env: env.map(({ name }) => ({ name, value: "run's" })), caBundle: { configMap: { name: "corp-ca" } } },
+      learner: { podTemplate: { spec: { containers: [{ name: "learner", env }] } } },
+    });
+    for (const pod of ["learner", ...JOBS]) {
+      const has = given[pod]!.spec!.containers[0]!.env!;
+      for (const { name } of env)
+        assert.deepEqual(
+          has.filter((it) => it.name === name),
+          [{ name, value: "template's" }],
+          pod,
+        );
+    }
+  });
+
   test("Constraints that spread pods do not keep the copy of results from the learner's node", () => {
     const { spec } = templatesOf({ learner: { podTemplate } }, true).results!;
     assert.equal(spec!.topologySpreadConstraints, undefined);

@@ -12,7 +12,7 @@ const CA_VARIABLE = "NODE_EXTRA_CA_CERTS";
 const PROXY = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
 /** Returns `own` with the variables of `added`; a variable that longrun sets itself is not replaced. */
-export function joinEnv(own: V1EnvVar[], added: V1EnvVar[]): V1EnvVar[] {
+function joinEnv(own: V1EnvVar[], added: V1EnvVar[]): V1EnvVar[] {
   const has = (list: V1EnvVar[], name: string) => list.some((it) => it.name === name);
   const kept = own.filter(({ name }) => !(PROXY.includes(name) && has(added, name)));
   return [...kept, ...added.filter(({ name }) => !has(kept, name))];

@@ -61,8 +61,15 @@ function isStalled({ reason }: Finding, { before, generation, nowMs }: SummaryFa
   return nowMs - reconcilingSinceMs(before) >= STALLED_SECONDS * 1000;
 }
 
-const reconcilingSinceMs = ({ conditions }: TrainingRunStatus): number =>
-  Date.parse(findCondition(conditions, "Reconciling")?.lastTransitionTime ?? "") || Number.POSITIVE_INFINITY;
+/** Returns when the run began to reconcile; the time in a queue does not count. */
+function reconcilingSinceMs({ conditions }: TrainingRunStatus): number {
+  const sinceMs = (type: ConditionType) => {
+    const { status, lastTransitionTime = "" } = findCondition(conditions, type) ?? {};
+    return status === "True" ? Date.parse(lastTransitionTime) : Number.NaN;
+  };
+  const since = sinceMs("Reconciling");
+  return Math.max(since, sinceMs("Admitted") || since) || Number.POSITIVE_INFINITY;
+}
 
 /** Returns the seconds until a run with this status may be stalled; undefined if time alone does not change it. */
 export function stallSeconds(status: TrainingRunStatus, nowMs: number): number | undefined {

@@ -26,7 +26,50 @@ describe("droppedFields", () => {
       { s: { volumes: [{ name: "a" }] } },
       ["s.volumes[a].image!"],
     ],
-    ["a mount", { m: [{ mountPath: "/x", name: "a" }] }, { m: [] }, ["m[a]!"]],
+    ["a mount", { m: [{ mountPath: "/x", name: "a" }] }, { m: [] }, ["m[/x]!"]],
+    [
+      "one of two mounts of a volume",
+      {
+        m: [
+          { mountPath: "/x", name: "a" },
+          { mountPath: "/y", name: "a", subPath: "b" },
+        ],
+      },
+      { m: [{ mountPath: "/x", name: "a" }] },
+      ["m[/y]!"],
+    ],
+    [
+      "no part of two mounts of a volume",
+      {
+        m: [
+          { mountPath: "/x", name: "a" },
+          { mountPath: "/y", name: "a", subPath: "b" },
+        ],
+      },
+      {
+        m: [
+          { mountPath: "/x", name: "a" },
+          { mountPath: "/y", name: "a", subPath: "b" },
+        ],
+      },
+      [],
+    ],
+    [
+      "no part of two tolerations with one key",
+      {
+        t: [
+          { key: "k", operator: "Exists" },
+          { key: "k", effect: "NoExecute", tolerationSeconds: 5 },
+        ],
+      },
+      {
+        t: [
+          { key: "k", operator: "Exists" },
+          { key: "k", effect: "NoExecute", tolerationSeconds: 5 },
+        ],
+      },
+      [],
+    ],
     [
       "an item without a name",
       { egress: [{ ports: [1] }, { ports: [2] }] },

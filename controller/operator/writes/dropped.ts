@@ -17,8 +17,8 @@ export interface DroppedField {
   isEssential: boolean;
 }
 
-/** Fields that tell the items of a list apart. */
-const KEYS = ["name", "mountPath", "containerPort", "key", "uid"];
+/** Fields that tell the items of a list apart, the first one that an item has. One volume may have several mounts. */
+const KEYS = ["mountPath", "name", "containerPort", "key", "uid"];
 
 /** Returns the fields of `desired` that `stored` lacks. Changed values and additions do not count. */
 export function droppedFields(desired: unknown, stored: unknown, path = ""): DroppedField[] {
@@ -28,8 +28,9 @@ export function droppedFields(desired: unknown, stored: unknown, path = ""): Dro
   if (Array.isArray(desired)) {
     if (!Array.isArray(stored)) return [];
     return desired.flatMap((item, index) => {
-      const [found, name] = counterpart(item, index, stored);
-      return droppedFields(item, found, `${path}[${name}]`);
+      const [found, name] = counterparts(item, index, stored);
+      const fields = found.map((other) => droppedFields(item, other, `${path}[${name}]`));
+      return fields.reduce((least, next) => (next.length < least.length ? next : least));
     });
   }
   if (!isObject(desired) || !isObject(stored)) return [];
@@ -38,12 +39,17 @@ export function droppedFields(desired: unknown, stored: unknown, path = ""): Dro
   );
 }
 
-/** Returns the stored item of a list, and the item's name in a path. */
-function counterpart(item: unknown, index: number, stored: unknown[]): [found: unknown, name: unknown] {
+/**
+ * Returns the stored items of a list that the item may be, and its name in a path. Tolerations, for instance, may have the same key.
+ *
+ * @returns `[undefined]` if there is none
+ */
+function counterparts(item: unknown, index: number, stored: unknown[]): [found: unknown[], name: unknown] {
   const key = isObject(item) ? KEYS.find((it) => item[it] !== undefined) : undefined;
-  if (key === undefined) return [stored[index], index];
+  if (key === undefined) return [[stored[index]], index];
   const name = (item as Json)[key];
-  return [stored.find((other) => isObject(other) && other[key] === name), name];
+  const found = stored.filter((other) => isObject(other) && other[key] === name);
+  return [found.length > 0 ? found : [undefined], name];
 }
 
 /**

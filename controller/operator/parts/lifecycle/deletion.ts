@@ -3,10 +3,11 @@
  * runs and its volume stays: it waits for the last checkpoint, `learner.checkpoint.waitSeconds` at most.
  */
 
-import { type Look, recordEvent } from "../../context.ts";
+import { type Look, lookOf, recordEvent, settle } from "../../context.ts";
 import { childName, type Run } from "../../desired/names.ts";
 import { ApiError } from "../../kube/errors.ts";
 import { CONFIG_MAP, TRAINING_RUN } from "../../kube/resources.ts";
+import type { Remembers, RunMemory } from "../../memory.ts";
 import { findCondition } from "../../status/conditions.ts";
 import type { StepResult } from "../../steps.ts";
 import { staysBehind } from "../volume/desired.ts";
@@ -14,6 +15,11 @@ import { hasEnded, type LifecyclePlan } from "./lifecycle.ts";
 import { type LifecycleMemory, suspendLearner } from "./suspension.ts";
 
 export const FINALIZER = "longrun.dev/final-checkpoint";
+/** Time between two questions whether the namespace of a run that waits for its last checkpoint is being deleted. */
+export const NAMESPACE_SECONDS = 5;
+
+/** The owner of the memory of these questions: a learner that stops reports its status several times a second. */
+const ASKED: Remembers<{ askedMs?: number }> = {};
 
 /** @returns whether the run was written, so that the observed state is outdated */
 export async function reconcileFinalizer(
@@ -43,16 +49,22 @@ export function lastCheckpoint(look: Look<LifecycleMemory>): StepResult<Lifecycl
  * Whether the run's namespace is being deleted. Its volume then goes, too, so no checkpoint is waited for; and the controller's RoleBinding there
  * may go before the run, whose finalizer nobody could remove then. Asks by a dry run, because the controller may not read namespaces.
  */
-export async function isNamespaceDeleted({ observed, context }: Look): Promise<boolean> {
+export async function isNamespaceDeleted(whole: Look<RunMemory>): Promise<boolean> {
+  const look = lookOf(whole, ASKED);
+  const { observed, context, memory, nowMs } = look;
   const { name, namespace, finalizers } = observed.run.metadata;
   if (!finalizers?.includes(FINALIZER)) return false;
-  try {
-    await context.client.create(CONFIG_MAP, { metadata: { namespace, name: `${name}-deletion` } }, { dryRun: true });
-    return false;
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return error.status === 403 && /being terminated/.test(error.message);
-  }
+  if (memory.askedMs !== undefined && nowMs - memory.askedMs < NAMESPACE_SECONDS * 1000) return false;
+  const isTerminating = await context.client
+    .create(CONFIG_MAP, { metadata: { namespace, name: `${name}-deletion` } }, { dryRun: true })
+    .then(() => false)
+    .catch((error: unknown) => {
+      if (!(error instanceof ApiError)) throw error;
+      return error.status === 403 && /being terminated/.test(error.message);
+    });
+  // Otherwise the run is let go at once, again after a conflict.
+  if (!isTerminating) settle(look, { remember: { askedMs: nowMs } });
+  return isTerminating;
 }
 
 /** Removes the finalizer of a run that is being deleted. @throws ApiError */
