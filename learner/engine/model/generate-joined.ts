@@ -64,12 +64,16 @@ export const joinedNumbers = (config: ModelConfig, lora: LoraConfig): number =>
     .flatMap(({ down, up }) => [down, up])
     .reduce((sum, { shape }) => sum + config.layers * elementCount(shape), 0);
 
+type FrozenMatrices = Pick<MappedWeights, "config" | "matrices">;
+
 /** Matrices that a device should have one after the other, with room for A below. */
-export const joinedParts = (mapped: MappedWeights, lora: LoraConfig): JoinedParts[] =>
+export const joinedParts = (mapped: FrozenMatrices, lora: LoraConfig): JoinedParts[] =>
   Array.from({ length: mapped.config.layers }, (_, layer) =>
     inLayerOf(mapped.config, lora, layer).map(({ paths, rows, down }) => {
       const parts = mapped.matrices(paths);
-      return { parts, room: storedBytes(parts[0]!.dtype, [rows, down.shape[1]!]) };
+      // beside a cache in bfloat16 matrices in float16 are cast, and A is float32
+      const dtype = parts[0]!.dtype === "BF16" ? "BF16" : "F32";
+      return { parts, room: storedBytes(dtype, [rows, down.shape[1]!]) };
     }),
   ).flat();
 
@@ -138,7 +142,7 @@ export type JoinedAdapter = Awaited<ReturnType<typeof joinedAdapter>>;
  */
 export async function joinedAdapter(
   onDevice: OnDevice,
-  mapped: Pick<MappedWeights, "config" | "matrices">,
+  mapped: FrozenMatrices,
   { lora, dtype, fused }: { lora: LoraConfig; dtype: DType; fused: boolean },
 ) {
   const { config } = mapped;
@@ -148,9 +152,10 @@ export async function joinedAdapter(
   const { offsets, size } = layoutOf(ups);
   const { bytes } = DTYPES[dtype];
   const feeds: Record<string, DeviceTensor> = {};
-  for (const { paths, down, stacked, rows } of layers.flat()) {
-    const [first] = mapped.matrices(paths);
-    const above = bytes * (stacked.shape[0]! - rows) * down.shape[1]!;
+  for (const { paths, down, stacked } of layers.flat()) {
+    const matrices = mapped.matrices(paths);
+    const [first] = matrices;
+    const above = matrices.reduce((sum, { length }) => sum + length, 0);
     feeds[down.name] = await onDevice.files!.view(first!, above, dtype, down.shape);
     feeds[stacked.name] = await onDevice.files!.view(first!, 0, dtype, stacked.shape);
   }
