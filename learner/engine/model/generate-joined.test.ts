@@ -71,7 +71,11 @@ for (const [dtype, compute] of [
     const files = new DeviceFiles(runtime, [...matrices.values()], () => {}, groups);
     const view = t.mock.method(files, "view");
     const form = { lora: LORA, dtype: compute, fused: false };
-    const joined = await joinedAdapter({ runtime, files, createSession: runtime.createSession.bind(runtime) }, mapped, form);
+    const joined = await joinedAdapter(
+      { runtime, files, createSession: runtime.createSession.bind(runtime) },
+      mapped,
+      form,
+    );
     const down = Object.keys(joined.feeds).filter((name) => name.endsWith("lora_A.weight"));
     const views = view.mock.calls.map(({ arguments: [part, from, , shape] }) => ({ part, from, shape }));
     const ofA = views.filter(({ from }) => from > 0);

@@ -17,9 +17,10 @@ import { type DeviceTensor, DTYPES, type DType, elementCount, tensor } from "../
 import type { JoinedParts } from "../runtime/files.ts";
 import type { OnDevice } from "../runtime/runtime.ts";
 import type { ModelConfig } from "./config.ts";
-import { storedBytes } from "./halves.ts";
+import { type SafetensorsDType, storedBytes } from "./halves.ts";
 import { adapterNames, adapterParameters, adapterScale, type LoraConfig } from "./lora.ts";
 import { castFirst, JOINED_PROJECTIONS, type MappedWeights } from "./mapped.ts";
+import type { StoredTensor } from "./safetensors.ts";
 import { parameters } from "./weights.ts";
 
 /** Returns a parameter's name in another layer. */
@@ -58,11 +59,14 @@ const inLayerOf = (config: ModelConfig, lora: LoraConfig, layer: number) =>
 const isAdapted = ({ adapted }: { adapted: readonly string[] }) => adapted.length > 0;
 const inFirstLayer = (config: ModelConfig, lora: LoraConfig) => inLayerOf(config, lora, 0).filter(isAdapted);
 
-/** Numbers of the joined matrices of a whole adapter. */
-export const joinedNumbers = (config: ModelConfig, lora: LoraConfig): number =>
+/** The dtype of joined matrices beside files in `stored`: beside a cache in bfloat16, matrices in float16 are cast to float32. */
+const besideFiles = (stored: SafetensorsDType): SafetensorsDType => (stored === "BF16" ? "BF16" : "F32");
+
+/** Bytes of the joined matrices of a whole adapter on a GPU. */
+export const joinedBytes = (config: ModelConfig, stored: readonly StoredTensor[], lora: LoraConfig): number =>
   inFirstLayer(config, lora)
     .flatMap(({ down, up }) => [down, up])
-    .reduce((sum, { shape }) => sum + config.layers * elementCount(shape), 0);
+    .reduce((sum, { shape }) => sum + config.layers * storedBytes(besideFiles(stored[0]!.dtype), shape), 0);
 
 type FrozenMatrices = Pick<MappedWeights, "config" | "matrices">;
 
@@ -71,9 +75,7 @@ export const joinedParts = (mapped: FrozenMatrices, lora: LoraConfig): JoinedPar
   Array.from({ length: mapped.config.layers }, (_, layer) =>
     inLayerOf(mapped.config, lora, layer).map(({ paths, rows, down }) => {
       const parts = mapped.matrices(paths);
-      // beside a cache in bfloat16 matrices in float16 are cast, and A is float32
-      const dtype = parts[0]!.dtype === "BF16" ? "BF16" : "F32";
-      return { parts, room: storedBytes(dtype, [rows, down.shape[1]!]) };
+      return { parts, room: storedBytes(besideFiles(parts[0]!.dtype), [rows, down.shape[1]!]) };
     }),
   ).flat();
 

@@ -11,7 +11,15 @@ import { MappedWeights } from "./mapped.ts";
 import { initialWeights, parameters } from "./weights.ts";
 
 const CONFIG: ModelConfig = {
-  ...{ modelType: "llama", vocabSize: 64, hiddenSize: 128, intermediateSize: 64, layers: 2, heads: 2, keyValueHeads: 1 },
+  ...{
+    modelType: "llama",
+    vocabSize: 64,
+    hiddenSize: 128,
+    intermediateSize: 64,
+    layers: 2,
+    heads: 2,
+    keyValueHeads: 1,
+  },
   ...{ headSize: 64, normEpsilon: 1e-6, ropeTheta: 1e4, queryKeyValueBias: true, outputBias: true, maxPositions: 16 },
   ...{ tied: true, initializerRange: 0.1 },
 };

@@ -51,7 +51,8 @@ export function layersIn(graph: Graph, config: ModelConfig, weights: ReturnType<
   const plusNorm = ({ total, ...rest }: ReturnType<typeof fusedNormOutput>): Normed => ({ x: total, ...rest });
   const fusedOutput = (x: Value, input: Value, path: string, name: string): Normed => {
     const stacked = weights.stacked([path]);
-    if (!stacked) return plusNorm(fusedNormOutput(x, weights.linear(input, path)[0]!, weights.scales(name), normEpsilon));
+    if (!stacked)
+      return plusNorm(fusedNormOutput(x, weights.linear(input, path)[0]!, weights.scales(name), normEpsilon));
     const bias = weights.bias(path); // the kernel adds none
     const product = matmul(input, stacked.matrix, { transB: true });
     return plusNorm(fusedNormAdapted(bias ? add(x, bias) : x, product, stacked, weights.scales(name), normEpsilon));
