@@ -5,7 +5,7 @@ import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError } from "../../crds/trainingrun.ts";
 import { cacheFolder } from "../../proto/cache-folder.ts";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
-import { helpOf } from "../../proto/command-help.ts";
+import { asksForHelp, helpOf } from "../../proto/command-help.ts";
 import {
   type Bound,
   bind,
@@ -65,7 +65,7 @@ export async function runCommands(group: Command, commands: readonly Bound[]): P
 async function runBound(command: Command, run: (args: string[]) => unknown): Promise<void> {
   endOnClosedPipe();
   const args = process.argv.slice(2);
-  if (args.includes("--help")) {
+  if (asksForHelp(args)) {
     process.stdout.write(helpOf(command));
     return;
   }
