@@ -35,7 +35,7 @@ test("A missing and a forbidden namespace keep no other from being served, and a
   const [refused, ...more] = told(/namespace is not served/);
   assert.match(refused!.error!, /403 .*cannot list resource/);
   assert.deepEqual(more, []);
-  assert.deepEqual(await world.status(forbidden, "run"), {});
+  assert.deepEqual(await world.status(forbidden, "run"), { observedGeneration: -1 });
 
   await world.bind(forbidden);
   await answers(forbidden);

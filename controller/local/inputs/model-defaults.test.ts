@@ -32,7 +32,7 @@ test("a small model trains whole, a large one has the smallest batch and the est
   assert.deepEqual([small.model.maxPromptTokens, small.model.maxResponseTokens], [512, 512]);
   const large = chosen(3e9, LAPTOP);
   assert.equal(large.algorithm.batchSize, 8);
-  assert.match(large.reasons[0]!, /3\.0 billion weights on 2 cores .* about 25 minutes, more than wanted: a GPU/);
+  assert.match(large.reasons[0]!.text, /3\.0 billion weights on 2 cores .* about 25 minutes, more than wanted: a GPU/);
 });
 
 test("more cores and memory bring larger batches and more slots, whatever the size a manifest that is valid", () => {

@@ -19,8 +19,14 @@ export interface Chosen {
   };
   /** Estimate of one iteration. */
   iterationSeconds: number;
-  /** A line for each choice: what and why. */
-  reasons: string[];
+  reasons: Reason[];
+}
+
+interface Reason {
+  /** Fields of `spec` that were chosen. */
+  fields: string[];
+  /** What was chosen and why, in a line. */
+  text: string;
 }
 
 /** An iteration should not take longer, if the smallest batch allows it. */
@@ -69,19 +75,34 @@ export function defaultsFor({ parameters, positions }: ModelSize, { cores, memor
     evaluation: { samples: batchSize },
     stopping: { iterations: 20 },
   };
-  const reasons = [
-    `batchSize ${batchSize}: with ${millions(parameters)} weights on ${count(cores, "core")} an iteration takes about ` +
-      `${duration(iterationSeconds)}${batchSize === BATCH_SIZES.at(-1) && iterationSeconds > WANTED_SECONDS ? ", more than wanted: a GPU or a smaller model is faster" : ""}`,
-    isLora
-      ? `model.adaptation LoRA of rank 16, learningRate ${learningRate}: to train every weight takes ${bytes(16 * parameters)} and longer`
-      : `every weight is trained: ${bytes(16 * parameters)}`,
-    "algorithm.baseline BatchMean: a critic takes as much memory and time as the model",
-    `prompts.style ${spec.prompts.style}, at most ${maxPromptTokens} tokens, responses ${maxResponseTokens}: the model has ${positions} positions`,
-    `evaluation.samples ${batchSize} before and after: as much work as an iteration's generation`,
-    `actors.slots ${slots}: ${slots === mostSlots ? "what a third of the memory allows" : "half of the cores"}`,
-    "stopping.iterations 20",
+  const reasons: [fields: string, text: string][] = [
+    [
+      "algorithm.batchSize",
+      `batchSize ${batchSize}: with ${millions(parameters)} weights on ${count(cores, "core")} an iteration takes about ` +
+        `${duration(iterationSeconds)}${batchSize === BATCH_SIZES.at(-1) && iterationSeconds > WANTED_SECONDS ? ", more than wanted: a GPU or a smaller model is faster" : ""}`,
+    ],
+    [
+      isLora ? "model.adaptation algorithm.learningRate" : "model.adaptation",
+      isLora
+        ? `model.adaptation LoRA of rank 16, learningRate ${learningRate}: to train every weight takes ${bytes(16 * parameters)} and longer`
+        : `every weight is trained: ${bytes(16 * parameters)}`,
+    ],
+    ["algorithm.baseline", "algorithm.baseline BatchMean: a critic takes as much memory and time as the model"],
+    [
+      "prompts.style model.maxPromptTokens model.maxResponseTokens",
+      `prompts.style ${spec.prompts.style}, at most ${maxPromptTokens} tokens, responses ${maxResponseTokens}: the model has ${positions} positions`,
+    ],
+    [
+      "evaluation.samples",
+      `evaluation.samples ${batchSize} before and after: as much work as an iteration's generation`,
+    ],
+    [
+      "actors.slots",
+      `actors.slots ${slots}: ${slots === mostSlots ? "what a third of the memory allows" : "half of the cores"}`,
+    ],
+    ["stopping.iterations", "stopping.iterations 20"],
   ];
-  return { spec, iterationSeconds, reasons };
+  return { spec, iterationSeconds, reasons: reasons.map(([fields, text]) => ({ fields: fields.split(" "), text })) };
 }
 
 const millions = (n: number) =>

@@ -68,6 +68,9 @@ test("A model whose size is known has settings that suit it, unless it trains on
   assert.equal(model.policy, at("sized"));
   assert.deepEqual(tasks[0]!.failureRewards, INCREASING_REWARDS);
   assert.match(chosen!.join("\n"), /batchSize 128: with 1 million weights on 2 cores/);
+  const rest = of(at("sized"), ["algorithm.batchSize=8", "spec.model.adaptation.type=LoRA", "prompts={style: Paper}"]);
+  assert.doesNotMatch(rest.chosen!.join("\n"), /batchSize|weight|prompts/, "what --set changes is not told as chosen");
+  assert.match(rest.chosen!.join("\n"), /baseline BatchMean.*\nevaluation.*\nactors\.slots/);
   for (const override of ["learner.device=CUDA", "spec.learner={device: CUDA}"]) {
     const onGpu = of(at("sized"), [override]);
     assert.deepEqual(onGpu.chosen, []);

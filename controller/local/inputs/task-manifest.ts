@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, stringify } from "yaml";
+import { formatPath, parseOverride } from "../../../crds/overrides.ts";
 import { isPolicyName, policyFolder } from "../../../crds/policy.ts";
 import { ManifestError, parseTask, type Task, type TrainingRun } from "../../../crds/trainingrun.ts";
 import { BUNDLED } from "../../bundled.ts";
@@ -56,6 +57,9 @@ export function manifestOfTasks(
       ? undefined
       : modelSize(policyFolder(policy, "--model", process.cwd()));
   const suits = size && defaultsFor(size, machine);
+  const set = overrides.map((override) => formatPath(parseOverride(override).path).replace(/^spec\./, ""));
+  const isSet = (field: string) =>
+    set.some((path) => `${field}.`.startsWith(`${path}.`) || path.startsWith(`${field}.`));
   const known = suits && { ...suits.spec, ...base, model: { ...suits.spec.model, ...base.model } };
   const spec = known ?? base;
   if (!hasOwnManifest(policy)) for (const task of tasks) task.failureRewards ??= { ...INCREASING_REWARDS };
@@ -67,7 +71,7 @@ export function manifestOfTasks(
     text,
     source: folders.map((folder) => `--task ${folder}`).join(" "),
     directory: process.cwd(),
-    chosen: suits?.reasons ?? [],
+    chosen: suits?.reasons.filter(({ fields }) => !fields.some(isSet)).map(({ text }) => text) ?? [],
   };
 }
 
