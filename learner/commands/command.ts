@@ -76,7 +76,7 @@ async function runBound(command: Command, run: (args: string[]) => unknown): Pro
     const { code = "", message } = error as NodeJS.ErrnoException;
     const refused =
       BAD_INPUT.some((kind) => error instanceof kind) ||
-      ["input", "memory", "device"].includes(code) ||
+      ["input", "memory", "device", "tlsFile"].includes(code) ||
       (error instanceof TransferError && error.needsPerson);
     process.stderr.write(`${message}\n`);
     process.exitCode = refused ? 2 : 1;
