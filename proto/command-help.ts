@@ -4,6 +4,12 @@ import { type Command, listOptions } from "./command-line.ts";
 const WIDTH = 120;
 const HELP: [string, string] = ["-h, --help", "show this help"];
 
+/** Returns whether a command's arguments ask for its help; what follows `--` is text. */
+export function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return args.slice(0, end < 0 ? args.length : end).some((arg) => arg === "--help" || arg === "-h");
+}
+
 /** Returns the help: usage, arguments, options, notes, examples. */
 export function helpOf(command: Command): string {
   const { name, description, arguments: words = {}, options, notes, examples = [], commands } = command;

@@ -1,7 +1,7 @@
 /** Tests how a table of options reads a command line, what it refuses, and its help. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { helpOf } from "./command-help.ts";
+import { asksForHelp, helpOf } from "./command-help.ts";
 import { parse, UsageError } from "./command-line.ts";
 
 const COMMAND = {
@@ -35,6 +35,9 @@ for (const [args, message] of [
   [["a", "--folow"], "error: unknown option '--folow'\n(Did you mean --follow?)"],
   [["a", "--zzzzzzzz"], "error: unknown option '--zzzzzzzz'\nlongrun help copy says more"],
   [["a", "--mode"], "error: option '--mode <value>' argument missing\nlongrun help copy says more"],
+  [["a", "--count", "-1"], "error: option '--count' has no value\n(Did you mean --count=-1?)"],
+  [["a", "-o", "-x"], "error: option '-o' has no value\n(Did you mean -o-x?)"],
+  [["a", "--count", "--mode", "fast"], "error: option '--count' has no value\nlongrun help copy says more"],
   [["a", "--mode", "slow"], "--mode is slow; give fast, safe"],
   [[], "error: missing required argument 'FROM'\nlongrun help copy says more"],
   [["a", "b", "c"], "error: too many arguments: expected 2, got 3\nlongrun help copy says more"],
@@ -54,4 +57,9 @@ test("the help has usage, arguments, options with their facts, and examples, but
   assert.match(help, /^ {2}--mode <MODE> {8}how \(one of fast, safe\)$/m);
   assert.match(help, /\nExamples:\n {2}longrun copy a\n$/);
   assert.doesNotMatch(help, /--old/);
+});
+
+test("--help and -h ask for the help, but not behind --, where they are text", () => {
+  for (const args of [["--help"], ["a", "-h"], ["-h", "--", "a"]]) assert.equal(asksForHelp(args), true);
+  for (const args of [[], ["a"], ["a", "--", "--help", "-h"]]) assert.equal(asksForHelp(args), false);
 });

@@ -155,15 +155,20 @@ function split({ name, options }: Pick<Command, "name" | "options">, args: reado
   } catch (cause) {
     const { message } = cause as Error;
     const problem = message.split(/\. |\.?\n/)[0]!;
+    const names = listOptions(options).map((option) => option.name);
+    const dashed = /^Option '(-[^']+)' argument is ambiguous/.exec(message)?.[1];
+    if (dashed) throw refusal(`option '${dashed}' has no value`, name, withDash(dashed, args, names));
     const unknown = /^Unknown option '--([^']+)'/.exec(message)?.[1];
-    const guess =
-      unknown &&
-      nearest(
-        unknown,
-        listOptions(options).map((option) => option.name),
-      );
+    const guess = unknown && nearest(unknown, names);
     throw refusal(problem.charAt(0).toLowerCase() + problem.slice(1), name, guess && `--${guess}`);
   }
+}
+
+/** Returns how a value that begins with a dash is given, such as `--seed=-1`; undefined where an option of `names` follows. */
+function withDash(option: string, args: readonly string[], names: readonly string[]): string | undefined {
+  const value = args.find((arg, at) => args[at - 1] === option && arg.startsWith("-"));
+  const isOption = value === undefined || names.includes(value.replace(/^--|=.*/gs, ""));
+  return isOption ? undefined : `${option}${option.startsWith("--") ? "=" : ""}${value}`;
 }
 
 function checkWords(

@@ -116,6 +116,15 @@ describe("--device", () => {
   }
 });
 
+describe("longrun serve --tls", () => {
+  it("refuses a folder without certificates", () => {
+    const args = ["--model", LLAMA, "--device", "cpu", "--slots", "2", "--tls", path.join(root, "no-tls")];
+    const { status, stderr } = longrun("serve", ...args);
+    assert.match(stderr, /no-tls\/ca\.crt cannot be read: --tls must name a folder with ca\.crt/);
+    assert.equal(status, 2);
+  });
+});
+
 describe("longrun generate", () => {
   it("writes greedy tokens without a tokenizer", () => {
     write(...cases.map(({ prompt }) => ({ tokens: prompt })));

@@ -5,7 +5,7 @@ import { isPolicyName, policyFolder } from "../../crds/policy.ts";
 import { ManifestError } from "../../crds/trainingrun.ts";
 import { cacheFolder } from "../../proto/cache-folder.ts";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
-import { helpOf } from "../../proto/command-help.ts";
+import { asksForHelp, helpOf } from "../../proto/command-help.ts";
 import {
   type Bound,
   bind,
@@ -65,7 +65,7 @@ export async function runCommands(group: Command, commands: readonly Bound[]): P
 async function runBound(command: Command, run: (args: string[]) => unknown): Promise<void> {
   endOnClosedPipe();
   const args = process.argv.slice(2);
-  if (args.includes("--help")) {
+  if (asksForHelp(args)) {
     process.stdout.write(helpOf(command));
     return;
   }
@@ -76,7 +76,7 @@ async function runBound(command: Command, run: (args: string[]) => unknown): Pro
     const { code = "", message } = error as NodeJS.ErrnoException;
     const refused =
       BAD_INPUT.some((kind) => error instanceof kind) ||
-      ["input", "memory", "device"].includes(code) ||
+      ["input", "memory", "device", "tlsFile"].includes(code) ||
       (error instanceof TransferError && error.needsPerson);
     process.stderr.write(`${message}\n`);
     process.exitCode = refused ? 2 : 1;

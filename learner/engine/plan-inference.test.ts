@@ -5,7 +5,9 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { type Budget, planTable } from "./fit.ts";
 import { SHAPES, writeHollowModel } from "./model/hollow.fixture.ts";
-import { PROJECTIONS } from "./model/lora.ts";
+import { adapterParameters, PROJECTIONS } from "./model/lora.ts";
+import { MappedWeights } from "./model/mapped.ts";
+import { elementCount } from "./model/weights.ts";
 import { fitInference, type InferenceRequest, inferencePlan } from "./plan-inference.ts";
 
 const GB = 1e9;
@@ -96,4 +98,17 @@ test("a plan that does not fit is refused in one line with the slots that fit; w
   const four = fitInference({ ...REQUEST, workers: 4 }, host(32 * GB), NAMED);
   assert.equal(four.ranks, 4);
   assert.equal(fitInference({ ...REQUEST, workers: 4 }, host(four.hostBytes - 1), NAMED).ranks, 1);
+});
+
+test("the plan counts an adapter's joined matrices beside float16 files in float32, in which a GPU multiplies them", () => {
+  const lora = { rank: 64, alpha: 64, targets: PROJECTIONS };
+  const other = path.join(folder, "halves");
+  writeHollowModel(other, SHAPES["3b"], "F16");
+  const [narrow, wide] = [folder, other].map((folder) => {
+    const asked = (adapter?: typeof lora) => ({ ...REQUEST, models: [{ folder, lora: adapter }], device: CUDA });
+    return of(asked(lora), "weights").gpuBytes - of(asked(), "weights").gpuBytes;
+  });
+  const { config } = new MappedWeights(other);
+  const own = adapterParameters(config, lora).reduce((sum, { shape }) => sum + 4 * elementCount(shape), 0);
+  assert.equal(wide! - own, 2 * (narrow! - own));
 });

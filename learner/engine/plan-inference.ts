@@ -6,7 +6,7 @@ import { EngineError } from "./errors.ts";
 import { type Budget, fits, shortage, widest } from "./fit.ts";
 import { layoutOf } from "./graph/parameters.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
-import { joinedNumbers } from "./model/generate-joined.ts";
+import { joinedBytes } from "./model/generate-joined.ts";
 import { adapterParameters, type LoraConfig } from "./model/lora.ts";
 import { MappedWeights } from "./model/mapped.ts";
 import { parameters } from "./model/weights.ts";
@@ -66,8 +66,8 @@ export function inferencePlan(request: InferenceRequest, widens = false): Memory
   const adapters = sum(opened, ({ weights: { config }, lora }) =>
     lora ? sum(adapterParameters(config, lora), ({ shape }) => DTYPES.float32.bytes * elementCount(shape)) : 0,
   );
-  const joined = sum(opened, ({ weights: { config }, lora }) =>
-    onGpu && lora ? DTYPES.bfloat16.bytes * joinedNumbers(config, lora) : 0,
+  const joined = sum(opened, ({ weights: { config, tensors }, lora }) =>
+    onGpu && lora ? joinedBytes(config, tensors, lora) : 0,
   );
   // slots are divided among GPUs, and among a CPU's workers, which share its memory
   const own = shapes.map((shape) => ({ ...shape, rows: Math.ceil(shape.rows / (onGpu ? workers : 1)) }));

@@ -15,7 +15,7 @@ import { DTYPES, elementCount } from "./graph/tensor.ts";
 import { fullRows } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
 import { blocksOf, decoderDims } from "./model/decoder.ts";
-import { joinedNumbers } from "./model/generate-joined.ts";
+import { joinedBytes } from "./model/generate-joined.ts";
 import { wideBytes } from "./model/widened.ts";
 import { checkpointBytes } from "./model-state.ts";
 import {
@@ -236,7 +236,7 @@ export class Planner {
     /** bfloat16 copies that graphs read, or gradients of one micro-batch, beside this many bytes in float32 */
     const halves = (bytes: number) => (compute === "bfloat16" ? bytes / 2 : 0);
     // generation's half-precision copies: joined adapters; without training copies the policy's, and the reference's if it instruments
-    const joined = adapter && DTYPES.bfloat16.bytes * joinedNumbers(this.model.config, adapter);
+    const joined = adapter && joinedBytes(this.model.config, this.#stored, adapter);
     const ofWhole = joined ?? (compute === "bfloat16" ? 0 : (policy / 2) * (instrumenter ? 2 : 1));
     const halved = this.#generates ? ofWhole : 0;
     const ofWeights = adapter || !this.#generates ? ownersOf : `${owners}, bfloat16 copies for generation`;

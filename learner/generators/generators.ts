@@ -66,7 +66,7 @@ export class Generators {
   readonly #o: GeneratorsOptions;
   readonly #generators = new Map<string, RemoteGenerator>();
   /** URLs whose names no DNS server resolves, with the reason. */
-  readonly #unresolved = new Map<string, string>();
+  #unresolved: ReadonlyMap<string, string> = new Map();
   readonly #queue = new RowQueue();
   readonly #faults: Faults;
   readonly #dealer: Dealer;
@@ -186,17 +186,18 @@ export class Generators {
       // the files are being replaced: the certificates that were read before stay in use
     }
     const found = new Map<string, Address>();
-    this.#unresolved.clear();
+    const unresolved = new Map<string, string>();
     for (const url of this.#o.urls) {
       try {
         for (const address of await (this.#o.addressesOf ?? addressesOf)(url)) found.set(address.url.host, address);
       } catch (cause) {
         const { code, message } = cause as NodeJS.ErrnoException;
-        if (code === "EAI_AGAIN") this.#unresolved.set(url.host, `its name does not resolve: ${message}`);
+        if (code === "EAI_AGAIN") unresolved.set(url.host, `its name does not resolve: ${message}`);
         // a headless Service without pods has no address
         this.#o.log.info({ generator: url.host }, `no generator at ${url.host}: ${(cause as Error).message}`);
       }
     }
+    this.#unresolved = unresolved;
     for (const [name, address] of found)
       if (!this.#generators.has(name)) this.#generators.set(name, new RemoteGenerator(address, () => this.#tls));
     for (const [name, generator] of this.#generators) {

@@ -9,8 +9,8 @@ import { writeRunCertificates } from "../../proto/certificates.ts";
 import { until } from "../../test/until.ts";
 import { Generators, type GeneratorsOptions } from "./generators.ts";
 
-/** Returns the status of a learner whose look-up of its generators ends with this code. */
-async function statusAfter(t: { after(stop: () => void): void }, code: string) {
+/** Starts generators whose first look-up ends with this code, and returns them after it. Further ones do not end. */
+async function generatorsAfter(t: { after(stop: () => void): void }, code: string) {
   const folder = mkdtempSync(join(tmpdir(), "longrun-unresolved-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const tls = await writeRunCertificates(folder, { validSeconds: 600 });
@@ -21,23 +21,26 @@ async function statusAfter(t: { after(stop: () => void): void }, code: string) {
     ...{
       signal: stopping.signal,
       log: { info() {}, warn() {} },
-      tell() {},
+      notice() {},
       noGeneratorSeconds: 600,
       directory: folder,
     },
     async addressesOf({ hostname }: URL) {
       lookups += 1;
+      if (lookups > 1) await new Promise(() => {});
       throw Object.assign(new Error(`getaddrinfo ${code} ${hostname}`), { code });
     },
   } as unknown as GeneratorsOptions);
   t.after(() => generators.close());
   await until(() => lookups > 0, "the look-up");
   await setImmediate(); // the look-up has failed
-  return generators.status.generators;
+  return { generators, lookups: () => lookups };
 }
+const statusOf = async (...how: Parameters<typeof generatorsAfter>) =>
+  (await generatorsAfter(...how)).generators.status.generators;
 
 test("A name that no DNS server resolves is a generator that is not used, with the reason", async (t) => {
-  const [found] = await statusAfter(t, "EAI_AGAIN");
+  const [found] = await statusOf(t, "EAI_AGAIN");
   assert.deepEqual(found, {
     ...{ address: "run-generators.team.svc:8443", ready: false, running: 0 },
     notUsedBecause: "its name does not resolve: getaddrinfo EAI_AGAIN run-generators.team.svc",
@@ -45,5 +48,13 @@ test("A name that no DNS server resolves is a generator that is not used, with t
 });
 
 test("A headless Service without pods has no address, which is no fault", async (t) => {
-  assert.deepEqual(await statusAfter(t, "ENOTFOUND"), []);
+  assert.deepEqual(await statusOf(t, "ENOTFOUND"), []);
+});
+
+test("While the name is looked up again, which takes seconds where DNS is blocked, the reason stays", async (t) => {
+  const { generators, lookups } = await generatorsAfter(t, "EAI_AGAIN");
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, "now", () => now() + 10_000);
+  await until(() => lookups() > 1, "the second look-up");
+  assert.equal(generators.status.generators.length, 1);
 });

@@ -1,7 +1,7 @@
 /** `longrun report`. Exit status: 0 done, 1 failed, 2 bad input. */
 import { resolve } from "node:path";
 import { endOnClosedPipe } from "../../proto/closed-pipe.ts";
-import { helpOf } from "../../proto/command-help.ts";
+import { asksForHelp, helpOf } from "../../proto/command-help.ts";
 import { parse } from "../../proto/command-line.ts";
 import { writeReport } from "./write.ts";
 
@@ -17,7 +17,7 @@ if (import.meta.main) {
   endOnClosedPipe();
   const args = process.argv.slice(2);
   try {
-    if (args.includes("--help")) process.stdout.write(helpOf(REPORT));
+    if (asksForHelp(args)) process.stdout.write(helpOf(REPORT));
     else process.stdout.write(`${await writeReport(resolve(parse(REPORT, args).words[0]!))}\n`);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

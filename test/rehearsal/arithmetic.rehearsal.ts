@@ -40,6 +40,13 @@ const MODELS = {
     ...{ ...QWEN2, hiddenSize: 128, heads: 4, keyValueHeads: 2, headSize: 32, vocabSize: 112 },
     initializerRange: 0.1,
   },
+  /** The same with a bias of o_proj. */
+  "fused generation, biased": {
+    ...{ ...QWEN2, modelType: "llama" as const, outputBias: true, hiddenSize: 128, heads: 4, keyValueHeads: 2 },
+    ...{ headSize: 32, vocabSize: 112, initializerRange: 0.1 },
+  },
+  /** Beside keys and values in bfloat16, products of float16 matrices are float32. */
+  float16: { ...QWEN2, heads: 2, keyValueHeads: 1, headSize: 16 },
   "large vocabulary": { ...QWEN2, layers: 1, hiddenSize: 16, headSize: 4, vocabSize: 2 * VOCABULARY_CHUNK + 33 },
 };
 /** Relative for numbers above 1. Sums are in another order. */
@@ -47,11 +54,11 @@ const TOLERANCE = 1e-5;
 /** A bfloat16 has 8 bits, and operands of products are rounded to it; 0.009 was measured for a gradient's norm. */
 const BFLOAT16_TOLERANCE = 0.02;
 
+const dtypeOf = (name: string) => (name === "float16" ? "F16" : name.startsWith("qwen") ? "F32" : "BF16");
 let folder: string;
 before(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), "longrun-arithmetic-"));
-  for (const [name, config] of Object.entries(MODELS))
-    writeModel(path.join(folder, name), config, name.startsWith("qwen") ? "F32" : "BF16");
+  for (const [name, config] of Object.entries(MODELS)) writeModel(path.join(folder, name), config, dtypeOf(name));
 });
 after(() => rm(folder, { recursive: true }));
 
@@ -171,16 +178,19 @@ for (const [name, model, options] of [
     "fused generation",
     { adapter: { ...ADAPTER, targets: ["k_proj", "up_proj", "down_proj"] } },
   ],
+  ["LoRA beside biases, by kernels of our own", "fused generation, biased", LORA],
+  ["LoRA beside float16 files", "float16", LORA],
   ["every weight", "qwen2", {}],
   ["every weight, with norms of queries and keys", "qwen3", {}],
 ] as const)
   test(`${name}: responses begin like the CPU's, and their log-probs equal the same tokens' log-probs in training`, async () => {
     const batch = randomSamples(MODELS[model].vocabSize, 6);
+    const isFused = model.startsWith("fused generation");
     kernels();
     const [cpu, cuda] = await onBoth(model, options, async (engine) => {
       await engine.updatePolicy(batch, POLICY);
       const prompts = batch.flatMap(({ prompt }) => [prompt, prompt]); // the second prompt is copied within the cache
-      const maxNewTokens = model === "fused generation" ? 6 : 24; // its PTX is executed slowly
+      const maxNewTokens = isFused ? 6 : 24; // its PTX is executed slowly
       const common = { seeds: prompts.map((_, i) => i), temperature: 1, topP: 1, maxNewTokens };
       const found = [];
       for (const [how, asked] of Object.entries({
@@ -198,7 +208,7 @@ for (const [name, model, options] of [
       return found;
     });
     const ran = new Set(kernels().map(([kernel]) => kernel));
-    if (model === "fused generation") for (const each of GENERATES) assert.ok(ran.has(each), `${each} was launched`);
+    if (isFused) for (const each of GENERATES) assert.ok(ran.has(each), `${each} was launched`);
     for (const [i, { how, responses, trained }] of cuda.entries()) {
       for (const [row, { logProbs }] of responses.entries())
         assertNear({ [how]: logProbs }, { [how]: trained[row]! }, GENERATION_TOLERANCE);

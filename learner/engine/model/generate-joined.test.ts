@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DTYPES } from "../graph/tensor.ts";
 import { DeviceBuffer } from "../runtime/buffer.ts";
 import { DeviceFiles } from "../runtime/files.ts";
 import { Runtime } from "../runtime/runtime.ts";
 import { Session } from "../runtime/session.ts";
 import type { ModelConfig } from "./config.ts";
-import { joinedAdapter } from "./generate-joined.ts";
+import { joinedAdapter, joinedParts } from "./generate-joined.ts";
+import { storedBytes } from "./halves.ts";
+import type { StoredTensor } from "./safetensors.ts";
+import { elementCount, parameters } from "./weights.ts";
 
 const CONFIG: ModelConfig = {
   ...{ modelType: "qwen2", vocabSize: 16, hiddenSize: 8, intermediateSize: 8, layers: 2, heads: 2, keyValueHeads: 1 },
@@ -43,3 +47,45 @@ test("a joined adapter for which there is no memory leaves nothing behind", asyn
   }
   t.mock.restoreAll();
 });
+
+for (const [dtype, compute] of [
+  ["BF16", "bfloat16"],
+  ["F16", "float32"], // beside a cache in bfloat16
+  ["F32", "float32"],
+] as const)
+  test(`the A of an adapter that is multiplied in ${compute} lie below matrices in ${dtype}, in the room that is theirs`, async (t) => {
+    const runtime = new Runtime({ kind: "cpu" });
+    t.after(() => runtime.release());
+    const bytes = DTYPES[compute].bytes;
+    const matrices = new Map(
+      parameters(CONFIG).map(({ name, shape }, i) => {
+        const length = storedBytes(dtype, shape);
+        return [name, { name, file: "zeros", dtype, shape, offset: 1024 * i, length } as StoredTensor];
+      }),
+    );
+    const mapped = {
+      config: CONFIG,
+      matrices: (paths: readonly string[]) => paths.map((path) => matrices.get(`${path}.weight`)!),
+    };
+    const groups = joinedParts(mapped, LORA);
+    const files = new DeviceFiles(runtime, [...matrices.values()], () => {}, groups);
+    const view = t.mock.method(files, "view");
+    const form = { lora: LORA, dtype: compute, fused: false };
+    const joined = await joinedAdapter(
+      { runtime, files, createSession: runtime.createSession.bind(runtime) },
+      mapped,
+      form,
+    );
+    const down = Object.keys(joined.feeds).filter((name) => name.endsWith("lora_A.weight"));
+    const views = view.mock.calls.map(({ arguments: [part, from, , shape] }) => ({ part, from, shape }));
+    const ofA = views.filter(({ from }) => from > 0);
+    assert.deepEqual([down.length, ofA.length], [2, 2]);
+    for (const { part, from, shape } of ofA) {
+      const { parts, room } = groups.find((group) => group.parts.includes(part))!;
+      const end = parts.reduce((sum, { length }) => sum + length, 0);
+      assert.equal(from, end);
+      assert.ok(bytes * elementCount(shape) <= room, `${shape} in ${room} bytes`);
+    }
+    await joined.release();
+    files.release();
+  });

@@ -17,9 +17,10 @@ import { type DeviceTensor, DTYPES, type DType, elementCount, tensor } from "../
 import type { JoinedParts } from "../runtime/files.ts";
 import type { OnDevice } from "../runtime/runtime.ts";
 import type { ModelConfig } from "./config.ts";
-import { storedBytes } from "./halves.ts";
+import { type SafetensorsDType, storedBytes } from "./halves.ts";
 import { adapterNames, adapterParameters, adapterScale, type LoraConfig } from "./lora.ts";
 import { castFirst, JOINED_PROJECTIONS, type MappedWeights } from "./mapped.ts";
+import type { StoredTensor } from "./safetensors.ts";
 import { parameters } from "./weights.ts";
 
 /** Returns a parameter's name in another layer. */
@@ -58,18 +59,23 @@ const inLayerOf = (config: ModelConfig, lora: LoraConfig, layer: number) =>
 const isAdapted = ({ adapted }: { adapted: readonly string[] }) => adapted.length > 0;
 const inFirstLayer = (config: ModelConfig, lora: LoraConfig) => inLayerOf(config, lora, 0).filter(isAdapted);
 
-/** Numbers of the joined matrices of a whole adapter. */
-export const joinedNumbers = (config: ModelConfig, lora: LoraConfig): number =>
+/** The dtype of joined matrices beside files in `stored`: beside a cache in bfloat16, matrices in float16 are cast to float32. */
+const besideFiles = (stored: SafetensorsDType): SafetensorsDType => (stored === "BF16" ? "BF16" : "F32");
+
+/** Bytes of the joined matrices of a whole adapter on a GPU. */
+export const joinedBytes = (config: ModelConfig, stored: readonly StoredTensor[], lora: LoraConfig): number =>
   inFirstLayer(config, lora)
     .flatMap(({ down, up }) => [down, up])
-    .reduce((sum, { shape }) => sum + config.layers * elementCount(shape), 0);
+    .reduce((sum, { shape }) => sum + config.layers * storedBytes(besideFiles(stored[0]!.dtype), shape), 0);
+
+type FrozenMatrices = Pick<MappedWeights, "config" | "matrices">;
 
 /** Matrices that a device should have one after the other, with room for A below. */
-export const joinedParts = (mapped: MappedWeights, lora: LoraConfig): JoinedParts[] =>
+export const joinedParts = (mapped: FrozenMatrices, lora: LoraConfig): JoinedParts[] =>
   Array.from({ length: mapped.config.layers }, (_, layer) =>
     inLayerOf(mapped.config, lora, layer).map(({ paths, rows, down }) => {
       const parts = mapped.matrices(paths);
-      return { parts, room: storedBytes(parts[0]!.dtype, [rows, down.shape[1]!]) };
+      return { parts, room: storedBytes(besideFiles(parts[0]!.dtype), [rows, down.shape[1]!]) };
     }),
   ).flat();
 
@@ -138,7 +144,7 @@ export type JoinedAdapter = Awaited<ReturnType<typeof joinedAdapter>>;
  */
 export async function joinedAdapter(
   onDevice: OnDevice,
-  mapped: Pick<MappedWeights, "config" | "matrices">,
+  mapped: FrozenMatrices,
   { lora, dtype, fused }: { lora: LoraConfig; dtype: DType; fused: boolean },
 ) {
   const { config } = mapped;
@@ -148,9 +154,10 @@ export async function joinedAdapter(
   const { offsets, size } = layoutOf(ups);
   const { bytes } = DTYPES[dtype];
   const feeds: Record<string, DeviceTensor> = {};
-  for (const { paths, down, stacked, rows } of layers.flat()) {
-    const [first] = mapped.matrices(paths);
-    const above = bytes * (stacked.shape[0]! - rows) * down.shape[1]!;
+  for (const { paths, down, stacked } of layers.flat()) {
+    const matrices = mapped.matrices(paths);
+    const [first] = matrices;
+    const above = matrices.reduce((sum, { length }) => sum + length, 0);
     feeds[down.name] = await onDevice.files!.view(first!, above, dtype, down.shape);
     feeds[stacked.name] = await onDevice.files!.view(first!, 0, dtype, stacked.shape);
   }

@@ -6,7 +6,7 @@ import { swiglu } from "../graph/composites.ts";
 import { fusedHead, fusedNorm, fusedNormAdapted, fusedNormOutput, fusedSwigluJoined } from "../graph/fused.ts";
 import { float, type Graph, type KernelSource, type Value } from "../graph/graph.ts";
 import { isAligned, JOINED_COLUMNS, normKernels } from "../graph/operators.ts";
-import { cast, mul, reshape, silu, split } from "../graph/primitives.ts";
+import { add, cast, mul, reshape, silu, split } from "../graph/primitives.ts";
 import { matmul } from "../graph/products.ts";
 import type { ModelConfig } from "./config.ts";
 import type { weightsIn } from "./generate-weights.ts";
@@ -48,12 +48,14 @@ export function layersIn(graph: Graph, config: ModelConfig, weights: ReturnType<
   /** The outputs of linear layers, one by one. */
   const parts = (outputs: Value[], sizes: number[]): Value[] =>
     outputs.length === sizes.length ? outputs : split(outputs[0]!, 1, sizes);
+  const plusNorm = ({ total, ...rest }: ReturnType<typeof fusedNormOutput>): Normed => ({ x: total, ...rest });
   const fusedOutput = (x: Value, input: Value, path: string, name: string): Normed => {
     const stacked = weights.stacked([path]);
-    const { total, ...rest } = stacked
-      ? fusedNormAdapted(x, matmul(input, stacked.matrix, { transB: true }), stacked, weights.scales(name), normEpsilon)
-      : fusedNormOutput(x, weights.linear(input, path)[0]!, weights.scales(name), normEpsilon);
-    return { x: total, ...rest };
+    if (!stacked)
+      return plusNorm(fusedNormOutput(x, weights.linear(input, path)[0]!, weights.scales(name), normEpsilon));
+    const bias = weights.bias(path); // the kernel adds none
+    const product = matmul(input, stacked.matrix, { transB: true });
+    return plusNorm(fusedNormAdapted(bias ? add(x, bias) : x, product, stacked, weights.scales(name), normEpsilon));
   };
   return {
     norm,

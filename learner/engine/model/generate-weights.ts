@@ -132,6 +132,8 @@ export function weightsIn(
     },
     /** A norm's scales, float32. */
     scales: (name: string): Value => vector("float32", [name])!,
+    /** The bias of a linear layer, float32, for a kernel that computes the layer without it. */
+    bias: (path: string): Value | undefined => vector("float32", [`${path}.bias`]),
     /** Linear layers of x, such as `model.layers.0.mlp.up_proj`: an output for each, or one joined output. */
     linear: (x: Value, ...paths: string[]): Value[] =>
       (joins ? [paths] : paths.map((path) => [path])).map((each) => {

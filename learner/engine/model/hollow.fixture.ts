@@ -34,7 +34,7 @@ export const SHAPES = {
 } satisfies Record<string, ModelConfig>;
 
 /** @returns the size of the weights' file, bytes */
-export function writeHollowModel(folder: string, config: ModelConfig, dtype: "F32" | "BF16" = "BF16"): number {
+export function writeHollowModel(folder: string, config: ModelConfig, dtype: "F32" | "F16" | "BF16" = "BF16"): number {
   const width = dtype === "F32" ? 4 : 2;
   let end = 0;
   const tensors = parameters(config).map(({ name, shape }) => {
