@@ -59,7 +59,11 @@ describe("The controller and generators", { skip, concurrency: 4 }, () => {
       { name: namespace },
       { metadata: { labels: { "pod-security.kubernetes.io/enforce": "restricted" } } },
     );
-    const model = { policy: "./m", volume: { persistentVolumeClaim: { claimName: "m" } }, adaptation: { type: "LoRA", rank: 16 } };
+    const model = {
+      policy: "./m",
+      volume: { persistentVolumeClaim: { claimName: "m" } },
+      adaptation: { type: "LoRA", rank: 16 },
+    };
     const run = await world.createRun(namespace, "run", {
       model,
       generation: { engine: "VLLM", image: "vllm", replicas: { min: 2, max: 2 } },
