@@ -128,8 +128,7 @@ test("a run warm-starts on programs of other tasks, and then trains", { skip }, 
   await longrun("run", "--task", "diamonds", "--model", model, "--out", "run", ...settings);
   const store = openStore(join(home, "run/store.sqlite"), { readOnly: true });
   assert.deepEqual([store.samplesOf(1).length, store.samplesOf(2).length], [4, 4]);
-  const losses = store.warmSteps().filter(({ kind }) => kind === "step");
-  assert.equal(losses.length, 2, "8 examples, of which one is held out");
+  assert.equal(store.warmSteps().length, 2, "8 examples, of which one is held out");
   store.close();
 });
 
@@ -150,7 +149,7 @@ test("longrun serve answers OpenAI's client as longrun generate does", { skip },
       ...{ model: "adapter", messages: asked, temperature: 0, max_tokens: 40 },
     });
     assert.equal(answer.choices[0]!.message.content, text);
-    assert.match(text, /\w+\. \w+/, "a plan, as the corpus has it");
+    assert.ok(text.trim().split(/\s+/).length > 10, text);
   } finally {
     child.kill("SIGTERM");
     await once(child, "exit");
