@@ -8,9 +8,9 @@ import { DNS_SERVERS, parseDnsServers, withNameservers } from "../operator/desir
 import { parseRunDefaults } from "../operator/desired/run-defaults.ts";
 import { ApiClient } from "../operator/kube/api-client.ts";
 import { loadConfig } from "../operator/kube/kubeconfig.ts";
+import { parseSelector } from "../operator/kube/runtime/selected-namespaces.ts";
 import { startOperator } from "../operator/operator.ts";
 import { parseHosts } from "../operator/parts/notification/webhook-hosts.ts";
-import { parseSelector } from "../operator/selected-namespaces.ts";
 import { readInput } from "../read-input.ts";
 import type { ControllerOptions } from "./cluster-options.ts";
 

@@ -15,6 +15,7 @@ import { KubeMetrics } from "./kube/metrics.ts";
 import { SECRET, type Secret, TRAINING_RUN } from "./kube/resources.ts";
 import { EventRecorder } from "./kube/runtime/event-recorder.ts";
 import { LeaderElector } from "./kube/runtime/leader-elector.ts";
+import { SelectedNamespaces } from "./kube/runtime/selected-namespaces.ts";
 import { WorkQueue } from "./kube/runtime/work-queue.ts";
 import { parseKey } from "./kube/types.ts";
 import { Memories } from "./memory.ts";
@@ -23,7 +24,6 @@ import { LearnerLinks, type LearnerLinksOptions, type LinkTarget } from "./parts
 import { forwardPort } from "./parts/learner/port-forward.ts";
 import { SWEEP_SECONDS, sweepVolumes } from "./parts/volume/retained-volumes.ts";
 import { reconcile } from "./reconcile.ts";
-import { SelectedNamespaces } from "./selected-namespaces.ts";
 import { RunMetrics } from "./status/run-metrics.ts";
 import { Expectations } from "./writes/expectations.ts";
 import { isChildOf, learnerPodsOf } from "./writes/ownership.ts";

@@ -2,9 +2,8 @@
 import type { ActorsStatus } from "../../../../crds/trainingrun.ts";
 import { COMPONENT, RUN } from "../../desired/names.ts";
 import { isActive, type Observed, type ObservedActor } from "../../observe.ts";
-import { containersOf, podBlocker } from "../../status/blockers.ts";
+import { containersOf, isUnresolved, podBlocker, withNames } from "../../status/blockers.ts";
 import { clip, condition, type Finding, type NewCondition, type Reason } from "../../status/conditions.ts";
-import { isUnresolved, withNames } from "../../status/names.ts";
 import { dropUndefined, timeOf } from "../../status/values.ts";
 import { suspendedFinding } from "../../writes/resume-job.ts";
 import { lastWords } from "../learner/learner-failures.ts";

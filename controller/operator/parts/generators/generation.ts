@@ -1,9 +1,8 @@
 /** Computes the desired number of generators and the state of the existing ones. Pure. */
 import type { GenerationStatus } from "../../../../crds/trainingrun.ts";
 import type { Observed } from "../../observe.ts";
-import { podBlocker } from "../../status/blockers.ts";
+import { podBlocker, withNames } from "../../status/blockers.ts";
 import { condition, type Finding, type NewCondition } from "../../status/conditions.ts";
-import { withNames } from "../../status/names.ts";
 import { type Demand, desiredActors, type Stabiliser } from "../actors/autoscale.ts";
 import { demandOf } from "../actors/scale.ts";
 import { GENERATORS_SET } from "../admission/desired.ts";

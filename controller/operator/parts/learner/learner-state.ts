@@ -13,9 +13,9 @@ import {
   NO_POD_SECONDS,
   podBlocker,
   volumeWait,
+  withNames,
 } from "../../status/blockers.ts";
 import type { Finding } from "../../status/conditions.ts";
-import { withNames } from "../../status/names.ts";
 import { suspendedFinding } from "../../writes/resume-job.ts";
 import { jobState } from "../actors/actor-state.ts";
 import { sourceName } from "../inputs/model.ts";

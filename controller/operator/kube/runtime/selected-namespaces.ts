@@ -1,8 +1,8 @@
 /** `--namespace-selector`: the controller serves the namespaces whose labels it selects, from the moment on that they have them. */
-import { ControllerError } from "../errors.ts";
-import type { ApiClient } from "./kube/api-client.ts";
-import { NAMESPACE } from "./kube/resources.ts";
-import { Reflector, type ReflectorLog } from "./kube/runtime/reflector.ts";
+import { ControllerError } from "../../../errors.ts";
+import type { ApiClient } from "../api-client.ts";
+import { NAMESPACE } from "../resources.ts";
+import { Reflector, type ReflectorLog } from "./reflector.ts";
 
 interface SelectedOptions {
   client: ApiClient;
