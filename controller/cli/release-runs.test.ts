@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { CLAIM } from "../operator/claim.ts";
+import { CLAIM } from "../operator/claims/claims.ts";
 import { ApiError } from "../operator/kube/errors.ts";
 import { FINALIZER } from "../operator/parts/lifecycle/deletion.ts";
 import { releaseRuns } from "./release-runs.ts";

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EXIT } from "../errors.ts";
-import { CLAIM } from "../operator/claim.ts";
+import { CLAIM } from "../operator/claims/claims.ts";
 import type { Run } from "../operator/desired/names.ts";
 import type { ApiClient, ListOptions } from "../operator/kube/api-client.ts";
 import { ApiError } from "../operator/kube/errors.ts";

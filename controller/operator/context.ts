@@ -1,6 +1,6 @@
 /** The context of a reconcile: caches to read, a client to write, links to learners, a clock. */
 
-import type { Claims } from "./claim.ts";
+import type { Claims } from "./claims/claims.ts";
 import type { Run } from "./desired/names.ts";
 import { withNewerFields } from "./desired/newer-fields.ts";
 import { withRunDefaults } from "./desired/run-defaults.ts";

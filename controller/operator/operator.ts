@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { Address } from "../../proto/address.ts";
 import { Caches, childKinds } from "./caches.ts";
-import { Claims, LEASE_NAME } from "./claim.ts";
+import { Claims, LEASE_NAME } from "./claims/claims.ts";
 import type { Context, Log } from "./context.ts";
 import { childName, GRPC_PORT, type Run } from "./desired/names.ts";
 import type { Settings } from "./desired/settings.ts";

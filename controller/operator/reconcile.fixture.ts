@@ -1,6 +1,6 @@
 /** A cluster for tests of a whole reconcile. */
 import { messages } from "../../proto/service.ts";
-import { Claims } from "./claim.ts";
+import { Claims } from "./claims/claims.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import type { KubeObject } from "./kube/types.ts";

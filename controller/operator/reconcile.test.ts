@@ -1,7 +1,7 @@
 /** Tests the decisions of reconcile before it reads any child. test/controller tests the rest with a real API server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CLAIM, Claims, CONTENDER } from "./claim.ts";
+import { CLAIM, Claims, CONTENDER } from "./claims/claims.ts";
 import type { Context } from "./context.ts";
 import { DEFAULT_SETTINGS } from "./desired/settings.fixture.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";

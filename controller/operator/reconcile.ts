@@ -2,9 +2,9 @@
  * Reconciles one TrainingRun. All parts observe; then each reconciles, in the order of parts/index.ts; then the status is written from
  * their reports. Only objects that differ from the desired ones are written, with their uid and version as a precondition.
  */
-import { contendedSeconds, leftAlone } from "./claim.ts";
+import { claim } from "./claims/claim.ts";
+import { contendedSeconds } from "./claims/claims.ts";
 import { type Context, type Look, lookAt, lookOf, recordEvent, settle } from "./context.ts";
-import type { Run } from "./desired/names.ts";
 import { TRAINING_RUN } from "./kube/resources.ts";
 import type { ReconcileResult } from "./kube/types.ts";
 import { type RunMemory, sliceOf } from "./memory.ts";
@@ -80,29 +80,6 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
   const claimSeconds = contendedSeconds(look.stored, look.nowMs);
   const stall = stallSeconds(status, look.nowMs);
   return soonest(turns, found.againSeconds, againSeconds, expirySeconds, stall, claimSeconds);
-}
-
-/** @returns undefined: the run is this controller's */
-async function claim({ key, stored, context, writes }: Look): Promise<ReconcileResult | undefined> {
-  const { claims, events } = context;
-  if (!claims.serves(stored)) {
-    leave(key, stored, context);
-    await claims.release(stored, writes, FINALIZER);
-    return {};
-  }
-  const claimed = await claims.take(stored, writes);
-  if (claimed === "ours") return undefined;
-  if (claimed === "written") return {};
-  leave(key, stored, context);
-  if (claimed.first) events.record(stored, { ...eventOf("OtherController"), note: leftAlone(claimed.leave) });
-  return { requeueAfterSeconds: claimed.againSeconds };
-}
-
-/** Forgets a run that another controller reconciles: that one measures it and tells of its end. */
-function leave(key: string, { metadata: { namespace, name } }: Run, { links, memories, metrics }: Context): void {
-  links.drop(key);
-  memories.forget(key);
-  metrics.forget({ namespace, run: name });
 }
 
 function soonest(turns: Turn[], ...more: (number | undefined)[]): ReconcileResult {

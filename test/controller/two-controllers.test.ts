@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CLAIM, CONTENDER, LEASE_NAME } from "../../controller/operator/claim.ts";
+import { CLAIM, CONTENDER, LEASE_NAME } from "../../controller/operator/claims/claims.ts";
 import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
 import type { Operator, OperatorOptions } from "../../controller/operator/operator.ts";
 import { answers, conditionOf, grant, hasEvent, skip, useWorld, world } from "./steps.ts";

@@ -1,6 +1,6 @@
 /** Computes a run's conditions from those of its parts, for `kubectl describe` and `kubectl wait`. Pure. */
 import type { PhaseName } from "../../../proto/service.ts";
-import { contendedCondition } from "../claim.ts";
+import { contendedCondition } from "../claims/claims.ts";
 import { learnerPhase, type Observed } from "../observe.ts";
 import type { ScalePlan } from "../parts/actors/scale.ts";
 import { isOver, type LifecyclePlan } from "../parts/lifecycle/lifecycle.ts";

@@ -3,11 +3,11 @@
  * into an annotation of the run. Another one leaves the run alone and writes its own name beside it, from which the first one makes a
  * condition. A claim passes on when its controller is gone: when nobody renews that controller's Lease.
  */
-import type { Run } from "./desired/names.ts";
-import { ApiError } from "./kube/errors.ts";
-import { LEASE, type Lease, TRAINING_RUN } from "./kube/resources.ts";
-import { condition, type NewCondition } from "./status/conditions.ts";
-import type { Client, Writes } from "./writes/writes.ts";
+import type { Run } from "../desired/names.ts";
+import { ApiError } from "../kube/errors.ts";
+import { LEASE, type Lease, TRAINING_RUN } from "../kube/resources.ts";
+import { condition, type NewCondition } from "../status/conditions.ts";
+import type { Client, Writes } from "../writes/writes.ts";
 
 /** Name of every controller's Lease. */
 export const LEASE_NAME = "longrun-controller";

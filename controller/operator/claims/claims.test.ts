@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CLAIM, Claims, CONTENDER, contendedCondition, contendedSeconds } from "./claim.ts";
-import { ApiError } from "./kube/errors.ts";
-import { at, NOW_MS, runOf } from "./run.fixture.ts";
-import type { Writes } from "./writes/writes.ts";
+import { ApiError } from "../kube/errors.ts";
+import { at, NOW_MS, runOf } from "../run.fixture.ts";
+import type { Writes } from "../writes/writes.ts";
+import { CLAIM, Claims, CONTENDER, contendedCondition, contendedSeconds } from "./claims.ts";
 
 const ME = "me/longrun-controller";
 const OTHER = "other/longrun-controller";
