@@ -102,16 +102,24 @@ async function apply(objects: KubeObject[], ...args: string[]): Promise<string> 
   return kubectl("apply", "--validate=strict", "--filename", file, ...args);
 }
 
+type Values = Record<string, unknown>;
+const isObject = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Returns the values without those that have no default. Below an empty default, such as `{}`, everything is known. */
+function onlyKnown(values: unknown, defaults: unknown): unknown {
+  if (!isObject(values) || !isObject(defaults) || Object.keys(defaults).length === 0) return values;
+  const known = Object.entries(values).filter(([name]) => name in defaults);
+  return Object.fromEntries(known.map(([name, value]) => [name, onlyKnown(value, defaults[name])]));
+}
+
 describe("the chart", { skip, concurrency: false }, () => {
   /** Values that 0.1.0 does not know are left out. */
   const released = async (set: string) => {
-    const values = parse(readFileSync(valuesFile(set), "utf8")) ?? {};
-    if (values.kueue) delete values.kueue.enabled;
-    if (values.networkPolicy) delete values.networkPolicy.webhookPorts;
-    delete values.proxy;
-    delete values.notifications;
+    const known: unknown = parse(await helm(["show", "values", RELEASED]));
+    const values: unknown = parse(readFileSync(valuesFile(set), "utf8")) ?? {};
     const file = join(folder, "values.yaml");
-    writeFileSync(file, stringify(values));
+    writeFileSync(file, stringify(onlyKnown(values, known)));
     return objectsOf(await template(["--values", file, ...OPERATORS], RELEASED));
   };
 

@@ -372,7 +372,7 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
       spec: { tasks: [{ name: "diamonds" }], model: { policy: "quickstart" } },
     } as never as Run);
     await sleep(2000);
-    assert.equal((await trainingRun("elsewhere"))!.status, undefined, "not served");
+    assert.deepEqual((await trainingRun("elsewhere"))!.status, { observedGeneration: -1 }, "not served");
     const learner = await client.get<KubeObject & { spec: { template: KubeObject } }>(DEPLOYMENT, {
       namespace: "team-a",
       name: "run-learner",
