@@ -28,7 +28,7 @@ for (const { file, gpus } of RECIPES) {
     const out = path.join(folder, name);
     const settings = SMALL.flatMap((value) => ["--set", value]);
     const run = spawnSync(process.execPath, ["controller/cli.ts", "run", file, "--out", out, ...settings], {
-      ...{ cwd: ROOT, encoding: "utf8", timeout: 580_000 },
+      ...{ cwd: ROOT, encoding: "utf8", timeout: 1_150_000 },
       env: {
         ...{ ...process.env, PATH: `${folder}:${process.env.PATH}` },
         LONGRUN_DEVICE: `cuda:${Array.from({ length: gpus }, (_, id) => id).join(",")}`,
