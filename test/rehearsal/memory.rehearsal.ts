@@ -6,10 +6,12 @@ import { CONFIGURATIONS, memoryUse, nameOf, type Use } from "./memory-use.ts";
 /** Number of a model's layers, for speed. `npm run bench rehearsal -- --memory` extrapolates all layers from two depths. */
 const LAYERS = 2;
 
-/** Largest plan / peak. */
-const MOST = 1.3;
-/** The same for a GPU in bfloat16, whose graphs have our own kernels. */
-const MOST_WITH_KERNELS = 1.2;
+/**
+ * Largest plan / peak. With every weight a plan has one or two pieces of the embedding's size to spare, which weigh most for a small model
+ * with short responses: 1.41 was measured in float32, 1.34 in bfloat16 on a GPU, whose graphs have our own kernels.
+ */
+const MOST = 1.45;
+const MOST_WITH_KERNELS = 1.4;
 
 /**
  * @param most largest plan / peak of a GPU; @param host whether to compare host memory: two layers of 3B and 7B take less memory than the
