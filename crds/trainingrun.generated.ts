@@ -66,7 +66,7 @@ export interface TrainingRunSpec {
   queueName?: string;
   /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
   controllerClass?: string;
-  /** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+  /** Labels and annotations that the controller gives to each object and pod of this run. Those of a podTemplate win. Only on Kubernetes. */
   inheritedMetadata?: InheritedMetadata;
   /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
   env?: RunVariable[];
@@ -1148,7 +1148,7 @@ export interface SecretKeyRef {
   key: string;
 }
 
-/** Labels and annotations of every object that the controller makes for this run, and of its pods; those of a podTemplate come before them. Only on Kubernetes. */
+/** Labels and annotations that the controller gives to each object and pod of this run. Those of a podTemplate win. Only on Kubernetes. */
 export interface InheritedMetadata {
   /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
   labels?: Record<string, string>;

@@ -1,4 +1,4 @@
-/** Every command of `longrun` with what it does. What only one command needs, such as the gRPC channel, is loaded by that command. */
+/** The commands of `longrun`, each with its function. A command itself loads the modules that only it needs, such as the gRPC channel. */
 import { readFileSync } from "node:fs";
 import { bind, type Command } from "../../proto/command-line.ts";
 import { BUNDLED, isTaskName } from "../bundled.ts";

@@ -1,4 +1,4 @@
-/** A controller of named namespaces, some of which are missing or forbidden: each is served by itself. */
+/** The controller serves each namespace of `--namespace`, although others are missing or forbidden. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

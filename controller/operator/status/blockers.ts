@@ -1,4 +1,7 @@
-/** Finds the reason why a pod does not run, in the pod's status and its events, and the remedy. */
+/**
+ * Finds the reason why a pod does not run, in the pod's status and its events, or why it fails, in the names that it cannot resolve; and the
+ * remedy.
+ */
 
 import type { Deployment, PersistentVolumeClaim, Pod } from "../kube/resources.ts";
 import { createdMs } from "../observe.ts";
@@ -226,15 +229,18 @@ export const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim(
  */
 const UNRESOLVED = /EAI_AGAIN|Temporary failure in name resolution|Name resolution failed|ENOTFOUND \S+\.svc\b/;
 
-const REMEDY =
+const NAMES_REMEDY =
   "its names do not resolve: check that the cluster's DNS answers, and that NetworkPolicies let the pod ask it (chart: networkPolicy.dns names the DNS servers)";
 
 export function isUnresolved(text: string | undefined): boolean {
   return UNRESOLVED.test(text ?? "");
 }
 
-/** Returns the finding, with the reason NamesNotResolved and the remedy if the text, by default its message, is about a name that does not resolve. */
+/**
+ * Returns the finding; if the text (default: the finding's message) is about a name that does not resolve, with the reason NamesNotResolved
+ * and the remedy.
+ */
 export function withNames(finding: Finding, text: string | undefined = finding.message): Finding {
   if (!isUnresolved(text)) return finding;
-  return { reason: "NamesNotResolved", message: `${finding.message}; ${REMEDY}` };
+  return { reason: "NamesNotResolved", message: `${finding.message}; ${NAMES_REMEDY}` };
 }
