@@ -115,6 +115,15 @@ export const TASK_CASES: RuleCase[] = [
     refused: ["tasks=[{name: diamonds, outputBytes: 1025, keptOutputBytes: 513}]"],
     accepted: ["tasks=[{name: diamonds, outputBytes: 1026, keptOutputBytes: 513}]"],
   },
+  {
+    at: "spec.tasks[]",
+    message: "rewardSplit: Half is the older spelling of privateShare",
+    refused: ["tasks=[{name: diamonds, rewardSplit: Half, privateShare: 0.5}]"],
+    accepted: [
+      "tasks=[{name: diamonds, rewardSplit: Half, privateShare: 0}]",
+      "tasks=[{name: diamonds, privateShare: 0.5}]",
+    ],
+  },
   ...sourceCases("publicData"),
   ...sourceCases("privateData"),
   ...["MAE", "RMSE", "RMSLE", "MAPE", "LogLoss", "Brier"].map((metric) => ({

@@ -94,8 +94,10 @@ export interface Task {
   privateData?: VolumeSource;
   /** Cannot change. Comparison of a submission with the answers. Absent for bundled and MLE-bench tasks. */
   grader?: Grader;
-  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half (default Full; paper, section 4.1). */
+  /** Cannot change. Older spelling of privateShare, kept for existing runs: Half makes every other row private (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
+  /** Cannot change. Share of the answers' rows that no reward, prompt or choice sees; they make the private score of reports (learner/grading/README.md). longrun task init writes 0.5 (default 0; ours). */
+  privateShare: number;
   /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
   /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */

@@ -19,8 +19,10 @@ export class Grades {
     const { store, tasks, spec, metrics, log } = this.#run;
     for (const sample of store.ungraded()) {
       const started = performance.now();
-      const grade = gradeSample(sample, store.submission(sample.id), tasks.named(sample.task), spec.algorithm);
-      store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) });
+      const [submission, task] = [store.submission(sample.id), tasks.named(sample.task)];
+      const grade = gradeSample(sample, submission, task, spec.algorithm);
+      const privateScore = grade.valid && submission ? task.privateScore(submission) : undefined;
+      store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) }, privateScore);
       const { score, reward, reason } = grade;
       log.info({ execution: sample.id, outcome: sample.result?.outcome, score, reward, reason }, "graded");
       metrics.observeGrade(grade);
