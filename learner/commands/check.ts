@@ -24,7 +24,7 @@ export interface TaskCheck {
   files: PublicFile[];
   /** Grades of the sample submission, and of the answers themselves. */
   sample: { file: string; graded: Graded } | null;
-  answers: { file: string; rows: number; graded: Graded } | null;
+  answers: { file: string; rows: number; privateRows: number; graded: Graded } | null;
   /** Rewards of scores, and of submissions that need no model; `floor` raises the lower ones. */
   reward: { worst?: number; best?: number; floor: number; from?: string | undefined; tried: TriedReward[] } | null;
   prompt: { tokens: number; maxTokens: number; exact: boolean; cut: string[] } | null;
@@ -74,9 +74,9 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
       "choose another target, or a test set with several values",
     );
 
-  const { rows, answersPath } = task;
+  const { rows, privateRows = 0, answersPath } = task;
   const file = relative(join(check.directory, "prepared"), answersPath);
-  check.answers = { file, rows, graded: task.grade(readFileSync(answersPath)) };
+  check.answers = { file, rows, privateRows, graded: task.grade(readFileSync(answersPath)) };
   yield* answersFindings(task, check.answers);
   const isSample = (name: string) => (task.mleBench ? name === task.mleBench.sample : isSampleSubmission(name));
   const sample = check.files.find(({ name }) => isSample(name));
