@@ -154,7 +154,8 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const phases = new Phases(context, signal, suspension.signal);
   const { progress } = context;
   const { policy } = model;
-  const generators = policy === undefined ? undefined : startGenerators(it, { engine, device, policy, phases, progress });
+  const generators =
+    policy === undefined ? undefined : startGenerators(it, { engine, device, policy, phases, progress });
   const rollout = new Rollout({
     ...{ engine, writers: generators ?? model.writers, store, spec, lines },
     addSamples: (samples) => server.write(() => store.addSamples(samples)),

@@ -28,7 +28,10 @@ export async function openModel(it: Process, solve: SolveSettings | undefined, r
   const warmStartData = policies ? undefined : readWarmStart(directory, spec, policy, tokenizer);
   const loaded = policies ? await loadEvaluated(it, policy, policies) : await loadPolicy(it, policy, restarted);
   if (solve?.policy?.checkpoint !== undefined) await loaded.load!(solve.policy.checkpoint);
-  const state: RunContext["progress"]["state"] = { ...loaded.state, ...(solve && { iteration: solve.policy!.iteration }) };
+  const state: RunContext["progress"]["state"] = {
+    ...loaded.state,
+    ...(solve && { iteration: solve.policy!.iteration }),
+  };
   return {
     ...{ ...loaded, state, policy, policies, warmStartData },
     ...{ writers: undefined, endpoint: undefined },

@@ -129,6 +129,8 @@ export interface WarmStartSummary {
 
 /** A search for a solution (`longrun solve`). */
 export interface SolveSummary {
+  metric: string;
+  direction: "Higher" | "Lower";
   /** Unix milliseconds of the beginning and of the last sign of life of each process that searched. */
   sessions: [begin: number, end: number][];
   /** Solutions that were asked for, without the ones that the infrastructure lost. */

@@ -17,7 +17,9 @@ const debug = ({ id }: SolutionNode): Choice => ({ operator: "debug", parent: id
 const greedy: Rule = (tree, { drafts, debugProbability, debugDepth }, next) => {
   if (tree.childrenOf(undefined).length < drafts) return DRAFT;
   if (next() < debugProbability) {
-    const leaves = tree.nodes.filter((node) => tree.canDebug(node, debugDepth) && tree.childrenOf(node.id).length === 0);
+    const leaves = tree.nodes.filter(
+      (node) => tree.canDebug(node, debugDepth) && tree.childrenOf(node.id).length === 0,
+    );
     if (leaves.length > 0) return debug(leaves[Math.floor(next() * leaves.length)]!);
   }
   const best = tree.best((node) => tree.canImprove(node));
@@ -72,7 +74,9 @@ const uct: Rule = (tree, { debugDepth, exploration }) => {
 /** Returns each node's worth: the share of the valid solutions that are no better; 0 if it is not valid. */
 function ranksOf(tree: Tree): (node: SolutionNode) => number {
   const sign = tree.direction === "Higher" ? 1 : -1;
-  const scores = tree.nodes.flatMap(({ state, score }) => (state === "valid" ? [sign * score!] : [])).sort((a, b) => a - b);
+  const scores = tree.nodes
+    .flatMap(({ state, score }) => (state === "valid" ? [sign * score!] : []))
+    .sort((a, b) => a - b);
   const noBetter = new Map(scores.map((score, index) => [score, index + 1]));
   return ({ state, score }) => (state === "valid" ? noBetter.get(sign * score!)! / scores.length : 0);
 }

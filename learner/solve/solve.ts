@@ -1,8 +1,8 @@
 /** Searches for the best solution of a task at test time: asks for solutions, executes and grades them, until the budget is spent. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
-import { budgetText, type SolveSettings } from "../../proto/solve.ts";
 import type { StatusMessage } from "../../proto/service.ts";
+import { budgetText, type SolveSettings } from "../../proto/solve.ts";
 import { uniforms } from "../engine/index.ts";
 import { duration } from "../metrics/format.ts";
 import type { RunSummary, SolveSummary } from "../metrics/summary.ts";
@@ -105,7 +105,9 @@ class Searching {
       else if (writing + executing === 0) return this.#end();
       await this.#show();
       const wake = new AbortController();
-      const beat = sleep(1000 * Math.min(BEAT_SECONDS, secondsLeft), undefined, { signal: wake.signal }).catch(() => {});
+      const beat = sleep(1000 * Math.min(BEAT_SECONDS, secondsLeft), undefined, { signal: wake.signal }).catch(
+        () => {},
+      );
       const other = generation.isUnderWay ? Promise.race([generation.changed(), beat]) : beat;
       const idleSeconds = this.#flow.executing > 0 ? waiting.idleSeconds : Number.POSITIVE_INFINITY;
       await server.waitForChange({ ...waiting, ...(idleSeconds !== undefined && { idleSeconds }), other });
@@ -123,6 +125,7 @@ class Searching {
     const usage = this.#endpoint?.usage();
     await this.#run.files.updateSummary({
       solve: {
+        ...{ metric: this.#metric, direction: this.#tree.direction },
         sessions: this.#sessions,
         ...{ asked: nodes.length, valid: count("valid"), failed: count("failed") },
         ...(best && { best: { id: best.id, score: best.score! } }),

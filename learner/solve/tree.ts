@@ -53,8 +53,11 @@ export class Tree {
 
   /** Adds a node, or changes a known one. */
   put(node: SolutionNode): void {
-    if (!this.#nodes.has(node.id))
-      this.#children.set(node.parent, [...(this.#children.get(node.parent) ?? []), node.id]);
+    if (!this.#nodes.has(node.id)) {
+      const siblings = this.#children.get(node.parent);
+      if (siblings) siblings.push(node.id);
+      else this.#children.set(node.parent, [node.id]);
+    }
     this.#nodes.set(node.id, node);
   }
 
@@ -74,7 +77,9 @@ export class Tree {
 
   /** The children of a node, or the drafts, without lost ones. */
   childrenOf(id: string | undefined): SolutionNode[] {
-    return (this.#children.get(id) ?? []).map((child) => this.#nodes.get(child)!).filter(({ state }) => state !== "lost");
+    return (this.#children.get(id) ?? [])
+      .map((child) => this.#nodes.get(child)!)
+      .filter(({ state }) => state !== "lost");
   }
 
   isBetter(a: number, b: number): boolean {

@@ -46,7 +46,9 @@ function urlOf(text: string, hasKey: boolean): string {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const isHere = host === "localhost" || (isIP(host) !== 0 && /^(127\.|::1$)/.test(host));
   if (hasKey && url.protocol === "http:" && !isHere)
-    throw input(`--endpoint ${text}: the key would cross the network unencrypted; give an https address, or unset ${ENDPOINT_KEY}`);
+    throw input(
+      `--endpoint ${text}: the key would cross the network unencrypted; give an https address, or unset ${ENDPOINT_KEY}`,
+    );
   return url.href;
 }
 
@@ -54,7 +56,9 @@ function pricesOf(text: string): { input: number; output: number } {
   const numbers = text.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
   const [inputPrice = Number.NaN, output = Number.NaN, ...more] = numbers;
   if (!(inputPrice >= 0 && output >= 0 && more.length === 0))
-    throw input(`--prices ${text}: give two numbers, US dollars for a million tokens of prompts and of answers, e.g. 2.5,10`);
+    throw input(
+      `--prices ${text}: give two numbers, US dollars for a million tokens of prompts and of answers, e.g. 2.5,10`,
+    );
   return { input: inputPrice, output };
 }
 

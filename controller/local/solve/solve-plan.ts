@@ -54,13 +54,17 @@ export function refuseSolveRequest(request: SolveRequest, env: NodeJS.ProcessEnv
 export function planSolve(request: SolveRequest, env: NodeJS.ProcessEnv): SolvePlan {
   refuseSolveRequest(request, env);
   const { run: trained, model, task, endpoint } = request;
-  const seeds = request.seed === undefined ? [] : [`seed=${wholeNumber("--seed", request.seed, 0, Number.MAX_SAFE_INTEGER)}`];
+  const seeds =
+    request.seed === undefined ? [] : [`seed=${wholeNumber("--seed", request.seed, 0, Number.MAX_SAFE_INTEGER)}`];
   const overrides = [...actorsOf(request), ...request.set, ...seeds];
-  const base = endpoint === undefined ? baseOf(undefined, { run: trained, model, task }, "longrun solve") : ownBase(task!);
+  const base =
+    endpoint === undefined ? baseOf(undefined, { run: trained, model, task }, "longrun solve") : ownBase(task!);
   const { run } = runOfPolicy(base, { run: trained, model, task }, overrides);
   const [only, ...others] = run.spec.tasks;
   if (others.length > 0)
-    throw input(`--run ${trained}: has several tasks; name one with --task: ${run.spec.tasks.map(({ name }) => name).join(", ")}`);
+    throw input(
+      `--run ${trained}: has several tasks; name one with --task: ${run.spec.tasks.map(({ name }) => name).join(", ")}`,
+    );
   const slots = run.spec.actors.slots * run.spec.actors.max;
   const writer = endpoint
     ? { endpoint: endpointOf(request, slots, env) }

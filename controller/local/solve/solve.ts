@@ -1,5 +1,5 @@
 /** `longrun solve`: searches for the best program of a task with the learner and actors of `longrun run`, without training. */
-import { ENDPOINT_KEY, budgetText, SOLVE_FILE } from "../../../proto/solve.ts";
+import { budgetText, ENDPOINT_KEY, SOLVE_FILE } from "../../../proto/solve.ts";
 import { EXIT } from "../../errors.ts";
 import { fetchPolicy } from "../inputs/fetch-model.ts";
 import { taskFolder } from "../inputs/prepare.ts";

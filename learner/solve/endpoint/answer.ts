@@ -55,8 +55,10 @@ function parsed(text: string): Record<string, unknown> {
   }
 }
 
-const objectOf = (value: unknown) => (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-const countOf = (value: unknown): number => (Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0);
+const objectOf = (value: unknown) =>
+  (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+const countOf = (value: unknown): number =>
+  Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 
 /** A text, or the texts of a list of parts. A refusal has none. */
 function textOf(content: unknown): string {

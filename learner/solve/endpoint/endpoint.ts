@@ -2,8 +2,9 @@
  * Solutions from an OpenAI-compatible API (`POST URL/chat/completions`), in the engine's place. A request holds the model's name, the prompt's
  * messages, temperature, top_p if it is not 1, max_tokens and a seed, and the key as its bearer token; redirects are not followed.
  */
-import type { Response } from "../../engine/index.ts";
+
 import { ENDPOINT_KEY, type EndpointSettings } from "../../../proto/solve.ts";
+import type { Response } from "../../engine/index.ts";
 import { send, textOf } from "../../generators/http.ts";
 import type { Writers } from "../../rollout/generation.ts";
 import { type Answer, readAnswer } from "./answer.ts";
@@ -118,7 +119,9 @@ export class Endpoint implements Writers {
       return read;
     } catch (error) {
       signal.throwIfAborted();
-      const fault = timeout.aborted ? new PassingFault(`the endpoint gave no whole answer in ${requestSeconds} s`) : error;
+      const fault = timeout.aborted
+        ? new PassingFault(`the endpoint gave no whole answer in ${requestSeconds} s`)
+        : error;
       const shown = this.#withoutKey(fault as Error);
       said(0, 0, shown.message);
       throw shown;
