@@ -9,22 +9,22 @@ import { Tree } from "./tree.ts";
 /** Events of a simulated clock, in seconds, in the order of their times. */
 class Clock {
   now = 0;
-  readonly #events: { at: number; then: () => void }[] = [];
+  readonly #events: { at: number; act: () => void }[] = [];
 
-  after(seconds: number, then: () => void): void {
-    this.#events.push({ at: this.now + seconds, then });
+  after(seconds: number, act: () => void): void {
+    this.#events.push({ at: this.now + seconds, act });
   }
 
   /** Advances to the next event. @returns false if there is none before `end` */
   step(end: number): boolean {
     const next = this.#events.reduce((first, event) => (event.at < first.at ? event : first), {
       at: Number.POSITIVE_INFINITY,
-      then: () => {},
+      act: () => {},
     });
     if (next.at > end) return false;
     this.#events.splice(this.#events.indexOf(next), 1);
     this.now = next.at;
-    next.then();
+    next.act();
     return true;
   }
 }
