@@ -4,7 +4,7 @@ import { count, number, span } from "../metrics/format.ts";
 import { type ArmResult, AXES, type Axis, type Point, type TaskResult } from "./compare.ts";
 
 const TITLES: Record<Axis, string> = { executions: "executions", seconds: "time" };
-export const placeText = (axis: Axis, at: number): string => (axis === "executions" ? count(at) : span(at));
+export const placeText = (axis: Axis, at: number): string => (axis === "executions" ? count(at) : span(at).replace(/(?<=min|h|d) 0 \w+$/, ""));
 
 /** Returns the comparison in Markdown. */
 export function compareMarkdown(results: readonly TaskResult[]): string {

@@ -64,7 +64,7 @@ export interface TaskResult {
 
 /** Columns of tables. */
 const MOST_COLUMNS = 8;
-const TIMES = [60, 120, 300, 600, 1200, 1800, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 360_000];
+const TIMES = [10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 360_000];
 const SEED = 0;
 
 /**

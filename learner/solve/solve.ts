@@ -60,6 +60,8 @@ export async function solveTask(run: Solving, settings: SolveSettings, endpoint?
   }
 }
 
+const some = (solutions: number): string => `${solutions} ${solutions === 1 ? "solution" : "solutions"}`;
+
 class Searching {
   readonly #run: Solving;
   readonly #settings: SolveSettings;
@@ -173,7 +175,7 @@ class Searching {
     const best = this.#tree.best();
     if (best === undefined || best.id === before?.id) return;
     await files.showBest();
-    files.notice(`${this.#foundText(best)}, ${this.#finished} solutions, ${duration(this.#seconds)}`);
+    files.notice(`Best so far: ${this.#foundText(best)} (${some(this.#finished)}, ${duration(this.#seconds)})`);
   }
 
   #foundText({ id, score, operator, parent }: SolutionNode): string {
@@ -237,6 +239,6 @@ class Searching {
   #end(): string {
     const best = this.#tree.best();
     const found = best ? `the best is ${this.#foundText(best)}` : "none is valid";
-    return `${this.#finished} solutions (${budgetText(this.#settings.budget)}), ${found}`;
+    return `${some(this.#finished)} (${budgetText(this.#settings.budget)}), ${found}`;
   }
 }

@@ -60,6 +60,7 @@ export function planSolve(request: SolveRequest, env: NodeJS.ProcessEnv): SolveP
   const base =
     endpoint === undefined ? baseOf(undefined, { run: trained, model, task }, "longrun solve") : ownBase(task!);
   const { run } = runOfPolicy(base, { run: trained, model, task }, overrides);
+  if (trained === undefined) run.metadata.name = "solve";
   const [only, ...others] = run.spec.tasks;
   if (others.length > 0)
     throw input(
