@@ -538,6 +538,16 @@ export interface Resources {
   requests?: Record<string, number | string>;
   /** Limits by resource name. */
   limits?: Record<string, number | string>;
+  /** Claims of podTemplate.spec.resourceClaims that the container uses (Kubernetes 1.34 and newer). */
+  claims?: Claims[];
+}
+
+/** One claim. */
+export interface Claims {
+  /** Name of the claim in the pod. */
+  name: string;
+  /** Request of the claim. Absent: all. */
+  request?: string;
 }
 
 /** Additions to the learner's pod, merged by Kubernetes' strategic merge. Only on Kubernetes. Other fields are refused. */
@@ -572,6 +582,8 @@ export interface LearnerPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
@@ -852,6 +864,8 @@ export interface ActorPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
   /** Further lines of /etc/hosts. */
@@ -942,6 +956,8 @@ export interface GeneratorPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */

@@ -6,7 +6,7 @@ import type {
   V1Volume,
   V1VolumeMount,
 } from "@kubernetes/client-node";
-import { gpuCount } from "../../../crds/gpu.ts";
+import { hasDevices } from "../../../crds/gpu.ts";
 import type {
   ConfigMapSource,
   ImageVolumeSource,
@@ -84,7 +84,7 @@ export function sharedMemory(
   { sharedMemory: size, resources }: { sharedMemory?: string; resources: Resources },
   always = false,
 ): { volume: V1Volume; mount: V1VolumeMount } | undefined {
-  const sizeLimit = size ?? (always || gpuCount(resources) > 0 ? SHARED_MEMORY : undefined);
+  const sizeLimit = size ?? (always || hasDevices(resources) ? SHARED_MEMORY : undefined);
   if (sizeLimit === undefined) return undefined;
   const name = "shared-memory";
   return { volume: { name, emptyDir: { medium: "Memory", sizeLimit } }, mount: { name, mountPath: "/dev/shm" } };
@@ -98,13 +98,14 @@ const MERGE_KEYS: Record<string, string[]> = {
   env: ["name"],
   volumeMounts: ["mountPath"],
   imagePullSecrets: ["name"],
+  resourceClaims: ["name"],
   topologySpreadConstraints: ["topologyKey", "whenUnsatisfiable"],
   hostAliases: ["ip"],
   tolerations: ["key", "operator", "value", "effect"],
 };
 
 /** Lists whose items are replaced whole, because a volume has one source and a variable one origin. */
-const WHOLE_ITEMS = ["volumes", "env", "volumeMounts"];
+const WHOLE_ITEMS = ["volumes", "env", "volumeMounts", "resourceClaims"];
 /** Lists of numbers that are joined, so the pod's own groups stay. */
 const JOINED = ["supplementalGroups"];
 

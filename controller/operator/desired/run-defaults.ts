@@ -97,9 +97,9 @@ export function withRunDefaults(run: Run, defaults: RunDefaults | undefined): Ru
   };
 }
 
-/** Whether there are neither requests nor limits. */
-export const isEmpty = ({ requests = {}, limits = {} }: Resources) =>
-  Object.keys({ ...requests, ...limits }).length === 0;
+/** Whether there are neither requests nor limits nor claims. */
+export const isEmpty = ({ requests = {}, limits = {}, claims = [] }: Resources) =>
+  Object.keys({ ...requests, ...limits }).length + claims.length === 0;
 
 function podTemplate<Template extends PodTemplate>(
   own: Template | undefined,
