@@ -364,7 +364,7 @@ export interface Algorithm {
   ppoEpochs: number;
   /** Samples of one optimiser step; divides batchSize (default 128; paper, Table 3). */
   miniBatchSize: number;
-  /** Samples per forward and backward pass; affects speed and memory only (default 8; paper, Table 3). */
+  /** Samples per forward and backward pass, or in BFloat16 on a GPU the tokens of as many of the longest samples; affects speed and memory only (default 8; paper, Table 3). */
   microBatchSize: number;
   /** Learning rate of the policy (default 0.00001; paper, Table 3). */
   learningRate: number;
