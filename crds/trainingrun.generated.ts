@@ -96,6 +96,12 @@ export interface Task {
   grader?: Grader;
   /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
+  /** Cannot change. What a valid submission earns: its score on rewardRange, the step of its medal, its rank among the run's earlier valid programs, or how much better than the program it was made from it is (learner/grading/README.md). Absent: Score. */
+  reward?: 'Score' | 'Medal' | 'Rank' | 'Improvement';
+  /** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */
+  medals?: Medals;
+  /** Cannot change. Rewards of the steps under reward Medal; a better step earns no less (ours). Absent: gold 1, silver 0.75, bronze 0.5, median 0.25, none 0. */
+  medalRewards?: MedalRewards;
   /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
   /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
@@ -176,6 +182,32 @@ export interface RewardRange {
   worst: number;
   /** Score that earns reward 1, in the metric's unit. */
   best: number;
+}
+
+/** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */
+export interface Medals {
+  /** Score from which a submission earns gold. */
+  gold: number;
+  /** Score from which a submission earns silver. */
+  silver: number;
+  /** Score from which a submission earns bronze. */
+  bronze: number;
+  /** Score that a submission beats to be above the median. Absent: no such step. */
+  median?: number;
+}
+
+/** Cannot change. Rewards of the steps under reward Medal; a better step earns no less (ours). Absent: gold 1, silver 0.75, bronze 0.5, median 0.25, none 0. */
+export interface MedalRewards {
+  /** Reward of a gold medal. */
+  gold: number;
+  /** Reward of a silver medal. */
+  silver: number;
+  /** Reward of a bronze medal. */
+  bronze: number;
+  /** Reward of a submission above the median without a medal. */
+  median: number;
+  /** Reward of every other valid submission. */
+  none: number;
 }
 
 /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */

@@ -13,7 +13,7 @@ import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { generatorSentence } from "./generators.ts";
-import { guardSentence, guardWords } from "./guards.ts";
+import { guardSentence, guardWords, reachSentence } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
 import { debuggingSentence, improvementSentence } from "./improvements.ts";
 import { highlightPython } from "./python.ts";
@@ -83,6 +83,7 @@ async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
+  const reached = reachSentence(run.lines);
   const clamped = clampedSentence(run.lines);
   const improvements = improvementSentence(run.lines);
   const debugging = debuggingSentence(run.lines);
@@ -92,6 +93,7 @@ async function plots(run: RunFolder): Promise<Html> {
 ${await figures(learning)}
 <h2>Programs</h2>
 ${flagged && html`<p>${flagged}</p>`}
+${reached && html`<p>${reached}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
 ${improvements && html`<p>${improvements}</p>`}
 ${debugging && html`<p>${debugging}</p>`}

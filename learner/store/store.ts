@@ -195,6 +195,28 @@ export class Store extends PolicyVersions {
     return rows.map(({ seconds }) => seconds);
   }
 
+  /** Returns the score of the sample that `id` was made from, or of its nearest ancestor with one; undefined for a draft. */
+  scoreBefore(id: string): number | undefined {
+    let found: { previous: string | null; valid: number | null; score: number | null } | undefined;
+    const sql = `SELECT s.previous, g.valid, g.score FROM samples s LEFT JOIN grades g ON g.sample = s.id WHERE s.id = :id`;
+    for (let at: string | null | undefined = id; at; at = found?.previous) {
+      found = this.database.get(sql, { id: at });
+      if (at !== id && found?.valid && found.score !== null) return found.score;
+    }
+    return undefined;
+  }
+
+  /** Returns the scores of a task's valid samples that an iteration of a lineage trained on, in the order of the batch. */
+  batchScores(task: string, { lineage, iteration }: { lineage: number; iteration: number }): number[] {
+    const rows = this.database.all<{ score: number }>(
+      `SELECT g.score FROM batches b JOIN samples s ON s.id = b.sample JOIN grades g ON g.sample = b.sample
+       WHERE b.lineage = :lineage AND b.iteration = :iteration AND s.task = :task AND g.valid AND g.score IS NOT NULL
+       ORDER BY b.position`,
+      { task, lineage, iteration },
+    );
+    return rows.map(({ score }) => score);
+  }
+
   /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */
   addPreviousSolution({ id, iteration }: { id: string; iteration: number }): void {
     const sql = `INSERT INTO previous_solutions (sample, task, iteration)
