@@ -94,8 +94,10 @@ export interface Task {
   privateData?: VolumeSource;
   /** Cannot change. Comparison of a submission with the answers. Absent for bundled and MLE-bench tasks. */
   grader?: Grader;
-  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half (default Full; paper, section 4.1). */
+  /** Cannot change. Older spelling of privateShare, kept for existing runs: Half makes every other row private (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
+  /** Cannot change. Share of the answers' rows that no reward, prompt or choice sees; they make the private score of reports (learner/grading/README.md). longrun task init writes 0.5 (default 0; ours). */
+  privateShare: number;
   /** Cannot change. What a valid submission earns: its score on rewardRange, the step of its medal, its rank among the run's earlier valid programs, or how much better than the program it was made from it is (learner/grading/README.md). Absent: Score. */
   reward?: 'Score' | 'Medal' | 'Rank' | 'Improvement';
   /** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */

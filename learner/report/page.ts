@@ -16,6 +16,7 @@ import { generatorSentence } from "./generators.ts";
 import { guardSentence, guardWords, reachSentence } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
 import { debuggingSentence, improvementSentence } from "./improvements.ts";
+import { privateScore } from "./private-score.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { renderSvg } from "./svg.ts";
@@ -250,9 +251,15 @@ function bestProgram(best: BestProgram | undefined, lines: readonly IterationMet
     guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
   ].filter(Boolean);
   return html`<p>${facts.join(" · ")}</p>
+${privateScore(best.facts, validPrograms(lines, task))}
 ${plan && html`<p class="soft">${plan}</p>`}
 <div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
+}
+
+function validPrograms(lines: readonly IterationMetrics[], task: string | undefined): number {
+  const counted = lines.map((line) => (task === undefined ? line : line.tasks[task]));
+  return sum(counted.map((of) => Math.round((of?.validFraction ?? 0) * (of?.samples ?? 0))));
 }
 
 /** Renders the commonest errors, with one program of each kind. */

@@ -28,7 +28,16 @@ import {
   sampleOf,
   selection,
 } from "./samples.ts";
-import type { Counts, Grade, NewSample, OpenGroup, PreviousSolution, Sample, StoreEvents } from "./types.ts";
+import type {
+  Counts,
+  Grade,
+  NewSample,
+  OpenGroup,
+  PreviousSolution,
+  PrivateScore,
+  Sample,
+  StoreEvents,
+} from "./types.ts";
 
 /** `readOnly` looks at a store that another process may be writing, and takes nothing over. */
 export type StoreOptions = DatabaseOptions & Partial<Omit<LeaseOptions, "events">>;
@@ -162,14 +171,25 @@ export class Store extends PolicyVersions {
     return row && inflateSync(row.deflated, { maxOutputLength: Math.max(1, row.bytes) });
   }
 
-  /** Stores a grade. If it is called again, the newest grade counts. */
-  setGrade(id: string, grade: Grade): void {
+  /** Stores a grade, and the score on the private part of the answers, if there is one. If it is called again, the newest grade counts. */
+  setGrade(id: string, grade: Grade, privateScore?: PrivateScore): void {
     const { valid, score, reward, reason, family, guards = [], clamped = false, capped = false } = grade;
     const row = { sample: id, valid, score, reward, reason, family, guards: JSON.stringify(guards), clamped, capped };
     this.database.write(() => {
       this.database.insert("grades", row, "OR REPLACE");
+      if (privateScore) this.database.insert("private_scores", { sample: id, ...privateScore }, "OR REPLACE");
       this.database.change("UPDATE samples SET ungraded = NULL WHERE id = :id", { id });
     });
+  }
+
+  /**
+   * For reports alone: returns a sample's score on the private part of the answers. Undefined if it is not valid or was graded without a
+   * private part, or if the store, opened for reading, is of an earlier version.
+   */
+  privateScore(id: string): PrivateScore | undefined {
+    if (!this.database.hasTable("private_scores")) return undefined;
+    const row = this.database.get("SELECT score, reason FROM private_scores WHERE sample = :id", { id });
+    return row && { ...(row.score !== null && { score: Number(row.score) }), reason: String(row.reason) };
   }
 
   /** Returns the valid sample with the best score, over all purposes; the first of equals. Its submission is always kept. */
