@@ -63,6 +63,32 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
   return { ...frame(size), data: { values: points }, layer };
 }
 
+/** Points, and lines that connect some of them. */
+export function pointPlot(
+  points: Point[],
+  lines: { x: number; y: number; x2: number; y2: number }[],
+  series: readonly Series[],
+  x: Axis,
+  y: Axis,
+): TopLevelSpec {
+  const axis = { values: wholeTicks(points.map((point) => point.x)), format: "d" };
+  const at = {
+    x: { field: "x", type: "quantitative" as const, title: x.title, scale: { zero: false, padding: 8 }, axis },
+    y: { ...height(y), scale: { zero: false } },
+  };
+  const edges = {
+    data: { values: lines },
+    mark: { type: "rule" as const, color: "var(--line)" },
+    encoding: { ...at, x2: { field: "x2" }, y2: { field: "y2" } },
+  };
+  const dots = {
+    data: { values: points },
+    mark: { type: "point" as const },
+    encoding: { ...at, color: colors(series) },
+  };
+  return { ...frame("wide"), layer: [edges, dots] };
+}
+
 /** Stacked bars, one per iteration; the first of `series` is at the bottom. @param shares scales every bar to 1 */
 export function stackPlot(
   bars: Point[],

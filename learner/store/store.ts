@@ -36,6 +36,7 @@ import type {
   PreviousSolution,
   PrivateScore,
   Sample,
+  SampleOutcome,
   StoreEvents,
 } from "./types.ts";
 
@@ -141,6 +142,18 @@ export class Store extends PolicyVersions {
   /** Returns the samples of every purpose in the order of dispatch; `failed`: only graded samples that are not valid. */
   allSamples({ failed = false } = {}): Sample[] {
     return this.#samples(`${SAMPLE} WHERE NOT :failed OR g.valid = 0 ORDER BY s.sequence`, { failed });
+  }
+
+  /** Returns what became of every sample, in the order of dispatch, without texts and tokens. */
+  outcomes(): SampleOutcome[] {
+    const sql = `SELECT s.id, s.purpose, s.task, s.kind, s.previous, s.depth, s.state, s.created_at AS createdAt,
+        s.finished_at AS finishedAt, s.program IS NOT NULL AS hasProgram, r.duration_seconds AS durationSeconds,
+        g.valid, g.score, g.reason, g.family
+      FROM samples s LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id ORDER BY s.sequence`;
+    return this.database.all<SampleOutcome>(sql).map((row) => ({
+      ...row,
+      ...{ hasProgram: Boolean(row.hasProgram), valid: row.valid === null ? null : Boolean(row.valid) },
+    }));
   }
 
   /** Returns the newest `n` samples that are graded and not valid, in the order of dispatch. */
