@@ -8,10 +8,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { parse } from "yaml";
+import { stringify } from "yaml";
 import { dnsRule, parseDnsServers } from "../../controller/operator/desired/dns.ts";
-import { parseRunDefaults } from "../../controller/operator/desired/run-defaults.ts";
 import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { parseRuntime } from "../../crds/runtime.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import {
   CHART,
@@ -100,9 +100,13 @@ describe("The rendered chart", { skip }, () => {
       assert.ok(!selectors.some((selector) => selector.includes(PART_OF)));
     });
 
-    test(`${set}: the controller accepts the run defaults, and the TrainingRun of helm test`, () => {
-      const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
-      if (defaults !== undefined) parseRunDefaults(defaults, "run-defaults.yaml");
+    test(`${set}: longrun accepts the default runtime, and the TrainingRun of helm test`, () => {
+      const runtime = find(set, "TrainingRuntime", /./);
+      if (runtime) parseRuntime(stringify(runtime), "runtime.yaml");
+      const pod = podOf("Deployment", find(set, "Deployment", /-controller$/)!.spec)!;
+      const { args } = pod.containers[0]! as { args?: string[] };
+      const named = args!.filter((text) => text.startsWith("--default-runtime"));
+      assert.deepEqual(named, runtime ? [`--default-runtime=${runtime.metadata.name}`] : []);
       const manifest = find(set, "ConfigMap", /-smoke-test$/)!.data!["trainingrun.yaml"]!;
       parseTrainingRun(manifest, "trainingrun.yaml", [], { cluster: true });
     });
@@ -181,9 +185,8 @@ describe("The rendered chart", { skip }, () => {
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
-  test("gpu: the ConfigMap has the intended run defaults", () => {
-    const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
-    assert.deepEqual(defaults, {
+  test("gpu: the default runtime has the intended spec", () => {
+    assert.deepEqual(find("gpu", "TrainingRuntime", /./)!.spec, {
       queueName: "training",
       learner: {
         resources: { requests: { cpu: 4, memory: "32Gi" }, limits: { memory: "32Gi", "nvidia.com/gpu": 1 } },
