@@ -149,11 +149,15 @@ async function runAsProcess(pod: Pod): Promise<void> {
 const run = (...args: string[]) => helm(args, { KUBECONFIG: controlPlane.kubeconfig });
 const trainingRun = (namespace: string, name = "run") => client.get<Run>(TRAINING_RUN, { namespace, name });
 
-/** The pods of the chart of 0.1.0 run this controller, which reads ReplicaSets: the role of 0.1.0 does not have that right. */
+/** The pods of the chart of 0.1.0 run this controller, which reads ReplicaSets and TrainingRuntimes: the role of 0.1.0 has no such right. */
 async function grantMore(): Promise<void> {
   const path = "/apis/rbac.authorization.k8s.io/v1";
   const name = "this-controller";
-  const rules = [{ apiGroups: ["apps"], resources: ["replicasets"], verbs: ["list", "watch"] }];
+  const verbs = ["list", "watch"];
+  const rules = [
+    { apiGroups: ["apps"], resources: ["replicasets"], verbs },
+    { apiGroups: ["longrun.dev"], resources: ["trainingruntimes"], verbs },
+  ];
   await client.request({ method: "POST", path: `${path}/clusterroles`, body: { metadata: { name }, rules } });
   const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name };
   const subjects = [{ kind: "ServiceAccount", namespace: SYSTEM, name: "longrun-controller" }];

@@ -185,6 +185,40 @@ describe("The rendered chart", { skip }, () => {
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
+  test("gpu: Helm makes the default runtime after its CRD, and with the others where the CRD is there", async () => {
+    const hookOf = (of: KubeObject | undefined) => of!.metadata.annotations!["helm.sh/hook"];
+    assert.equal(hookOf(find("gpu", "TrainingRuntime", /./)), "post-install,post-upgrade");
+    const known = ["--api-versions", "longrun.dev/v1alpha1/TrainingRuntime", ...OPERATORS];
+    const objects = objectsOf(await template(["--values", valuesFile("gpu"), ...known]));
+    const runtime = objects.find(({ kind }) => kind === "TrainingRuntime");
+    assert.deepEqual(runtime!.metadata.annotations, {
+      "meta.helm.sh/release-name": "longrun",
+      "meta.helm.sh/release-namespace": "longrun-system",
+    });
+  });
+
+  test("Without values for it there is no default runtime; another one can be named, and limits be set", async () => {
+    const of = async (...sets: string[]) => {
+      const text = await template(sets.flatMap((set) => ["--set", set]));
+      const runtime = objectsOf(text).find(({ kind }) => kind === "TrainingRuntime") as
+        | (KubeObject & { spec: object })
+        | undefined;
+      return [/--default-runtime=(\S+)/.exec(text)?.[1], runtime?.metadata.name, runtime?.spec];
+    };
+    assert.deepEqual(await of(), [undefined, undefined, undefined]);
+    assert.deepEqual(await of("defaultRuntime.create=false", "defaultRuntime.name=ours", "gpu.enabled=true"), [
+      "ours",
+      undefined,
+      undefined,
+    ]);
+    const limited = await of(
+      "defaultRuntime.spec.limits.gpus=8",
+      "runs.storageClassName=fast",
+      "defaultRuntime.name=a",
+    );
+    assert.deepEqual(limited, ["a", "a", { learner: { storage: { className: "fast" } }, limits: { gpus: 8 } }]);
+  });
+
   test("gpu: the default runtime has the intended spec", () => {
     assert.deepEqual(find("gpu", "TrainingRuntime", /./)!.spec, {
       queueName: "training",

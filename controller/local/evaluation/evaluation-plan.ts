@@ -57,6 +57,7 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
   const { initFrom } = parsed.spec;
   // its data may be gone
   delete parsed.spec.warmStart;
+  delete parsed.spec.runtimeRef; // of a cluster
   const run = resolveForThisMachine(parsed, source, directory);
   // `policies` names the weights that are evaluated.
   delete run.spec.initFrom;

@@ -26,7 +26,7 @@ const runtime = readRuntime(file)!;
 
 describe("--runtime on this machine", () => {
   test("A run gets the runtime's defaults that a machine can honour, and loses its reference", () => {
-    const run = withRuntimeHere(runOf("runtimeRef.name=small"), "run.yaml", runtime);
+    const run = withRuntimeHere(runOf("runtimeRef.name=small", "model.policy=quickstart"), "run.yaml", runtime);
     const { actors, runtimeRef } = resolveForThisMachine(run, "run.yaml", folder).spec;
     assert.deepEqual([actors.max, actors.slots, actors.isolation, runtimeRef], [3, 2, "Container", undefined]);
   });
