@@ -66,6 +66,8 @@ export interface TrainingRunSpec {
   queueName?: string;
   /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
   controllerClass?: string;
+  /** The platform's defaults and limits for this run. Only on Kubernetes; on one machine longrun run --runtime. Absent: the controller's default runtime, if it has one. */
+  runtimeRef?: RuntimeRef;
   /** Labels and annotations that the controller gives to each object and pod of this run. Those of a podTemplate win. Only on Kubernetes. */
   inheritedMetadata?: InheritedMetadata;
   /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
@@ -74,7 +76,7 @@ export interface TrainingRunSpec {
   caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
-  /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
+  /** When a run takes an upgraded controller's default images and pod templates, and a changed TrainingRuntime. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
   upgradePolicy: 'OnResume' | 'Immediately';
 }
 
@@ -1198,6 +1200,12 @@ export interface SecretKeyRef {
   key: string;
 }
 
+/** The platform's defaults and limits for this run. Only on Kubernetes; on one machine longrun run --runtime. Absent: the controller's default runtime, if it has one. */
+export interface RuntimeRef {
+  /** Name of a TrainingRuntime; kubectl get trainingruntimes lists them. */
+  name: string;
+}
+
 /** Labels and annotations that the controller gives to each object and pod of this run. Those of a podTemplate win. Only on Kubernetes. */
 export interface InheritedMetadata {
   /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
@@ -1264,6 +1272,8 @@ export interface TrainingRunStatus {
   results?: ResultsStatus;
   /** Images that the run keeps until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
+  /** TrainingRuntime that the run uses, as it was when the learner first answered; see spec.upgradePolicy. */
+  runtime?: RuntimeStatus;
   /** Failures of the learner; absent before the first. */
   failures?: FailuresStatus;
   /** When the run began. */
@@ -1460,6 +1470,18 @@ export interface ImagesStatus {
   actor?: string;
   /** Image of the sandbox that programs run in. */
   sandbox?: string;
+}
+
+/** TrainingRuntime that the run uses, as it was when the learner first answered; see spec.upgradePolicy. */
+export interface RuntimeStatus {
+  /** Its name. */
+  name?: string;
+  /** Its uid. */
+  uid?: string;
+  /** Its generation. */
+  generation?: number;
+  /** Its spec. */
+  spec?: Record<string, unknown>;
 }
 
 /** Failures of the learner; absent before the first. */

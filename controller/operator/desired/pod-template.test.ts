@@ -1,12 +1,14 @@
 /** Tests the changes that the podTemplate of a run makes to its pods, and the fields that it cannot change. */
+
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hasItsGpu } from "../../../crds/gpu.ts";
+import { mergeStrategically } from "../../../crds/strategic-merge.ts";
 import { actorHash } from "../parts/actors/desired.ts";
 import { runOf } from "../run.fixture.ts";
 import { actorOf, CUSTOM, claim, learnerOf, podsOf } from "./desired.fixture.ts";
 import type { Run } from "./names.ts";
-import { mergeStrategically, overlay } from "./pod.ts";
+import { overlay } from "./pod.ts";
 import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 describe("overlay lays a podTemplate over a pod", () => {

@@ -55,6 +55,9 @@ export const REASONS = {
   Admitted: { event: "Normal" },
   Queued: { event: "Normal", blocks: true, stalls: "Never" },
   Evicted: { event: "Warning", blocks: true, stalls: "Never" },
+  // Its TrainingRuntime
+  RuntimeMissing: { event: "Warning", blocks: true },
+  RuntimeRefuses: { event: "Warning", blocks: true, stalls: "AtOnce" },
   // LearnerAvailable
   Connected: { event: "Normal" },
   LearnerNonsense: { event: "Warning" },
