@@ -606,7 +606,7 @@ export interface PodMetadata {
 export interface LearnerPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that attract or repel the pod. */
+  /** Nodes and other pods that attract or repel the pod, as kubectl explain pod.spec.affinity has them. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -888,7 +888,7 @@ export interface ActorPodTemplate {
 export interface ActorPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that attract or repel the pod. */
+  /** Nodes and other pods that attract or repel the pod, as kubectl explain pod.spec.affinity has them. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
