@@ -87,13 +87,14 @@ function isEmpty({ contents, errors }: Document): boolean {
   return errors.length === 0 && (contents === null || (isScalar(contents) && contents.value === null));
 }
 
-/** Returns true also for other objects of longrun's group and objects without a kind, so that a misspelt kind is refused. */
-function isRun({ contents }: ManifestObject): boolean {
-  const kind = contents.get("kind");
-  return (
-    kind === "TrainingRun" || typeof kind !== "string" || /^longrun\.dev\//.test(String(contents.get("apiVersion")))
-  );
+/** Returns true also for unknown kinds of longrun's group and objects without a kind, so that a misspelt kind is refused. */
+function isRun(object: ManifestObject): boolean {
+  const kind = object.contents.get("kind");
+  if (kind === "TrainingRun" || typeof kind !== "string") return true;
+  return /^longrun\.dev\//.test(String(object.contents.get("apiVersion"))) && !isRuntime(object);
 }
+
+export const isRuntime = ({ contents }: ManifestObject): boolean => contents.get("kind") === "TrainingRuntime";
 
 function nameOf({ contents }: Pick<ManifestObject, "contents">): string {
   const name = contents.getIn(["metadata", "name"]);

@@ -30,6 +30,7 @@ const filesOf = (...tasks: string[]) =>
   new RunFiles({
     ...{ directory, store, server: { actors: () => [] }, report: { request: () => {} }, status: { update: () => {} } },
     summary: newSummary(undefined, {}),
+    spec: { seed: 0 },
     tasks: new Tasks(tasks.map((name) => ({ name, grader: { metric: "MAE", direction: "Lower" } }) as Task)),
     progress: { state: { iteration: 1, elapsedSeconds: 1 }, lines: [] },
   } as unknown as RunFilesOptions);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { RunContext } from "./context.ts";
 import { bestSampleOf, writeBest } from "./evaluation/best.ts";
 import { headlines } from "./evaluation/figures.ts";
+import { privateFactsOf } from "./evaluation/private-score.ts";
 import { logNotice } from "./log.ts";
 import { commonErrors as commonErrorsOf } from "./metrics/common-errors.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -98,16 +99,18 @@ export class RunFiles {
 
   /** Returns whether the run has had a valid program. */
   async #keepBest(): Promise<boolean> {
-    const { directory, store, tasks } = this.#run;
+    const { directory, store, tasks, spec } = this.#run;
     this.#byTask ??= await this.#layOutBest();
     let any = false;
-    for (const { name, grader } of tasks.all) {
+    for (const task of tasks.all) {
+      const { name, grader } = task;
       const best = store.bestSample(name, grader.direction);
       const submission = best && store.submission(best.id);
       const kept = best && bestSampleOf(best, submission, grader.metric);
       any ||= best !== undefined;
       if (kept === undefined || this.#bestIds.get(name) === kept.id) continue;
-      await writeBest(join(directory, "best", ...(this.#byTask ? [name] : [])), kept);
+      const privateFacts = await privateFactsOf(task, submission!, kept.score, spec.seed);
+      await writeBest(join(directory, "best", ...(this.#byTask ? [name] : [])), { ...kept, ...privateFacts });
       this.#bestIds.set(name, kept.id);
     }
     return any;

@@ -15,6 +15,7 @@ import {
 import { ControllerError } from "../errors.ts";
 import { layOutCustomTask } from "../local/inputs/prepare.ts";
 import { KUBERNETES_ONLY, resolveForThisMachine } from "../local/inputs/resolve.ts";
+import { checkRuntime, readRuntime, withRuntimeHere } from "../local/inputs/runtime.ts";
 import { refuseTwoTasks } from "../local/inputs/task-manifest.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
@@ -28,13 +29,14 @@ import type { ValidateOptions } from "./run-folder-options.ts";
  */
 export async function validate(
   files: readonly string[],
-  { set, cluster, replaces }: ValidateOptions,
+  { set, cluster, replaces, runtime: runtimeFile }: ValidateOptions,
   parts: Parts,
   say: (line: string) => void,
 ): Promise<void> {
   if (replaces !== undefined && files.length > 1)
     throw new ControllerError("input", `--replaces ${replaces}: give one FILE, not ${files.length}`);
   const before = replaces === undefined ? undefined : parseEarlier(readInput(replaces), replaces);
+  const runtime = readRuntime(runtimeFile);
   const problems: string[] = [];
   const collectProblems = async (work: () => Promise<void>): Promise<void> => {
     try {
@@ -50,7 +52,9 @@ export async function validate(
       const runs = before ? [onlyRun(manifest, file)] : manifest.runs;
       for (const object of runs)
         await collectProblems(async () => {
-          const run = parseTrainingRun(object, file, set, { cluster, before });
+          const own = parseTrainingRun(object, file, set, { cluster, before });
+          if (runtime && cluster) checkRuntime(own, file, runtime);
+          const run = cluster ? own : withRuntimeHere(own, file, runtime);
           const warnings = !cluster && !before ? await validateHere(run, file, object.label, set, parts) : [];
           for (const warning of warnings) say(`${file}: warning: ${warning}`);
           say(`${file}: TrainingRun ${run.metadata.name} is valid`);

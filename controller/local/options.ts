@@ -15,6 +15,11 @@ const PACKAGES = {
   "packages <SET>": { help: "packages of that environment, like actors.packages", choices: ["Basic", "Paper"] },
 } as const;
 
+export const RUNTIME = {
+  "runtime <FILE>":
+    "TrainingRuntime with the platform's defaults and limits, as kubectl get trainingruntime NAME -o yaml prints it",
+} as const;
+
 /** Options of every command with a learner. */
 const LOCAL = {
   ...SET,
@@ -36,6 +41,7 @@ export const RUN = {
     "model <MODEL>": "with --task: model folder, or the name of a bundled policy (default: quickstart)",
     "out <DIR>": "run folder (default: runs/NAME-TIME)",
     "resume <RUN>": "continue the run in this folder, with its own manifest",
+    ...RUNTIME,
     json: "print a line of metrics for each iteration instead of the live view",
     ...LOCAL,
     "replay <STORE>": "take batches and results from the store.sqlite of an earlier run",

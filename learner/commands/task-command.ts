@@ -195,9 +195,8 @@ function described(check: TaskCheck): string {
     lines.push(`private   ${answers.file}: ${count(answers.rows, "row")}; as a submission: ${said(answers.graded)}`);
   if (sample) lines.push(`sample    ${sample.file}: ${said(sample.graded)}`);
   if (reward) {
-    const { worst, best, floor, from, tried } = reward;
-    const map = worst === undefined ? "the score itself" : `score ${worst} earns 0, score ${best} earns 1`;
-    lines.push(`reward    ${map}, ${floor} at least${from ? ` (${from})` : ""}`);
+    const { earned, floor, from, tried } = reward;
+    lines.push(`reward    ${earned}, ${floor} at least${from ? ` (${from})` : ""}`);
     lines.push(
       `          ${tried.filter((one) => one.clamped).length} of ${tried.length} tried rewards clamped to ${floor}`,
     );

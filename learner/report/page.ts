@@ -13,9 +13,10 @@ import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { generatorSentence } from "./generators.ts";
-import { guardSentence, guardWords } from "./guards.ts";
+import { guardSentence, guardWords, reachSentence } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
 import { debuggingSentence, improvementSentence } from "./improvements.ts";
+import { privateScore } from "./private-score.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
 import { searchSections } from "./search.ts";
@@ -91,6 +92,7 @@ async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
+  const reached = reachSentence(run.lines);
   const clamped = clampedSentence(run.lines);
   const improvements = improvementSentence(run.lines);
   const debugging = debuggingSentence(run.lines);
@@ -100,6 +102,7 @@ async function plots(run: RunFolder): Promise<Html> {
 ${await figures(learning)}
 <h2>Programs</h2>
 ${flagged && html`<p>${flagged}</p>`}
+${reached && html`<p>${reached}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
 ${improvements && html`<p>${improvements}</p>`}
 ${debugging && html`<p>${debugging}</p>`}
@@ -257,9 +260,15 @@ function bestProgram(best: BestProgram | undefined, lines: readonly IterationMet
     guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
   ].filter(Boolean);
   return html`<p>${facts.join(" · ")}</p>
+${privateScore(best.facts, validPrograms(lines, task))}
 ${plan && html`<p class="soft">${plan}</p>`}
 <div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
+}
+
+function validPrograms(lines: readonly IterationMetrics[], task: string | undefined): number {
+  const counted = lines.map((line) => (task === undefined ? line : line.tasks[task]));
+  return sum(counted.map((of) => Math.round((of?.validFraction ?? 0) * (of?.samples ?? 0))));
 }
 
 /** Renders the commonest errors, with one program of each kind. */

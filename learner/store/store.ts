@@ -34,6 +34,7 @@ import type {
   NewSample,
   OpenGroup,
   PreviousSolution,
+  PrivateScore,
   Sample,
   SampleOutcome,
   StoreEvents,
@@ -183,14 +184,25 @@ export class Store extends PolicyVersions {
     return row && inflateSync(row.deflated, { maxOutputLength: Math.max(1, row.bytes) });
   }
 
-  /** Stores a grade. If it is called again, the newest grade counts. */
-  setGrade(id: string, grade: Grade): void {
+  /** Stores a grade, and the score on the private part of the answers, if there is one. If it is called again, the newest grade counts. */
+  setGrade(id: string, grade: Grade, privateScore?: PrivateScore): void {
     const { valid, score, reward, reason, family, guards = [], clamped = false, capped = false } = grade;
     const row = { sample: id, valid, score, reward, reason, family, guards: JSON.stringify(guards), clamped, capped };
     this.database.write(() => {
       this.database.insert("grades", row, "OR REPLACE");
+      if (privateScore) this.database.insert("private_scores", { sample: id, ...privateScore }, "OR REPLACE");
       this.database.change("UPDATE samples SET ungraded = NULL WHERE id = :id", { id });
     });
+  }
+
+  /**
+   * For reports alone: returns a sample's score on the private part of the answers. Undefined if it is not valid or was graded without a
+   * private part, or if the store, opened for reading, is of an earlier version.
+   */
+  privateScore(id: string): PrivateScore | undefined {
+    if (!this.database.hasTable("private_scores")) return undefined;
+    const row = this.database.get("SELECT score, reason FROM private_scores WHERE sample = :id", { id });
+    return row && { ...(row.score !== null && { score: Number(row.score) }), reason: String(row.reason) };
   }
 
   /** Returns the valid sample with the best score, over all purposes; the first of equals. Its submission is always kept. */
@@ -214,6 +226,28 @@ export class Store extends PolicyVersions {
       selection({ since: version, until: version }),
     );
     return rows.map(({ seconds }) => seconds);
+  }
+
+  /** Returns the score of the sample that `id` was made from, or of its nearest ancestor with one; undefined for a draft. */
+  scoreBefore(id: string): number | undefined {
+    let found: { previous: string | null; valid: number | null; score: number | null } | undefined;
+    const sql = `SELECT s.previous, g.valid, g.score FROM samples s LEFT JOIN grades g ON g.sample = s.id WHERE s.id = :id`;
+    for (let at: string | null | undefined = id; at; at = found?.previous) {
+      found = this.database.get(sql, { id: at });
+      if (at !== id && found?.valid && found.score !== null) return found.score;
+    }
+    return undefined;
+  }
+
+  /** Returns the scores of a task's valid samples that an iteration of a lineage trained on, in the order of the batch. */
+  batchScores(task: string, { lineage, iteration }: { lineage: number; iteration: number }): number[] {
+    const rows = this.database.all<{ score: number }>(
+      `SELECT g.score FROM batches b JOIN samples s ON s.id = b.sample JOIN grades g ON g.sample = b.sample
+       WHERE b.lineage = :lineage AND b.iteration = :iteration AND s.task = :task AND g.valid AND g.score IS NOT NULL
+       ORDER BY b.position`,
+      { task, lineage, iteration },
+    );
+    return rows.map(({ score }) => score);
   }
 
   /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */

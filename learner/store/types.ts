@@ -83,9 +83,17 @@ export interface AcceptedResult extends ReportedResult {
   queueSeconds: number;
 }
 
+/** A score on the private part of the answers. It is no field of a sample, so that what reads samples cannot use it. */
+export interface PrivateScore {
+  /** In the task's own unit. */
+  score?: number;
+  /** `valid`, or why there is no score. */
+  reason: string;
+}
+
 export interface Grade {
   valid: boolean;
-  /** In the task's own unit; absent for an invalid submission. */
+  /** In the task's own unit, by the public part of the answers; absent for an invalid submission. */
   score?: number;
   reward: number;
   /** The reason for this reward, e.g. `valid`, `timedOut`, `noCodeBlock`, `missing column id`. */

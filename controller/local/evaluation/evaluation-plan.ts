@@ -83,6 +83,7 @@ export function runOfPolicy(
   const { initFrom } = parsed.spec;
   // its data may be gone
   delete parsed.spec.warmStart;
+  delete parsed.spec.runtimeRef; // of a cluster
   const run = resolveForThisMachine(parsed, source, directory);
   // the caller names the weights that are used
   delete run.spec.initFrom;
