@@ -103,7 +103,7 @@ export function gradeSubmission(submission: Buffer, answers: Answers): Graded {
 }
 
 /** Returns the target columns in the order of the answers' rows, if the submission passes the grader's checks. */
-function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
+export function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   const { grader, rules, rows, truth, maxBytes } = answers;
   const frame = readFrame(submission, { bytes: maxBytes, rows, wholeColumns: rules.wholeColumns });
   if ("reason" in frame) return frame;

@@ -53,6 +53,13 @@ test("a table becomes a task that has each labelled row once and the test set's 
   assert.match(task.description, /Predict `price`.*RMSE; lower is better.*- `colour`/s);
 });
 
+for (const metric of ["Pearson", "Spearman", "R2"] as const)
+  test(`the sample submission of a task has a score: ${metric}`, () => {
+    const { directory } = make(`sample-${metric}`, { metric });
+    const sample = readFileSync(join(directory, "prepared/public/sample_submission.csv"));
+    assert.deepEqual(openTask(directory).grade(sample).reason.code, "valid");
+  });
+
 test("the same seed gives the same split, and another seed another split", () => {
   const test1 = make("seed-0").read("prepared/public/test.csv");
   assert.deepEqual(make("seed-0-again").read("prepared/public/test.csv"), test1);
