@@ -60,6 +60,12 @@ export class RunFiles {
     status.update({ iterationJson: JSON.stringify(line) });
   }
 
+  /** Brings the best program and the report up to the store. */
+  async showBest(): Promise<void> {
+    await this.#keepBest();
+    this.#run.report.request();
+  }
+
   /** Shows the results of the evaluations in the status, and the newest one's as metrics. */
   announceEvaluation(evaluation: Evaluation): void {
     const { status, metrics } = this.#run;

@@ -7,7 +7,8 @@ import { readRegistry } from "../tasks/registry.ts";
 import { graderOf } from "../tasks/task.ts";
 import { guardNames } from "./guards.ts";
 import { mleBenchTasks } from "./mlebench-tasks.ts";
-import { type Reward, type RewardFacts, type RewardRules, rewardOf, rewardOrderFault, scoreReward } from "./reward.ts";
+import { type Reward, type RewardFacts, type RewardRules, rewardOf, rewardOrderFault } from "./reward.ts";
+import { scoreReward } from "./reward-kinds.ts";
 
 /** Table 3 and section 4.1 of the paper. */
 const constants = { failureReward: -10, markerReward: 0.1 };

@@ -144,6 +144,21 @@ export interface WarmStartSummary {
   seconds: number;
 }
 
+/** A search for a solution (`longrun solve`). */
+export interface SolveSummary {
+  metric: string;
+  direction: "Higher" | "Lower";
+  /** Unix milliseconds of the beginning and of the last sign of life of each process that searched. */
+  sessions: [begin: number, end: number][];
+  /** Solutions that were asked for, without the ones that the infrastructure lost. */
+  asked: number;
+  valid: number;
+  failed: number;
+  best?: { id: string; score: number };
+  /** Of an endpoint. `cost` in US dollars, where prices are given. */
+  usage?: { answers: number; faults: number; promptTokens: number; answerTokens: number; cost?: number };
+}
+
 export interface RunSummary {
   state: "running" | "succeeded" | "failed" | "stopped";
   /** For a person: the obstacle or the failure, and its remedy. */
@@ -155,6 +170,7 @@ export interface RunSummary {
   elapsedSeconds: number;
   evaluation: Evaluation;
   warmStart?: WarmStartSummary;
+  solve?: SolveSummary | undefined;
   corpus?: CorpusSummary;
   /** The commonest errors, as long as the run has had no valid program. */
   commonErrors?: readonly CommonError[] | undefined;

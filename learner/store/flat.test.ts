@@ -12,7 +12,16 @@ import { finishAll, newStore, taken } from "./store-tests.fixture.ts";
 /** Methods that an iteration does not call; they may read every sample. */
 const ONCE = [
   // when a learner starts, continues or ends
-  ...["beginLineage", "continueLineage", "originOf", "discardOtherTasks", "taskNames", "nextSequence", "iterationRows"],
+  ...[
+    "beginLineage",
+    "continueLineage",
+    "originOf",
+    "ownerOf",
+    "discardOtherTasks",
+    "taskNames",
+    "nextSequence",
+    "iterationRows",
+  ],
   ...["startGrace", "close"],
   // when a better program was found
   "gaps",
@@ -83,6 +92,8 @@ function iterate(store: Store, iteration: number): void {
   store.counts();
   store.abandonedSeconds(iteration - 1);
   store.commitIteration({ iteration, sampleIds: ids, droppedIds: [name("g")], metrics: {} });
+  assert.equal(store.batchScores("diamonds", { lineage: store.lineage, iteration }).length, ids.length);
+  assert.equal(store.scoreBefore(ids[0]!), undefined);
   store.discardUnfinished("the batch is complete");
   store.commitCheckpoint({ iteration, digest: "d", path: `c${iteration}` });
   store.keepCheckpoints(2);

@@ -36,6 +36,7 @@ import type {
   PreviousSolution,
   PrivateScore,
   Sample,
+  SampleOutcome,
   StoreEvents,
 } from "./types.ts";
 
@@ -143,6 +144,18 @@ export class Store extends PolicyVersions {
     return this.#samples(`${SAMPLE} WHERE NOT :failed OR g.valid = 0 ORDER BY s.sequence`, { failed });
   }
 
+  /** Returns what became of every sample, in the order of dispatch, without texts and tokens. */
+  outcomes(): SampleOutcome[] {
+    const sql = `SELECT s.id, s.purpose, s.task, s.kind, s.previous, s.depth, s.state, s.created_at AS createdAt,
+        s.finished_at AS finishedAt, s.program IS NOT NULL AS hasProgram, r.duration_seconds AS durationSeconds,
+        g.valid, g.score, g.reason, g.family
+      FROM samples s LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id ORDER BY s.sequence`;
+    return this.database.all<SampleOutcome>(sql).map((row) => ({
+      ...row,
+      ...{ hasProgram: Boolean(row.hasProgram), valid: row.valid === null ? null : Boolean(row.valid) },
+    }));
+  }
+
   /** Returns the newest `n` samples that are graded and not valid, in the order of dispatch. */
   newestFailed(n: number): Sample[] {
     return this.#samples(`${SAMPLE} WHERE g.valid = 0 ORDER BY s.sequence DESC LIMIT :n`, { n }).reverse();
@@ -223,6 +236,28 @@ export class Store extends PolicyVersions {
       selection({ since: version, until: version }),
     );
     return rows.map(({ seconds }) => seconds);
+  }
+
+  /** Returns the score of the sample that `id` was made from, or of its nearest ancestor with one; undefined for a draft. */
+  scoreBefore(id: string): number | undefined {
+    let found: { previous: string | null; valid: number | null; score: number | null } | undefined;
+    const sql = `SELECT s.previous, g.valid, g.score FROM samples s LEFT JOIN grades g ON g.sample = s.id WHERE s.id = :id`;
+    for (let at: string | null | undefined = id; at; at = found?.previous) {
+      found = this.database.get(sql, { id: at });
+      if (at !== id && found?.valid && found.score !== null) return found.score;
+    }
+    return undefined;
+  }
+
+  /** Returns the scores of a task's valid samples that an iteration of a lineage trained on, in the order of the batch. */
+  batchScores(task: string, { lineage, iteration }: { lineage: number; iteration: number }): number[] {
+    const rows = this.database.all<{ score: number }>(
+      `SELECT g.score FROM batches b JOIN samples s ON s.id = b.sample JOIN grades g ON g.sample = b.sample
+       WHERE b.lineage = :lineage AND b.iteration = :iteration AND s.task = :task AND g.valid AND g.score IS NOT NULL
+       ORDER BY b.position`,
+      { task, lineage, iteration },
+    );
+    return rows.map(({ score }) => score);
   }
 
   /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */

@@ -120,6 +120,19 @@ export interface Sample extends Omit<NewSample, "state"> {
   usedIteration?: number;
 }
 
+/** What became of a sample. The last five are null where there is no result or grade. */
+export interface SampleOutcome extends Pick<Sample, "id" | "purpose" | "task" | "kind" | "state" | "createdAt"> {
+  previous: string | null;
+  depth: number | null;
+  finishedAt: number | null;
+  hasProgram: boolean;
+  durationSeconds: number | null;
+  valid: boolean | null;
+  score: number | null;
+  reason: string | null;
+  family: string | null;
+}
+
 /** The samples of one prompt that can be trained on now or later. A sample without a group forms its own. */
 export interface OpenGroup {
   id: string;

@@ -77,6 +77,13 @@ test("half of the answers are private where they suffice, and the range of rewar
   assert.deepEqual([openTask(few.directory).spec.privateShare, openTask(few.directory).privateRows], [0, undefined]);
 });
 
+for (const metric of ["Pearson", "Spearman", "R2"] as const)
+  test(`the sample submission of a task has a score: ${metric}`, () => {
+    const { directory } = make(`sample-${metric}`, { metric });
+    const sample = readFileSync(join(directory, "prepared/public/sample_submission.csv"));
+    assert.deepEqual(openTask(directory).grade(sample).reason.code, "valid");
+  });
+
 test("the same seed gives the same split, and another seed another split", () => {
   const test1 = make("seed-0").read("prepared/public/test.csv");
   assert.deepEqual(make("seed-0-again").read("prepared/public/test.csv"), test1);

@@ -7,6 +7,7 @@ import { metrics } from "../grading/metrics.ts";
 import { type MleBenchTask, mleBenchTask } from "../grading/mlebench-tasks.ts";
 import { type PrivatePart, privatePartOf } from "../grading/private-score.ts";
 import type { RewardRules } from "../grading/reward.ts";
+import { rewardKindFault, withThresholds } from "../grading/reward-kinds.ts";
 import { type EstimatedRange, estimateRewardRange } from "../grading/reward-range.ts";
 import { splitOf } from "../grading/split.ts";
 import { TaskError } from "./errors.ts";
@@ -39,8 +40,8 @@ export interface Task extends PrivatePart {
 
 /**
  * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task may lack.
- * @param spec the task's item in a resolved TrainingRun. Its description, grader, guardedRewardCap and failureRewards take precedence over
- * the folder's if given; its limits always do. A grader without a rewardRange gets an estimated one.
+ * @param spec the task's item in a resolved TrainingRun. Its description, grader and fields of rewards take precedence over the folder's if
+ * given; its limits always do. A grader without a rewardRange gets an estimated one.
  * @param estimateRange false for a run that began without a range: its rewards keep their meaning
  * @throws TaskError `folder` or `answers`, in one line
  */
@@ -65,17 +66,23 @@ export function openTask(directory: string, spec?: TaskSpec, { estimateRange = t
     throw refused(`${publicDirectory} has no description.md and spec.tasks[].description is not given; write one`);
   const estimated = estimateRange && !given.rewardRange ? opened.suggestRange() : undefined;
   const grader = estimated ? { ...given, rewardRange: estimated.range } : given;
+  const stated: Omit<RewardRules, keyof Grader> = {
+    reward: spec?.reward ?? own?.reward,
+    medals: spec?.medals ?? own?.medals,
+    medalRewards: spec?.medalRewards ?? own?.medalRewards,
+    guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap,
+    failureRewards: spec?.failureRewards ?? own?.failureRewards,
+  };
+  const rewardRules = withThresholds<RewardRules>({ ...grader, ...stated }, mleBench?.leaderboard);
+  const fault = rewardKindFault(rewardRules);
+  if (fault !== undefined) throw refused(fault);
   return {
     name: used.name,
     directory,
     publicDirectory,
     spec: { ...used, grader },
     grader,
-    rewardRules: {
-      ...grader,
-      guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap,
-      failureRewards: spec?.failureRewards ?? own?.failureRewards,
-    },
+    rewardRules,
     ...(estimated && { rewardRangeFrom: estimated.from }),
     ...(mleBench && { mleBench }),
     description,

@@ -6,7 +6,7 @@ import { readAnswers } from "../../learner/grading/grade.ts";
 import { privatePartOf } from "../../learner/grading/private-score.ts";
 import { normalizedScore } from "../../learner/metrics/iteration.ts";
 import type { RunSummary } from "../../learner/metrics/summary.ts";
-import type { AskedRun } from "./grid.ts";
+import type { AskedRun } from "./execute.ts";
 import { prepareSmallTask, type SmallTask, smallTask } from "./tasks.ts";
 
 export const TASK: SmallTask = { name: "diamonds", train: 2000, test: 2000, fields: { rewardSplit: "Half" } };

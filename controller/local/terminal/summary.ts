@@ -1,6 +1,7 @@
 /** Reads a finished run folder for the last lines of `longrun run`. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { SolveFigures } from "../solve/solve-text.ts";
 import { iterationOf, readMetrics } from "./metrics-lines.ts";
 import { comparison, type EvaluationFigures, type IterationLine, runNotes, type Terminal } from "./terminal.ts";
 
@@ -18,6 +19,7 @@ export interface Summary {
   commonErrors?: CommonError[];
   /** With several tasks, `tasks` has the evaluation of each task. */
   evaluation?: Evaluated & { tasks?: Record<string, Evaluated> };
+  solve?: SolveFigures;
 }
 
 interface Evaluated {
