@@ -1,6 +1,6 @@
 /**
  * Generates files from the CRD and the defaults of list items: `longrun.dev_trainingruntimes.yaml`, the CRD of TrainingRuntime, which has
- * the fields of runtime-fields.ts; `schema.generated.json`, the schema of TrainingRun for programs;
+ * the fields of runtime-fields.ts, with a page for each of its two readers (`runtime.md`, `author.md`); `schema.generated.json`, the schema of TrainingRun for programs;
  * `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default is always present); and `README.md`, which is
  * `reference.head.md` with tables of all fields and of the rules of changes.
  *
@@ -14,6 +14,8 @@ import { parse } from "yaml";
 import { withItemDefaults } from "./item-defaults.ts";
 import { type Rule, rulesOf } from "./rules.ts";
 import { runtimeCrd } from "./runtime-crd.ts";
+import { authorTable, runtimeTable } from "./runtime-pages.ts";
+import { runtimeSchema } from "./runtime-schema.ts";
 import { CRD_FILE, type Schema } from "./schema.ts";
 
 /** Interface names that differ from the field's own, by path; fields that share a name share an interface. */
@@ -270,6 +272,8 @@ function allowed({ type, enum: values, minimum, maximum, maxItems, additionalPro
   return type === "object" && additionalProperties ? "map" : (type ?? "");
 }
 
+const head = (page: string): string => readFileSync(new URL(`${page}.head.md`, import.meta.url), "utf8");
+
 if (import.meta.main) {
   const crd = parse(readFileSync(CRD_FILE, "utf8"));
   const schema = withItemDefaults(crd.spec.versions[0].schema.openAPIV3Schema);
@@ -277,7 +281,9 @@ if (import.meta.main) {
     "longrun.dev_trainingruntimes.yaml": runtimeCrd(crd),
     "schema.generated.json": JSON.stringify(schema),
     "trainingrun.generated.ts": generateTypes(schema),
-    "README.md": `${readFileSync(new URL("reference.head.md", import.meta.url), "utf8")}\n${generateReference(schema)}`,
+    "README.md": `${head("reference")}\n${generateReference(schema)}`,
+    "runtime.md": `${head("runtime")}\n${runtimeTable(runtimeSchema(schema).properties!.spec!)}`,
+    "author.md": `${head("author")}${authorTable(schema.properties!.spec!)}`,
   };
   for (const [name, content] of Object.entries(files)) {
     const path = fileURLToPath(new URL(name, import.meta.url));

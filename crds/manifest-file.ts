@@ -14,16 +14,22 @@ export interface ManifestObject {
 export interface ManifestFile {
   /** At least one TrainingRun or object that may be meant as one. None is checked yet. */
   runs: ManifestObject[];
+  /** TrainingRuntimes, if they are read. */
+  runtimes: ManifestObject[];
   /** Kind and name of each other object, such as `Secret hub`. */
   skipped: string[];
 }
 
-/** @throws ManifestError if a document is not valid YAML or no object, or if no TrainingRun is in the file */
-export function readManifestFile(text: string, source: string): ManifestFile {
+/**
+ * @param withRuntimes whether TrainingRuntimes are read too; otherwise they are skipped
+ * @throws ManifestError if a document is not valid YAML or no object, or if nothing that is read is in the file
+ */
+export function readManifestFile(text: string, source: string, withRuntimes = false): ManifestFile {
   const objects = readObjects(text, source);
-  const skipped = objects.filter((object) => !isRun(object)).map(nameOf);
+  const runtimes = withRuntimes ? objects.filter(isRuntime) : [];
+  const skipped = objects.filter((object) => !isRun(object) && !runtimes.includes(object)).map(nameOf);
   const runs = objects.filter(isRun);
-  if (runs.length > 0) return { runs, skipped };
+  if (runs.length + runtimes.length > 0) return { runs, runtimes, skipped };
   const others = skipped.length === 0 ? "" : ` but ${skipped.join(", ")}`;
   throw new ManifestError([
     `${source}: holds no TrainingRun${others}; give a file that has an object of apiVersion longrun.dev/v1alpha1 and ` +

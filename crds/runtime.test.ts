@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { stringify } from "yaml";
 import { MINIMAL } from "./manifest.fixture.ts";
@@ -197,6 +198,27 @@ describe("parseRuntime", () => {
         return true;
       },
     ));
+});
+
+describe("manifests/examples", () => {
+  const read = (file: string) => readFileSync(new URL(`../manifests/examples/${file}`, import.meta.url), "utf8");
+
+  test("An author's first manifest with a runtime has at most 25 lines and fits the runtime of the example", () => {
+    const text = read("with-runtime.yaml");
+    assert.ok(text.trimEnd().split("\n").length <= 25);
+    const run = parseTrainingRun(text, "with-runtime.yaml", [], { cluster: true });
+    const { metadata, spec } = parseRuntime(read("runtime.yaml"), "runtime.yaml");
+    assert.equal(run.spec.runtimeRef!.name, metadata.name);
+    const merged = withRuntime(run, spec);
+    assert.deepEqual(runtimeProblems(run, merged, spec, { cluster: true }), []);
+    assert.deepEqual([merged.spec.learner.device, merged.spec.actors.max], ["CUDA", 32]);
+    const more = runtimeProblems(
+      { ...run, spec: { ...run.spec, learner: { ...run.spec.learner, image: "a" } } },
+      merged,
+      spec,
+    );
+    assert.match(more.join(), /spec\.learner\.image is a; limits\.images allows/);
+  });
 });
 
 describe("The schema of TrainingRuntime", () => {

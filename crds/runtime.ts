@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ManifestError } from "./errors.ts";
 import { fillAndCompare } from "./faults.ts";
-import { isRuntime, readObjects } from "./manifest-file.ts";
+import { isRuntime, type ManifestObject, readObjects } from "./manifest-file.ts";
 import { formatPath } from "./overrides.ts";
 import { describeFaults, type Problem } from "./problems.ts";
 import { brokenRules, type RuleOptions } from "./rules.ts";
@@ -126,5 +126,10 @@ export function parseRuntime(text: string, source: string): TrainingRuntime {
     throw new ManifestError([
       `${source}: has ${runtimes.length} TrainingRuntimes; give a file with one object of apiVersion longrun.dev/v1alpha1 and kind TrainingRuntime`,
     ]);
-  return parseObject(runtime, source, [], strictRuntimeSchema(), { cluster: true }) as TrainingRuntime;
+  return checkRuntimeObject(runtime, source);
+}
+
+/** @throws ManifestError with a line for each problem */
+export function checkRuntimeObject(object: ManifestObject, source: string): TrainingRuntime {
+  return parseObject(object, source, [], strictRuntimeSchema(), { cluster: true }) as TrainingRuntime;
 }

@@ -62,7 +62,7 @@ export interface TrainingRunSpec {
   notifications?: Notifications;
   /** Seconds until a finished TrainingRun is deleted; the last copy of results is waited for. Only on Kubernetes. Absent: never. */
   ttlSecondsAfterFinished?: number;
-  /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
+  /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the runtime's, else none. */
   queueName?: string;
   /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
   controllerClass?: string;
@@ -72,7 +72,7 @@ export interface TrainingRunSpec {
   inheritedMetadata?: InheritedMetadata;
   /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
   env?: RunVariable[];
-  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
+  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the runtime's, else none. */
   caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
@@ -1222,7 +1222,7 @@ export interface RunVariable {
   value: string;
 }
 
-/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
+/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the runtime's, else none. */
 export interface CaBundle {
   /** ConfigMap in the namespace of the run, with certificates in PEM. */
   configMap: CaBundleSource;

@@ -109,7 +109,10 @@ export class RunFiles {
       const kept = best && bestSampleOf(best, submission, grader.metric);
       any ||= best !== undefined;
       if (kept === undefined || this.#bestIds.get(name) === kept.id) continue;
-      const privateFacts = await privateFactsOf(task, submission!, kept.score, spec.seed);
+      const privateFacts = await privateFactsOf(task, submission!, {
+        ...{ score: kept.score, seed: spec.seed },
+        gaps: task.privateRows === undefined ? [] : store.gaps(name),
+      });
       await writeBest(join(directory, "best", ...(this.#byTask ? [name] : [])), { ...kept, ...privateFacts });
       this.#bestIds.set(name, kept.id);
     }

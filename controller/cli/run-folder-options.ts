@@ -29,7 +29,7 @@ export const SAMPLES = {
 
 export const VALIDATE = {
   name: "longrun validate",
-  description: "check the TrainingRuns of manifests with their folders and lengths, like run",
+  description: "check the TrainingRuns of manifests with their folders and lengths, like run; and TrainingRuntimes",
   arguments: { "<FILE...>": "manifests; objects of other kinds are skipped" },
   options: {
     "set <PATH=VALUE...>": "change a field, e.g. stopping.iterations=2; may be repeated",

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
+import { checkRuntimeObject } from "../../crds/runtime.ts";
 import {
   ManifestError,
   onlyRun,
@@ -23,7 +24,7 @@ import { readInput } from "../read-input.ts";
 import type { ValidateOptions } from "./run-folder-options.ts";
 
 /**
- * Checks every TrainingRun of the files. Prints a line for each valid one, and a line about a file's other objects.
+ * Checks every TrainingRun and TrainingRuntime of the files. Prints a line for each valid one, and a line about a file's other objects.
  *
  * @throws ManifestError with a line for each problem of all files; ControllerError
  */
@@ -48,7 +49,11 @@ export async function validate(
   };
   for (const file of files)
     await collectProblems(async () => {
-      const manifest = readManifestFile(readInput(file), file);
+      const manifest = readManifestFile(readInput(file), file, true);
+      for (const object of manifest.runtimes) {
+        const { name } = checkRuntimeObject(object, file).metadata;
+        say(`${file}: TrainingRuntime ${name} is valid`);
+      }
       const runs = before ? [onlyRun(manifest, file)] : manifest.runs;
       for (const object of runs)
         await collectProblems(async () => {

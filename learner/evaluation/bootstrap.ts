@@ -86,6 +86,16 @@ export function percentilesOf<Name extends string>(drawn: readonly Numbers<Name>
   return Object.fromEntries(intervals) as Record<Name, Interval | null>;
 }
 
+/** Returns the median; undefined without values. */
+export function median(values: readonly number[]): number | undefined {
+  return values.length > 0
+    ? quantile(
+        [...values].sort((a, b) => a - b),
+        0.5,
+      )
+    : undefined;
+}
+
 /** Returns a quantile with linear interpolation, like numpy.quantile. */
 function quantile(sorted: readonly number[], share: number): number {
   const at = share * (sorted.length - 1);

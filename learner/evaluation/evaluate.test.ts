@@ -295,6 +295,7 @@ test("a private part: the public score chooses the best program, and the private
   assert.deepEqual([settings?.rewardSplit, settings?.privateShare], ["Full", 0.5]);
   const score = JSON.parse(readFileSync(join(directory, "programs/before-improve/score.json"), "utf8"));
   assert.deepEqual([score.score, score.privateScore, score.gap, score.privateRows], [4, 104, -100, 4]);
+  assert.equal(score.medianGap, -200);
   assert.match(readFileSync(join(directory, "evaluation.md"), "utf8"), /best private MAE .*\n.*its public MAE /);
   close();
 });

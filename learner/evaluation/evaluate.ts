@@ -214,7 +214,12 @@ async function writePrograms(
     const submission = store.submission(best.id);
     const kept = bestSampleOf(sample!, submission, task.grader.metric);
     const folder = join(directory, "programs", ...below, `${when}-${kind}`);
-    if (kept) await writeBest(folder, { ...kept, ...(await privateFactsOf(task, submission!, kept.score, spec.seed)) });
+    const gaps = ofKind.flatMap(({ score, reported }) =>
+      score === undefined || reported === undefined ? [] : [score - reported],
+    );
+    const privateFacts =
+      kept && (await privateFactsOf(task, submission!, { score: kept.score, gaps, seed: spec.seed }));
+    if (kept) await writeBest(folder, { ...kept, ...privateFacts });
   }
 }
 

@@ -26,9 +26,10 @@ test("the gap is the public score minus the private one, and the intervals hold 
   const task = taskOf(200);
   const predicted = Buffer.from(csv(200, (row) => 10 + (row % 5)));
   const { score } = task.grade(predicted);
-  const facts = (await privateFactsOf(task, predicted, score!, 1))!;
+  const gaps = [3, -1, 0, 9];
+  const facts = (await privateFactsOf(task, predicted, { score: score!, gaps, seed: 1 }))!;
   const { privateScore, gap, rowIntervals, ...rest } = facts;
-  assert.deepEqual(rest, { direction: "Lower", publicRows: 100, privateRows: 100 });
+  assert.deepEqual(rest, { direction: "Lower", publicRows: 100, privateRows: 100, programs: 4, medianGap: 1.5 });
   assert.equal(score! + privateScore!, 24, "the mean of all rows is 12");
   assert.equal(gap, score! - privateScore!);
   for (const [value, interval] of [
@@ -42,16 +43,19 @@ test("the gap is the public score minus the private one, and the intervals hold 
     const width = interval === rowIntervals.gap ? 0.78 : 0.55;
     assert.ok(Math.abs(high - low - width) < 0.08, `${high - low}`);
   }
-  assert.deepEqual(await privateFactsOf(task, predicted, score!, 1), facts, "seeded");
-  assert.notDeepEqual((await privateFactsOf(task, predicted, score!, 2))!.rowIntervals, rowIntervals);
+  assert.deepEqual(await privateFactsOf(task, predicted, { score: score!, gaps, seed: 1 }), facts, "seeded");
+  assert.notDeepEqual(
+    (await privateFactsOf(task, predicted, { score: score!, gaps, seed: 2 }))!.rowIntervals,
+    rowIntervals,
+  );
 });
 
 test("without a private part there are no facts; with very many rows there are no intervals", async () => {
   const whole = taskOf(4, { privateShare: 0 });
-  assert.equal(await privateFactsOf(whole, Buffer.from(csv(4, () => 1)), 1, 0), undefined);
+  assert.equal(await privateFactsOf(whole, Buffer.from(csv(4, () => 1)), { score: 1, gaps: [], seed: 0 }), undefined);
   const large = taskOf(50_000);
   const predicted = Buffer.from(csv(50_000, (row) => row % 2));
-  const facts = await privateFactsOf(large, predicted, large.grade(predicted).score!, 0);
+  const facts = await privateFactsOf(large, predicted, { score: large.grade(predicted).score!, gaps: [], seed: 0 });
   assert.equal(typeof facts!.privateScore, "number");
   assert.deepEqual(facts!.rowIntervals, { score: null, privateScore: null, gap: null });
 });
@@ -66,7 +70,7 @@ test("a private score that does not exist says why", async () => {
   const predicted = Buffer.from(csv(40, (row) => (row % 2 === 1 ? 3 : row)));
   const { score, valid } = task.grade(predicted);
   assert.equal(valid, true);
-  const facts = (await privateFactsOf(task, predicted, score!, 0))!;
+  const facts = (await privateFactsOf(task, predicted, { score: score!, gaps: [], seed: 0 }))!;
   assert.match(facts.noPrivateScore!, /Pearson/);
   assert.deepEqual([facts.privateScore, facts.gap, facts.privateRows], [undefined, undefined, 20]);
 });

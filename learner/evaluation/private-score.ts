@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { uniforms } from "../engine/index.ts";
 import type { Interval } from "../metrics/summary.ts";
 import type { Task } from "../tasks/task.ts";
-import { DRAWS, percentilesOf, redrawRows } from "./bootstrap.ts";
+import { DRAWS, median, percentilesOf, redrawRows } from "./bootstrap.ts";
 
 /** Most cells (rows times target columns) of one part that are drawn in all: a second or so of the learner's time. */
 const MAX_DRAWN_CELLS = 2e6;
@@ -21,6 +21,9 @@ export interface PrivateFacts {
   privateRows: number;
   /** The public score minus the private score. */
   gap?: number | undefined;
+  /** The median gap of the valid programs among which this one was the best, and their number. */
+  medianGap?: number | undefined;
+  programs: number;
   /** 95 % percentile intervals of the bootstrap over rows; null where there are too many rows to draw, or no score. */
   rowIntervals: Record<"score" | "privateScore" | "gap", Interval | null>;
 }
@@ -30,25 +33,24 @@ const NO_INTERVALS = { score: null, privateScore: null, gap: null };
 /**
  * Returns the facts; undefined if the task has no private part.
  *
- * @param score the public score @param seed of the draws
+ * @param score the public score @param gaps of the programs among which this one is the best @param seed of the draws
  */
 export async function privateFactsOf(
   task: Pick<Task, "grader" | "rows" | "privateRows" | "privateScore" | "partScores">,
   submission: Buffer,
-  score: number,
-  seed: number,
+  { score, gaps, seed }: { score: number; gaps: readonly number[]; seed: number },
 ): Promise<PrivateFacts | undefined> {
   const { rows, privateRows } = task;
   const found = privateRows === undefined ? undefined : task.privateScore(submission);
   if (found === undefined || privateRows === undefined) return undefined;
   const { score: privateScore, reason } = found;
   const { direction, targetColumns } = task.grader;
-  const known = { direction, publicRows: rows - privateRows, privateRows };
+  const known = { direction, publicRows: rows - privateRows, privateRows, programs: gaps.length };
   if (privateScore === undefined) return { ...known, noPrivateScore: reason, rowIntervals: NO_INTERVALS };
   const cells = Math.max(known.publicRows, known.privateRows) * targetColumns.length;
   const draws = Math.min(DRAWS, Math.floor(MAX_DRAWN_CELLS / cells));
   const rowIntervals = draws < MIN_DRAWS ? NO_INTERVALS : await intervalsOf(task, submission, draws, seed);
-  return { ...known, privateScore, gap: score - privateScore, rowIntervals };
+  return { ...known, privateScore, gap: score - privateScore, medianGap: median(gaps), rowIntervals };
 }
 
 /** Draws the rows of both parts independently. Other work of the learner goes on between the draws. */

@@ -135,7 +135,7 @@ export function partScores(submission: Buffer, answers: Answers): Record<keyof P
 }
 
 /** Returns the target columns in the order of the answers' rows, if the submission passes the grader's checks. */
-function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
+export function predictions(submission: Buffer, answers: Answers): Values[] | Refusal {
   const { grader, rules, rows, publicTruth, maxBytes } = answers;
   const frame = readFrame(submission, { bytes: maxBytes, rows, wholeColumns: rules.wholeColumns });
   if ("reason" in frame) return frame;

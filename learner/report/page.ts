@@ -260,15 +260,10 @@ function bestProgram(best: BestProgram | undefined, lines: readonly IterationMet
     guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
   ].filter(Boolean);
   return html`<p>${facts.join(" · ")}</p>
-${privateScore(best.facts, validPrograms(lines, task))}
+${privateScore(best.facts)}
 ${plan && html`<p class="soft">${plan}</p>`}
 <div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;
-}
-
-function validPrograms(lines: readonly IterationMetrics[], task: string | undefined): number {
-  const counted = lines.map((line) => (task === undefined ? line : line.tasks[task]));
-  return sum(counted.map((of) => Math.round((of?.validFraction ?? 0) * (of?.samples ?? 0))));
 }
 
 /** Renders the commonest errors, with one program of each kind. */

@@ -232,8 +232,10 @@ test("a store of version 8 has no private scores; a reader finds none, a writer 
   assert.equal(writer.privateScore("old"), undefined);
   writer.setGrade("new", grade, { reason: "Pearson is undefined" });
   assert.deepEqual(writer.privateScore("new"), { reason: "Pearson is undefined" });
+  assert.deepEqual(writer.gaps("diamonds"), []);
   writer.setGrade("new", grade, { score: 3.5, reason: "valid" });
   assert.deepEqual(writer.privateScore("new"), { score: 3.5, reason: "valid" }, "the newest counts");
+  assert.deepEqual([writer.gaps("diamonds"), writer.gaps("wage")], [[-2.5], []]);
   assert.equal(JSON.stringify(writer.sample("new")).includes("3.5"), false, "it is no part of the sample");
   writer.close();
 });

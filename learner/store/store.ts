@@ -205,6 +205,16 @@ export class Store extends PolicyVersions {
     return row && { ...(row.score !== null && { score: Number(row.score) }), reason: String(row.reason) };
   }
 
+  /** For reports alone: returns the public score minus the private one of each valid sample of a task that has both. */
+  gaps(task: string): number[] {
+    const rows = this.database.all<{ gap: number }>(
+      `SELECT g.score - p.score AS gap FROM private_scores p JOIN grades g USING (sample) JOIN samples s ON s.id = p.sample
+       WHERE s.task = :task AND g.valid AND gap IS NOT NULL`,
+      { task },
+    );
+    return rows.map(({ gap }) => gap);
+  }
+
   /** Returns the valid sample with the best score, over all purposes; the first of equals. Its submission is always kept. */
   bestSample(task: string, direction: "Higher" | "Lower"): Sample | undefined {
     const best = this.database.get<{ id: string }>(

@@ -63,7 +63,7 @@ test("half of the answers are private where they suffice, and the range of rewar
   const prices = read("prepared/private/answers.csv")
     .slice(1)
     .map((line) => Number(line.split(",")[1]));
-  const rows = new Set(task.privateScore && partsOf(0.5, "RMSE", [Float64Array.from(prices)])!.public);
+  const rows = new Set(partsOf(0.5, "RMSE", [Float64Array.from(prices)])!.public);
   const open = prices.filter((_, row) => rows.has(row));
   const mean = open.reduce((sum, price) => sum + price, 0) / open.length;
   const worst = Math.sqrt(open.reduce((sum, price) => sum + (price - mean) ** 2, 0) / open.length);
@@ -76,6 +76,13 @@ test("half of the answers are private where they suffice, and the range of rewar
   );
   assert.deepEqual([openTask(few.directory).spec.privateShare, openTask(few.directory).privateRows], [0, undefined]);
 });
+
+for (const metric of ["Pearson", "Spearman", "R2"] as const)
+  test(`the sample submission of a task has a score: ${metric}`, () => {
+    const { directory } = make(`sample-${metric}`, { metric });
+    const sample = readFileSync(join(directory, "prepared/public/sample_submission.csv"));
+    assert.deepEqual(openTask(directory).grade(sample).reason.code, "valid");
+  });
 
 test("the same seed gives the same split, and another seed another split", () => {
   const test1 = make("seed-0").read("prepared/public/test.csv");

@@ -82,7 +82,7 @@ export function initTask(directory: string, options: InitOptions): string[] {
   write(
     join(publicFolder, "sample_submission.csv"),
     submitted,
-    test.map((row) => [row[id]!, ...answers.sample]),
+    test.map((row, i) => [row[id]!, ...answers.sampleAt(i)]),
   );
   const graded = test.map((row) => [row[id]!, ...answers.of(row[label]!)]);
   write(join(privateFolder, "answers.csv"), submitted, graded, 0o600);
@@ -224,7 +224,7 @@ function openSplit(task: Task): { task: Task; note: string } {
   }
 }
 
-function csv(rows: readonly (readonly string[])[]): string {
+export function csv(rows: readonly (readonly string[])[]): string {
   const cell = (text: string) => (/[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   return rows.map((row) => `${row.map(cell).join()}\n`).join("");
 }

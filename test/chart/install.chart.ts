@@ -384,11 +384,11 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
     const noted = async () => (await runtime())?.spec.learner?.podTemplate?.metadata?.annotations?.a;
     const manifest = () => run("get", "manifest", "longrun", "--namespace", SYSTEM);
     assert.equal(await noted(), "b");
-    assert.doesNotMatch(await manifest(), /kind: TrainingRuntime\n/);
+    assert.doesNotMatch(await manifest(), /^kind: TrainingRuntime$/m);
     const { uid } = (await runtime())!.metadata;
     await run("upgrade", "longrun", CHART, ...INSTALL, "--reuse-values", "--set", "runs.learner.podAnnotations.a=c");
     assert.equal(await noted(), "c");
-    assert.match(await manifest(), /kind: TrainingRuntime\n/);
+    assert.match(await manifest(), /^kind: TrainingRuntime$/m);
     assert.equal((await runtime())!.metadata.uid, uid);
     await eventually(async () => {
       const { spec } = (await client.get<KubeObject & { spec: { template: KubeObject } }>(DEPLOYMENT, {

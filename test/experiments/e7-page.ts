@@ -73,7 +73,7 @@ export function e7Findings(rows: readonly Row[], ran: Ran): Findings {
     "# E7: does a real model learn a task after a warm start on programs for other tasks?",
     "",
     ...preamble(judged, ran, [
-      "SmolLM2-135M-Instruct on diamonds (2000 rows). Warm start: 60 programs for movie and wage, two epochs, every weight. Then 12 iterations of",
+      "SmolLM2-135M-Instruct on diamonds (2000 rows). Warm start: 60 programs for movie and wage, one epoch, every weight. Then 12 iterations of",
       "16 programs with LoRA of rank 16; 32 programs from scratch afterwards. All arms of a seed but `no warm start` begin with the same weights.",
       "Failed programs earn -10, and 0.1 for each marker. The runs count below with the warm starts.",
     ]),

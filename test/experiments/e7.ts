@@ -37,20 +37,13 @@ interface Scale {
 
 const REAL: Omit<Scale, "model"> = {
   programs: 60,
+  // as in learner/sft/README.md
   sft: [
-    "--epochs",
-    "2",
-    "--batch-size",
-    "4",
-    "--micro-batch-size",
-    "4",
-    "--learning-rate",
-    "1.5e-4",
-    "--held-out",
-    "0.1",
+    ...["--epochs", "1", "--batch-size", "3", "--micro-batch-size", "3"],
+    ...["--learning-rate", "1.5e-4", "--held-out", "0.1"],
   ],
   set: [],
-  guessSeconds: { warm: 360, run: 1200 },
+  guessSeconds: { warm: 200, run: 1200 },
 };
 
 type Cell = AskedRun & { arm: Arm | undefined };
