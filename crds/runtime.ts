@@ -64,9 +64,9 @@ function chosen(name: string, own: unknown, byDefault: unknown, preset: unknown)
   return isLeftOut ? byDefault : own;
 }
 
-/** Whether there are neither requests nor limits. */
-export const isEmpty = ({ requests = {}, limits = {} }: Resources): boolean =>
-  Object.keys({ ...requests, ...limits }).length === 0;
+/** Whether there are neither requests nor limits nor claims. */
+export const isEmpty = ({ requests = {}, limits = {}, claims = [] }: Resources): boolean =>
+  Object.keys({ ...requests, ...limits }).length + claims.length === 0;
 
 const stepsOf = (path: string): string[] => (path === "" ? [] : path.split("."));
 

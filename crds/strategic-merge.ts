@@ -8,13 +8,14 @@ const MERGE_KEYS: Record<string, string[]> = {
   env: ["name"],
   volumeMounts: ["mountPath"],
   imagePullSecrets: ["name"],
+  resourceClaims: ["name"],
   topologySpreadConstraints: ["topologyKey", "whenUnsatisfiable"],
   hostAliases: ["ip"],
   tolerations: ["key", "operator", "value", "effect"],
 };
 
 /** Lists whose items are replaced whole, because a volume has one source and a variable one origin. */
-const WHOLE_ITEMS = ["volumes", "env", "volumeMounts"];
+const WHOLE_ITEMS = ["volumes", "env", "volumeMounts", "resourceClaims"];
 /** Lists of numbers that are joined, so the pod's own groups stay. */
 const JOINED = ["supplementalGroups"];
 

@@ -96,8 +96,16 @@ export interface Task {
   privateData?: VolumeSource;
   /** Cannot change. Comparison of a submission with the answers. Absent for bundled and MLE-bench tasks. */
   grader?: Grader;
-  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half (default Full; paper, section 4.1). */
+  /** Cannot change. Older spelling of privateShare, kept for existing runs: Half makes every other row private (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
+  /** Cannot change. Share of the answers' rows that no reward, prompt or choice sees; they make the private score of reports (learner/grading/README.md). longrun task init writes 0.5 (default 0; ours). */
+  privateShare: number;
+  /** Cannot change. What a valid submission earns: its score on rewardRange, the step of its medal, its rank among the run's earlier valid programs, or how much better than the program it was made from it is (learner/grading/README.md). Absent: Score. */
+  reward?: 'Score' | 'Medal' | 'Rank' | 'Improvement';
+  /** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */
+  medals?: Medals;
+  /** Cannot change. Rewards of the steps under reward Medal; a better step earns no less (ours). Absent: gold 1, silver 0.75, bronze 0.5, median 0.25, none 0. */
+  medalRewards?: MedalRewards;
   /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
   /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
@@ -178,6 +186,32 @@ export interface RewardRange {
   worst: number;
   /** Score that earns reward 1, in the metric's unit. */
   best: number;
+}
+
+/** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */
+export interface Medals {
+  /** Score from which a submission earns gold. */
+  gold: number;
+  /** Score from which a submission earns silver. */
+  silver: number;
+  /** Score from which a submission earns bronze. */
+  bronze: number;
+  /** Score that a submission beats to be above the median. Absent: no such step. */
+  median?: number;
+}
+
+/** Cannot change. Rewards of the steps under reward Medal; a better step earns no less (ours). Absent: gold 1, silver 0.75, bronze 0.5, median 0.25, none 0. */
+export interface MedalRewards {
+  /** Reward of a gold medal. */
+  gold: number;
+  /** Reward of a silver medal. */
+  silver: number;
+  /** Reward of a bronze medal. */
+  bronze: number;
+  /** Reward of a submission above the median without a medal. */
+  median: number;
+  /** Reward of every other valid submission. */
+  none: number;
 }
 
 /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
@@ -366,7 +400,7 @@ export interface Algorithm {
   ppoEpochs: number;
   /** Samples of one optimiser step; divides batchSize (default 128; paper, Table 3). */
   miniBatchSize: number;
-  /** Samples per forward and backward pass; affects speed and memory only (default 8; paper, Table 3). */
+  /** Samples per forward and backward pass, or in BFloat16 on a GPU the tokens of as many of the longest samples; affects speed and memory only (default 8; paper, Table 3). */
   microBatchSize: number;
   /** Learning rate of the policy (default 0.00001; paper, Table 3). */
   learningRate: number;
@@ -540,6 +574,16 @@ export interface Resources {
   requests?: Record<string, number | string>;
   /** Limits by resource name. */
   limits?: Record<string, number | string>;
+  /** Claims of podTemplate.spec.resourceClaims that the container uses (Kubernetes 1.34 and newer). */
+  claims?: Claims[];
+}
+
+/** One claim. */
+export interface Claims {
+  /** Name of the claim in the pod. */
+  name: string;
+  /** Request of the claim. Absent: all. */
+  request?: string;
 }
 
 /** Additions to the learner's pod, merged by Kubernetes' strategic merge. Only on Kubernetes. Other fields are refused. */
@@ -562,7 +606,7 @@ export interface PodMetadata {
 export interface LearnerPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that attract or repel the pod. */
+  /** Nodes and other pods that attract or repel the pod, as kubectl explain pod.spec.affinity has them. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -574,6 +618,8 @@ export interface LearnerPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
@@ -842,7 +888,7 @@ export interface ActorPodTemplate {
 export interface ActorPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that attract or repel the pod. */
+  /** Nodes and other pods that attract or repel the pod, as kubectl explain pod.spec.affinity has them. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -854,6 +900,8 @@ export interface ActorPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
   /** Further lines of /etc/hosts. */
@@ -944,6 +992,8 @@ export interface GeneratorPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */

@@ -7,10 +7,11 @@ import { type Component, childName, podMetadata, type Run } from "./names.ts";
 import { overlay } from "./pod.ts";
 
 /**
- * Fields of `learner.podTemplate` that these pods do not have. A gate is removed by its owner, who may know the learner's pod alone. The
+ * Fields of `learner.podTemplate` that these pods do not have. A gate is removed by its owner, who may know the learner's pod alone. Devices are
+ * for the networks. The
  * template's container and volumes are merged below.
  */
-const LEFT_OUT = ["schedulingGates", "containers", "volumes"];
+const LEFT_OUT = ["schedulingGates", "resourceClaims", "containers", "volumes"];
 
 /**
  * Returns the pod with the learner's labels, annotations, environment, placement, DNS, user, and the volumes of its podTemplate; with no

@@ -6,7 +6,7 @@ import type {
   V1Volume,
   V1VolumeMount,
 } from "@kubernetes/client-node";
-import { gpuCount } from "../../../crds/gpu.ts";
+import { hasDevices } from "../../../crds/gpu.ts";
 import { mergeStrategically } from "../../../crds/strategic-merge.ts";
 import type {
   ConfigMapSource,
@@ -85,7 +85,7 @@ export function sharedMemory(
   { sharedMemory: size, resources }: { sharedMemory?: string; resources: Resources },
   always = false,
 ): { volume: V1Volume; mount: V1VolumeMount } | undefined {
-  const sizeLimit = size ?? (always || gpuCount(resources) > 0 ? SHARED_MEMORY : undefined);
+  const sizeLimit = size ?? (always || hasDevices(resources) ? SHARED_MEMORY : undefined);
   if (sizeLimit === undefined) return undefined;
   const name = "shared-memory";
   return { volume: { name, emptyDir: { medium: "Memory", sizeLimit } }, mount: { name, mountPath: "/dev/shm" } };

@@ -176,7 +176,10 @@ export function clip(message: string): string {
   return cut.toWellFormed();
 }
 
-/** Returns the conditions with their times: `lastTransitionTime` changes only with the status. */
+/**
+ * Returns the conditions with their times: `lastTransitionTime` changes only with the status. A run with a new spec begins to reconcile
+ * anew, so the new spec has all of STALLED_SECONDS.
+ */
 export function stamp(
   conditions: NewCondition[],
   before: Condition[],
@@ -184,7 +187,8 @@ export function stamp(
 ): Condition[] {
   return conditions.map((it) => {
     const old = before.find(({ type }) => type === it.type);
-    const since = old && old.status === it.status ? old.lastTransitionTime : now;
+    const isAnew = it.type === "Reconciling" && old?.observedGeneration !== generation;
+    const since = old && old.status === it.status && !isAnew ? old.lastTransitionTime : now;
     return { ...it, lastTransitionTime: since, observedGeneration: generation };
   });
 }

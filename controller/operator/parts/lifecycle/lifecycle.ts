@@ -11,7 +11,7 @@ import { type Admission, NOT_QUEUED } from "../admission/queue.ts";
 import { exhaustion, lastTermination, lastWords } from "../learner/learner-failures.ts";
 
 const NO_GPU =
-  "learner.device CUDA needs a GPU, and neither the run nor its runtime gives the learner one: set learner.resources.limits nvidia.com/gpu to 1 or more, here or in the TrainingRuntime (chart: gpu.enabled), then suspend and resume the run";
+  "learner.device CUDA needs a GPU, and neither the run nor its runtime gives the learner one: set learner.resources.limits nvidia.com/gpu to 1 or more or learner.resources.claims, here or in the TrainingRuntime (chart: gpu.enabled), then suspend and resume the run";
 
 export type Stage =
   /** `NAME-model` fetches the model, or `NAME-init` copies another run's checkpoint. */
