@@ -92,6 +92,21 @@ export const CHANGE_CASES: RuleCase[] = [
     refused: ["tasks[0].rewardSplit=Half"],
     accepted: [],
   },
+  { ...fixed("tasks[].privateShare", "0.5"), at: "spec.tasks[]" },
+  {
+    at: "spec.tasks[]",
+    message: "privateShare cannot change",
+    before: ["tasks[0].privateShare=0"],
+    refused: ["tasks[0].privateShare=0.25"],
+    accepted: [],
+  },
+  {
+    at: "spec.tasks[]",
+    message: "privateShare cannot change",
+    before: ["tasks[0].privateShare=0.5"],
+    refused: [],
+    accepted: ["tasks[0].privateShare=0.5"],
+  },
   {
     at: "spec.tasks[]",
     message: "grader cannot change",

@@ -128,6 +128,15 @@ export const TASK_CASES: RuleCase[] = [
     refused: [`tasks=[{name: diamonds, reward: Rank, ${given}}]`],
     accepted: [`tasks=[{name: diamonds, reward: Medal, ${given}}]`],
   })),
+  {
+    at: "spec.tasks[]",
+    message: "rewardSplit: Half is the older spelling of privateShare",
+    refused: ["tasks=[{name: diamonds, rewardSplit: Half, privateShare: 0.5}]"],
+    accepted: [
+      "tasks=[{name: diamonds, rewardSplit: Half, privateShare: 0}]",
+      "tasks=[{name: diamonds, privateShare: 0.5}]",
+    ],
+  },
   ...sourceCases("publicData"),
   ...sourceCases("privateData"),
   ...["MAE", "RMSE", "RMSLE", "MAPE", "LogLoss", "Brier"].map((metric) => ({

@@ -22,11 +22,12 @@ export class Grades {
     const { store, tasks, spec, metrics, log } = this.#run;
     for (const sample of store.ungraded()) {
       const started = performance.now();
-      const task = tasks.named(sample.task);
+      const [submission, task] = [store.submission(sample.id), tasks.named(sample.task)];
       const isRelative = ["Rank", "Improvement"].includes(task.rewardRules.reward ?? "Score");
       const standing = isRelative ? this.#standings.of(sample) : undefined;
-      const grade = gradeSample(sample, store.submission(sample.id), task, spec.algorithm, standing);
-      store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) });
+      const grade = gradeSample(sample, submission, task, spec.algorithm, standing);
+      const privateScore = grade.valid && submission ? task.privateScore(submission) : undefined;
+      store.setGrade(sample.id, { ...grade, family: sample.program && family(sample.program) }, privateScore);
       const { score, reward, reason } = grade;
       log.info({ execution: sample.id, outcome: sample.result?.outcome, score, reward, reason }, "graded");
       metrics.observeGrade(grade);

@@ -7,7 +7,7 @@ import { ControllerError } from "../errors.ts";
 import { executeProgram } from "../local/exec.ts";
 import { prepareBundledTask, preparePython } from "../local/inputs/prepare.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
-import { CERTIFICATES, EVALUATE, EXEC, PREPARE, RUN } from "../local/options.ts";
+import { CERTIFICATES, EVALUATE, EXEC, PREPARE, RUN, SOLVE } from "../local/options.ts";
 import { becomePart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
 import { readInput } from "../read-input.ts";
@@ -44,6 +44,7 @@ export function commandsOf(parts: Parts): Runnable[] {
       const { evaluateLocally } = await import("../local/evaluation/evaluate.ts");
       return evaluateLocally(file, options, around);
     }),
+    bind(SOLVE, async (options) => (await import("../local/solve/solve.ts")).solveLocally(options, around)),
     bind(CONTROLLER, async (options) => {
       const { runController } = await import("./controller-command.ts");
       return stoppable((signal) => runController(options, signal));

@@ -74,6 +74,23 @@ for (const [name, lengths, count, tokens, groups] of CASES) {
   });
 }
 
+test("rows without padding fill passes with tokens of whatever rows", () => {
+  const batch = sequences([
+    [1, 60],
+    [1, 50],
+    [1, 10],
+    [1, 40],
+    [2, 20],
+    [1, 0],
+  ]);
+  const limits = { ...APART, sequences: Number.POSITIVE_INFINITY, tokens: 100 };
+  assert.deepEqual(flat(microBatches(batch, { ...limits, packs: true })), [
+    [0, 3],
+    [1, 4, 2],
+  ]);
+  assert.deepEqual(flat(microBatches(batch, limits)), [[0], [1, 3], [4, 2]]);
+});
+
 test("the tokens' weights add up to the aggregation's mean", () => {
   const batch = sequences([
     [1, 2],

@@ -176,10 +176,10 @@ const table: [string, RewardFacts, RewardRules, Expected][] = [
     { reward: -9, score: 50, clamped: true },
   ],
   [
-    "guards and the reported half are passed on",
-    { ...completed, graded: { ...graded(250), guards: ["constant"], reportedScore: 3 } },
+    "guards are passed on",
+    { ...completed, graded: { ...graded(250), guards: ["constant"] } },
     ranged,
-    { guards: ["constant"], reportedScore: 3 },
+    { guards: ["constant"] },
   ],
   [
     "a guard without a cap flags and no more",

@@ -336,4 +336,5 @@ function newChange(): PromiseWithResolvers<void> {
 export const executionSeed = (seed: number, name: (string | number)[]): number =>
   seedFor(seed, "execution", ...name) % 2 ** 32;
 
-const sampleId = (number: number) => `s${String(number).padStart(6, "0")}`;
+/** Returns the id of the sample of a number. */
+export const sampleId = (number: number) => `s${String(number).padStart(6, "0")}`;

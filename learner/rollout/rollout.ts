@@ -1,13 +1,15 @@
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
+import { debugPrompt } from "./debug-prompt.ts";
 import { Draws, type Shown } from "./draws.ts";
+import { distinctFailures } from "./failures.ts";
 import { type Drawn, executionSeed, Generation, type GenerationOptions, type Source } from "./generation.ts";
 import { type Launched, nothingLaunched } from "./launched.ts";
 import type { TaskLines } from "./learnability.ts";
 import { promptEncoder } from "./prompt-encoder.ts";
 import type { PromptTask } from "./prompt-task.ts";
-import { improvePrompt, scratchPrompt } from "./prompts.ts";
+import { improvePrompt, type Prompt, scratchPrompt } from "./prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
 interface RolloutOptions extends GenerationOptions {
@@ -28,6 +30,15 @@ interface Wanted {
   count: number;
   /** Samples that an interrupted evaluation has launched. */
   existing: readonly Pick<Sample, "executionSeed">[];
+}
+
+/** The prompts of a task's search. */
+export interface SearchPrompts {
+  scratch: Drawn;
+  /** Undefined if the solution fits in no prompt. */
+  improve(sample: Sample): Drawn | undefined;
+  /** Undefined if the sample holds no failed program, or it fits in no prompt. */
+  debug(sample: Sample): Drawn | undefined;
 }
 
 /**
@@ -99,14 +110,43 @@ export class Rollout {
     purpose: string,
   ): Promise<Launched> {
     const prompts = await mapInTurns(samples, (sample): Drawn | undefined => {
-      const output = sample.result?.terminalOutput ?? "";
-      const prompt = improvePrompt({ plan: sample.plan, program: sample.program ?? "", output }, this.#limits);
+      const prompt = this.#improve(sample);
       return prompt && { task, prompt, previous: sample.id };
     });
     const fitting = prompts.filter((drawn) => drawn !== undefined);
     if (fitting.length === 0) return nothingLaunched();
     const drawnFor = (index: number) => fitting[index % fitting.length]!;
     return this.#launch(wanted, iteration, purpose, "improve", drawnFor);
+  }
+
+  /** Returns what generates the samples of a search for solutions of a task: `choose` chooses the prompt of a sample by its number. */
+  search(
+    task: string,
+    { iteration, purpose }: { iteration: number; purpose: string },
+    choose: (number: number, prompts: SearchPrompts) => Drawn,
+  ): Generation {
+    const shown = this.#shown.find((each) => each.task.name === task)!;
+    const prompts: SearchPrompts = {
+      scratch: { task, prompt: shown.scratch },
+      improve: (sample) => {
+        const prompt = this.#improve(sample);
+        return prompt && { task, prompt, previous: sample.id };
+      },
+      debug: (sample) => {
+        const [failure] = distinctFailures([sample]);
+        const prompt = failure && debugPrompt(shown.task, failure, this.#limits);
+        return prompt && { task, prompt, previous: sample.id, depth: failure.depth + 1, previousStep: failure.step };
+      },
+    };
+    return this.#generation({
+      ...{ iteration, purpose, perPrompt: 1 },
+      draw: (number) => choose(number, prompts),
+      nameOf: (number) => [purpose, number],
+    });
+  }
+
+  #improve({ plan, program = "", result }: Sample): Prompt | undefined {
+    return improvePrompt({ plan, program, output: result?.terminalOutput ?? "" }, this.#limits);
   }
 
   /** A sample's index, from 0, is not stored. Its execution seed, a function of the index, identifies it. */

@@ -2,12 +2,14 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { type Grader, ManifestError, parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
-import { type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
+import { type Graded, gradeSubmission, partScores, privateScoreOf, readAnswers } from "../grading/grade.ts";
 import { metrics } from "../grading/metrics.ts";
 import { type MleBenchTask, mleBenchTask } from "../grading/mlebench-tasks.ts";
 import type { RewardRules } from "../grading/reward.ts";
 import { rewardKindFault, withThresholds } from "../grading/reward-kinds.ts";
 import { type EstimatedRange, estimateRewardRange } from "../grading/reward-range.ts";
+import { splitOf } from "../grading/split.ts";
+import type { PrivateScore } from "../store/types.ts";
 import { TaskError } from "./errors.ts";
 
 /** A task folder, opened by the learner, the only process that reads answers. */
@@ -16,7 +18,7 @@ export interface Task {
   directory: string;
   /** The folder that programs see as `./input/`. */
   publicDirectory: string;
-  /** Limits and split: the TrainingRun's if it names the task, otherwise the folder's. */
+  /** Limits, `privateShare` and `rewardSplit`: the TrainingRun's if it names the task, otherwise the folder's. */
   spec: TaskSpec;
   grader: Grader;
   rewardRules: RewardRules;
@@ -28,7 +30,14 @@ export interface Task {
   mleBench?: MleBenchTask;
   /** The task statement, Markdown. */
   description: string;
+  /** Grades by the public part of the answers. Absent `privateRows`: by all of them. */
   grade: (submission: Buffer) => Graded;
+  /** Number of rows in the private part; absent if there is none. */
+  privateRows?: number | undefined;
+  /** For reports alone: the score on the private part; undefined if there is none. */
+  privateScore: (submission: Buffer) => PrivateScore | undefined;
+  /** For reports alone: how a submission scores on rows of both parts. */
+  partScores: (submission: Buffer) => ReturnType<typeof partScores>;
   /** Bytes of the largest submission that is read. */
   submissionBytes: number;
   answersPath: string;
@@ -119,7 +128,10 @@ function openGrader(
   spec: TaskSpec,
   grader: Grader,
   mleBench: MleBenchTask | undefined,
-): Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"> {
+): Pick<
+  Task,
+  "grade" | "privateScore" | "partScores" | "privateRows" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"
+> {
   const firstOf = (parent: string, names: readonly string[]) =>
     names.map((name) => join(parent, name)).find((path) => existsSync(path));
   // MLE-bench names the answers answers.csv or, if it split the data itself, test.csv.
@@ -135,12 +147,16 @@ function openGrader(
   const sample = samplePath && sampleBytes < maxSampleBytes ? readFileSync(samplePath) : undefined;
   const submissionBytes = spec.submissionBytes ?? submissionLimit(sampleBytes, statSync(answersPath).size);
   try {
-    const options = { split: spec.rewardSplit, sample };
-    const answers = readAnswers(readFileSync(answersPath), mleBench ?? grader, options);
-    const grade = (submission: Buffer) => gradeSubmission(submission, answers);
+    const answers = readAnswers(readFileSync(answersPath), mleBench ?? grader, { split: splitOf(spec), sample });
     // MLE-bench's tasks have the paper's rewards, which are the scores themselves.
     const suggestRange = () => (mleBench ? undefined : estimateRewardRange(answers, sample));
-    return { grade, submissionBytes, answersPath, rows: answers.rows, suggestRange };
+    return {
+      grade: (submission: Buffer) => gradeSubmission(submission, answers),
+      privateScore: (submission: Buffer) => privateScoreOf(submission, answers),
+      partScores: (submission: Buffer) => partScores(submission, answers),
+      privateRows: answers.parts?.private.length,
+      ...{ submissionBytes, answersPath, rows: answers.rows, suggestRange },
+    };
   } catch (error) {
     throw new TaskError("answers", `${answersPath} does not fit the grader: ${(error as Error).message}`, error);
   }
