@@ -1,8 +1,9 @@
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
+import { type Drawn, executionSeed, type Source } from "./drawn.ts";
 import { Draws, type Shown } from "./draws.ts";
-import { type Drawn, executionSeed, Generation, type GenerationOptions, type Source } from "./generation.ts";
+import { Generation, type GenerationOptions } from "./generation.ts";
 import { type Launched, nothingLaunched } from "./launched.ts";
 import type { TaskLines } from "./learnability.ts";
 import { promptEncoder } from "./prompt-encoder.ts";

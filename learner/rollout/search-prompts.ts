@@ -1,9 +1,9 @@
 /** The prompts that a search for solutions chooses from. */
 import type { Sample } from "../store/types.ts";
 import { debugPrompt } from "./debug-prompt.ts";
+import type { Drawn } from "./drawn.ts";
 import type { Shown } from "./draws.ts";
 import { distinctFailures } from "./failures.ts";
-import type { Drawn } from "./generation.ts";
 import { improvePrompt, type Prompt, type PromptLimits } from "./prompts.ts";
 
 /** The prompts of a task's search. */
