@@ -45,23 +45,39 @@ ${sections}
 }
 
 async function taskSection({ task, metric, direction, arms }: TaskResult): Promise<Html> {
-  const series = arms.map(({ arm }, index): Series => ({ label: arm, color: color(PALETTE[index % PALETTE.length]!), step: true }));
-  const legend = series.map(({ label, color: shade }) => html`<li>${trusted(`<i style="background:${shade}"></i>`)}${label}</li>`);
+  const series = arms.map(
+    ({ arm }, index): Series => ({ label: arm, color: color(PALETTE[index % PALETTE.length]!), step: true }),
+  );
+  const legend = series.map(
+    ({ label, color: shade }) => html`<li>${trusted(`<i style="background:${shade}"></i>`)}${label}</li>`,
+  );
   const figures: Html[] = [];
   for (const axis of AXES) {
     const title = axis === "executions" ? "Best score by executions" : "Best score by minutes";
     const caption = `${direction} is better.`;
     const points = arms.flatMap((arm) => pointsOf(arm, axis));
     if (points.length === 0) continue;
-    const svg = await renderSvg(bandPlot(points, series, { title: axis === "executions" ? "executions" : "minutes" }, { title: metric }), `${title}. ${caption}`);
+    const svg = await renderSvg(
+      bandPlot(points, series, { title: axis === "executions" ? "executions" : "minutes" }, { title: metric }),
+      `${title}. ${caption}`,
+    );
     figures.push(
       html`<figure class="half"><h3>${title}</h3><ul class="legend">${legend}</ul><div class="plot">${trusted(svg)}</div><figcaption>${caption}</figcaption></figure>`,
     );
   }
   const rows = arms.map(({ arm, folders, end, executions, seconds, tokens, cost }) =>
     row(arm, [
-      ...[number(end.best), end.interval ? `${number(end.interval[0])} to ${number(end.interval[1])}` : "–", count(folders.length)],
-      ...[count(executions), (seconds / SECONDS_PER_MINUTE).toFixed(1), count(tokens), cost === null ? "–" : cost.toFixed(2)],
+      ...[
+        number(end.best),
+        end.interval ? `${number(end.interval[0])} to ${number(end.interval[1])}` : "–",
+        count(folders.length),
+      ],
+      ...[
+        count(executions),
+        (seconds / SECONDS_PER_MINUTE).toFixed(1),
+        count(tokens),
+        cost === null ? "–" : cost.toFixed(2),
+      ],
     ]),
   );
   const titles = ["", "best score at the end", "95 % interval", "folders", "executions", "minutes", "tokens", "USD"];

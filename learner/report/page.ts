@@ -45,7 +45,7 @@ ${run.search && (await search(run, run.search))}
 ${!run.trains && !run.search && (run.evaluation ? evaluationSections(run.evaluation) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
 <h2>Settings and versions</h2>
 ${summary && versions(summary.versions)}
-${settings(run.manifestText, run.search?.settings.endpoint && ["model.policy"])}
+${settings(run.manifestText, run.search?.settings.endpoint ? ["model.policy"] : [])}
 <footer>Made by longrun from ${run.directory}. The numbers are in metrics.jsonl, the samples in store.sqlite.</footer>
 </main>
 </body>

@@ -4,7 +4,8 @@ import { count, number, span } from "../metrics/format.ts";
 import { type ArmResult, AXES, type Axis, type Point, type TaskResult } from "./compare.ts";
 
 const TITLES: Record<Axis, string> = { executions: "executions", seconds: "time" };
-export const placeText = (axis: Axis, at: number): string => (axis === "executions" ? count(at) : span(at).replace(/(?<=min|h|d) 0 \w+$/, ""));
+export const placeText = (axis: Axis, at: number): string =>
+  axis === "executions" ? count(at) : span(at).replace(/(?<=min|h|d) 0 \w+$/, "");
 
 /** Returns the comparison in Markdown. */
 export function compareMarkdown(results: readonly TaskResult[]): string {
@@ -41,7 +42,9 @@ function endTable(arms: readonly ArmResult[]): string {
   const heads = ["At the end", "best score", "folders", "executions", "time", "tokens", "cost"];
   const body = arms.map(({ arm, folders, end, executions, seconds, tokens, cost }) => [
     arm,
-    end.best === null ? "N/A" : `${number(end.best)}${end.standardError === null ? "" : ` +/- ${number(end.standardError)}`}`,
+    end.best === null
+      ? "N/A"
+      : `${number(end.best)}${end.standardError === null ? "" : ` +/- ${number(end.standardError)}`}`,
     end.valid < folders.length ? `${end.valid} of ${folders.length}` : String(folders.length),
     ...[count(executions), span(seconds), count(tokens), cost === null ? "–" : `${cost.toFixed(2)} USD`],
   ]);

@@ -75,7 +75,8 @@ export function compare(
   efforts: readonly Effort[],
   placesOf: (axis: Axis, most: number) => number[] = tablePlaces,
 ): TaskResult[] {
-  for (const [, same] of Map.groupBy(efforts, ({ task }) => task)) for (const other of same) refuseUnlike(same[0]!, other);
+  for (const [, same] of Map.groupBy(efforts, ({ task }) => task))
+    for (const other of same) refuseUnlike(same[0]!, other);
   return [...Map.groupBy(efforts, ({ task }) => task)].map(([task, all]) => {
     const { metric, direction } = all[0]!;
     const places = (axis: Axis) => placesOf(axis, Math.max(...all.map((effort) => lengthOf(effort, axis))));
@@ -113,7 +114,8 @@ function refuseUnlike(a: Effort, b: Effort): void {
 
 /** Returns at most 8 places of a table, the largest last: 1, 2, 5, 10, … executions, or round times in seconds. */
 export function tablePlaces(axis: Axis, most: number): number[] {
-  const round = axis === "seconds" ? TIMES : Array.from({ length: 18 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3));
+  const round =
+    axis === "seconds" ? TIMES : Array.from({ length: 18 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3));
   return [...round.filter((place) => place < most), most].slice(-MOST_COLUMNS).filter((place) => place > 0);
 }
 
@@ -152,7 +154,10 @@ function intervalOf(efforts: readonly Effort[], axis: Axis, place: number): Inte
   const { direction, attempts } = efforts[0]!;
   if (efforts.length === 1) {
     const trees = [...Map.groupBy(within(attempts, axis, place), ({ root }) => root).values()];
-    return intervalOfBest(trees.map((tree) => bestOf(tree, direction) ?? null), direction);
+    return intervalOfBest(
+      trees.map((tree) => bestOf(tree, direction) ?? null),
+      direction,
+    );
   }
   const bests = efforts.map((effort) => bestOf(within(effort.attempts, axis, place), direction) ?? null);
   const statistics = (drawn: (number | null)[]) => ({ best: meanOf(drawn.flatMap((best) => best ?? [])) });

@@ -24,7 +24,8 @@ interface Line {
 export function effortsOf(folder: string): Effort[] {
   const manifest = join(folder, "trainingrun.yaml");
   const path = join(folder, "store.sqlite");
-  if (!existsSync(manifest)) throw new Error(`${folder}: this is no folder of a run or of longrun solve: it has no trainingrun.yaml`);
+  if (!existsSync(manifest))
+    throw new Error(`${folder}: this is no folder of a run or of longrun solve: it has no trainingrun.yaml`);
   if (!existsSync(path)) throw new Error(`${folder}: nothing has run in it yet: it has no store.sqlite`);
   const { metadata, spec } = parseEarlier(readFileSync(manifest, "utf8"), manifest);
   const summary = summaryOf(folder);
@@ -66,7 +67,8 @@ function armOf({ search, endpoint, policy }: SolveSettings, folder: string): str
 function measureOf({ name, grader }: Task, { solve }: Partial<RunSummary>, lines: readonly Line[]) {
   const measured = solve ?? lines.at(-1)?.tasks?.[name];
   const direction: Effort["direction"] | undefined = grader?.direction ?? measured?.direction;
-  if (direction === undefined) throw new Error(`task ${name}: no iteration has ended, so that its metric is unknown; compare it later`);
+  if (direction === undefined)
+    throw new Error(`task ${name}: no iteration has ended, so that its metric is unknown; compare it later`);
   return { metric: String(grader?.metric ?? measured?.metric ?? "score"), direction };
 }
 
@@ -99,7 +101,10 @@ function attemptsOf(
 
 /** Returns the seconds of training at a moment. Each iteration's line has them at its end; in between they run with the clock. */
 function trainingClock(rows: readonly IterationRow[]): (at: number) => number {
-  const ends = rows.map(({ committedAt, metrics }) => ({ at: committedAt, seconds: (metrics as Line).elapsedSeconds ?? 0 }));
+  const ends = rows.map(({ committedAt, metrics }) => ({
+    at: committedAt,
+    seconds: (metrics as Line).elapsedSeconds ?? 0,
+  }));
   return (at) => {
     const next = ends.findIndex((end) => end.at >= at);
     const before = next < 0 ? ends.at(-1) : ends[next - 1];
@@ -108,4 +113,3 @@ function trainingClock(rows: readonly IterationRow[]): (at: number) => number {
     return Math.max(before?.seconds ?? 0, end.seconds - (end.at - at) / 1000);
   };
 }
-

@@ -252,6 +252,30 @@ describe("Limits of a TrainingRuntime", { skip, concurrency: 4 }, () => {
   });
 });
 
+describe("An upgraded controller", { skip }, () => {
+  test("A learner goes on while the default runtime is missing, which Helm makes after the controller", async () => {
+    await restartOperator({ settings: DEFAULT_SETTINGS });
+    const namespace = await world.namespace();
+    await world.createRun(namespace, "run");
+    await answers(namespace);
+    await eventually(async () => (await world.status(namespace, "run")).images);
+    await eventually(async () => (await world.status(namespace, "run")).actors?.idle === 1);
+    const uid = await learnerUid(namespace);
+    await restartOperator({ settings: { ...DEFAULT_SETTINGS, defaultRuntime: "of-the-chart" } });
+    const { message } = await hasReason(namespace, "Ready", "RuntimeMissing");
+    assert.match(message!, /^the controller's default runtime is of-the-chart: there is no TrainingRuntime/);
+    const from = world.auditLength();
+    await sleep(SETTLE_SECONDS * 1000);
+    const written = world.writes(namespace, from).filter(({ subresource }) => subresource !== "status");
+    assert.deepEqual(written, []);
+    await world.runtime("of-the-chart", { learner: { podTemplate: noted("1") } });
+    await hasReason(namespace, "Ready", "Training");
+    await sleep(SETTLE_SECONDS * 1000);
+    assert.deepEqual([await learnerUid(namespace), await versionOf(namespace)], [uid, undefined]);
+    assert.equal((await world.status(namespace, "run")).runtime?.name, "of-the-chart");
+  });
+});
+
 describe("Without rights", { skip }, () => {
   test("A run without a runtime works while the controller cannot read TrainingRuntimes, and one with it says why it waits", async () => {
     const name = "longrun-controller-runtimes";

@@ -30,7 +30,10 @@ const FAST = {
 };
 let logs = 0;
 
-function endpointOf(url: string, change: Partial<Omit<EndpointOptions, "settings">> & { settings?: Partial<EndpointSettings> } = {}) {
+function endpointOf(
+  url: string,
+  change: Partial<Omit<EndpointOptions, "settings">> & { settings?: Partial<EndpointSettings> } = {},
+) {
   const faults: string[] = [];
   const path = join(home, `requests-${logs++}.jsonl`);
   const settings = { url, model: "large", concurrency: 4, body: {}, ...change.settings };
