@@ -90,6 +90,11 @@ export class EngineWorker {
     await this.#of(role).fetch(range, moments);
   }
 
+  /** Returns whether rows stand one after the other in the graphs (model/decoder.ts). */
+  packs(): boolean {
+    return this.#sessions.layout.packs;
+  }
+
   async run(name: GraphName, microBatches: Feeds[]): Promise<Done> {
     const { role, build, trains } = GRAPHS[name];
     const model = this.#of(role);

@@ -153,7 +153,10 @@ export interface Step {
   gradientClip: number;
   adam: Adam;
   aggregation: Aggregation;
-  /** at most this many sequences are in memory at once; never changes a gradient by more than rounding */
+  /**
+   * At most this many sequences are in memory at once; where rows are packed (model/decoder.ts) the tokens of a pass alone count. Never changes
+   * a gradient by more than rounding.
+   */
   microBatchSize: number;
   /** divisor of the loss: sequences or, for TokenMean, response tokens; default: the batch's numbers */
   normalizer?: { sequences: number; tokens: number };

@@ -5,7 +5,8 @@ import type { EngineOptions, Sequence, Step } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import type { Dims } from "./graph/memory.ts";
 import type { ModelConfig } from "./model/config.ts";
-import { blocksOf, decoderDims, rowTokens } from "./model/decoder.ts";
+import { decoderDims, type RowLayout, rowTokens } from "./model/decoder.ts";
+import { packed } from "./packing.ts";
 
 /** Tokens per thread of a CPU. 64 sequences on one thread: 2.2 s at 512, 3.2 s at 256, 2.4 s at 1024. */
 const MICRO_BATCH_TOKENS = 512;
@@ -45,34 +46,38 @@ export const workerThreads = (options: Pick<EngineOptions, "threads">, workers: 
 export const passTokens = (options: Pick<EngineOptions, "threads">, workers: number): number =>
   MICRO_BATCH_TOKENS * workerThreads(options, workers);
 
-/** Blocks of queries in which attention is computed: graphs and their feeds must agree on it. */
-export const attentionBlocks = ({ rowTokens = 0 }: Pick<EngineOptions, "rowTokens">): number => blocksOf(rowTokens);
-
-/** The lengths of `sequences` rows that take the most memory: responses of one prompt fill each row. */
-export const fullRows = (sequences: number, longest: number) => ({
-  sequences,
-  promptTokens: 1,
-  responseTokens: longest,
-});
+/**
+ * The lengths of a pass of `tokens` tokens that takes the most memory: responses fill each row. @param sequences most sequences, where each row is
+ * padded to the longest @param longest tokens of the longest sequence
+ */
+export function fullPass(
+  { packs }: RowLayout,
+  { tokens, longest, sequences = Number.POSITIVE_INFINITY }: { tokens: number; longest: number; sequences?: number },
+) {
+  if (packs) return { sequences: 1, promptTokens: 1, responseTokens: Math.max(tokens, longest) };
+  const fitting = Math.max(1, Math.floor(tokens / longest));
+  return { sequences: Math.min(fitting, sequences), promptTokens: 1, responseTokens: longest };
+}
 
 /** Returns the dims of the largest micro-batch that memory was planned for; undefined without a plan. */
 export function longestDims(
-  options: Pick<EngineOptions, "microBatchTokens" | "rowTokens">,
-  config: ModelConfig,
+  { microBatchTokens: tokens, rowTokens: longest }: Pick<EngineOptions, "microBatchTokens" | "rowTokens">,
+  { vocabSize }: ModelConfig,
+  layout: RowLayout,
 ): Dims | undefined {
-  const { microBatchTokens, rowTokens: longest } = options;
-  if (microBatchTokens === undefined || longest === undefined) return undefined;
-  const sequences = Math.max(1, Math.floor(microBatchTokens / longest));
-  const distinct = Math.min(config.vocabSize, sequences * longest);
-  return decoderDims(fullRows(sequences, longest), distinct, attentionBlocks(options));
+  if (tokens === undefined || longest === undefined) return undefined;
+  const full = fullPass(layout, { tokens, longest });
+  return decoderDims(full, Math.min(vocabSize, full.sequences * full.responseTokens), layout);
 }
 
 interface MicroBatchLimits {
+  /** rows stand one after the other, without padding; default false: each is padded to the longest of its group */
+  packs?: boolean;
   /** most sequences */
   sequences: number;
   /** most tokens, padding included; a longer row goes alone */
   tokens: number;
-  /** most tokens of a row with more than one sequence */
+  /** most tokens of a row with more than one sequence; with `packs` a row may be longer */
   rowTokens: number;
   /** a row of n tokens costs n (1 + n / attentionLength) times one of a token (model/decoder.ts) */
   attentionLength: number;
@@ -86,14 +91,17 @@ export type MicroBatch = readonly (readonly number[])[];
 type Row = { samples: number[]; tokens: number };
 
 /**
- * Returns the sequences of `batch` in rows, longest first, in groups of similar length; memory peaks in the first group. Sequences of
- * one prompt share a row if this is less work than a row for each: the prompt is computed once, but attention multiplies all of a row's
- * tokens with each other. Leaves out sequences without response tokens.
+ * Returns the sequences of `batch` in rows, longest first, in groups: of similar length, or, with `packs`, as full as possible. Memory peaks in
+ * the first group. Sequences of one prompt share a row if this is less work than a row for each: the prompt is computed once, but
+ * attention, unless it is one kernel, multiplies all of a row's tokens with each other. Leaves out sequences without response tokens.
  */
 export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimits): MicroBatch[] {
-  const rows = packed(batch, limits).sort((a, b) => b.tokens - a.tokens || a.samples[0] - b.samples[0]);
-  const lengths = rows.map((row) => row.tokens);
-  const tokens = evenTokens(lengths, limits);
+  if (limits.packs) return packedBatches(batch, limits);
+  const rows = sharedRows(batch, limits);
+  const tokens = evenTokens(
+    rows.map((row) => row.tokens),
+    limits,
+  );
   const groups: Row[][] = [];
   let sequences = 0; // of the last group
   for (const row of rows) {
@@ -111,10 +119,38 @@ export function microBatches(batch: readonly Sequence[], limits: MicroBatchLimit
   return groups.map((group) => group.map(({ samples }) => samples));
 }
 
-/** Puts each sequence, longest responses first, into the first row of its prompt in which it costs less than in a row of its own. */
-function packed(batch: readonly Sequence[], { sequences, rowTokens: most, attentionLength }: MicroBatchLimits): Row[] {
+/**
+ * Long rows compute a prompt for more responses, and short ones divide more evenly: of rows of at most `rowTokens` tokens, twice as many and so on
+ * up to a whole pass, takes those with which the worker with most work has the fewest tokens, then those with the fewest passes.
+ */
+function packedBatches(batch: readonly Sequence[], limits: MicroBatchLimits): MicroBatch[] {
+  const { tokens, rowTokens, workers = 1 } = limits;
+  const found = [];
+  for (let most = rowTokens; ; most = Math.min(2 * most, tokens)) {
+    const rows = sharedRows(batch, { ...limits, rowTokens: most });
+    const lengths = rows.map((row) => row.tokens);
+    const passes = packed(lengths, tokens, workers);
+    const sizes = passes.map((pass) => sum(pass.map((row) => lengths[row]!)));
+    const work = Math.max(...balanced(sizes, workers).map((part) => sum(part.map((pass) => sizes[pass]!))));
+    found.push({ work, passes: passes.map((pass) => pass.map((row) => rows[row]!.samples)) });
+    if (most >= tokens || most === 0) break;
+  }
+  return found.reduce((a, b) => (b.work < a.work || (b.work === a.work && b.passes.length < a.passes.length) ? b : a))
+    .passes;
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
+
+/**
+ * Returns rows, longest first. Each sequence, longest responses first, goes into the first row of its prompt in which it costs less than in a row
+ * of its own.
+ */
+function sharedRows(
+  batch: readonly Sequence[],
+  { sequences, rowTokens: most, attentionLength }: MicroBatchLimits,
+): Row[] {
   const cost = (tokens: number) => tokens * (1 + tokens / attentionLength);
-  return samePrompts(batch.map(({ prompt }) => prompt)).flatMap((same) => {
+  const found = samePrompts(batch.map(({ prompt }) => prompt)).flatMap((same) => {
     const rows: Row[] = [];
     const trained = same.filter((i) => batch[i].response.length > 0);
     for (const i of trained.sort((a, b) => batch[b].response.length - batch[a].response.length || a - b)) {
@@ -130,12 +166,13 @@ function packed(batch: readonly Sequence[], { sequences, rowTokens: most, attent
     }
     return rows;
   });
+  return found.sort((a, b) => b.tokens - a.tokens || a.samples[0] - b.samples[0]);
 }
 
 /** Returns the limit at which every worker has the same number of groups of about the same size. */
 function evenTokens(lengths: readonly number[], { tokens, workers = 1 }: MicroBatchLimits): number {
   if (workers === 1) return tokens;
-  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const total = sum(lengths);
   return Math.ceil(total / (workers * Math.ceil(total / (workers * tokens))));
 }
 

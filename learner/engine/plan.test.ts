@@ -134,7 +134,7 @@ test("the plan with LoRA counts the model once and moments of the adapters alone
 });
 
 test("the plan computes the dims of feeds without making them, so long sequences take no longer", () => {
-  const { graphs: all, blocks, model: adapted } = planner(small());
+  const { graphs: all, layout, model: adapted } = planner(small());
   const ids = (length: number) => Int32Array.from({ length }, (_, i) => i % SMALL.vocabSize);
   for (const [sequences, promptTokens, responseTokens] of [
     [1, 1, 1],
@@ -143,9 +143,9 @@ test("the plan computes the dims of feeds without making them, so long sequences
     [1, 2100, 1],
   ] as const) {
     const same = { prompt: ids(promptTokens), responses: [ids(responseTokens)] };
-    const feeds = decoderFeeds(new Array(sequences).fill(same), adapted.config, blocks);
+    const feeds = decoderFeeds(new Array(sequences).fill(same), adapted.config, layout);
     const distinct = Math.min(SMALL.vocabSize, Math.max(promptTokens, responseTokens - 1)); // no last one is read
-    const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct, blocks);
+    const dims = decoderDims({ sequences, promptTokens, responseTokens }, distinct, layout);
     for (const { graph } of all) assert.deepEqual(dims, { ...dims, ...boundDims(graph, feeds) });
   }
   const started = performance.now();

@@ -12,9 +12,9 @@ import { DOMAIN } from "./graph/operators.ts";
 import type { ParameterShape } from "./graph/parameters.ts";
 import { arenaBytes, fixedBytes } from "./graph/session-memory.ts";
 import { DTYPES, elementCount } from "./graph/tensor.ts";
-import { fullRows } from "./microbatches.ts";
+import { fullPass } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
-import { blocksOf, decoderDims } from "./model/decoder.ts";
+import { decoderDims, type RowLayout, rowLayout } from "./model/decoder.ts";
 import { joinedBytes } from "./model/generate-joined.ts";
 import { wideBytes } from "./model/widened.ts";
 import { checkpointBytes } from "./model-state.ts";
@@ -67,7 +67,7 @@ export interface MemoryPlan {
   rows: PlanRow[];
   hostBytes: number;
   gpuBytes: number;
-  /** most tokens of a forward and backward pass, padding included, unless a single sequence is longer */
+  /** most tokens of a forward and backward pass, with padding where there is any, unless a single sequence is longer */
   microBatchTokens: number;
   /** tokens of the longest possible sequence: no row of a prompt and its responses is longer */
   rowTokens: number;
@@ -113,8 +113,8 @@ type Batch = Parameters<typeof decoderDims>[0];
 export class Planner {
   readonly #request: PlanRequest;
   readonly model: Adaptation;
-  /** attention blocks */
-  readonly blocks: number;
+  /** where rows stand in the graphs */
+  readonly layout: RowLayout;
   readonly graphs: readonly PlannedGraph[];
   /** tokens of the longest sequence */
   readonly longest: number;
@@ -133,8 +133,8 @@ export class Planner {
   constructor(request: PlanRequest, graphs = new PlanGraphs()) {
     this.#request = request;
     this.longest = request.maxPromptTokens + request.maxResponseTokens;
-    this.blocks = blocksOf(this.longest);
     const { model, stored } = graphs.model(request);
+    this.layout = rowLayout(graphOptions(request), model.config, this.longest);
     this.model = model;
     this.#stored = stored;
     this.graphs = graphs.of(request);
@@ -156,7 +156,7 @@ export class Planner {
     const { config } = this.model;
     // solutions share most of their tokens
     const distinct = Math.min(config.vocabSize, Math.max(batch.promptTokens, batch.responseTokens));
-    const dims = decoderDims(batch, distinct, this.blocks);
+    const dims = decoderDims(batch, distinct, this.layout);
     // outputs are written into the gradient's own memory
     const peak = peakMemory(graph, dims, { outputsHeld: true });
     const logits = peak.live.reduce((total, { value, bytes }) => total + (isLogits(value, config) ? bytes : 0), 0);
@@ -296,13 +296,11 @@ export class Planner {
     // slots are divided among GPUs
     const rows = Math.ceil(this.#request.generationBatchSize / (onGpu ? workers : 1));
     const limits = { ...this.#request, generationBatchSize: rows };
-    const fitting = Math.max(1, Math.floor(microBatchTokens / this.longest));
-    const trainedTogether = Math.min(fitting, microBatchSize);
+    const most = { tokens: microBatchTokens, longest: this.longest };
+    const trained = fullPass(this.layout, { ...most, sequences: microBatchSize });
     const passes = this.graphs.map(({ step }, index): Pass => {
-      const sequences = step ? trainedTogether : fitting;
-      const lengths = onGpu
-        ? fullRows(sequences, this.longest)
-        : { sequences, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
+      const full = step ? trained : fullPass(this.layout, most);
+      const lengths = onGpu ? full : { ...full, promptTokens: maxPromptTokens, responseTokens: maxResponseTokens };
       const pass = this.pass(device.kind, index, lengths);
       return { activations: together * pass.activations, logits: together * pass.logits };
     });
@@ -315,24 +313,25 @@ export class Planner {
     });
     const row = (what: PlanPart, detail: string, bytes: number) =>
       onGpu ? planRow(what, detail, 0, bytes) : planRow(what, detail, bytes);
-    const graphs = `${passes.length} graphs, ${trainedTogether} x ${this.longest} tokens${each}`;
+    const tokens = this.layout.packs ? trained.responseTokens : `${trained.sequences} x ${this.longest}`;
+    const graphs = `${passes.length} graphs, ${tokens} tokens${each}`;
     const ofGraphs = `${inTurn ? "the largest of " : ""}${graphs}${checkpointing ? ", recomputed" : ""}`;
     const vocabulary = `vocabulary of ${config.vocabSize}`;
     if (!this.#generates) return [row("activations", ofGraphs, activations), row("logits", vocabulary, logits)];
     const programs = instrumenter && instrumenterShape(limits, instrumenter);
     const batches = [generationShape(limits), ...(programs ? [programs] : [])];
     const held = batches.map((shape) => generationMemory(config, shape, device.kind)); // one after the other
-    const most = (part: keyof (typeof held)[number]) => Math.max(...held.map((each) => each[part]));
+    const largest = (part: keyof (typeof held)[number]) => Math.max(...held.map((each) => each[part]));
     const cast = onGpu && this.#request.adapter ? castBytes(this.#stored) : 0;
-    const prompts = together * most("activations") + cast;
-    const beyond = Math.max(0, Math.max(prompts, most("logits")) - activations - logits);
+    const prompts = together * largest("activations") + cast;
+    const beyond = Math.max(0, Math.max(prompts, largest("logits")) - activations - logits);
     const ofPrograms =
       programs && `, or ${programs.rows} x ${programs.promptTokens + programs.responseTokens} of programs`;
     const cache = `KV cache of ${rows} x ${this.longest} tokens${ofPrograms ?? ""}`;
     return [
       row("activations", ofGraphs, activations),
-      row("logits", vocabulary, logits + (onGpu ? most("logits") : 0)),
-      row("cache", cache, most("cache")),
+      row("logits", vocabulary, logits + (onGpu ? largest("logits") : 0)),
+      row("cache", cache, largest("cache")),
       onGpu
         ? row("generation", "values of prompts", prompts)
         : row("generation", `activations of prompts, beyond the row activations${each}`, beyond),

@@ -6,7 +6,8 @@ import { EngineError } from "./errors.ts";
 import type { Graph } from "./graph/graph.ts";
 import { boundDims, peakMemory, sizes } from "./graph/memory.ts";
 import { type Tensor, zeros } from "./graph/tensor.ts";
-import { attentionBlocks, longestDims } from "./microbatches.ts";
+import { longestDims } from "./microbatches.ts";
+import { type RowLayout, rowLayout } from "./model/decoder.ts";
 import { createSession, type OnDevice } from "./runtime/runtime.ts";
 import type { Session } from "./runtime/session.ts";
 import type { StepOptions } from "./steps.ts";
@@ -28,8 +29,9 @@ export function checkCompute({ compute = "float32", device }: Pick<EngineOptions
 export class Sessions {
   readonly #model: Adaptation;
   readonly #options: Omit<EngineOptions, "model">;
-  /** Options of all graphs. */
-  readonly #graphs: Pick<StepOptions, "compute" | "kernels" | "blocks">;
+  /** Options of all graphs, but their blocks. */
+  readonly #graphs: Pick<StepOptions, "compute" | "kernels">;
+  #layout: RowLayout | undefined;
   readonly #create: OnDevice["createSession"];
   readonly #activationBytes: number;
   readonly #made = new Map<string, Session>();
@@ -44,14 +46,20 @@ export class Sessions {
     this.#options = options;
     const compute = graphCompute(options.compute);
     const kernels = compute === "bfloat16" ? onDevice?.runtime.kernels : undefined;
-    this.#graphs = { compute, kernels, blocks: attentionBlocks(options) };
+    this.#graphs = { compute, kernels };
     this.#create = onDevice?.createSession ?? createSession;
     this.#activationBytes = options.activationBytes ?? process.availableMemory() / 2;
   }
 
+  /** Where rows stand in the graphs. Loads kernels. */
+  get layout(): RowLayout {
+    this.#layout ??= rowLayout(this.#graphs, this.#model.config, this.#options.rowTokens);
+    return this.#layout;
+  }
+
   /** Returns the session of a graph that only evaluates. */
   async get(name: string, build: StepGraph): Promise<Session> {
-    return this.#get(name, () => build(this.#model, this.#graphs));
+    return this.#get(name, () => this.#build(build));
   }
 
   /** Returns the session of a step on this micro-batch, with checkpointing if it is configured or if memory requires it. */
@@ -60,7 +68,11 @@ export class Sessions {
     const checkpointing = mode === "Always" || (mode === "Auto" && this.#bytes(build, feeds) > this.#activationBytes);
     const name = checkpointing ? `${build.name}, checkpointing` : build.name;
     const plain = checkpointing ? undefined : this.#plain.get(build);
-    return this.#get(name, () => plain ?? build(this.#model, { ...this.#graphs, checkpointing }));
+    return this.#get(name, () => plain ?? this.#build(build, checkpointing));
+  }
+
+  #build(build: StepGraph, checkpointing = false): Graph {
+    return build(this.#model, { ...this.#graphs, blocks: this.layout.blocks, checkpointing });
   }
 
   async #get(name: string, build: () => Graph): Promise<Session> {
@@ -83,7 +95,7 @@ export class Sessions {
     const inputs = this.#unused.get(session);
     this.#unused.delete(session);
     const { device, swaps } = this.#options;
-    const dims = longestDims(this.#options, this.#model.config);
+    const dims = longestDims(this.#options, this.#model.config, this.layout);
     if (!inputs || !dims || swaps || device?.kind !== "cuda") return undefined;
     const given = inputs.filter(({ name }) => name in feeds);
     return Object.fromEntries(
@@ -96,7 +108,7 @@ export class Sessions {
 
   /** Returns the most memory that the values of a step without checkpointing take. */
   #bytes(build: StepGraph, feeds: Feeds): number {
-    const graph = this.#plain.get(build) ?? build(this.#model, this.#graphs);
+    const graph = this.#plain.get(build) ?? this.#build(build);
     this.#plain.set(build, graph);
     return peakMemory(graph, boundDims(graph, feeds), { outputsHeld: true }).bytes;
   }

@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { Remote } from "./calls.ts";
 import { model, POLICY, PRETRAIN, samples, VALUE, withTrainer } from "./engine.fixture.ts";
 import type { PolicyStep } from "./engine.ts";
+import type { EngineWorker, Feeds } from "./engine-worker.ts";
 import { Trainer } from "./trainer.ts";
+import type { StartWorker } from "./workers.ts";
 
 const AGGREGATIONS = ["SeqMeanTokenMean", "TokenMean", "SeqMeanTokenSumNorm"] as const;
 /** Takes no step, so that all gradients are for the same weights. */
@@ -123,6 +126,57 @@ for (const rowTokens of [512, 4096])
       { microBatchTokens: 1e6, rowTokens },
     );
   });
+
+/** Starts workers that record feeds, and compute nothing. @param packs whether each one's graphs take rows one after the other */
+function recording(packs: readonly boolean[]) {
+  const passes: Feeds[] = [];
+  let started = 0;
+  const start: StartWorker = () => {
+    const worker = started++;
+    const own: Partial<Remote<EngineWorker>> = {
+      packs: async () => packs[worker]!,
+      run: async (_name, given) => {
+        passes.push(...given);
+        return { outputs: given.map(({ predicting }) => ({ logProbs: predicting!, entropies: predicting! })) };
+      },
+    };
+    return new Proxy(own, {
+      get: (_, name) => own[name as keyof typeof own] ?? (async () => {}),
+    }) as Remote<EngineWorker>;
+  };
+  return { passes, start };
+}
+
+test("where all workers pack rows, passes have no padding and as many sequences as fit; results are in the batch's order", async () => {
+  const batch = samples(40);
+  const tokens = 150;
+  for (const packs of [[true], [true, true], [true, false], [false]]) {
+    const { passes, start } = recording(packs);
+    const options = { model, threads: 1, workers: packs.length, microBatchTokens: tokens, rowTokens: 40 };
+    const trainer = new Trainer(options, undefined, start);
+    const found = await trainer.evaluate(batch, { temperature: 1, values: false, reference: false });
+    const real = passes.map(({ predicting, ids, positions }) => {
+      const [places, line] = [positions!.data as Int32Array, ids!.shape[1]!];
+      return { predicting: predicting!.data as Int32Array, places, line, lines: ids!.shape[0]! };
+    });
+    const sizes = real.map(({ places }) => places.length);
+    if (packs.every(Boolean)) {
+      assert.ok(Math.max(...sizes) <= tokens, `passes of ${sizes}`);
+      const total = sizes.reduce((a, b) => a + b, 0);
+      assert.ok(real.every(({ lines }) => lines === 1));
+      assert.ok(
+        passes.length <= packs.length * Math.ceil((1.1 * total) / (packs.length * tokens)),
+        `passes of ${sizes}`,
+      );
+      // the last token of a line predicts: it is no padding
+      for (const { predicting, line } of real) assert.equal(Math.max(...predicting), line - 1);
+    } else assert.ok(real.some(({ lines }) => lines > 1));
+    for (const [i, { response }] of batch.entries())
+      for (let t = 1; t < response.length; t++)
+        assert.equal(found[i]!.logProbs[t], found[i]!.logProbs[t - 1]! + 1, "a response's tokens stand side by side");
+    await trainer.close();
+  }
+});
 
 test("pretraining lowers the loss and changes the policy's log-probs, but not the reference's", async () => {
   await withTrainer(async (trainer) => {

@@ -26,9 +26,9 @@ import type { Outputs } from "./engine-worker.ts";
 import { EngineError } from "./errors.ts";
 import { join, joinEach, logProbFeeds, scalar, split } from "./feeds.ts";
 import type { Tensor } from "./graph/tensor.ts";
-import { attentionBlocks, type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
+import { type MicroBatch, microBatches, passTokens, tokenScale } from "./microbatches.ts";
 import type { ModelConfig } from "./model/config.ts";
-import { attentionLength, type DecoderRow, decoderFeeds } from "./model/decoder.ts";
+import { attentionLength, type DecoderRow, decoderFeeds, type RowLayout, rowLayoutOf } from "./model/decoder.ts";
 import type { Listener, Response } from "./model/generate.ts";
 import { VALUE_BIAS } from "./model/value-head.ts";
 import { digestOf, ModelState } from "./model-state.ts";
@@ -42,8 +42,6 @@ export class Trainer implements Engine {
   readonly #options: EngineOptions;
   readonly #model: Adaptation;
   readonly #config: ModelConfig;
-  /** attention blocks */
-  readonly #blocks: number;
   readonly #reference: ModelState | undefined;
   readonly #workers: Workers;
   readonly #files: CheckpointFiles;
@@ -60,7 +58,6 @@ export class Trainer implements Engine {
     this.#options = options;
     this.#model = adaptationOf(options.model, options.adapter);
     this.#config = this.#model.config;
-    this.#blocks = attentionBlocks(options);
     const { policy } = this.#model.shapes;
     this.policy = new ModelState(policy);
     const folder = options.adapter?.folder;
@@ -91,8 +88,7 @@ export class Trainer implements Engine {
     if (options.reference ?? true) this.#checkReference();
     const unchanged = this.#reference && this.policy.untrained(this.#reference);
     if (options.values && !this.critic) await this.initializeCritic(0);
-    const groups = this.#microBatches(batch);
-    const feeds = this.#feeds(groups, batch, ({ rows }) => logProbFeeds(rows, options.temperature));
+    const { groups, feeds } = await this.#passes(batch, {}, ({ rows }) => logProbFeeds(rows, options.temperature));
     const results = batch.map(({ response }): LogProbs => {
       const empty = () => new Float32Array(response.length);
       return { logProbs: empty(), referenceLogProbs: empty(), values: empty(), entropies: empty() };
@@ -118,7 +114,7 @@ export class Trainer implements Engine {
 
   async measureFit(batch: Sequence[]): Promise<Fit> {
     this.#check(batch);
-    const feeds = this.#feeds(this.#microBatches(batch), batch, ({ rows }) => logProbFeeds(rows, 1));
+    const { feeds } = await this.#passes(batch, {}, ({ rows }) => logProbFeeds(rows, 1));
     const fit: Fit = { loss: 0, correct: 0, tokens: 0 };
     for (const outputs of await this.#workers.evaluate("accuracy", feeds)) {
       const [logProbs, largest] = [outputs.logProbs.data, outputs.largest.data] as Float32Array[];
@@ -151,8 +147,7 @@ export class Trainer implements Engine {
       dualClip: scalar(o.dualClip || OFF),
     };
     const totals = { loss: 0, kl: 0, ratio: 0, ratioMax: 0, clipped: 0, entropy: 0, tokens: 0 };
-    const groups = this.#microBatches(batch, o);
-    const feeds = this.#feeds(groups, batch, ({ rows, indices, samples }) => ({
+    const { groups, feeds } = await this.#passes(batch, o, ({ rows, indices, samples }) => ({
       ...logProbFeeds(rows, o.temperature),
       ...scalars,
       proximalLogProbs: join(samples.map((sample) => sample.proximalLogProbs)),
@@ -184,8 +179,7 @@ export class Trainer implements Engine {
     const scale = tokenScale(batch, o);
     const [allReturns, residuals]: number[][] = [[], []];
     let loss = 0;
-    const groups = this.#microBatches(batch, o);
-    const feeds = this.#feeds(groups, batch, ({ indices, samples }) => ({
+    const { feeds } = await this.#passes(batch, o, ({ indices, samples }) => ({
       oldValues: join(samples.map((sample) => sample.oldValues)),
       returns: join(samples.map((sample) => sample.returns)),
       valueScale: joinEach(samples, (i) => scale[indices[i]]),
@@ -207,7 +201,7 @@ export class Trainer implements Engine {
   async pretrain(batch: Sequence[], o: PretrainStep): Promise<StepResult> {
     this.#check(batch);
     const scale = tokenScale(batch, o);
-    const feeds = this.#feeds(this.#microBatches(batch, o), batch, ({ rows, indices, samples }) => ({
+    const { feeds } = await this.#passes(batch, o, ({ rows, indices, samples }) => ({
       ...logProbFeeds(rows, o.temperature ?? 1),
       scale: joinEach(samples, (i) => scale[indices[i]]),
     }));
@@ -274,26 +268,39 @@ export class Trainer implements Engine {
     if (this.critic) await this.#workers.fetch("critic", this.critic);
   }
 
-  #microBatches(batch: readonly Sequence[], step?: Pick<Step, "microBatchSize">): MicroBatch[] {
-    const workers = this.#workers.size;
-    const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, workers);
-    return microBatches(batch, {
-      ...{ sequences: step?.microBatchSize ?? Number.POSITIVE_INFINITY, tokens, workers },
-      ...{ rowTokens: this.#options.rowTokens ?? tokens, attentionLength: attentionLength(this.#config, this.#blocks) },
-    });
-  }
-
-  /** The decoder's feeds of each micro-batch, and the feeds of `also`; response tokens are in the order of its samples. */
-  #feeds<T extends Sequence, F extends Record<string, Tensor>>(
-    groups: readonly MicroBatch[],
+  /**
+   * Returns the micro-batches and their feeds: the decoder's, and the feeds of `also`. Response tokens are in the order of a micro-batch's
+   * samples.
+   */
+  async #passes<T extends Sequence, F extends Record<string, Tensor>>(
     batch: readonly T[],
+    step: Partial<Pick<Step, "microBatchSize">>,
     also: (group: { rows: DecoderRow[]; indices: number[]; samples: T[] }) => F,
   ) {
-    return groups.map((group) => {
+    const layout = rowLayoutOf(await this.#workers.packs(), this.#options.rowTokens);
+    const groups = this.#microBatches(batch, layout, step);
+    const feeds = groups.map((group) => {
       const rows = group.map((row) => ({ prompt: batch[row[0]].prompt, responses: row.map((i) => batch[i].response) }));
       const indices = group.flat();
       const samples = indices.map((i) => batch[i]);
-      return { ...decoderFeeds(rows, this.#config, this.#blocks), ...also({ rows, indices, samples }) };
+      return { ...decoderFeeds(rows, this.#config, layout), ...also({ rows, indices, samples }) };
+    });
+    return { groups, feeds };
+  }
+
+  #microBatches(
+    batch: readonly Sequence[],
+    layout: RowLayout,
+    { microBatchSize = Number.POSITIVE_INFINITY }: Partial<Pick<Step, "microBatchSize">>,
+  ): MicroBatch[] {
+    const { packs } = layout;
+    const workers = this.#workers.size;
+    const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, workers);
+    return microBatches(batch, {
+      ...{ packs, workers, tokens, rowTokens: this.#options.rowTokens ?? tokens },
+      // a pass without padding is as full as its memory allows
+      sequences: packs ? Number.POSITIVE_INFINITY : microBatchSize,
+      attentionLength: attentionLength(this.#config, layout),
     });
   }
 

@@ -42,6 +42,7 @@ export class Workers {
   reading: Promise<unknown> | undefined;
   /** calls of `attach` and `changed` that workers have not answered yet */
   readonly #attached: Promise<unknown>[] = [];
+  #packs: Promise<boolean> | undefined;
 
   /** @param onFailure called if a worker has failed or ended by itself: it takes no more calls */
   constructor(options: EngineOptions, onFailure?: (failure: EngineError) => void, start = startWorker) {
@@ -75,6 +76,14 @@ export class Workers {
   /** Waits until every worker has started and has all weights. @throws the first error of a worker */
   async ready(): Promise<void> {
     await Promise.all(this.#attached.splice(0));
+  }
+
+  /** Returns whether rows stand one after the other in the graphs of every worker. */
+  packs(): Promise<boolean> {
+    this.#packs ??= this.ready()
+      .then(() => Promise.all(this.#workers.map((worker) => worker.packs())))
+      .then((each) => each.every((packs) => packs));
+    return this.#packs;
   }
 
   /** Copies the newest weights and moments of a role into shared memory if they are trained on a device. */

@@ -40,7 +40,7 @@ const scalar = (value: number) => tensor(Float32Array.of(value), []);
 const feeds: Record<string, Tensor> = {
   ...weights.views(),
   ...(what !== "evaluate" && new Parameters(weights.shapes).views(SUM_PREFIX)),
-  ...decoderFeeds([{ prompt: ids(tokens - RESPONSE), responses: [ids(RESPONSE)] }], config, blocks),
+  ...decoderFeeds([{ prompt: ids(tokens - RESPONSE), responses: [ids(RESPONSE)] }], config, { packs: false, blocks }),
   ...{ targets: tensor(ids(RESPONSE)), inverseTemperature: scalar(1), advantages: each(1), policyScale: each(1) },
   ...{ proximalLogProbs: each(-7), referenceLogProbs: each(-7), klScale: each(0), entropyScale: each(0) },
   ...{ ratioLow: scalar(0.8), ratioHigh: scalar(1.2), dualClip: scalar(1e30) },

@@ -157,6 +157,35 @@ for (const [model, name, options, tolerance] of CASES)
     for (const each of [...FUSED, ...trains]) assert.ok(ran.has(each), `${each} was launched`);
   });
 
+test("Passes without padding, of whatever rows: as few as rows allow, the CPU's numbers, and the same bits again", async () => {
+  const batch = randomSamples(MODELS.fused.vocabSize, 14, 3);
+  const tokens = 120;
+  const options = { ...LORA, compute: "bfloat16", microBatchTokens: tokens } as const;
+  let passes = 0;
+  const train = async (engine: RunningEngine) => {
+    await engine.initializeCritic(0.5);
+    kernels();
+    const before = await logProbs(engine, batch);
+    const [, launches = 0] = kernels().find(([name]) => name === "attention_forward") ?? [];
+    passes = launches / MODELS.fused.layers / 2; // of the policy and of the critic
+    const steps = [
+      numbersOf(await engine.updateCritic(batch, { ...STEP, valueClip: 0.5 })),
+      numbersOf(await engine.updatePolicy(batch, POLICY)),
+    ];
+    return { before, steps, after: await logProbs(engine, batch) };
+  };
+  const [cpu, cuda] = await onBoth("fused", options, train);
+  const [, again] = await onBoth("fused", options, train);
+  const prompts = Map.groupBy(batch, ({ prompt }) => prompt.join());
+  const total = [...prompts.values()].reduce((sum, [first]) => sum + first!.prompt.length - 1, 0);
+  const responses = batch.reduce((sum, { response }) => sum + response.length, 0);
+  assert.equal(passes, Math.ceil((total + responses) / tokens), `${total + responses} tokens`);
+  assert.deepEqual(again, cuda);
+  assertNear(cuda.before, cpu.before, BFLOAT16_TOLERANCE);
+  for (const [i, step] of cpu.steps.entries()) assertNear(cuda.steps[i]!, step, BFLOAT16_TOLERANCE);
+  assertNear(cuda.after, cpu.after, BFLOAT16_TOLERANCE);
+});
+
 /** Kernels of our own that a decode step with LoRA launches. */
 const GENERATES = ["norm_forward", "norm_adapted", "swiglu_joined", "linear_adapted", "head_logits"];
 

@@ -11,9 +11,9 @@ import { embedding, embeddingPlan, normOf, plusOutput, swiglu, turned } from "..
 import { gradients } from "../../learner/engine/graph/gradients.ts";
 import { Graph, type KernelSource, type Value } from "../../learner/engine/graph/graph.ts";
 import { add, cast, mul, sum } from "../../learner/engine/graph/primitives.ts";
-import type { LinearOutput } from "../../learner/engine/graph/products.ts";
+import { type LinearOutput, matmul } from "../../learner/engine/graph/products.ts";
 import { type Tensor, tensor } from "../../learner/engine/graph/tensor.ts";
-import { decoderFeeds } from "../../learner/engine/model/decoder.ts";
+import { decoderFeeds, rowLayoutOf } from "../../learner/engine/model/decoder.ts";
 import { adapterNames, joinedAdapters } from "../../learner/engine/model/lora.ts";
 import { tokenLogProbs } from "../../learner/engine/model/token-log-probs.ts";
 import type { DeviceBuffer } from "../../learner/engine/runtime/buffer.ts";
@@ -125,19 +125,14 @@ function rotary(tokens: number, heads: number, headSize: number, biased: boolean
 
 /** Rows of a prompt and responses, by their lengths. */
 function rowsOf(headSize: number, heads: number, keyValueHeads: number, lengths: number[][]): Case {
-  const ids = (count: number) => new Int32Array(count).fill(1);
-  const rows = lengths.map(([prompt, ...responses]) => ({ prompt: ids(prompt!), responses: responses.map(ids) }));
-  const blocks = 2;
-  const feeds = decoderFeeds(rows, { ...QWEN2, headSize }, blocks);
+  const { feeds, shape } = linesOf(headSize, heads, keyValueHeads, lengths);
   const [batch, time] = feeds.ids!.shape as [number, number];
-  const block = time / blocks;
   const real = Float32Array.from({ length: batch * time }, (_, at) => {
     const [prompt, ...responses] = lengths[Math.floor(at / time)]!;
     return at % time < prompt! - 1 + responses.reduce((a, b) => a + b, 0) ? 1 : 0;
   });
   const width = heads * headSize;
   const weights = numbers(batch * time * width, 91).map((x, i) => x * real[Math.floor(i / width)]!);
-  const shape = { batch, blocks, block, heads, keyValueHeads, headSize };
   const input = (count: number) => ({ shape: [batch * time, count * headSize], bfloat16: true, scale: 1.5 });
   return {
     differentiable: { q: input(heads), k: input(keyValueHeads), v: input(keyValueHeads) },
@@ -149,6 +144,45 @@ function rowsOf(headSize: number, heads: number, keyValueHeads: number, lengths:
     },
     weights: { out: weights },
   };
+}
+
+/** The same rows one after the other, without padding; the primitives have each in a padded line of its own. */
+function packedRowsOf(headSize: number, heads: number, keyValueHeads: number, lengths: number[][]): Case {
+  const lines = linesOf(headSize, heads, keyValueHeads, lengths);
+  const line = linesOf(headSize, heads, keyValueHeads, lengths, true);
+  const [padded, tokens] = [lines.feeds, line.feeds].map(({ ids }) => ids!.data.length) as [number, number];
+  /** 1 where a place of the padded lines has a token of the one line */
+  const places = new Float32Array(padded * tokens);
+  let token = 0;
+  for (const [row, [prompt, ...responses]] of lengths.entries()) {
+    const begin = (row * padded) / lengths.length;
+    const length = prompt! - 1 + responses.reduce((a, b) => a + b, 0);
+    for (let at = begin; at < begin + length; at++) places[at * tokens + token++] = 1;
+  }
+  const input = (count: number) => ({ shape: [tokens, count * headSize], bfloat16: true, scale: 1.5 });
+  return {
+    differentiable: { q: input(heads), k: input(keyValueHeads), v: input(keyValueHeads) },
+    feeds: { ...lines.feeds, spans: line.feeds.spans!, places: tensor(places, [padded, tokens]) },
+    build(g, of) {
+      const { shape } = g.model.kernels ? line : lines;
+      const given = ["q", "k", "v"].map(of) as [Value, Value, Value];
+      const masks = masksOf(sightInputs(g, shape), shape);
+      if (g.model.kernels) return { out: attention(...given, masks, shape) };
+      const at = g.input("places", "float32", [padded, tokens]);
+      const spread = given.map((each) => matmul(at, each)) as [Value, Value, Value];
+      return { out: matmul(at, attention(...spread, masks, shape), { transA: true }) };
+    },
+  };
+}
+
+function linesOf(headSize: number, heads: number, keyValueHeads: number, lengths: number[][], packs = false) {
+  const ids = (count: number) => new Int32Array(count).fill(1);
+  const rows = lengths.map(([prompt, ...responses]) => ({ prompt: ids(prompt!), responses: responses.map(ids) }));
+  const layout = rowLayoutOf(packs);
+  const feeds = decoderFeeds(rows, { ...QWEN2, headSize }, layout);
+  const [batch, time] = feeds.ids!.shape as [number, number];
+  const { blocks } = layout;
+  return { feeds, shape: { batch, blocks, block: time / blocks, heads, keyValueHeads, headSize } };
 }
 
 function logProbs(rows: number, size: number, vocabulary: number, trained = true, largest = false): Case {
@@ -283,6 +317,20 @@ const CASES = {
     rowsOf(64, 2, 2, [
       [65, 64, 128],
       [257, 0],
+    ]),
+  "attention of rows one after the other, head size 64": () =>
+    packedRowsOf(64, 4, 2, [
+      [9, 40, 1, 33],
+      [70, 7],
+      [1, 90],
+      [1, 1],
+      [3, 1, 1],
+    ]),
+  "attention of rows one after the other, head size 128": () =>
+    packedRowsOf(128, 2, 1, [
+      [140, 9, 30],
+      [20, 7],
+      [1, 129],
     ]),
   "log-probs of one row": () => logProbs(1, 64, 2064),
   "log-probs of rows that fill their blocks, of parts without entries": () => logProbs(128, 64, 1024),

@@ -37,13 +37,13 @@ export type Sight =
       readonly branches: Value;
     };
 
-/** Makes the inputs: `spans` int32 [4, batch * blocks, block] (`spansOf`), or `triangle` and `branches`. */
+/** Makes the inputs: `spans` int32 [4, batch * blocks * block] (`spansOf`), or `triangle` and `branches`. */
 export function sightInputs(
   g: Graph,
   { batch, blocks, block, headSize }: Omit<AttentionShape, "heads" | "keyValueHeads">,
 ): Sight {
   if (fusesAttention({ graph: g }, headSize))
-    return { spans: g.input("spans", "int32", [SPANS, product([batch, blocks]), block]) };
+    return { spans: g.input("spans", "int32", [SPANS, product([batch, blocks, block])]) };
   return {
     triangle: g.input("triangle", "float32", [block, block]),
     branches: g.input("branches", "int32", [batch, product([blocks, block])]),
@@ -61,9 +61,13 @@ const SPANS = 4;
  * Spans of keys, int32 [4, tokens], for rows of tokens one after the other. Key k is seen by the queries q with k <= q < ends[k]. Query q sees
  * keys begins[q] <= k < prompts[q] and starts[q] <= k <= q: the prompt, and its own branch.
  *
- * @param branches number of the token's response in its row, from 1; 0: the prompt, or padding @param lengths tokens of each row without its padding
+ * @param branches number of the token's response in its row, from 1; 0: the prompt, or padding @param rows first token of each row, and its
+ *   number of tokens; the tokens of no row are padding
  */
-export function spansOf(branches: Int32Array, time: number, lengths: readonly number[]): Int32Array {
+export function spansOf(
+  branches: Int32Array,
+  rows: readonly { readonly begin: number; readonly tokens: number }[],
+): Int32Array {
   const tokens = branches.length;
   const spans = new Int32Array(SPANS * tokens);
   const [ends, begins, prompts, starts] = [0, 1, 2, 3].map((i) => spans.subarray(i * tokens, (i + 1) * tokens)) as [
@@ -72,8 +76,12 @@ export function spansOf(branches: Int32Array, time: number, lengths: readonly nu
     Int32Array,
     Int32Array,
   ];
-  for (const [row, length] of lengths.entries()) {
-    const begin = row * time;
+  // padding sees itself, and nothing else sees it
+  for (let at = 0; at < tokens; at++) {
+    ends[at] = at + 1;
+    for (const own of [begins, prompts, starts]) own[at] = at;
+  }
+  for (const { begin, tokens: length } of rows) {
     let start = begin;
     let prompt = begin;
     for (let at = begin; at < begin + length; at++) {
@@ -83,16 +91,11 @@ export function spansOf(branches: Int32Array, time: number, lengths: readonly nu
       begins[at] = begin;
       prompts[at] = branch === 0 ? begin : prompt;
       starts[at] = branch === 0 ? begin : start;
-      ends[at] = branch === 0 ? begin + length : at + 1;
+      if (branch === 0) ends[at] = begin + length;
     }
     // a branch's keys end where its last token does
     for (let at = begin + length - 2; at >= begin; at--)
       if (branches[at] !== 0 && branches[at] === branches[at + 1]) ends[at] = ends[at + 1]!;
-    // padding sees itself, and nothing else sees it
-    for (let at = begin + length; at < begin + time; at++) {
-      ends[at] = at + 1;
-      for (const own of [begins, prompts, starts]) own[at] = at;
-    }
   }
   return spans;
 }

@@ -3,13 +3,27 @@
  * composed of primitives where they do not.
  */
 import { custom } from "./emit.ts";
-import { type Attribute, float, type Value } from "./graph.ts";
-import { attentionKernels, DOMAIN, DOWNS, downs, isAligned, normBackward, SIGNATURES } from "./operators.ts";
+import { type Attribute, type Compute, float, type KernelSource, type Value } from "./graph.ts";
+import {
+  attentionKernels,
+  DOMAIN,
+  DOWNS,
+  downs,
+  isAligned,
+  normBackward,
+  rotaryKernel,
+  SIGNATURES,
+} from "./operators.ts";
 import { cast, mul, sum } from "./primitives.ts";
 import { half, matmul } from "./products.ts";
 
+/** A graph, or the options of one. */
+interface OfGraph {
+  readonly graph: { readonly model: { readonly compute: Compute; readonly kernels: KernelSource | undefined } };
+}
+
 /** Returns whether a graph may use these kernels; undefined: there is none for this shape. */
-export const fuses = ({ graph }: Pick<Value, "graph">, ...kernels: (string | undefined)[]): boolean => {
+export const fuses = ({ graph }: OfGraph, ...kernels: (string | undefined)[]): boolean => {
   const { compute, kernels: there } = graph.model;
   return (
     compute === "bfloat16" && there !== undefined && kernels.every((name) => name !== undefined && there.has(name))
@@ -93,8 +107,20 @@ export function fusedRotary(x: Value, { bias, table: { cos, sin }, positions, he
 }
 
 /** Returns whether attention with heads of this size is one operator. */
-export const fusesAttention = (of: Pick<Value, "graph">, headSize: number): boolean =>
+export const fusesAttention = (of: OfGraph, headSize: number): boolean =>
   fuses(of, ...Object.values(attentionKernels(headSize) ?? { none: undefined }));
+
+/**
+ * Returns whether rows of tokens can stand one after the other in a graph of these options: attention finds a query's keys, and rotary positions
+ * a token's angles, by numbers of each token.
+ */
+export function packsRows(
+  { compute = "float32", kernels }: { compute?: Compute | undefined; kernels?: KernelSource | undefined },
+  headSize: number,
+): boolean {
+  const of = { graph: { model: { compute, kernels } } };
+  return fusesAttention(of, headSize) && fuses(of, rotaryKernel(headSize));
+}
 
 /** Attention over `spans`: attention.ts. */
 export function fusedAttention(

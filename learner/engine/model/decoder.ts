@@ -1,6 +1,6 @@
 /**
- * Forward pass of a Qwen2 / Qwen3 / Llama decoder for training and evaluation: right-padded rows in, hidden states that predict
- * response tokens out. Generation has a graph of its own (generate.ts).
+ * Forward pass of a Qwen2 / Qwen3 / Llama decoder for training and evaluation: rows of tokens in, hidden states that predict response
+ * tokens out. Generation has a graph of its own (generate.ts).
  *
  * A row is a prompt and all of its responses in one graph, so that the prompt is computed once:
  *
@@ -9,7 +9,10 @@
  *     position   0  1 ... n-2        n-1   n n+1 ...    n-1   n n+1 ...
  *
  * A branch sees the prompt and itself. It begins with the prompt's last token, which predicts its first one; its last token predicts
- * none and is not there. Padding stands on the right, where the causal mask hides it from real tokens.
+ * none and is not there.
+ *
+ * A graph's inputs are lines of tokens, [batch, time]. Rows stand one after the other in one line, or each in a line of its own (`RowLayout`);
+ * padding then stands on the right, where the causal mask hides it from real tokens.
  */
 import { attention, MASKED, masksOf, sightInputs, spansOf } from "../graph/attention.ts";
 import {
@@ -24,6 +27,7 @@ import {
   swiglu,
   turned,
 } from "../graph/composites.ts";
+import { fusesAttention, packsRows } from "../graph/fused.ts";
 import type { Graph, Value } from "../graph/graph.ts";
 import type { Dims } from "../graph/memory.ts";
 import { add, cast, reshape } from "../graph/primitives.ts";
@@ -39,6 +43,7 @@ import { EMBEDDING, OUTPUT_LAYER, parameters } from "./weights.ts";
 const BATCH = "batch";
 const BLOCK = "block";
 const DISTINCT = "distinct";
+const POSITIONS = "angles";
 const timeOf = (blocks: number) => product([blocks, BLOCK]);
 const tokensOf = (blocks: number) => product([BATCH, timeOf(blocks)]);
 
@@ -57,12 +62,34 @@ export const blocksOf = (longest: number): number =>
 /** the named dim of all response tokens in a micro-batch */
 export const RESPONSE = "response";
 
-/** @param blocks number of blocks of queries in attention, as in `decoderFeeds` */
-export function decoderInputs(g: Graph, config: ModelConfig, blocks = FEWEST_BLOCKS) {
+/** Where the rows of a micro-batch stand. Micro-batches, their feeds and their planned memory must agree on it. */
+export interface RowLayout {
+  /** one after the other in one line, without padding; otherwise each in a line of its own, padded to the longest */
+  readonly packs: boolean;
+  /** blocks of queries of a line, to a multiple of which it is padded */
+  readonly blocks: number;
+}
+
+const PACKED: RowLayout = { packs: true, blocks: 1 };
+
+/** Returns the layout of a run whose graphs have these options. @param longest tokens of its longest row */
+export const rowLayout = (
+  options: Parameters<typeof packsRows>[0],
+  { headSize }: Pick<ModelConfig, "headSize">,
+  longest = 0,
+): RowLayout => rowLayoutOf(packsRows(options, headSize), longest);
+
+/** Returns the same where it is known whether the graphs pack rows. */
+export const rowLayoutOf = (packs: boolean, longest = 0): RowLayout =>
+  packs ? PACKED : { packs, blocks: blocksOf(longest) };
+
+/** @param asked number of blocks of queries in attention, as in `decoderFeeds`; a kernel attends to all at once, and takes any layout */
+export function decoderInputs(g: Graph, config: ModelConfig, asked = FEWEST_BLOCKS) {
+  const blocks = fusesAttention({ graph: g }, config.headSize) ? 1 : asked;
   const [TIME, ROWS] = [timeOf(blocks), tokensOf(blocks)];
   const each = (name: string) => g.input(name, "int32", [BATCH, TIME]);
   const ofDistinct = (name: string) => g.input(name, "int32", [DISTINCT]);
-  const angles = (name: string) => g.input(name, "float32", [TIME, config.headSize / 2]);
+  const angles = (name: string) => g.input(name, "float32", [POSITIONS, config.headSize / 2]);
   const ids = each("ids");
   return {
     blocks,
@@ -175,50 +202,68 @@ export const rowTokens = (promptTokens: number, responseTokens: number): number 
 /** Time of a number in attention's scores, relative to a number in a linear layer: its products are small, and softmax is part of it. */
 const ATTENTION_FACTOR = 2.5;
 
-/** The length at which a row's attention costs as much as its linear layers, tokens: a row of n costs n (1 + n / this). */
+/**
+ * The length at which a row's attention costs as much as its linear layers, tokens: a row of n costs n (1 + n / this). A kernel multiplies no
+ * tokens that do not see each other, so longer rows cost it nothing.
+ */
 export function attentionLength(
   { hiddenSize, intermediateSize, heads, keyValueHeads, headSize }: ModelConfig,
-  blocks = FEWEST_BLOCKS,
+  { packs, blocks }: RowLayout = rowLayoutOf(false),
 ): number {
+  if (packs) return Number.POSITIVE_INFINITY;
   const linear = hiddenSize * headSize * (2 * heads + 2 * keyValueHeads) + 3 * hiddenSize * intermediateSize;
   const attention = 2 * heads * headSize * ((blocks + 1) / (2 * blocks)); // of a pair of tokens
   return linear / (ATTENTION_FACTOR * attention);
 }
 
-const blockOf = (longest: number, blocks: number): number => Math.ceil(longest / blocks);
+/** Returns the number of lines that rows of these lengths take, and the tokens of a block and of a line. */
+function linesOf(rows: { count: number; longest: number; total: number }, { packs, blocks }: RowLayout) {
+  const block = Math.ceil((packs ? rows.total : rows.longest) / blocks);
+  return { lines: packs ? 1 : rows.count, block, time: blocks * block };
+}
 
 /** The named dims of rows of one response, without their feeds. @param distinct different tokens among them */
 export function decoderDims(
   { sequences, promptTokens, responseTokens }: { sequences: number; promptTokens: number; responseTokens: number },
   distinct: number,
-  blocks = FEWEST_BLOCKS,
+  layout = rowLayoutOf(false),
 ): Dims {
+  const length = rowTokens(promptTokens, responseTokens);
+  const { lines, block, time } = linesOf({ count: sequences, longest: length, total: sequences * length }, layout);
   return {
-    [BATCH]: sequences,
-    [BLOCK]: blockOf(rowTokens(promptTokens, responseTokens), blocks),
+    [BATCH]: lines,
+    [BLOCK]: block,
     [RESPONSE]: sequences * responseTokens,
     [DISTINCT]: distinct,
+    [POSITIONS]: layout.packs ? length : time,
   };
 }
 
-/** Feeds of `decoderInputs` for some rows, padded to the longest; response tokens follow each other row by row. */
+/** Feeds of `decoderInputs` for some rows; response tokens follow each other row by row. */
 export function decoderFeeds(
   batch: readonly DecoderRow[],
   config: ModelConfig,
-  blocks = FEWEST_BLOCKS,
+  layout = rowLayoutOf(false),
 ): Record<string, Tensor> {
-  const total = ({ responses }: DecoderRow) => responses.reduce((sum, { length }) => sum + length, 0);
-  const lengths = batch.map((row) => rowTokens(row.prompt.length, total(row)));
-  const block = blockOf(Math.max(...lengths), blocks);
-  const time = blocks * block;
-  const responseTokens = batch.reduce((sum, row) => sum + total(row), 0);
-  const each = () => new Int32Array(batch.length * time);
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
+  const responded = batch.map(({ responses }) => sum(responses.map(({ length }) => length)));
+  const lengths = batch.map(({ prompt }, row) => rowTokens(prompt.length, responded[row]!));
+  const rows = { count: batch.length, longest: Math.max(...lengths), total: sum(lengths) };
+  const { lines, block, time } = linesOf(rows, layout);
+  let end = 0;
+  const places = lengths.map((tokens, row) => {
+    const begin = layout.packs ? end : row * time;
+    end += tokens;
+    return { begin, tokens };
+  });
+  const responseTokens = sum(responded);
+  const each = () => new Int32Array(lines * time);
   const [ids, branches, positions, inverse] = [each(), each(), each(), each().fill(responseTokens)];
   const predicting = new Int32Array(responseTokens);
   let next = 0;
   for (const [row, { prompt, responses }] of batch.entries()) {
     const last = prompt.length - 1;
-    let at = row * time;
+    let at = places[row]!.begin;
     for (let t = 0; t < last; t++) positions[at + t] = t;
     ids.set(prompt.subarray(0, last), at);
     at += last;
@@ -232,14 +277,14 @@ export function decoderFeeds(
       }
     }
   }
-  const spans = spansOf(branches, time, lengths);
+  const spans = spansOf(branches, places);
   const { order, distinct, begins, ends } = embeddingPlan(ids, config.vocabSize);
-  const { cosines, sines } = rotaryTable(config, time);
+  // ONNX Runtime's operator wants an angle for each place of a line
+  const angled = layout.packs ? positions.reduce((most, position) => Math.max(most, position + 1), 1) : time;
+  const { cosines, sines } = rotaryTable(config, angled);
   const negative = sines.map((value) => -value);
-  const triangle = new Float32Array(block * block);
-  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
-  const shape = [batch.length, time];
-  const angles = [time, config.headSize / 2];
+  const shape = [lines, time];
+  const angles = [angled, config.headSize / 2];
   return {
     ids: tensor(ids, shape),
     order: tensor(order, shape),
@@ -247,15 +292,22 @@ export function decoderFeeds(
     begins: tensor(begins),
     ends: tensor(ends),
     branches: tensor(branches, shape),
-    spans: tensor(spans, [4, batch.length * blocks, block]),
+    spans: tensor(spans, [4, lines * time]),
     positions: tensor(positions, shape),
     predicting: tensor(predicting),
     inverse: tensor(inverse, shape),
-    triangle: tensor(triangle, [block, block]),
+    ...(!layout.packs && { triangle: triangleOf(block) }),
     cos: tensor(cosines, angles),
     sin: tensor(sines, angles),
     negativeSin: tensor(negative, angles),
   };
+}
+
+/** The mask of a block of queries and its own keys, float32 [block, block]. */
+function triangleOf(block: number): Tensor {
+  const triangle = new Float32Array(block * block);
+  for (let row = 0; row < block; row++) triangle.fill(MASKED, row * block + row + 1, (row + 1) * block);
+  return tensor(triangle, [block, block]);
 }
 
 /** The tokens that hidden states predict: the response tokens of the rows, int32 [response]. */
