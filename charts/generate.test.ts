@@ -119,6 +119,12 @@ describe("values.schema.json", () => {
     [{ watch: { scope: "all" } }, /^\/watch\/scope must be equal/],
     [{ watch: { namespaces: ["Team"] } }, /^\/watch\/namespaces\/0 must match/],
     [{ podSecurity: { enforce: "strict" } }, /^\/podSecurity\/enforce must be equal/],
+    [{ commonAnnotations: { "k8s.v1.cni.cncf.io/networks": "x" } }, /^\/commonAnnotations .*(NOT be valid|propert)/],
+    [
+      { commonAnnotations: { "container.apparmor.security.beta.kubernetes.io/learner": "unconfined" } },
+      /^\/commonAnnotations /,
+    ],
+    [{ commonLabels: { team: "x".repeat(64) } }, /^\/commonLabels/],
     [{ commonLabels: { "app.kubernetes.io/name": "x" } }, /^\/commonLabels .*(NOT be valid|propert)/],
     [{ controller: { tolerations: [{ operator: "In" }] } }, /^\/controller\/tolerations\/0\/operator must be equal/],
     [{ gpu: { resourceName: "gpu" } }, /^\/gpu\/resourceName must match/],

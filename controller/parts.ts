@@ -12,6 +12,7 @@ export const PARTS = {
   samples: file("learner/commands/samples-command.ts"),
   task: file("learner/commands/task-command.ts"),
   report: file("learner/report/main.ts"),
+  compare: file("learner/report/compare-command.ts"),
   evaluationTable: file("learner/commands/table-command.ts"),
   pretrain: file("learner/commands/pretrain-command.ts"),
   sft: file("learner/commands/sft-command.ts"),

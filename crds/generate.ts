@@ -1,5 +1,6 @@
 /**
- * Generates three files from the CRD and the defaults of list items: `schema.generated.json`, its schema for programs;
+ * Generates files from the CRD and the defaults of list items: `longrun.dev_trainingruntimes.yaml`, the CRD of TrainingRuntime, which has
+ * the fields of runtime-fields.ts, with a page for each of its two readers (`runtime.md`, `author.md`); `schema.generated.json`, the schema of TrainingRun for programs;
  * `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default is always present); and `README.md`, which is
  * `reference.head.md` with tables of all fields and of the rules of changes.
  *
@@ -12,6 +13,9 @@ import { isDeepStrictEqual } from "node:util";
 import { parse } from "yaml";
 import { withItemDefaults } from "./item-defaults.ts";
 import { type Rule, rulesOf } from "./rules.ts";
+import { runtimeCrd } from "./runtime-crd.ts";
+import { authorTable, runtimeTable } from "./runtime-pages.ts";
+import { runtimeSchema } from "./runtime-schema.ts";
 import { CRD_FILE, type Schema } from "./schema.ts";
 
 /** Interface names that differ from the field's own, by path; fields that share a name share an interface. */
@@ -62,6 +66,7 @@ const NAMES: Record<string, string> = {
   "spec.results.s3.secretRef": "S3SecretRef",
   "status.results": "ResultsStatus",
   "status.images": "ImagesStatus",
+  "status.runtime": "RuntimeStatus",
   "status.failures": "FailuresStatus",
 };
 
@@ -189,7 +194,7 @@ function generateReference(schema: Schema): string {
 
 /** Objects for which the reference lists only the names of the fields: Kubernetes' own objects, and texts for people. */
 const BRIEF =
-  /^(conditions|display|images|notification|engineSeconds|checkpoint)$|\.podTemplate\.spec\.((securityContext|containers\[\])\.|(?!securityContext|containers))/;
+  /^(conditions|display|images|runtime|notification|engineSeconds|checkpoint)$|\.podTemplate\.spec\.((securityContext|containers\[\])\.|(?!securityContext|containers))/;
 
 /** Fields of a pod that are exactly Kubernetes' own: one row names them all. */
 const AS_IN_KUBERNETES =
@@ -267,17 +272,22 @@ function allowed({ type, enum: values, minimum, maximum, maxItems, additionalPro
   return type === "object" && additionalProperties ? "map" : (type ?? "");
 }
 
+const head = (page: string): string => readFileSync(new URL(`${page}.head.md`, import.meta.url), "utf8");
+
 if (import.meta.main) {
   const crd = parse(readFileSync(CRD_FILE, "utf8"));
   const schema = withItemDefaults(crd.spec.versions[0].schema.openAPIV3Schema);
   const files = {
+    "longrun.dev_trainingruntimes.yaml": runtimeCrd(crd),
     "schema.generated.json": JSON.stringify(schema),
     "trainingrun.generated.ts": generateTypes(schema),
-    "README.md": `${readFileSync(new URL("reference.head.md", import.meta.url), "utf8")}\n${generateReference(schema)}`,
+    "README.md": `${head("reference")}\n${generateReference(schema)}`,
+    "runtime.md": `${head("runtime")}\n${runtimeTable(runtimeSchema(schema).properties!.spec!)}`,
+    "author.md": `${head("author")}${authorTable(schema.properties!.spec!)}`,
   };
   for (const [name, content] of Object.entries(files)) {
     const path = fileURLToPath(new URL(name, import.meta.url));
-    const text = `${content}\n`;
+    const text = `${content.trimEnd()}\n`;
     if (!process.argv.includes("--check")) writeFileSync(path, text);
     else if (!existsSync(path) || readFileSync(path, "utf8") !== text) {
       console.error(`crds/${name} is outdated: run \`node crds/generate.ts\``);

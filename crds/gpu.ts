@@ -10,10 +10,14 @@ export function gpuCount({ limits = {} }: Resources): number {
     .reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
+/** Whether a container requests a GPU, or devices by claims, which do not tell their number. */
+export function hasDevices(resources: Resources): boolean {
+  return gpuCount(resources) > 0 || (resources.claims ?? []).length > 0;
+}
+
 /** Whether a learner that computes on a GPU has a GPU, or a part of one. The CRD has the same rule. */
 export function hasItsGpu({ learner }: TrainingRunSpec): boolean {
-  const limits = Object.entries(learner.resources.limits ?? {});
-  return (
-    learner.device !== "CUDA" || limits.some(([name, count]) => name.startsWith("nvidia.com/") && `${count}` !== "0")
-  );
+  const { limits = {}, claims = [] } = learner.resources;
+  const isGpu = ([name, count]: [string, unknown]) => name.startsWith("nvidia.com/") && `${count}` !== "0";
+  return learner.device !== "CUDA" || claims.length > 0 || Object.entries(limits).some(isGpu);
 }

@@ -12,6 +12,7 @@ const ITEM_DEFAULTS: Readonly<Record<string, unknown>> = {
   "spec.tasks[].privateData.persistentVolumeClaim.subPath": "",
   "spec.tasks[].grader.rewardFloor": -9,
   "spec.tasks[].rewardSplit": "Full",
+  "spec.tasks[].privateShare": 0,
   "spec.tasks[].executionTimeoutSeconds": 600,
   "spec.tasks[].executionMemoryBytes": 4_294_967_296,
   "spec.tasks[].outputBytes": 4_194_304,

@@ -14,16 +14,22 @@ export interface ManifestObject {
 export interface ManifestFile {
   /** At least one TrainingRun or object that may be meant as one. None is checked yet. */
   runs: ManifestObject[];
+  /** TrainingRuntimes, if they are read. */
+  runtimes: ManifestObject[];
   /** Kind and name of each other object, such as `Secret hub`. */
   skipped: string[];
 }
 
-/** @throws ManifestError if a document is not valid YAML or no object, or if no TrainingRun is in the file */
-export function readManifestFile(text: string, source: string): ManifestFile {
+/**
+ * @param withRuntimes whether TrainingRuntimes are read too; otherwise they are skipped
+ * @throws ManifestError if a document is not valid YAML or no object, or if nothing that is read is in the file
+ */
+export function readManifestFile(text: string, source: string, withRuntimes = false): ManifestFile {
   const objects = readObjects(text, source);
-  const skipped = objects.filter((object) => !isRun(object)).map(nameOf);
+  const runtimes = withRuntimes ? objects.filter(isRuntime) : [];
+  const skipped = objects.filter((object) => !isRun(object) && !runtimes.includes(object)).map(nameOf);
   const runs = objects.filter(isRun);
-  if (runs.length > 0) return { runs, skipped };
+  if (runs.length + runtimes.length > 0) return { runs, runtimes, skipped };
   const others = skipped.length === 0 ? "" : ` but ${skipped.join(", ")}`;
   throw new ManifestError([
     `${source}: holds no TrainingRun${others}; give a file that has an object of apiVersion longrun.dev/v1alpha1 and ` +
@@ -87,13 +93,14 @@ function isEmpty({ contents, errors }: Document): boolean {
   return errors.length === 0 && (contents === null || (isScalar(contents) && contents.value === null));
 }
 
-/** Returns true also for other objects of longrun's group and objects without a kind, so that a misspelt kind is refused. */
-function isRun({ contents }: ManifestObject): boolean {
-  const kind = contents.get("kind");
-  return (
-    kind === "TrainingRun" || typeof kind !== "string" || /^longrun\.dev\//.test(String(contents.get("apiVersion")))
-  );
+/** Returns true also for unknown kinds of longrun's group and objects without a kind, so that a misspelt kind is refused. */
+function isRun(object: ManifestObject): boolean {
+  const kind = object.contents.get("kind");
+  if (kind === "TrainingRun" || typeof kind !== "string") return true;
+  return /^longrun\.dev\//.test(String(object.contents.get("apiVersion"))) && !isRuntime(object);
 }
+
+export const isRuntime = ({ contents }: ManifestObject): boolean => contents.get("kind") === "TrainingRuntime";
 
 function nameOf({ contents }: Pick<ManifestObject, "contents">): string {
   const name = contents.getIn(["metadata", "name"]);

@@ -59,7 +59,7 @@ describe("--set", () => {
     ],
     [
       "constructor=3",
-      "--set constructor=3: spec.constructor is unknown; remove it (spec has tasks, model, prompts, algorithm, learner, actors, generation, evaluation, stopping, failurePolicy, restart, seed, suspend, initFrom, warmStart, results, notifications, ttlSecondsAfterFinished, queueName, controllerClass, inheritedMetadata, env, caBundle, managedBy, upgradePolicy)",
+      "--set constructor=3: spec.constructor is unknown; remove it (spec has tasks, model, prompts, algorithm, learner, actors, generation, evaluation, stopping, failurePolicy, restart, seed, suspend, initFrom, warmStart, results, notifications, ttlSecondsAfterFinished, queueName, controllerClass, runtimeRef, inheritedMetadata, env, caBundle, managedBy, upgradePolicy)",
     ],
   ];
   for (const [override, expected] of bad)

@@ -86,6 +86,10 @@ const common = {
   priorityClassName: "high",
   schedulerName: "gang",
   schedulingGates: [{ name: "example.com/gate" }],
+  resourceClaims: [
+    { name: "gpus", resourceClaimTemplateName: "two-gpus" },
+    { name: "shared", resourceClaimName: "link" },
+  ],
   imagePullSecrets: [{ name: "registry" }],
   hostAliases: [{ ip: "10.0.0.1", hostnames: ["registry.local"] }],
   dnsPolicy: "None",
@@ -337,7 +341,9 @@ describe("the CRD", { skip }, () => {
     };
     const older = structuredClone(crd.spec.versions[0]);
     delete older.schema.openAPIV3Schema["x-kubernetes-validations"];
-    older.schema.openAPIV3Schema.properties.spec.properties.actors.properties.podTemplate = {
+    const { actors } = older.schema.openAPIV3Schema.properties.spec.properties;
+    delete actors["x-kubernetes-validations"];
+    actors.properties.podTemplate = {
       ...{ type: "object", "x-kubernetes-preserve-unknown-fields": true },
     };
     await replace(older);

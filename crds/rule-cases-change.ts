@@ -92,6 +92,21 @@ export const CHANGE_CASES: RuleCase[] = [
     refused: ["tasks[0].rewardSplit=Half"],
     accepted: [],
   },
+  { ...fixed("tasks[].privateShare", "0.5"), at: "spec.tasks[]" },
+  {
+    at: "spec.tasks[]",
+    message: "privateShare cannot change",
+    before: ["tasks[0].privateShare=0"],
+    refused: ["tasks[0].privateShare=0.25"],
+    accepted: [],
+  },
+  {
+    at: "spec.tasks[]",
+    message: "privateShare cannot change",
+    before: ["tasks[0].privateShare=0.5"],
+    refused: [],
+    accepted: ["tasks[0].privateShare=0.5"],
+  },
   {
     at: "spec.tasks[]",
     message: "grader cannot change",
@@ -100,6 +115,24 @@ export const CHANGE_CASES: RuleCase[] = [
     accepted: [`tasks[0].grader={${GRADER}}`],
   },
   ...fixedOptional("spec.tasks[]", "guardedRewardCap", "guardedRewardCap cannot change", ["0", "0.5"]),
+  ...fixedOptional("spec.tasks[]", "reward", "reward cannot change", ["Rank", "Improvement"]),
+  ...fixedOptional(
+    "spec.tasks[]",
+    "medals",
+    "medals cannot change",
+    ["{gold: 1, silver: 2, bronze: 3}", "{gold: 1, silver: 2, bronze: 4}"],
+    ["tasks[0].reward=Medal"],
+  ),
+  ...fixedOptional(
+    "spec.tasks[]",
+    "medalRewards",
+    "medalRewards cannot change",
+    [
+      "{gold: 1, silver: 0.8, bronze: 0.6, median: 0.2, none: 0}",
+      "{gold: 1, silver: 0.8, bronze: 0.6, median: 0.2, none: -1}",
+    ],
+    ["tasks[0].reward=Medal"],
+  ),
   ...fixedOptional("spec.tasks[]", "failureRewards", "failureRewards cannot change", [
     "{failed: -11}",
     "{failed: -12}",

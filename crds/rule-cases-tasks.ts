@@ -9,6 +9,7 @@ const sources = (publicData: string, privateData: string): string =>
 const secondTask = (publicData: string, privateData: string): string =>
   `tasks=[{name: one, grader: {${GRADER}}, publicData: ${publicData}, privateData: {image: {reference: c}}}, ` +
   `{name: two, grader: {${GRADER}}, publicData: {image: {reference: d}}, privateData: ${privateData}}]`;
+const MEDALS = "{gold: 280, silver: 300, bronze: 340}";
 const grader = (text: string): string => `tasks[0].grader={${text}}`;
 
 /** Returns the cases of the public or of the private data, which have the same rules. */
@@ -114,6 +115,27 @@ export const TASK_CASES: RuleCase[] = [
     message: "keptOutputBytes (kept of the start and of the end)",
     refused: ["tasks=[{name: diamonds, outputBytes: 1025, keptOutputBytes: 513}]"],
     accepted: ["tasks=[{name: diamonds, outputBytes: 1026, keptOutputBytes: 513}]"],
+  },
+  {
+    at: "spec.tasks[]",
+    message: "reward Medal needs scores that earn medals",
+    refused: [`tasks=[{name: diamonds, reward: Medal, grader: {${GRADER}}}]`],
+    accepted: [`tasks=[{name: diamonds, reward: Medal, grader: {${GRADER}}, medals: ${MEDALS}}]`],
+  },
+  ...[`medals: ${MEDALS}`, "medalRewards: {gold: 1, silver: 1, bronze: 1, median: 0, none: 0}"].map((given) => ({
+    at: "spec.tasks[]",
+    message: "medals and medalRewards have a meaning with reward Medal alone",
+    refused: [`tasks=[{name: diamonds, reward: Rank, ${given}}]`],
+    accepted: [`tasks=[{name: diamonds, reward: Medal, ${given}}]`],
+  })),
+  {
+    at: "spec.tasks[]",
+    message: "rewardSplit: Half is the older spelling of privateShare",
+    refused: ["tasks=[{name: diamonds, rewardSplit: Half, privateShare: 0.5}]"],
+    accepted: [
+      "tasks=[{name: diamonds, rewardSplit: Half, privateShare: 0}]",
+      "tasks=[{name: diamonds, privateShare: 0.5}]",
+    ],
   },
   ...sourceCases("publicData"),
   ...sourceCases("privateData"),

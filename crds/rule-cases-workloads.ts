@@ -52,7 +52,27 @@ function resourceCases(at: string): RuleCase[] {
   ];
 }
 
+const CLAIMS = "podTemplate: {spec: {resourceClaims: [{name: gpus, resourceClaimTemplateName: one-gpu}]}}";
+
 const PODS: RuleCase[] = [
+  ...[
+    ["learner", "resources"],
+    ["actors", "resources"],
+    ["actors", "sandboxResources"],
+  ].map(([part, field]) => ({
+    at: `spec.${part}`,
+    message: "a container can use claims of its podTemplate only",
+    refused: [`${part}={${field}: {claims: [{name: gpus}]}}`, `${part}={${field}: {claims: [{name: gpu}]}, ${CLAIMS}}`],
+    accepted: [`${part}={${field}: {claims: [{name: gpus, request: a}]}, ${CLAIMS}}`],
+  })),
+  ...["learner", "actors", "generation"].flatMap((part) =>
+    ["", ", resourceClaimName: a, resourceClaimTemplateName: b"].map((source) => ({
+      at: `spec.${part}.podTemplate.spec.resourceClaims[]`,
+      message: "a claim is a ResourceClaim or made from a template",
+      refused: [`${part}={podTemplate: {spec: {resourceClaims: [{name: gpus${source}}]}}}`],
+      accepted: [`${part}={podTemplate: {spec: {resourceClaims: [{name: gpus, resourceClaimName: a}]}}}`],
+    })),
+  ),
   {
     at: "spec",
     message: "the learner uses whole GPUs, 16 at most",
@@ -79,7 +99,7 @@ const PODS: RuleCase[] = [
     at: "spec",
     message: "learner.device CUDA needs a GPU",
     refused: ["learner={device: CUDA, resources: {limits: {example.com/gpu: 1}}}"],
-    accepted: ["learner.device=CUDA"],
+    accepted: ["learner.device=CUDA", `learner={device: CUDA, resources: {claims: [{name: gpus}]}, ${CLAIMS}}`],
   },
   {
     at: "spec",
@@ -117,6 +137,12 @@ const LORA = "adaptation: {type: LoRA, rank: 16}";
 const VOLUME = "policy: ./m, volume: {image: {reference: m}}";
 const VLLM = "engine: VLLM, image: vllm";
 const GENERATION: RuleCase[] = [
+  {
+    at: "spec.generation",
+    message: "a container can use claims of its podTemplate only",
+    refused: ["generation={resources: {claims: [{name: gpus}]}}"],
+    accepted: [`generation={resources: {claims: [{name: gpus}]}, ${CLAIMS}}`],
+  },
   {
     at: "spec.generation",
     message: "generation.replicas.min is at most",

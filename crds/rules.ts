@@ -33,7 +33,7 @@ export const CLUSTER_ONLY: readonly string[] = [
   "path works on one machine only; on Kubernetes give configMap, persistentVolumeClaim or image",
   "path works on one machine only; on Kubernetes give run",
   "model.policy is a folder, and on Kubernetes a folder lies on a volume; give model.volume, name a bundled policy such as quickstart, or give model.source instead",
-  "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1 or more, or one part of a GPU, to learner.resources.limits, or remove learner.resources if the cluster's default has one",
+  "learner.device CUDA needs a GPU; add nvidia.com/gpu: 1 or more, or one part of a GPU, to learner.resources.limits, or a claim of one to learner.resources.claims, or remove learner.resources if the cluster's default has one",
   "vLLM's image has none of longrun's policies: give the folder in model.policy and its volume in model.volume, or set generation.engine to Longrun",
   "model.source is fetched onto the run's own volume, which generators on other nodes cannot mount: put the model into an image or on a claim that several nodes can mount (ReadOnlyMany or ReadWriteMany), and give model.policy and model.volume",
 ];

@@ -52,7 +52,7 @@ export function strictSchema(): Schema {
 }
 
 const stringMap: Schema = { type: "object", additionalProperties: { type: "string" } };
-const metadataSchema: Schema = {
+export const metadataSchema: Schema = {
   type: "object",
   description: "Kubernetes' object metadata.",
   required: ["name"],
@@ -61,7 +61,7 @@ const metadataSchema: Schema = {
       type: "string",
       minLength: 1,
       maxLength: 253,
-      description: "Name of the run: lower-case letters, digits and hyphens, at most 40.",
+      description: "Name: lower-case letters, digits and hyphens; of a run at most 40.",
     },
     namespace: { type: "string", description: "Namespace; only on Kubernetes." },
     labels: { ...stringMap, description: "Labels." },
@@ -70,7 +70,7 @@ const metadataSchema: Schema = {
   "x-kubernetes-preserve-unknown-fields": true,
 };
 
-function strict(schema: Schema): Schema {
+export function strict(schema: Schema): Schema {
   const copy: Schema = { ...schema };
   if (schema.properties) {
     copy.properties = Object.fromEntries(Object.entries(schema.properties).map(([name, s]) => [name, strict(s)]));

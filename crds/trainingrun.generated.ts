@@ -62,19 +62,21 @@ export interface TrainingRunSpec {
   notifications?: Notifications;
   /** Seconds until a finished TrainingRun is deleted; the last copy of results is waited for. Only on Kubernetes. Absent: never. */
   ttlSecondsAfterFinished?: number;
-  /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the controller's default, else none. */
+  /** Kueue LocalQueue of the run. Only on Kubernetes. Absent: the label kueue.x-k8s.io/queue-name, else the runtime's, else none. */
   queueName?: string;
   /** Class of controllers that reconciles this run, as a controller's --controller-class names it (chart: controller.class). Only on Kubernetes. Absent: controllers without a class. */
   controllerClass?: string;
+  /** The platform's defaults and limits for this run. Only on Kubernetes; on one machine longrun run --runtime. Absent: the controller's default runtime, if it has one. */
+  runtimeRef?: RuntimeRef;
   /** Labels and annotations that the controller gives to each object and pod of this run. Those of a podTemplate win. Only on Kubernetes. */
   inheritedMetadata?: InheritedMetadata;
   /** Environment variables of the run's pods; sandboxes get none. Those of podTemplate and longrun's own win. Only on Kubernetes. */
   env?: RunVariable[];
-  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
+  /** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the runtime's, else none. */
   caBundle?: CaBundle;
   /** Cannot change. Another controller of this run, such as kueue.x-k8s.io/multikueue. Only on Kubernetes. Absent or longrun.dev/controller: longrun's. */
   managedBy?: string;
-  /** When a run takes an upgraded controller's default images and pod templates. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
+  /** When a run takes an upgraded controller's default images and pod templates, and a changed TrainingRuntime. OnResume: after suspend and resume. Immediately: at once, which restarts the learner. Only on Kubernetes (default OnResume; ours). */
   upgradePolicy: 'OnResume' | 'Immediately';
 }
 
@@ -94,8 +96,16 @@ export interface Task {
   privateData?: VolumeSource;
   /** Cannot change. Comparison of a submission with the answers. Absent for bundled and MLE-bench tasks. */
   grader?: Grader;
-  /** Cannot change. Rows of the answers that determine the reward: all, or a fixed half (default Full; paper, section 4.1). */
+  /** Cannot change. Older spelling of privateShare, kept for existing runs: Half makes every other row private (default Full; paper, section 4.1). */
   rewardSplit: 'Full' | 'Half';
+  /** Cannot change. Share of the answers' rows that no reward, prompt or choice sees; they make the private score of reports (learner/grading/README.md). longrun task init writes 0.5 (default 0; ours). */
+  privateShare: number;
+  /** Cannot change. What a valid submission earns: its score on rewardRange, the step of its medal, its rank among the run's earlier valid programs, or how much better than the program it was made from it is (learner/grading/README.md). Absent: Score. */
+  reward?: 'Score' | 'Medal' | 'Rank' | 'Improvement';
+  /** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */
+  medals?: Medals;
+  /** Cannot change. Rewards of the steps under reward Medal; a better step earns no less (ours). Absent: gold 1, silver 0.75, bronze 0.5, median 0.25, none 0. */
+  medalRewards?: MedalRewards;
   /** Cannot change. Highest reward of a flagged submission: a copy of the sample submission, one constant prediction, or a perfect score. Never below rewardFloor. Absent: no cap. */
   guardedRewardCap?: number;
   /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
@@ -176,6 +186,32 @@ export interface RewardRange {
   worst: number;
   /** Score that earns reward 1, in the metric's unit. */
   best: number;
+}
+
+/** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */
+export interface Medals {
+  /** Score from which a submission earns gold. */
+  gold: number;
+  /** Score from which a submission earns silver. */
+  silver: number;
+  /** Score from which a submission earns bronze. */
+  bronze: number;
+  /** Score that a submission beats to be above the median. Absent: no such step. */
+  median?: number;
+}
+
+/** Cannot change. Rewards of the steps under reward Medal; a better step earns no less (ours). Absent: gold 1, silver 0.75, bronze 0.5, median 0.25, none 0. */
+export interface MedalRewards {
+  /** Reward of a gold medal. */
+  gold: number;
+  /** Reward of a silver medal. */
+  silver: number;
+  /** Reward of a bronze medal. */
+  bronze: number;
+  /** Reward of a submission above the median without a medal. */
+  median: number;
+  /** Reward of every other valid submission. */
+  none: number;
 }
 
 /** Cannot change. Rewards of solutions without a valid submission, by how far they came; credit for markers is added (ours; learner/grading/README.md). Absent: algorithm.failureReward for each. */
@@ -538,6 +574,16 @@ export interface Resources {
   requests?: Record<string, number | string>;
   /** Limits by resource name. */
   limits?: Record<string, number | string>;
+  /** Claims of podTemplate.spec.resourceClaims that the container uses (Kubernetes 1.34 and newer). */
+  claims?: Claims[];
+}
+
+/** One claim. */
+export interface Claims {
+  /** Name of the claim in the pod. */
+  name: string;
+  /** Request of the claim. Absent: all. */
+  request?: string;
 }
 
 /** Additions to the learner's pod, merged by Kubernetes' strategic merge. Only on Kubernetes. Other fields are refused. */
@@ -560,7 +606,7 @@ export interface PodMetadata {
 export interface LearnerPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that attract or repel the pod. */
+  /** Nodes and other pods that attract or repel the pod, as kubectl explain pod.spec.affinity has them. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -572,6 +618,8 @@ export interface LearnerPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
@@ -840,7 +888,7 @@ export interface ActorPodTemplate {
 export interface ActorPodSpec {
   /** Labels that a node must have. */
   nodeSelector?: Record<string, string>;
-  /** Nodes and other pods that attract or repel the pod. */
+  /** Nodes and other pods that attract or repel the pod, as kubectl explain pod.spec.affinity has them. */
   affinity?: Record<string, unknown>;
   /** Taints of nodes that the pod tolerates. */
   tolerations?: Toleration[];
@@ -852,6 +900,8 @@ export interface ActorPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** Secrets with which the kubelet pulls images; no container sees them. */
   imagePullSecrets?: PullSecret[];
   /** Further lines of /etc/hosts. */
@@ -942,6 +992,8 @@ export interface GeneratorPodSpec {
   schedulerName?: string;
   /** Gates that must be removed before the pod is scheduled. */
   schedulingGates?: SchedulingGate[];
+  /** Claims of devices (Dynamic Resource Allocation), for the claims of resources. */
+  resourceClaims?: unknown[];
   /** RuntimeClass of the pod, e.g. nvidia. */
   runtimeClassName?: string;
   /** Secrets with which the kubelet pulls images; no container sees them. */
@@ -1148,6 +1200,12 @@ export interface SecretKeyRef {
   key: string;
 }
 
+/** The platform's defaults and limits for this run. Only on Kubernetes; on one machine longrun run --runtime. Absent: the controller's default runtime, if it has one. */
+export interface RuntimeRef {
+  /** Name of a TrainingRuntime; kubectl get trainingruntimes lists them. */
+  name: string;
+}
+
 /** Labels and annotations that the controller gives to each object and pod of this run. Those of a podTemplate win. Only on Kubernetes. */
 export interface InheritedMetadata {
   /** Labels, except app.kubernetes.io/ and longrun.dev/, which are longrun's own. */
@@ -1164,7 +1222,7 @@ export interface RunVariable {
   value: string;
 }
 
-/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the controller's, else none. */
+/** Certificate authorities that the run's pods trust besides the public ones; sandboxes get none. Only on Kubernetes. Absent: the runtime's, else none. */
 export interface CaBundle {
   /** ConfigMap in the namespace of the run, with certificates in PEM. */
   configMap: CaBundleSource;
@@ -1214,6 +1272,8 @@ export interface TrainingRunStatus {
   results?: ResultsStatus;
   /** Images that the run keeps until it is suspended; see spec.upgradePolicy. */
   images?: ImagesStatus;
+  /** TrainingRuntime that the run uses, as it was when the learner first answered; see spec.upgradePolicy. */
+  runtime?: RuntimeStatus;
   /** Failures of the learner; absent before the first. */
   failures?: FailuresStatus;
   /** When the run began. */
@@ -1246,7 +1306,7 @@ export interface Condition {
 
 /** Scores of the newest iteration's valid samples, in the metric's unit. Several tasks: see tasks. */
 export interface ScoreStatus {
-  /** Best score of the run. */
+  /** Best score of the run; public with tasks[].privateShare. */
   best?: number;
   /** Mean score. */
   mean?: number;
@@ -1274,9 +1334,9 @@ export interface EvaluatedPolicyStatus {
   samples?: number;
   /** Share of valid programs, 0..1. */
   validFraction?: number;
-  /** Mean score of the valid programs. */
+  /** Mean score of the valid programs; private with tasks[].privateShare. */
   mean?: number;
-  /** Best score. */
+  /** Score of the best program; private with tasks[].privateShare. */
   best?: number;
   /** Best score from scratch. */
   bestFromScratch?: number;
@@ -1296,7 +1356,7 @@ export interface TaskStatus {
   name: string;
   /** Samples that the newest iteration trained on. */
   samples?: number;
-  /** Best score of the run. */
+  /** Best score of the run; public with tasks[].privateShare. */
   best?: number;
   /** Mean score of the newest iteration. */
   mean?: number;
@@ -1410,6 +1470,18 @@ export interface ImagesStatus {
   actor?: string;
   /** Image of the sandbox that programs run in. */
   sandbox?: string;
+}
+
+/** TrainingRuntime that the run uses, as it was when the learner first answered; see spec.upgradePolicy. */
+export interface RuntimeStatus {
+  /** Its name. */
+  name?: string;
+  /** Its uid. */
+  uid?: string;
+  /** Its generation. */
+  generation?: number;
+  /** Its spec. */
+  spec?: Record<string, unknown>;
 }
 
 /** Failures of the learner; absent before the first. */

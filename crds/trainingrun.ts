@@ -91,8 +91,8 @@ const trainingRun = once(strictSchema);
 const specField = (name: string): Schema => trainingRun().properties!.spec!.properties![name]!;
 
 /**
- * Returns the problems for which the API server would refuse a podTemplate. The server has not seen the additions of
- * `--run-defaults`, nor new fields if its CRD is older than the controller.
+ * Returns the problems for which the API server would refuse a podTemplate. The server has not seen the additions of a TrainingRuntime,
+ * nor new fields if its CRD is older than the controller.
  *
  * @returns one sentence a problem
  */
@@ -105,7 +105,8 @@ export function podTemplateProblems(part: "learner" | "actors", podTemplate: Pod
   return problems.map(({ path, text }) => `${formatPath(["spec", part, "podTemplate", ...path])} ${text}`);
 }
 
-function parseObject(
+/** @throws ManifestError with a line for each problem */
+export function parseObject(
   object: ManifestObject,
   source: string,
   overrides: Override[],

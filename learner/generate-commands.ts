@@ -11,9 +11,10 @@ import { RESULTS } from "./commands/results-command.ts";
 import { SERVE } from "./commands/serve-options.ts";
 import { SFT } from "./commands/sft-options.ts";
 import { TASK } from "./commands/task-command.ts";
+import { COMPARE } from "./report/compare-command.ts";
 import { REPORT } from "./report/main.ts";
 
-const TABLES: Command[] = [GRADE, TASK, REPORT, PRETRAIN, SFT, LOGPROBS, GENERATE, MODEL, RESULTS, SERVE];
+const TABLES: Command[] = [GRADE, TASK, REPORT, PRETRAIN, SFT, LOGPROBS, GENERATE, MODEL, RESULTS, SERVE, COMPARE];
 const FILE = fileURLToPath(new URL("../controller/cli/part-commands.generated.json", import.meta.url));
 
 const text = `${JSON.stringify(TABLES, null, 1)}\n`;

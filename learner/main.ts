@@ -4,7 +4,7 @@
  * options.ts has its options.
  *
  * In a folder that `longrun evaluate` made (it has a policies.json) the learner trains nothing: it evaluates the
- * policies that the file names.
+ * policies that the file names. In a folder of `longrun solve` (solve.json) it searches for the best solution.
  *
  * After a failure the process ends, is restarted, and goes on from the newest checkpoint.
  *
@@ -15,18 +15,16 @@
 import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
-import { policyFolder } from "../crds/policy.ts";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
+import type { SolveSettings } from "../proto/solve.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { RunContext } from "./context.ts";
-import { readTokenizer, turnEndWarning } from "./engine/index.ts";
-import { evaluatePolicies, type Policies, readPolicies } from "./evaluation/policies.ts";
+import { evaluatePolicies } from "./evaluation/policies.ts";
 import { exitStatusOf, failureKind, type RunStage } from "./failures.ts";
 import { Fence } from "./fence.ts";
 import { Grades } from "./grades.ts";
 import { Health } from "./health.ts";
 import { Iterations } from "./iterations.ts";
-import { loadEvaluated, loadPolicy } from "./load-policy.ts";
 import { createLog, logNotice } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { serveMetrics } from "./metrics/http.ts";
@@ -36,6 +34,7 @@ import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
 import { newSummary, type RunSummary, readSummary } from "./metrics/summary.ts";
 import { TensorBoardFile } from "./metrics/tensorboard.ts";
+import { type OpenModel, openModel } from "./open-model.ts";
 import { defaultTerminationLog, parseOptions } from "./options.ts";
 import { Phases } from "./phases.ts";
 import { readCorpus, unknownTask } from "./pretrain/corpus.ts";
@@ -50,6 +49,8 @@ import type { Run } from "./run.ts";
 import { RunFiles } from "./run-files.ts";
 import { type LearnerServer, startServer } from "./server/server.ts";
 import { Phase, StatusBoard } from "./server/status.ts";
+import { readSolve } from "./solve/settings.ts";
+import { solveTask } from "./solve/solve.ts";
 import { startGenerators } from "./start-generators.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
@@ -60,7 +61,6 @@ import { openTasks } from "./tasks/tasks.ts";
 import { train } from "./train.ts";
 import { versions } from "./versions.ts";
 import { waitingOf } from "./waiting.ts";
-import { readWarmStart } from "./warm-start.ts";
 
 /** The kubelet reads at most 4096 bytes of a termination message. */
 const TERMINATION_CHARACTERS = 1000;
@@ -136,15 +136,9 @@ async function main(): Promise<number> {
 /** Runs everything after the tasks are open, up to the end of the run. */
 async function learn(it: Process, earlier: RunSummary | undefined): Promise<number> {
   const { options, directory, spec, tasks, store, status, suspension, metrics, health, log, signal } = it;
-  const policy = policyFolder(spec.model.policy, join(directory, "trainingrun.yaml"), options.modelDir);
-  const tokenizer = readTokenizer(policy);
-  const cut = turnEndWarning(policy, tokenizer);
-  if (cut !== undefined) logNotice(log, cut);
-  const policies = readPolicies(directory);
-  const warmStartData = policies ? undefined : readWarmStart(directory, spec, policy, tokenizer);
-  const { engine, device, checkpoint, state, load } = policies
-    ? await loadEvaluated(it, policy, policies)
-    : await loadPolicy(it, policy, earlier !== undefined);
+  const solve = readSolve(directory);
+  const model = await openModel(it, solve, earlier !== undefined);
+  const { engine, device, checkpoint, state } = model;
   health.loaded(engine);
 
   const lines = linesOf(store);
@@ -158,16 +152,19 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   metrics.continueFrom(countsOf(store));
   const context: RunContext = { directory, spec, tasks, store, status, metrics, log, progress: { state, lines } };
   const phases = new Phases(context, signal, suspension.signal);
-  const generators = startGenerators(it, { engine, device, policy, phases, progress: context.progress });
+  const { progress } = context;
+  const { policy } = model;
+  const generators =
+    policy === undefined ? undefined : startGenerators(it, { engine, device, policy, phases, progress });
   const rollout = new Rollout({
-    ...{ engine, writers: generators, store, spec, lines },
+    ...{ engine, writers: generators ?? model.writers, store, spec, lines },
     addSamples: (samples) => server.write(() => store.addSamples(samples)),
     tasks: tasks.all.map((task) => {
       const { weight } = task.spec;
       return { ...readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec)), weight };
     }),
-    encode: (messages, answerPrefix) => tokenizer.encodeChat(messages, answerPrefix),
-    decode: (tokens) => tokenizer.decode(tokens),
+    encode: model.encode,
+    decode: model.decode,
     nextNumber: store.nextSequence(),
     signal: AbortSignal.any([signal, suspension.signal]),
   });
@@ -180,9 +177,10 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
     server.drain(suspension.signal.reason.message);
   });
   const report = new ReportWriter({ runDirectory: directory, onError: (message) => log.warn(message) });
-  const corpus = readCorpus(policy, tasks.areSeveral ? undefined : tasks.all[0]!.name);
+  const corpus =
+    policy === undefined ? undefined : readCorpus(policy, tasks.areSeveral ? undefined : tasks.all[0]!.name);
   for (const name of tasks.names) {
-    const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy, name);
+    const unknown = corpus && unknownTask(corpus.tasks, spec.model.policy ?? policy!, name);
     if (unknown !== undefined) logNotice(log, unknown);
   }
 
@@ -197,6 +195,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const waiting = waitingOf(spec, options.stay, phases.stop);
   // Rows of generators have a limit of their own, because some generators round to half precision.
   const limits = generators ? GPU_DEVIATION_LIMITS : deviationLimits(device);
+  const { warmStartData } = model;
   const run: Run = { ...parts, engine, rollout, iterations, waiting, recorded, deviationLimits: limits, warmStartData };
 
   status.update({ iteration: state.iteration + 1, checkpoint });
@@ -207,7 +206,7 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   }, 1000);
   if (summary.evaluation.settings) files.announceEvaluation(summary.evaluation);
   if (summary.warmStart) metrics.showWarmStart(summary.warmStart);
-  const end = await endOf(run, it, load && { policies: policies!, load });
+  const end = await endOf(run, it, model, solve);
   clearInterval(counting);
   await generators?.close();
 
@@ -238,12 +237,6 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   return exitStatus === 0 ? 0 : refuse(message, options.terminationLog, exitStatus);
 }
 
-/** The policies that `longrun evaluate` names, and a function that loads a checkpoint. */
-interface Evaluated {
-  policies: Policies;
-  load: (checkpoint: string) => Promise<void>;
-}
-
 interface End {
   state: "succeeded" | "failed" | "stopped" | "fenced";
   message: string;
@@ -251,15 +244,18 @@ interface End {
 }
 
 /**
- * Trains, or evaluates policies. Afterwards the newest finished iteration of a suspended run is on disk; also that of
+ * Trains, evaluates policies or searches. Afterwards the newest finished iteration of a suspended run is on disk; also that of
  * a stopped run, unless it was stopped in the middle of an update.
  */
-async function endOf(run: Run, it: Process, evaluated: Evaluated | undefined): Promise<End> {
+async function endOf(run: Run, it: Process, model: OpenModel, solve: SolveSettings | undefined): Promise<End> {
   const { options, store, suspension, signal, log } = it;
   try {
-    const message = evaluated
-      ? await evaluatePolicies(run, evaluated.policies, evaluated.load)
-      : await trainOrSave(run, it);
+    const { load, policies, endpoint } = model;
+    const message = solve
+      ? await solveTask(run, solve, endpoint)
+      : load
+        ? await evaluatePolicies(run, policies!, load)
+        : await trainOrSave(run, it);
     return { state: "succeeded", message, exitStatus: 0 };
   } catch (error) {
     const { message } = error as Error;

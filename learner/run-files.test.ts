@@ -26,11 +26,15 @@ const finish = (id: string, terminalOutput: string, grade: { valid: boolean; sco
   store.leases.accept("actor", attempt!, result, grade.valid ? deflateSync(text) : undefined);
   store.setGrade(id, { ...grade, reward: 0, reason: grade.valid ? "valid" : "failed" });
 };
+const GRADER = { metric: "MAE", direction: "Lower", targetColumns: ["y"] };
+/** Of a task with a private part. */
+let split: object = {};
 const filesOf = (...tasks: string[]) =>
   new RunFiles({
     ...{ directory, store, server: { actors: () => [] }, report: { request: () => {} }, status: { update: () => {} } },
     summary: newSummary(undefined, {}),
-    tasks: new Tasks(tasks.map((name) => ({ name, grader: { metric: "MAE", direction: "Lower" } }) as Task)),
+    spec: { seed: 0 },
+    tasks: new Tasks(tasks.map((name) => ({ name, grader: GRADER, ...split }) as Task)),
     progress: { state: { iteration: 1, elapsedSeconds: 1 }, lines: [] },
   } as unknown as RunFilesOptions);
 const files = filesOf("diamonds");
@@ -63,4 +67,20 @@ test("each of several tasks has its best program in its own folder, also after t
   await filesOf("diamonds").update({} as IterationMetrics);
   assert.deepEqual([program("."), program("wage")], [false, true]);
   assert.match(readFileSync(join(directory, "best", "diamonds", "score.json"), "utf8"), /"id": "e"/);
+});
+
+test("the best program has the facts of its private score", async () => {
+  split = {
+    ...{ rows: 10, privateRows: 4, privateScore: () => ({ score: 0.75, reason: "valid" }) },
+    partScores: () => undefined,
+  };
+  finish("f", "", { valid: true, score: 0.25 });
+  store.setGrade("d", { valid: true, score: 7, reward: 0, reason: "valid" }, { score: 5, reason: "valid" });
+  store.setGrade("f", { valid: true, score: 0.25, reward: 0, reason: "valid" }, { score: 0.75, reason: "valid" });
+  await filesOf("diamonds").update({} as IterationMetrics);
+  const score = JSON.parse(readFileSync(join(directory, "best", "diamonds", "score.json"), "utf8"));
+  const { privateScore, gap, medianGap, programs, publicRows, rowIntervals } = score;
+  assert.deepEqual([score.id, privateScore, gap, medianGap], ["f", 0.75, -0.5, -0.5]);
+  assert.deepEqual([programs, publicRows], [1, 6], "the other program is of another task");
+  assert.deepEqual(rowIntervals, { score: null, privateScore: null, gap: null });
 });

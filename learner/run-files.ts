@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { RunContext } from "./context.ts";
 import { bestSampleOf, writeBest } from "./evaluation/best.ts";
 import { headlines } from "./evaluation/figures.ts";
+import { privateFactsOf } from "./evaluation/private-score.ts";
 import { logNotice } from "./log.ts";
 import { commonErrors as commonErrorsOf } from "./metrics/common-errors.ts";
 import type { IterationMetrics } from "./metrics/iteration.ts";
@@ -59,6 +60,12 @@ export class RunFiles {
     status.update({ iterationJson: JSON.stringify(line) });
   }
 
+  /** Brings the best program and the report up to the store. */
+  async showBest(): Promise<void> {
+    await this.#keepBest();
+    this.#run.report.request();
+  }
+
   /** Shows the results of the evaluations in the status, and the newest one's as metrics. */
   announceEvaluation(evaluation: Evaluation): void {
     const { status, metrics } = this.#run;
@@ -92,16 +99,21 @@ export class RunFiles {
 
   /** Returns whether the run has had a valid program. */
   async #keepBest(): Promise<boolean> {
-    const { directory, store, tasks } = this.#run;
+    const { directory, store, tasks, spec } = this.#run;
     this.#byTask ??= await this.#layOutBest();
     let any = false;
-    for (const { name, grader } of tasks.all) {
+    for (const task of tasks.all) {
+      const { name, grader } = task;
       const best = store.bestSample(name, grader.direction);
       const submission = best && store.submission(best.id);
       const kept = best && bestSampleOf(best, submission, grader.metric);
       any ||= best !== undefined;
       if (kept === undefined || this.#bestIds.get(name) === kept.id) continue;
-      await writeBest(join(directory, "best", ...(this.#byTask ? [name] : [])), kept);
+      const privateFacts = await privateFactsOf(task, submission!, {
+        ...{ score: kept.score, seed: spec.seed },
+        gaps: task.privateRows === undefined ? [] : store.gaps(name),
+      });
+      await writeBest(join(directory, "best", ...(this.#byTask ? [name] : [])), { ...kept, ...privateFacts });
       this.#bestIds.set(name, kept.id);
     }
     return any;

@@ -7,6 +7,7 @@ import type { Merge } from "./generators/weights.ts";
 import { logNotice } from "./log.ts";
 import type { Process } from "./process.ts";
 import type { Run } from "./run.ts";
+import { readSolve } from "./solve/settings.ts";
 
 /** Folder, in the run folder, of weights until every generator has them. */
 export const GENERATORS = "generators";
@@ -38,7 +39,8 @@ export function startGenerators(
   { options, directory, spec, status, log, suspension, signal }: Process,
   run: Pick<Run, "engine" | "phases" | "progress"> & { device: Device; policy: string },
 ): Generators | undefined {
-  const none = options.generators.length === 0 || options.replay !== undefined || readPolicies(directory) !== undefined;
+  const trains = readPolicies(directory) === undefined && readSolve(directory) === undefined;
+  const none = options.generators.length === 0 || options.replay !== undefined || !trains;
   if (none) return undefined;
   const { engine, phases, progress, device, policy } = run;
   const generators = new Generators({

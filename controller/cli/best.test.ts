@@ -5,14 +5,20 @@ import { printBest } from "./best.ts";
 const FACTS = JSON.stringify({ score: 2, metric: "MAE", iteration: 1, durationSeconds: 0.5 });
 
 /** Returns what `longrun best` prints for a run folder that has a best program in each of `folders`. */
-async function printed(folders: string[], tasks: string[], task?: string, lines?: string): Promise<string> {
+async function printed(
+  folders: string[],
+  tasks: string[],
+  task?: string,
+  lines?: string,
+  facts = FACTS,
+): Promise<string> {
   const chunks: string[] = [];
   const screen = { write: (text: string) => void chunks.push(text) };
   const read = async (path: string) => {
     if (path === "metrics.jsonl") return lines;
     const [folder, file] = [path.slice(0, path.lastIndexOf("/")), path.slice(path.lastIndexOf("/") + 1)];
     if (!folders.includes(folder)) return undefined;
-    return file === "score.json" ? FACTS : `print("${folder}")\n`;
+    return file === "score.json" ? facts : `print("${folder}")\n`;
   };
   await printBest("quick", tasks, { task, json: false }, read, screen);
   return chunks.join("");
@@ -36,6 +42,15 @@ test("The iteration is that of the row with the program's score", async () => {
   const lines = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   assert.match(await printed(["best"], ["wage"], undefined, lines), /^# MAE 2 · iteration 2 · ran/);
   assert.match(await printed(["best/wage"], ["movie", "wage"], "wage", lines), /^# MAE 2 · iteration 1 · ran/);
+});
+
+test("The private score stands beside the public one, or the reason why there is none", async () => {
+  const head = async (more: object) =>
+    (await printed(["best"], ["wage"], undefined, undefined, JSON.stringify({ ...JSON.parse(FACTS), ...more }))).split(
+      " · ",
+    )[0];
+  assert.equal(await head({ privateScore: 2.5 }), "# MAE 2 (private 2.5)");
+  assert.equal(await head({ noPrivateScore: "MAE is undefined" }), "# MAE 2 (no private score: MAE is undefined)");
 });
 
 test("The command needs the name of one of the run's tasks", async () => {

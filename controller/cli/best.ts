@@ -2,13 +2,12 @@
 import { ControllerError } from "../errors.ts";
 import { harmless } from "../harmless.ts";
 import { iterationOf, linesOf } from "../local/terminal/metrics-lines.ts";
+import { type Best, privateWords } from "../local/terminal/summary.ts";
 import type { Screen } from "../local/terminal/terminal.ts";
 import type { BestOptions } from "./run-folder-options.ts";
 
 /** The part of `score.json` that is shown. */
-interface BestFacts {
-  score: number;
-  metric: string;
+interface BestFacts extends Best {
   /** Version of the policy that wrote the program. */
   iteration: number;
   durationSeconds: number;
@@ -64,7 +63,7 @@ function show(facts: BestFacts, iteration: number | undefined, program: string, 
   const { metric, iteration: version, durationSeconds, family, guards = [] } = facts;
   const policy = version === 0 ? "starting policy" : `policy of iteration ${version}`;
   const words = [
-    `${metric} ${facts.score}`,
+    `${metric} ${facts.score}${privateWords(facts)}`,
     iteration === undefined ? `written by the ${policy}` : `iteration ${iteration}`,
     `ran ${durationSeconds.toFixed(2)} s`,
     family,

@@ -29,7 +29,7 @@ export const CONTROLLER = {
       choices: ["Always", "IfNotPresent", "Never"],
       default: "IfNotPresent",
     },
-    "run-defaults <FILE>": "part of a TrainingRun's spec, used for fields that a run omits",
+    "default-runtime <NAME>": "TrainingRuntime of runs without spec.runtimeRef (default: none)",
     kueue: "a run that names a queue starts when Kueue admits it; needs Kueue's CRDs",
     "webhook-allow <HOST...>":
       "allowed host for webhooks of runs: a name or IP address, or *.DOMAIN for internet addresses only; may be repeated, or separated by commas (default: none)",

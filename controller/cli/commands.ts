@@ -1,12 +1,13 @@
 /** The commands of `longrun`, each with its function. A command itself loads the modules that only it needs, such as the gRPC channel. */
 import { readFileSync } from "node:fs";
+import { asksForHelp } from "../../proto/command-help.ts";
 import { bind, type Command } from "../../proto/command-line.ts";
 import { BUNDLED, isTaskName } from "../bundled.ts";
 import { ControllerError } from "../errors.ts";
 import { executeProgram } from "../local/exec.ts";
 import { prepareBundledTask, preparePython } from "../local/inputs/prepare.ts";
 import { listenForInterrupts } from "../local/interrupt.ts";
-import { CERTIFICATES, EVALUATE, EXEC, PREPARE, RUN } from "../local/options.ts";
+import { CERTIFICATES, EVALUATE, EXEC, PREPARE, RUN, SOLVE } from "../local/options.ts";
 import { becomePart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
 import { readInput } from "../read-input.ts";
@@ -43,6 +44,7 @@ export function commandsOf(parts: Parts): Runnable[] {
       const { evaluateLocally } = await import("../local/evaluation/evaluate.ts");
       return evaluateLocally(file, options, around);
     }),
+    bind(SOLVE, async (options) => (await import("../local/solve/solve.ts")).solveLocally(options, around)),
     bind(CONTROLLER, async (options) => {
       const { runController } = await import("./controller-command.ts");
       return stoppable((signal) => runController(options, signal));
@@ -99,10 +101,28 @@ export function commandsOf(parts: Parts): Runnable[] {
   const programs = PART_COMMANDS.map((command): Runnable => {
     const name = command.name.replace("longrun ", "");
     const program = parts[PROGRAMS[name] ?? (name as keyof Parts)];
-    return { command, run: (args) => becomePart(program, [...args]), isProgram: true };
+    const run = async (args: readonly string[]) => becomePart(program, await withPython(name, args, parts));
+    return { command, run, isProgram: true };
   });
   const all = [...own, ...programs];
   return all;
+}
+
+/** Adds `--python` with the programs' environment to `longrun task generate`, whose baselines need its packages. */
+async function withPython(name: string, args: readonly string[], parts: Parts): Promise<string[]> {
+  const isGiven = args.some((arg) => /^--python(=|$)/.test(arg));
+  if (name !== "task" || args[0] !== "generate" || isGiven || asksForHelp(args)) return [...args];
+  const progress = (text: string): void => void process.stderr.write(`${text}\n`);
+  return interruptible(async (signal) => {
+    const { python } = await preparePython(undefined, undefined, {
+      parts,
+      signal,
+      env: process.env,
+      step: progress,
+      progress,
+    });
+    return [...args, "--python", python];
+  });
 }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

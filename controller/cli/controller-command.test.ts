@@ -41,13 +41,6 @@ const CASES: [what: string, change: Partial<ControllerOptions>, code: string, me
     /^--image is missing: longrun publishes no images; give the images/,
   ],
   ["no image of sandboxes", { sandboxImage: "" }, "input", /^--sandbox-image is missing/],
-  ["no such defaults", { runDefaults: join(folder, "none") }, "input", /--run-defaults .*none: there is no such file/],
-  [
-    "defaults for a field that has one",
-    { runDefaults: join(folder, "defaults") },
-    "manifest",
-    /defaults: seed cannot have a default/,
-  ],
   ["no host", { webhookAllow: ["https://hook"] }, "input", /--webhook-allow has https:\/\/hook, must be a host/],
   ["no address", { metricsAddress: "8080" }, "input", /--metrics-address 8080: write HOST:PORT/],
 ];

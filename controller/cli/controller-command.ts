@@ -5,13 +5,11 @@ import { formatAddress } from "../../proto/address.ts";
 import { ControllerError, EXIT } from "../errors.ts";
 import { parseAddress } from "../local/address.ts";
 import { DNS_SERVERS, parseDnsServers, withNameservers } from "../operator/desired/dns.ts";
-import { parseRunDefaults } from "../operator/desired/run-defaults.ts";
 import { ApiClient } from "../operator/kube/api-client.ts";
 import { loadConfig } from "../operator/kube/kubeconfig.ts";
 import { parseSelector } from "../operator/kube/runtime/selected-namespaces.ts";
 import { startOperator } from "../operator/operator.ts";
 import { parseHosts } from "../operator/parts/notification/webhook-hosts.ts";
-import { readInput } from "../read-input.ts";
 import type { ControllerOptions } from "./cluster-options.ts";
 
 /** @returns the exit status. @throws ControllerError `input` */
@@ -24,10 +22,6 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     actorImage: imageOf("--actor-image", options.actorImage),
     sandboxImage: imageOf("--sandbox-image", options.sandboxImage),
   };
-  const runDefaults =
-    options.runDefaults === undefined
-      ? undefined
-      : parseRunDefaults(readInput(options.runDefaults, "--run-defaults "), options.runDefaults);
   const dns = options.dns === undefined ? DNS_SERVERS : parseDnsServers(options.dns, "--dns");
   const namespaceSelector =
     options.namespaceSelector === undefined
@@ -40,7 +34,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     settings: {
       ...{ ...images, imagePullPolicy: options.imagePullPolicy },
       ...(inCluster && { controllerNamespace: namespace }),
-      ...(runDefaults && { runDefaults }),
+      ...(options.defaultRuntime !== undefined && { defaultRuntime: options.defaultRuntime }),
       kueue,
       proxy: proxyOf(process.env),
       dns: inCluster ? withNameservers(dns, resolvConf()) : dns,

@@ -1,5 +1,6 @@
 /** The commands that read run folders or manifests, with their options. */
 import type { Values } from "../../proto/command-line.ts";
+import { RUNTIME } from "../local/options.ts";
 
 export const BEST = {
   name: "longrun best",
@@ -28,16 +29,18 @@ export const SAMPLES = {
 
 export const VALIDATE = {
   name: "longrun validate",
-  description: "check the TrainingRuns of manifests with their folders and lengths, like run",
+  description: "check the TrainingRuns of manifests with their folders and lengths, like run; and TrainingRuntimes",
   arguments: { "<FILE...>": "manifests; objects of other kinds are skipped" },
   options: {
     "set <PATH=VALUE...>": "change a field, e.g. stopping.iterations=2; may be repeated",
     cluster: "check like Kubernetes: refuse paths of this machine, check no folder",
+    ...RUNTIME,
     "replaces <FILE>": "manifest of the existing TrainingRun: refuse changes of fields that cannot change",
   },
   examples: [
     "longrun validate manifests/quickstart/trainingrun.yaml",
     "longrun validate new.yaml --cluster --replaces old.yaml",
+    "longrun validate run.yaml --cluster --runtime runtime.yaml",
   ],
 } as const;
 

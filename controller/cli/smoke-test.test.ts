@@ -14,7 +14,7 @@ const ready = { type: "Ready", status: "False", reason: "Unschedulable", message
 const failed = { type: "Succeeded", status: "False", reason: "RunFailed", message: "the learner gave up" };
 
 /** Returns an API server with one TrainingRun, whose status takes the values of `statuses` one after the other. */
-function server(statuses: object[], earlier = false) {
+function server(statuses: (object | undefined)[], earlier = false) {
   let stored: KubeObject | undefined = earlier ? { metadata: { name: "smoke", uid: "earlier" } } : undefined;
   const deleted: string[] = [];
   const created: KubeObject[] = [];
@@ -43,7 +43,7 @@ function server(statuses: object[], earlier = false) {
 const run = (client: never, timeoutSeconds = 5, said: string[] = []) =>
   smokeTest({
     ...{ client, namespace: "team", manifest: MANIFEST, source: "smoke.yaml", timeoutSeconds, pollSeconds: 0.01 },
-    ...{ say: (line) => said.push(line), signal: new AbortController().signal },
+    ...{ unseenSeconds: 0.05, say: (line) => said.push(line), signal: new AbortController().signal },
   });
 
 describe("smokeTest", () => {
@@ -82,7 +82,12 @@ describe("smokeTest", () => {
     assert.deepEqual(deleted, ["earlier", "made"]);
   });
 
-  const FAILURES: [what: string, status: object, message: RegExp][] = [
+  const FAILURES: [what: string, status: object | undefined, message: RegExp][] = [
+    [
+      "no controller sees",
+      undefined,
+      /^no controller has seen TrainingRun team\/smoke within 0\.05 s: .*serves this namespace .*test\.namespace/,
+    ],
     ["fails", { phase: "Failed", conditions: [failed] }, /^TrainingRun team\/smoke failed: the learner gave up$/],
     [
       "does not end",

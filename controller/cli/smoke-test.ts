@@ -12,6 +12,8 @@ import { TRAINING_RUN } from "../operator/kube/resources.ts";
 import { findCondition } from "../operator/status/conditions.ts";
 
 const POLL_SECONDS = 2;
+/** Time within which a controller of any load looks at a new run; after it the test fails, because none serves the namespace. */
+const UNSEEN_SECONDS = 120;
 
 interface SmokeTestOptions {
   client: Pick<ApiClient, "create" | "get" | "delete">;
@@ -24,6 +26,7 @@ interface SmokeTestOptions {
   say: (line: string) => void;
   signal: AbortSignal;
   pollSeconds?: number;
+  unseenSeconds?: number;
 }
 
 /**
@@ -31,7 +34,8 @@ interface SmokeTestOptions {
  * @throws ControllerError `failed` with the run's last status; ManifestError
  */
 export async function smokeTest(options: SmokeTestOptions): Promise<number> {
-  const { client, namespace, manifest, source, timeoutSeconds, say, signal, pollSeconds = POLL_SECONDS } = options;
+  const { client, namespace, manifest, source, timeoutSeconds, say, signal } = options;
+  const { pollSeconds = POLL_SECONDS, unseenSeconds = UNSEEN_SECONDS } = options;
   const object = onlyRun(readManifestFile(manifest, source), source);
   const { name } = parseTrainingRun(object, source, [], { cluster: true }).metadata;
   const what = `TrainingRun ${namespace}/${name}`;
@@ -40,7 +44,7 @@ export async function smokeTest(options: SmokeTestOptions): Promise<number> {
   const made = await create(client, object.contents.toJS(object.document) as TrainingRun, namespace);
   say(`${what} is made`);
   const key = { namespace, name };
-  const deadlineMs = Date.now() + timeoutSeconds * 1000;
+  const startMs = Date.now();
   try {
     for (let last = ""; ; await sleep(pollSeconds * 1000, undefined, { signal })) {
       const run = await client.get<Run>(TRAINING_RUN, key, { signal });
@@ -54,7 +58,13 @@ export async function smokeTest(options: SmokeTestOptions): Promise<number> {
       if (phase === "Succeeded") return EXIT.done;
       if (phase === "Failed")
         throw new ControllerError("failed", `${what} failed: ${findCondition(conditions, "Succeeded")?.message}`);
-      if (Date.now() > deadlineMs)
+      const seconds = (Date.now() - startMs) / 1000;
+      if (!run.status && seconds > unseenSeconds)
+        throw new ControllerError(
+          "failed",
+          `no controller has seen ${what} within ${unseenSeconds} s: see whether one runs, and whether it serves this namespace (chart: watch.namespaces, watch.namespaceSelector, test.namespace)`,
+        );
+      if (seconds > timeoutSeconds)
         throw new ControllerError("failed", `${what} is not done after ${timeoutSeconds} s: ${now}`);
     }
   } finally {

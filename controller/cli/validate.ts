@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { stringify } from "yaml";
+import { checkRuntimeObject } from "../../crds/runtime.ts";
 import {
   ManifestError,
   onlyRun,
@@ -15,6 +16,7 @@ import {
 import { ControllerError } from "../errors.ts";
 import { layOutCustomTask } from "../local/inputs/prepare.ts";
 import { KUBERNETES_ONLY, resolveForThisMachine } from "../local/inputs/resolve.ts";
+import { checkRuntime, readRuntime, withRuntimeHere } from "../local/inputs/runtime.ts";
 import { refuseTwoTasks } from "../local/inputs/task-manifest.ts";
 import { askPart } from "../part-process.ts";
 import type { Parts } from "../parts.ts";
@@ -22,19 +24,20 @@ import { readInput } from "../read-input.ts";
 import type { ValidateOptions } from "./run-folder-options.ts";
 
 /**
- * Checks every TrainingRun of the files. Prints a line for each valid one, and a line about a file's other objects.
+ * Checks every TrainingRun and TrainingRuntime of the files. Prints a line for each valid one, and a line about a file's other objects.
  *
  * @throws ManifestError with a line for each problem of all files; ControllerError
  */
 export async function validate(
   files: readonly string[],
-  { set, cluster, replaces }: ValidateOptions,
+  { set, cluster, replaces, runtime: runtimeFile }: ValidateOptions,
   parts: Parts,
   say: (line: string) => void,
 ): Promise<void> {
   if (replaces !== undefined && files.length > 1)
     throw new ControllerError("input", `--replaces ${replaces}: give one FILE, not ${files.length}`);
   const before = replaces === undefined ? undefined : parseEarlier(readInput(replaces), replaces);
+  const runtime = readRuntime(runtimeFile);
   const problems: string[] = [];
   const collectProblems = async (work: () => Promise<void>): Promise<void> => {
     try {
@@ -46,11 +49,17 @@ export async function validate(
   };
   for (const file of files)
     await collectProblems(async () => {
-      const manifest = readManifestFile(readInput(file), file);
+      const manifest = readManifestFile(readInput(file), file, true);
+      for (const object of manifest.runtimes) {
+        const { name } = checkRuntimeObject(object, file).metadata;
+        say(`${file}: TrainingRuntime ${name} is valid`);
+      }
       const runs = before ? [onlyRun(manifest, file)] : manifest.runs;
       for (const object of runs)
         await collectProblems(async () => {
-          const run = parseTrainingRun(object, file, set, { cluster, before });
+          const own = parseTrainingRun(object, file, set, { cluster, before });
+          if (runtime && cluster) checkRuntime(own, file, runtime);
+          const run = cluster ? own : withRuntimeHere(own, file, runtime);
           const warnings = !cluster && !before ? await validateHere(run, file, object.label, set, parts) : [];
           for (const warning of warnings) say(`${file}: warning: ${warning}`);
           say(`${file}: TrainingRun ${run.metadata.name} is valid`);

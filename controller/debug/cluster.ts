@@ -18,6 +18,7 @@ import {
   pathOf,
   SERVICE,
   TRAINING_RUN,
+  TRAINING_RUNTIME,
   WORKLOAD,
 } from "../operator/kube/resources.ts";
 import { Transport } from "../operator/kube/transport.ts";
@@ -66,6 +67,12 @@ export async function clusterFiles(config: KubeConfig, namespace: string, name: 
     const listed = async (resource: Resource, where: object) =>
       (await client.list<KubeObject>(resource, where)).items.map(redactObject);
     const ofRun = { namespace, labelSelector: `${RUN}=${name}` };
+    const runtime = run.status?.runtime?.name ?? run.spec.runtimeRef?.name;
+    if (runtime !== undefined)
+      await take("trainingruntime.yaml", async () => {
+        const found = await client.get<KubeObject>(TRAINING_RUNTIME, { name: runtime });
+        return found ? stringify(redactObject(found)) : `there is no TrainingRuntime ${runtime}\n`;
+      });
     const isQueued = findCondition(run.status?.conditions, "Admitted") !== undefined;
     for (const resource of isQueued ? [...CHILDREN, WORKLOAD] : CHILDREN)
       await take(`objects/${resource.plural}.yaml`, async () => stringify(await listed(resource, ofRun)));

@@ -131,9 +131,8 @@ export async function prepare({ options, steps, atEnd }: LocalCommand, run: Trai
 export async function startBackend(
   { terminal, around, options, steps, listen, metricsListen, atEnd, canGoOn }: LocalCommand,
   { temporary, python, taskFolders }: Prepared,
-  what: Pick<BackendOptions, "run" | "directory" | "learnerArguments" | "showEnd" | "goOn" | "json"> & {
-    isNew: boolean;
-  },
+  what: Pick<BackendOptions, "run" | "directory" | "learnerArguments" | "showEnd" | "goOn" | "json"> &
+    Pick<BackendOptions, "learnerEnvironment" | "showStopped"> & { isNew: boolean },
 ): Promise<number> {
   const { run, directory, isNew, goOn } = what;
   canGoOn(goOn);

@@ -1,5 +1,6 @@
 /** The commands that work on this machine, with their options. */
 import type { Values } from "../../proto/command-line.ts";
+import { SEARCH_DEFAULTS, SEARCHES } from "../../proto/solve.ts";
 import { positive } from "../numbers.ts";
 
 const SET = {
@@ -12,6 +13,11 @@ const PYTHON = {
 
 const PACKAGES = {
   "packages <SET>": { help: "packages of that environment, like actors.packages", choices: ["Basic", "Paper"] },
+} as const;
+
+export const RUNTIME = {
+  "runtime <FILE>":
+    "TrainingRuntime with the platform's defaults and limits, as kubectl get trainingruntime NAME -o yaml prints it",
 } as const;
 
 /** Options of every command with a learner. */
@@ -35,6 +41,7 @@ export const RUN = {
     "model <MODEL>": "with --task: model folder, or the name of a bundled policy (default: quickstart)",
     "out <DIR>": "run folder (default: runs/NAME-TIME)",
     "resume <RUN>": "continue the run in this folder, with its own manifest",
+    ...RUNTIME,
     json: "print a line of metrics for each iteration instead of the live view",
     ...LOCAL,
     "replay <STORE>": "take batches and results from the store.sqlite of an earlier run",
@@ -86,6 +93,52 @@ export const EVALUATE = {
   ],
 } as const;
 
+export const SOLVE = {
+  name: "longrun solve",
+  description: "search for the best program of a task with a policy, or with a model behind an API",
+  options: {
+    "task <TASK>": "prepared task folder, or the name of a bundled task (default with --run: the run's)",
+    "model <MODEL>": "the policy: a model folder, or the name of a bundled policy",
+    "run <RUN>": "the policy: the newest checkpoint of a run folder",
+    "endpoint <URL>": "instead of a policy: an OpenAI-compatible API, up to and without /chat/completions",
+    "model-name <NAME>": "with --endpoint: the model that it is asked for",
+    "budget <BUDGET>": {
+      help: "end of the search: 30m, 2h, 50 executions, 200000 tokens (of an endpoint), or several: 2h,50 executions",
+      required: "when the search ends, such as 30m or 50 executions",
+    },
+    "search <SEARCH>": {
+      help: "best-of-n: from scratch alone; greedy: AIDE's policy; tree: UCT over ranks",
+      choices: SEARCHES,
+      default: "greedy",
+    },
+    "slots <N>": "programs that run side by side (default: the run's, else the cores that the policy leaves)",
+    "drafts <N>": { help: "greedy: programs from scratch first", default: String(SEARCH_DEFAULTS.drafts) },
+    "debug-probability <P>": {
+      help: "greedy: probability of debugging a failed leaf",
+      default: String(SEARCH_DEFAULTS.debugProbability),
+    },
+    "debug-depth <N>": {
+      help: "greedy, tree: most debug prompts in a row",
+      default: String(SEARCH_DEFAULTS.debugDepth),
+    },
+    "exploration <C>": { help: "tree: weight of the exploration term", default: String(SEARCH_DEFAULTS.exploration) },
+    "concurrency <N>": "with --endpoint: requests side by side (default: twice the slots)",
+    "prices <IN,OUT>": "with --endpoint: US dollars for a million tokens of prompts and of answers, to count the cost",
+    "body <FIELD=JSON...>": "with --endpoint: a field of each request's body; null leaves one out; may be repeated",
+    "seed <S>": "the same seed, policy and results give the same choices (default: the run's, else 0)",
+    "out <DIR>": "folder of the search (default: solutions/MODEL-TASK-SEARCH)",
+    json: "print the result as one object instead of the live view",
+    ...LOCAL,
+  },
+  notes:
+    "The folder keeps finished work: after Ctrl-C the same command continues, also with a larger budget. An endpoint's key is taken from\nLONGRUN_ENDPOINT_KEY alone. learner/solve/README.md says what is sent.",
+  examples: [
+    "longrun solve --task diamonds --model quickstart --budget 20m",
+    "longrun solve --run runs/short --search tree --budget '50 executions'",
+    "longrun solve --task diamonds --endpoint https://api.example.com/v1 --model-name large --budget '50 executions'",
+  ],
+} as const;
+
 export const EXEC = {
   name: "longrun exec",
   description: "execute one program like an actor, and grade its submission",
@@ -130,4 +183,5 @@ export const CERTIFICATES = {
 
 export type RunOptions = Values<typeof RUN.options>;
 export type EvaluateOptions = Omit<Values<typeof EVALUATE.options>, "csv" | "table" | "output">;
+export type SolveOptions = Values<typeof SOLVE.options>;
 export type LocalOptions = Values<typeof LOCAL & Pick<typeof RUN.options, "json">>;

@@ -16,6 +16,7 @@ import { generatorArguments } from "./generators.ts";
 import { fetchPolicy } from "./inputs/fetch-model.ts";
 import { taskFolder } from "./inputs/prepare.ts";
 import { resolveForThisMachine } from "./inputs/resolve.ts";
+import { readRuntime, withRuntimeHere } from "./inputs/runtime.ts";
 import { changesTasks, manifestOfTasks, refuseTwoTasks, tasksText } from "./inputs/task-manifest.ts";
 import { checkAddresses, prepare, runLocalCommand, startBackend } from "./local-command.ts";
 import { notifyWebhook } from "./notify.ts";
@@ -109,6 +110,12 @@ function readRun(
   options: RunOptions,
 ): { run: TrainingRun; source: string; skipped?: string | undefined; chosen?: readonly string[] | undefined } {
   const { task, model, resume, set } = options;
+  const runtime = readRuntime(options.runtime);
+  if (runtime && resume !== undefined)
+    throw new ControllerError(
+      "input",
+      `--resume ${resume} continues with the manifest of that run, which has its runtime's defaults; leave out --runtime ${options.runtime}`,
+    );
   if (model !== undefined && task.length === 0)
     throw new ControllerError(
       "input",
@@ -127,7 +134,8 @@ function readRun(
         `${file} and ${given} both define the task; leave out one of them, and change settings with --set`,
       );
     const { text, source, directory, chosen } = manifestOfTasks(task, model, { overrides: set });
-    return { run: resolveForThisMachine(parseTrainingRun(text, source, set), source, directory), source, chosen };
+    const run = withRuntimeHere(parseTrainingRun(text, source, set), source, runtime);
+    return { run: resolveForThisMachine(run, source, directory), source, chosen };
   }
   const path = options.resume === undefined ? file : join(options.resume, MANIFEST);
   if (path === undefined)
@@ -143,7 +151,8 @@ function readRun(
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
     throw new ControllerError("input", `${path}: is a folder; give a manifest, or --task ${path} for a task folder`);
   const manifest = readManifestFile(readInput(path), path);
-  const run = resolveForThisMachine(parseTrainingRun(onlyRun(manifest, path), path, set), path, directory);
+  const given = withRuntimeHere(parseTrainingRun(onlyRun(manifest, path), path, set), path, runtime);
+  const run = resolveForThisMachine(given, path, directory);
   refuseTwoTasks(run, path, set);
   return { run, source: path, skipped: skippedText(manifest, path) };
 }

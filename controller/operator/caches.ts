@@ -123,6 +123,11 @@ export class Caches implements Cache {
     return runs.filter(({ metadata }) => metadata.namespace === namespace).map(keyOf);
   }
 
+  /** Returns every run. */
+  runs(): Run[] {
+    return [...this.#places.values()].flatMap(({ reflectors }) => reflectors.get(TRAINING_RUN)!.list() as Run[]);
+  }
+
   /** Returns the claims of all runs, including deleted runs, in namespaces whose runs are known. */
   claims(): PersistentVolumeClaim[] {
     return [...this.#places.values()].flatMap(({ isListed, reflectors }) =>

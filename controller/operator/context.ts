@@ -3,13 +3,14 @@
 import type { Claims } from "./claims/claims.ts";
 import type { Run } from "./desired/names.ts";
 import { withNewerFields } from "./desired/newer-fields.ts";
-import { withRunDefaults } from "./desired/run-defaults.ts";
 import type { Settings } from "./desired/settings.ts";
 import type { EventRecorder } from "./kube/runtime/event-recorder.ts";
 import { type Memories, type Remembers, type RunMemory, sliceOf } from "./memory.ts";
 import { type Observed, observe } from "./observe.ts";
 import type { LearnerLinks } from "./parts/learner/learner-link.ts";
-import { pinnedSettings } from "./pin.ts";
+import { pinnedImages, pinnedSettings } from "./pin.ts";
+import { merged, type Runtime, runtimeOf, runtimeRefusal } from "./runtimes/effective.ts";
+import type { Runtimes } from "./runtimes/runtimes.ts";
 import { type EventReason, eventOf } from "./status/conditions.ts";
 import type { RunMetrics } from "./status/run-metrics.ts";
 import type { Call, StepResult } from "./steps.ts";
@@ -26,6 +27,7 @@ export interface Context {
   expectations: Expectations;
   memories: Memories;
   metrics: RunMetrics;
+  runtimes: Pick<Runtimes, "get" | "refusal">;
   settings: Settings;
   log: Log;
   /** Reconciles a run again because a call to its learner has returned. */
@@ -43,8 +45,10 @@ export interface Log {
 /** One run in one reconcile, as one part sees it. */
 export interface Look<Memory = unknown> {
   key: string;
-  /** The run as it is stored, without this controller's defaults. */
+  /** The run as it is stored, without the defaults of its runtime. */
   stored: Run;
+  /** The run's TrainingRuntime; undefined: it names none, or there is none of this name. */
+  runtime: Runtime | undefined;
   observed: Observed;
   /** The part's slice. It changes whenever a result or a call of the part remembers something. */
   memory: Memory;
@@ -61,12 +65,15 @@ export interface Look<Memory = unknown> {
 export function lookAt(key: string, stored: Run, context: Context): Look<RunMemory> {
   const nowMs = context.now();
   const memory = context.memories.of(key, stored);
-  const run = withRunDefaults(withNewerFields(stored), context.settings.runDefaults);
+  const own = withNewerFields(stored);
   const kueue = context.settings.kueue ?? false;
-  const observed = observe(run, context.cache, context.links.observed(key), { kueue, nowMs });
+  const seen = observe(own, context.cache, context.links.observed(key), { kueue, nowMs });
+  const runtime = runtimeOf(own, context, pinnedImages(seen) !== undefined);
+  const run = merged(own, runtime?.spec);
+  const observed = { ...seen, run, refusal: runtimeRefusal(own, run, runtime, context, memory) };
   const writes = new Writes(run, { ...context, applied: memory.applied, kept: memory.kept });
   const settings = pinnedSettings(observed, context.settings);
-  return { key, stored, observed, memory, calls: memory.calls, writes, context, settings, nowMs };
+  return { key, stored, runtime, observed, memory, calls: memory.calls, writes, context, settings, nowMs };
 }
 
 export function lookOf<Memory extends object>(look: Look<RunMemory>, owner: Remembers<Memory>): Look<Memory> {

@@ -30,10 +30,14 @@ import type { KubeObject, Resource } from "./kube/types.ts";
 import { type ActorState, actorState, isOver, pastGraceAtMs, takesRoom } from "./parts/actors/actor-state.ts";
 import type { Workload } from "./parts/admission/desired.ts";
 import type { LearnerObserved } from "./parts/learner/learner-link.ts";
+import type { Finding } from "./status/conditions.ts";
 import { type Cache, childOf, isChildOf, isOrphanOf, learnerPodsOf, podsOf, volumeOf } from "./writes/ownership.ts";
 
 export interface Observed {
+  /** With the defaults of its runtime. */
   run: Run;
+  /** Why no child of it may be written: its runtime is missing, or refuses it. */
+  refusal?: Finding | undefined;
   deployment: Deployment | undefined;
   config: ConfigMap | undefined;
   volume: PersistentVolumeClaim | undefined;

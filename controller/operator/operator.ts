@@ -12,18 +12,20 @@ import type { Settings } from "./desired/settings.ts";
 import { serveHealth } from "./health.ts";
 import { ApiClient } from "./kube/api-client.ts";
 import { KubeMetrics } from "./kube/metrics.ts";
-import { SECRET, type Secret, TRAINING_RUN } from "./kube/resources.ts";
+import { SECRET, type Secret, TRAINING_RUN, TRAINING_RUNTIME } from "./kube/resources.ts";
 import { EventRecorder } from "./kube/runtime/event-recorder.ts";
 import { LeaderElector } from "./kube/runtime/leader-elector.ts";
 import { SelectedNamespaces } from "./kube/runtime/selected-namespaces.ts";
 import { WorkQueue } from "./kube/runtime/work-queue.ts";
-import { parseKey } from "./kube/types.ts";
+import { keyOf, parseKey } from "./kube/types.ts";
 import { Memories } from "./memory.ts";
 import { controllerCertificate, type SecretData } from "./parts/certificates/certificates.ts";
 import { LearnerLinks, type LearnerLinksOptions, type LinkTarget } from "./parts/learner/learner-link.ts";
 import { forwardPort } from "./parts/learner/port-forward.ts";
 import { SWEEP_SECONDS, sweepVolumes } from "./parts/volume/retained-volumes.ts";
 import { reconcile } from "./reconcile.ts";
+import { runtimeNameOf } from "./runtimes/effective.ts";
+import { Runtimes } from "./runtimes/runtimes.ts";
 import { RunMetrics } from "./status/run-metrics.ts";
 import { Expectations } from "./writes/expectations.ts";
 import { isChildOf, learnerPodsOf } from "./writes/ownership.ts";
@@ -83,7 +85,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const { config, settings, log, now = Date.now } = options;
   const metrics = new KubeMetrics();
   const kinds = childKinds(settings);
-  for (const { plural } of [TRAINING_RUN, ...kinds]) metrics.watches(plural);
+  for (const { plural } of [TRAINING_RUN, TRAINING_RUNTIME, ...kinds]) metrics.watches(plural);
   const stopping = new AbortController();
   const { signal } = stopping;
   const leading = Promise.withResolvers<void>();
@@ -105,6 +107,12 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     for (const key of caches.runsIn(namespace)) queue.add(key);
   };
   const selected = selector ? new SelectedNamespaces({ client, selector, onChange: wakeAll, log }) : undefined;
+  const runtimes = new Runtimes({
+    ...{ client, log, onFault: (kind) => metrics.observeFault(TRAINING_RUNTIME.plural, kind) },
+    onChange: (name) => {
+      for (const run of caches.runs()) if (runtimeNameOf(run, settings.defaultRuntime) === name) queue.add(keyOf(run));
+    },
+  });
   const links =
     options.links ??
     new LearnerLinks({
@@ -133,13 +141,14 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       serves: selected && ((namespace) => selected.has(namespace)),
     }),
     memories: new Memories(),
+    runtimes,
     metrics: new RunMetrics(metrics.registry),
     wake: (key) => queue.add(key),
   };
 
   const work = async (until: AbortSignal) => {
     await Promise.race([
-      Promise.all([caches.synced(), selected?.synced]),
+      Promise.all([caches.synced(), runtimes.settled, selected?.synced]),
       new Promise<void>((resolve) => until.addEventListener("abort", () => resolve(), { once: true })),
     ]);
     leading.resolve();
@@ -166,7 +175,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       unready: () => [...caches.faults(), ...(selected?.faults() ?? [])],
     }));
 
-  const following = Promise.all([caches.run(signal), selected?.run(signal)]);
+  const following = Promise.all([caches.run(signal), runtimes.run(signal), selected?.run(signal)]);
   // Without leader election this process leads; otherwise it leads when it has the lease.
   metrics.observeLeader(LEASE_NAME, options.lease === undefined);
   if (options.lease) elector = electorOf(options, options.lease, metrics, work);

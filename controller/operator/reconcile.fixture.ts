@@ -70,6 +70,7 @@ export function takingCluster(
         return new Promise(() => {}); // the checkpoint is never written
       },
     },
+    runtimes: { get: () => undefined, refusal: undefined },
     expectations: { confirm: async () => {}, unseen: () => [], add: nothing, forget: nothing },
     metrics: new Proxy({}, { get: () => nothing }),
     claims: new Claims({ client: { get: async () => undefined }, identity: undefined, now: () => nowMs }),

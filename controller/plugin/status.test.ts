@@ -22,6 +22,7 @@ describe("status for people", () => {
       engineSeconds: { generating: 30, updating: 20, idleActors: 40, idlePrograms: 10 },
       actors: { desired: 3, running: 2, idle: 1, waiting: 1, waitingReason: "no node takes the pod" },
       checkpoint: { iteration: 4, digest: "d", path: "checkpoints/1-000004" },
+      runtime: { name: "one-gpu" },
       results: { iteration: 3, url: "s3://results/a", message: "results could not be copied" },
       evaluation: { before: { best: 371.9, mean: 800, validFraction: 0.6 } },
       ...{ startTime: at(-3725), estimatedCompletion: at(90) },
@@ -32,6 +33,7 @@ describe("status for people", () => {
     };
     assert.deepEqual(lines(status, { stopping: { iterations: 12 } }), [
       "quick       Running · iteration 4 of 12 · 33%",
+      "runtime     one-gpu",
       "scores      best 320.7 · mean 702.6 · 88% valid",
       "evaluated   before: best 371.9, mean 800, 60% valid",
       "programs    2 run · 3 wait · 60 done · 1 lost · 2 disrupted · 0.4567 s each",

@@ -62,6 +62,7 @@ export function statusLines(run: Run, nowMs: number): string[] {
       `iteration ${iteration} of ${spec.stopping.iterations}`,
       percent !== undefined && `${percent}%`,
     ],
+    ["runtime", status.runtime?.name],
     ["scores", ...scores(score), tasks.length > 0 && meanOf(score?.meanNormalized)],
     ...tasks.map((task): [string, ...(string | false)[]] => [
       task.name,

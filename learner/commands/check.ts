@@ -5,7 +5,8 @@ import type { Grader, RewardRange, Task as TaskSpec } from "../../crds/trainingr
 import { readFrame } from "../grading/frame.ts";
 import type { Graded } from "../grading/grade.ts";
 import { twinOf } from "../grading/name-twins.ts";
-import { paperRewards, rewardOrderFault, scoreReward } from "../grading/reward.ts";
+import { paperRewards, rewardOrderFault } from "../grading/reward.ts";
+import { describeKind, earnedReward, noStanding, scoreReward } from "../grading/reward-kinds.ts";
 import { RolloutError } from "../rollout/errors.ts";
 import { type PromptLimits, scratchPrompt } from "../rollout/prompts.ts";
 import { readPromptTask } from "../rollout/snippet.ts";
@@ -24,9 +25,14 @@ export interface TaskCheck {
   files: PublicFile[];
   /** Grades of the sample submission, and of the answers themselves. */
   sample: { file: string; graded: Graded } | null;
-  answers: { file: string; rows: number; graded: Graded } | null;
-  /** Rewards of scores, and of submissions that need no model; `floor` raises the lower ones. */
-  reward: { worst?: number; best?: number; floor: number; from?: string | undefined; tried: TriedReward[] } | null;
+  answers: { file: string; rows: number; privateRows: number; graded: Graded } | null;
+  /** What scores and submissions that need no model earn; `earned` says how, `floor` raises the lower rewards. */
+  reward:
+    | ({ worst?: number; best?: number; earned: string; floor: number } & {
+        from?: string | undefined;
+        tried: TriedReward[];
+      })
+    | null;
   prompt: { tokens: number; maxTokens: number; exact: boolean; cut: string[] } | null;
   findings: Finding[];
 }
@@ -74,9 +80,9 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
       "choose another target, or a test set with several values",
     );
 
-  const { rows, answersPath } = task;
+  const { rows, privateRows = 0, answersPath } = task;
   const file = relative(join(check.directory, "prepared"), answersPath);
-  check.answers = { file, rows, graded: task.grade(readFileSync(answersPath)) };
+  check.answers = { file, rows, privateRows, graded: task.grade(readFileSync(answersPath)) };
   yield* answersFindings(task, check.answers);
   const isSample = (name: string) => (task.mleBench ? name === task.mleBench.sample : isSampleSubmission(name));
   const sample = check.files.find(({ name }) => isSample(name));
@@ -231,7 +237,7 @@ function* leakFindings({ publicDirectory, mleBench }: Task): Generator<Finding> 
   }
 }
 
-function rewardsOf({ grader, rewardRangeFrom, suggestRange }: Task, { sample, answers }: TaskCheck) {
+function rewardsOf({ grader, rewardRules, rewardRangeFrom, suggestRange }: Task, { sample, answers }: TaskCheck) {
   const scores = {
     "sample submission": sample?.graded.score,
     "constant prediction": suggestRange()?.range.worst,
@@ -239,12 +245,13 @@ function rewardsOf({ grader, rewardRangeFrom, suggestRange }: Task, { sample, an
   };
   const tried = Object.entries(scores).flatMap(([submission, score]): TriedReward[] => {
     if (score === undefined) return [];
-    const reward = scoreReward(score, grader);
+    const reward = earnedReward(score, rewardRules, noStanding);
     return [
       { submission: submission as TriedReward["submission"], score, reward, clamped: reward < grader.rewardFloor },
     ];
   });
-  return { ...grader.rewardRange, floor: grader.rewardFloor, from: rewardRangeFrom, tried };
+  const earned = describeKind(rewardRules);
+  return { ...grader.rewardRange, earned, floor: grader.rewardFloor, from: rewardRangeFrom, tried };
 }
 
 /** Checks the range of rewards: if it does not fit the scores, all rewards are the floor, and nothing is learned. */

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { describe, it } from "node:test";
 import type { GpuEntry } from "../engine/gpu-table.ts";
+import { writeGgufModel } from "../engine/model/gguf.fixture.ts";
 import { ASKED, fixture, LLAMA, longrun, POLICY, QWEN, root, write } from "./command.fixture.ts";
 
 describe("longrun model", () => {
@@ -194,7 +195,24 @@ describe("what a model reads", () => {
 
   it("a GGUF file is refused with its conversion", () => {
     const { stderr, status } = longrun("model", "info", "models/tiny.gguf");
-    assert.match(stderr, /models\/tiny\.gguf is a GGUF file.*"models", "tiny\.gguf".*gguf_file=f.*save_pretrained/);
+    assert.match(
+      stderr,
+      /models\/tiny\.gguf is a GGUF file.*model convert models\/tiny\.gguf --tokenizer DIR --out OUT/,
+    );
     assert.notEqual(status, 0);
+  });
+
+  it("convert makes a folder of a GGUF file and a tokenizer's folder", () => {
+    const { file, folder } = writeGgufModel(root, "qwen3");
+    const convert = (...args: string[]) => longrun("model", "convert", ...args);
+    const out = path.join(root, "of-gguf");
+    assert.match(convert(file, "--out", out).stderr, /is a GGUF file.*--tokenizer DIR/);
+    const missing = convert(path.join(root, "no.gguf"), "--tokenizer", folder, "--out", out);
+    assert.match(missing.stderr, /no\.gguf: there is no such file/);
+    assert.match(convert(folder, "--tokenizer", folder, "--out", out).stderr, /--tokenizer is for GGUF files/);
+    const { status, stderr } = convert(file, "--tokenizer", folder, "--out", out);
+    assert.equal(status, 0, stderr);
+    const { lines } = longrun("model", "info", out, "--check", "--json");
+    assert.deepEqual(Object.keys(JSON.parse(lines[0]!).dtypes), ["bfloat16"]);
   });
 });

@@ -8,6 +8,7 @@ import {
   type ConvertOptions,
   checkLengths,
   convertFolder,
+  convertGguf,
   type Device,
   elementCount,
   eosIdsOf,
@@ -240,7 +241,17 @@ function budgetOf(device: Device, text: string | undefined): Budget {
 }
 
 function convert(values: Values<typeof CONVERT.options>, given: string): void {
-  const source = checkedFolder(given);
+  const { tokenizer } = values;
+  if (isGguf(given)) {
+    if (tokenizer === undefined) throw new InputError(ofGguf(given));
+    if (!fs.existsSync(given)) throw new InputError(`${given}: there is no such file`);
+    const surroundings = modelFolder(tokenizer);
+    write(values, (out, saving) => convertGguf(given, surroundings, out, saving));
+    return;
+  }
+  if (tokenizer !== undefined)
+    throw new InputError(`--tokenizer is for GGUF files; ${given} has its own, leave it out`);
+  const source = modelFolder(given);
   write(values, (out, saving) => convertFolder(source, out, saving));
 }
 
@@ -283,17 +294,17 @@ function tokenize({ json }: Values<typeof TOKENIZE.options>, folder: string, ...
   printLines([...lines, `${ids.length} tokens`]);
 }
 
+const isGguf = (given: string): boolean => /\.gguf$/i.test(given);
+
 function checkedFolder(given: string): string {
-  if (/\.gguf$/i.test(given)) throw new InputError(ofGguf(given));
+  if (isGguf(given)) throw new InputError(ofGguf(given));
   return modelFolder(given);
 }
 
-/** Names the conversion, which transformers does. */
+/** Names the conversion. */
 const ofGguf = (file: string): string =>
-  `${file} is a GGUF file, and longrun reads folders in Hugging Face format. transformers converts it, if it knows the architecture: ` +
-  `python3 -c 'from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; d, f = "${path.dirname(file)}", ` +
-  `"${path.basename(file)}"; M.from_pretrained(d, gguf_file=f).save_pretrained("OUT"); T.from_pretrained(d, gguf_file=f).save_pretrained("OUT")' ` +
-  `(needs the packages transformers, torch and gguf)`;
+  `${file} is a GGUF file, and longrun reads folders in Hugging Face format: longrun model convert ${file} --tokenizer DIR --out OUT makes ` +
+  `one, where DIR has config.json and the tokenizer of the same model, as its page at the Hugging Face hub has them`;
 
 function byteCount(text: string, option: string): number {
   const match = /^(\d+(?:\.\d+)?(?:e\d+)?) ?([KMG]?)B?$/i.exec(text);

@@ -41,14 +41,18 @@ export const TOKENIZE = {
 } as const;
 export const OUTPUT = {
   "out <DIR>": { help: "new or empty folder", required: "the folder to write" },
-  "dtype <float32|bfloat16>": "of the weights (default: as they are)",
+  "dtype <float32|bfloat16>": "of the weights (default: as they are, of a GGUF file bfloat16)",
   "shard-size <SIZE>": "bytes, or a size such as 5GB: most of one file",
 } as const;
 export const CONVERT = {
   name: "longrun model convert",
-  description: "Writes a model folder in another dtype or other files.",
-  arguments: FOLDER,
-  options: OUTPUT,
+  description: "Writes a model folder in another dtype or other files, or makes one of a GGUF file.",
+  arguments: { "<MODEL>": "model folder, the name of a bundled policy, or a GGUF file" },
+  options: {
+    ...OUTPUT,
+    "tokenizer <DIR>":
+      "of a GGUF file: folder with config.json and the tokenizer of its model. GGUF's own tokenizer does not say all of it",
+  },
 } as const;
 export const MERGE = {
   name: "longrun model merge",
@@ -71,5 +75,6 @@ export const MODEL = {
     "longrun model info quickstart --plan",
     "longrun model info quickstart --plan lora --tokens 256:256",
     "longrun model convert quickstart --out policies/half --dtype bfloat16",
+    "longrun model convert small.Q4_K_M.gguf --tokenizer models/small-tokenizer --out models/small",
   ],
 } as const;

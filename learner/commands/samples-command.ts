@@ -6,7 +6,7 @@ import { errorOf } from "../metrics/common-errors.ts";
 import { exampleLine } from "../sft/examples.ts";
 import { examplesOfRun } from "../sft/run-examples.ts";
 import { openStore } from "../store/store.ts";
-import type { Sample } from "../store/types.ts";
+import type { PrivateScore, Sample } from "../store/types.ts";
 import { InputError, printLine, runCommand, whole } from "./command.ts";
 
 const SAMPLES = {
@@ -35,7 +35,10 @@ function samples(values: Values<typeof SAMPLES.options>): void {
   const store = openStore(path, { readOnly: true });
   try {
     if (values.show === undefined) printLine(store.allSamples(values).map(listed));
-    else printLine(shown(find(values.show, (id) => store.sample(id), run)));
+    else {
+      const sample = find(values.show, (id) => store.sample(id), run);
+      printLine(shown(sample, store.privateScore(sample.id)));
+    }
   } finally {
     store.close();
   }
@@ -72,11 +75,12 @@ function listed(sample: Sample) {
   };
 }
 
-function shown(sample: Sample) {
+function shown(sample: Sample, privateScore: PrivateScore | undefined) {
   const { plan, solution, program = null, instrumenter, previous = null, depth = 0, result, grade } = sample;
   const { outcome = null, exitStatus = null, detail = "", markers = [], terminalOutput = "" } = result ?? {};
   return {
     ...listed(sample),
+    ...(privateScore && { privateScore: privateScore.score ?? privateScore.reason }),
     ...{ reason: grade?.reason ?? "", outcome, exitStatus, detail, previous, depth, instrumenter },
     ...{ markers: markers.map(({ name }) => name), plan, program, solution, terminalOutput },
   };

@@ -13,7 +13,8 @@ import { initTask } from "../tasks/init.ts";
 import { count, describeFile } from "../tasks/public-files.ts";
 import { openTask } from "../tasks/task.ts";
 import { checkTask, type TaskCheck } from "./check.ts";
-import { InputError, modelFolder, printLine, readText, runCommands, taskFolder, whole } from "./command.ts";
+import { InputError, modelFolder, printLine, readText, required, runCommands, taskFolder, whole } from "./command.ts";
+import { generateTasks } from "./generate-tasks.ts";
 
 const TASK_OPTION = { "task <ID>": "names the task if the folder is above task folders" } as const;
 const LIMITS = {
@@ -75,13 +76,30 @@ const DROP = {
     "out <DIR>": { help: "a folder that does not exist", required: "a folder that does not exist" },
   },
 } as const;
+const GENERATE = {
+  name: "longrun task generate",
+  description: `Makes small tasks whose answer is known: made-up tables with every metric, of 200 to 5,000 rows. Each is checked by execution: a
+constant, a linear model and boosted trees must differ by more than the noise. The same seed gives the same tables.`,
+  options: {
+    "out <DIR>": { help: "the folder to make, with a folder for each task", required: "a folder that does not exist" },
+    "count <N>": { help: "number of tasks", default: "16", as: whole(1) },
+    "seed <S>": { help: "of the tables and splits", default: "0", as: whole(0) },
+    "leaks <N>": { help: "number of tasks with a column that gives the label away", default: "0", as: whole(0) },
+    "python <PYTHON>": "Python with numpy, pandas and scikit-learn (default: the programs' environment, made once)",
+    "max-tokens <N>": LIMITS["max-tokens <N>"],
+    "rows <N>": LIMITS["rows <N>"],
+    "style <STYLE>": LIMITS["style <STYLE>"],
+    "model <MODEL>": LIMITS["model <MODEL>"],
+  },
+} as const;
 export const TASK = {
   name: "longrun task",
-  description: "make a task folder from a table, or check one",
+  description: "make task folders from a table or at random, or check one",
   options: {},
-  commands: [INIT, CHECK, PROMPT, DROP],
+  commands: [INIT, GENERATE, CHECK, PROMPT, DROP],
   examples: [
     "longrun task init ./mytask --from table.csv --target price --metric RMSE",
+    "longrun task generate --out ./micro --count 16 --seed 1",
     "longrun task check diamonds",
     "longrun task prompt ./mytask --model quickstart",
   ],
@@ -98,6 +116,13 @@ function init(values: Values<typeof INIT.options>, directory: string): number {
   const status = report({ folder: directory, spec: undefined }, values);
   if (status !== 0) process.stderr.write(`${directory}: remove the folder before you make it again\n`);
   return status;
+}
+
+async function generate(values: Values<typeof GENERATE.options>): Promise<void> {
+  const python = required(values.python, "--python", "a Python with numpy, pandas and scikit-learn");
+  const { out, count: tasks, seed, leaks, rows } = values;
+  const say = (line: string) => void process.stdout.write(`${line}\n`);
+  await generateTasks({ out, count: tasks, seed, leaks, rows, python, limits: limitsOf(values), say });
 }
 
 const check = (values: CheckOptions, folder: string): number => report(find(folder, values.task), values);
@@ -167,7 +192,7 @@ function tasksBelow(directory: string): string[] {
   return readdirSync(directory).filter((name) => existsSync(join(directory, name, "prepared")));
 }
 
-function limitsOf(values: Limits): PromptLimits {
+function limitsOf(values: Omit<Limits, "json">): PromptLimits {
   const tokenizer = values.model === undefined ? undefined : readTokenizer(modelFolder(values.model));
   return {
     style: values.style,
@@ -191,13 +216,15 @@ function described(check: TaskCheck): string {
   }
   const said = ({ valid, score, reason }: { valid: boolean; score?: number; reason: { message: string } }) =>
     valid ? `score ${score}` : `no score, ${reason.message}`;
-  if (answers)
-    lines.push(`private   ${answers.file}: ${count(answers.rows, "row")}; as a submission: ${said(answers.graded)}`);
+  if (answers) {
+    const { file, rows, privateRows, graded } = answers;
+    const hidden = privateRows > 0 ? `, ${privateRows} make the private score alone` : "";
+    lines.push(`private   ${file}: ${count(rows, "row")}${hidden}; as a submission: ${said(graded)}`);
+  }
   if (sample) lines.push(`sample    ${sample.file}: ${said(sample.graded)}`);
   if (reward) {
-    const { worst, best, floor, from, tried } = reward;
-    const map = worst === undefined ? "the score itself" : `score ${worst} earns 0, score ${best} earns 1`;
-    lines.push(`reward    ${map}, ${floor} at least${from ? ` (${from})` : ""}`);
+    const { earned, floor, from, tried } = reward;
+    lines.push(`reward    ${earned}, ${floor} at least${from ? ` (${from})` : ""}`);
     lines.push(
       `          ${tried.filter((one) => one.clamped).length} of ${tried.length} tried rewards clamped to ${floor}`,
     );
@@ -213,4 +240,10 @@ function described(check: TaskCheck): string {
 }
 
 if (import.meta.main)
-  await runCommands(TASK, [bind(INIT, init), bind(CHECK, check), bind(PROMPT, prompt), bind(DROP, drop)]);
+  await runCommands(TASK, [
+    bind(INIT, init),
+    bind(GENERATE, generate),
+    bind(CHECK, check),
+    bind(PROMPT, prompt),
+    bind(DROP, drop),
+  ]);

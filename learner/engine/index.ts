@@ -46,6 +46,7 @@ export {
   readTokenizer,
 } from "./model/folder.ts";
 export { DEFAULT_SLOTS, Generator, type Listener, type Response, type ResponsePart } from "./model/generate.ts";
+export { convertGguf } from "./model/gguf-convert.ts";
 export { type SafetensorsDType, TRANSFORMERS_DTYPES } from "./model/halves.ts";
 export { PROJECTIONS } from "./model/lora.ts";
 export { MappedWeights, modelIdentity } from "./model/mapped.ts";

@@ -1,9 +1,10 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sample } from "../store/types.ts";
+import type { PrivateFacts } from "./private-score.ts";
 
-/** A valid sample with its program, for people. `reportedScore`: on the answers' other half, with `rewardSplit: Half`. */
-export type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & { reportedScore?: number | undefined };
+/** A valid sample with its program, for people; with a private part also what is known of its private score. */
+export type BestSample = NonNullable<ReturnType<typeof bestSampleOf>> & Partial<PrivateFacts>;
 
 /** @returns undefined if the sample is not valid, or its submission was deleted */
 export function bestSampleOf(sample: Sample, submission: Buffer | undefined, metric: string) {

@@ -6,7 +6,7 @@ import { uniforms } from "../engine/index.ts";
 import type { Interval } from "../metrics/summary.ts";
 
 export const CONFIDENCE = 0.95;
-const DRAWS = 2000;
+export const DRAWS = 2000;
 
 /** Numbers by name; null if there are no values to compute one from. */
 type Numbers<Name extends string> = Record<Name, number | null>;
@@ -63,18 +63,37 @@ export function standardError(values: readonly number[]): number | undefined {
   return Math.sqrt(squares / (values.length - 1) / values.length);
 }
 
+/** Returns as many rows, drawn with replacement. */
+export function redrawRows(rows: Uint32Array, next: () => number): Uint32Array {
+  return rows.map(() => rows[Math.floor(next() * rows.length)]!);
+}
+
 function redraw<Unit>(units: readonly Unit[], next: () => number): Unit[] {
   return units.map(() => units[Math.floor(next() * units.length)]!);
 }
 
 function intervalsOf<Name extends string>(draw: () => Numbers<Name>, draws = DRAWS): Record<Name, Interval | null> {
-  const drawn = Array.from({ length: draws }, draw);
+  return percentilesOf(Array.from({ length: draws }, draw));
+}
+
+/** Returns the percentile interval of each statistic over the draws. */
+export function percentilesOf<Name extends string>(drawn: readonly Numbers<Name>[]): Record<Name, Interval | null> {
   const tail = (1 - CONFIDENCE) / 2;
   const intervals = (Object.keys(drawn[0]!) as Name[]).map((name) => {
     const sorted = drawn.flatMap((numbers) => numbers[name] ?? []).sort((a, b) => a - b);
     return [name, sorted.length > 0 ? [quantile(sorted, tail), quantile(sorted, 1 - tail)] : null];
   });
   return Object.fromEntries(intervals) as Record<Name, Interval | null>;
+}
+
+/** Returns the median; undefined without values. */
+export function median(values: readonly number[]): number | undefined {
+  return values.length > 0
+    ? quantile(
+        [...values].sort((a, b) => a - b),
+        0.5,
+      )
+    : undefined;
 }
 
 /** Returns a quantile with linear interpolation, like numpy.quantile. */

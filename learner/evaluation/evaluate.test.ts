@@ -24,7 +24,7 @@ interface Setting {
   evaluation?: object;
   /** Names; default diamonds alone. */
   tasks?: string[];
-  rewardSplit?: "Full" | "Half";
+  privateShare?: number;
   /** Returns the score of the i-th executed program, counted from 0; undefined: not valid. */
   scores?: (index: number) => number | undefined;
   /** Ends the wait for results after so many. */
@@ -77,9 +77,13 @@ async function runOf(directory: string, o: Setting = {}) {
       (o.tasks ?? ["diamonds"]).map((name) => {
         const task = {
           name,
-          grader: { metric: "MAE", direction: "Lower" },
-          spec: { rewardSplit: o.rewardSplit ?? "Full" },
-          grade: (submission: Buffer) => ({ reportedScore: Number(submission.toString()) + 100 }),
+          grader: { metric: "MAE", direction: "Lower", targetColumns: ["y"] },
+          spec: { rewardSplit: "Full", privateShare: o.privateShare ?? 0 },
+          ...(o.privateShare && {
+            ...{ rows: 8, privateRows: 4 },
+            privateScore: (submission: Buffer) => ({ score: Number(submission.toString()) + 100, reason: "valid" }),
+            partScores: () => ({ reason: { code: "noRows", message: "there is no row" } }),
+          }),
         };
         return task as unknown as Task;
       }),
@@ -102,10 +106,13 @@ async function runOf(directory: string, o: Setting = {}) {
         for (const sample of store.ungraded()) {
           const text = store.submission(sample.id)?.toString() ?? "";
           const score = text === "" ? undefined : Number(text);
-          store.setGrade(sample.id, {
+          const grade = {
             ...{ valid: score !== undefined, reward: -(score ?? 10), reason: "made up" },
             ...(score !== undefined && { score }),
-          });
+          };
+          // An older longrun stored no private scores.
+          const isStored = score !== undefined && o.privateShare && sample.kind === "improve";
+          store.setGrade(sample.id, grade, isStored ? { score: score + 200, reason: "valid" } : undefined);
         }
       },
     },
@@ -274,14 +281,22 @@ test("each policy is evaluated once between iterations, and again after a restar
   second.close();
 });
 
-test("rewardSplit Half chooses programs by one half and reports the other half's score", async () => {
+test("a private part: the public score chooses the best program, and the private one is reported", async () => {
   const directory = folder();
-  const { run, summary, close } = await runOf(directory, { rewardSplit: "Half" });
+  const { run, summary, close } = await runOf(directory, { privateShare: 0.5 });
   await evaluatePolicy(run, "before");
-  assert.equal(summary.evaluation.before?.bestScore, 104);
-  assert.equal(summary.evaluation.settings?.rewardSplit, "Half");
+  const { before, settings } = summary.evaluation;
+  assert.deepEqual([before?.bestScore, before?.publicBestScore], [204, 4], "4 is the best, stored with 204");
+  assert.deepEqual(
+    [before?.kinds?.scratch.bestScore, before?.kinds?.scratch.publicBestScore],
+    [108, 8],
+    "the store has none, so that the submission is graded",
+  );
+  assert.deepEqual([settings?.rewardSplit, settings?.privateShare], ["Full", 0.5]);
   const score = JSON.parse(readFileSync(join(directory, "programs/before-improve/score.json"), "utf8"));
-  assert.deepEqual([score.score, score.reportedScore], [4, 104]);
+  assert.deepEqual([score.score, score.privateScore, score.gap, score.privateRows], [4, 104, -100, 4]);
+  assert.equal(score.medianGap, -200);
+  assert.match(readFileSync(join(directory, "evaluation.md"), "utf8"), /best private MAE .*\n.*its public MAE /);
   close();
 });
 

@@ -22,6 +22,7 @@ import type { Tasks } from "../tasks/tasks.ts";
 import { bestSampleOf, writeBest } from "./best.ts";
 import { CONFIDENCE } from "./bootstrap.ts";
 import { bestProgram, changeOf, type EvaluatedProgram, type Scale, summarize } from "./figures.ts";
+import { privateFactsOf } from "./private-score.ts";
 import { armsOf } from "./protocol.ts";
 import { evaluationMarkdown, evaluationSentence } from "./rows.ts";
 
@@ -161,7 +162,7 @@ async function record(run: Evaluating, task: Task, when: Moment, purpose: string
   const pages = evaluationsOf(evaluation).map((each) => evaluationMarkdown(each, evaluation.tasks !== undefined));
   await replaceFile(join(directory, "evaluation.md"), pages.join("\n"));
   const label = run.tasks.areSeveral ? `${task.name}: ` : "";
-  if (when === "during") files.notice(label + evaluationSentence(found, task.grader.metric));
+  if (when === "during") files.notice(label + evaluationSentence(found, own.settings));
 }
 
 /** Returns a task's samples of one policy. `evaluation-before` may have samples of an earlier policy, if the task was added again. */
@@ -190,16 +191,17 @@ function programsOf(run: Evaluating, task: Task, purpose: string, iteration: num
     });
 }
 
-/** With `rewardSplit: Half` the score on the rows that no reward has seen, which is read here for the first time. */
+/** With a private part the score on it. An older longrun did not store it. */
 function reportedScore({ store }: Evaluating, task: Task, { id, grade }: Sample): number | undefined {
-  if (task.spec.rewardSplit === "Full") return grade?.score;
+  if (task.privateRows === undefined) return grade?.score;
+  const known = store.privateScore(id);
+  if (known) return known.score;
   const submission = store.submission(id);
-  const reported = submission && task.grade(submission).reportedScore;
-  return Number.isFinite(reported) ? reported : undefined;
+  return submission && task.privateScore(submission)?.score;
 }
 
 async function writePrograms(
-  { store, directory }: Evaluating,
+  { store, directory, spec }: Evaluating,
   task: Task,
   when: When,
   programs: readonly EvaluatedProgram[],
@@ -209,17 +211,23 @@ async function writePrograms(
     const best = bestProgram(ofKind, task.grader.direction);
     if (best === undefined) continue;
     const [sample] = store.samples([best.id]);
-    const kept = bestSampleOf(sample!, store.submission(best.id), task.grader.metric);
-    const reportedScore = task.spec.rewardSplit === "Half" ? best.reported : undefined;
+    const submission = store.submission(best.id);
+    const kept = bestSampleOf(sample!, submission, task.grader.metric);
     const folder = join(directory, "programs", ...below, `${when}-${kind}`);
-    if (kept) await writeBest(folder, { ...kept, reportedScore });
+    const gaps = ofKind.flatMap(({ score, reported }) =>
+      score === undefined || reported === undefined ? [] : [score - reported],
+    );
+    const privateFacts =
+      kept && (await privateFactsOf(task, submission!, { score: kept.score, gaps, seed: spec.seed }));
+    if (kept) await writeBest(folder, { ...kept, ...privateFacts });
   }
 }
 
 function settingsOf({ spec }: Evaluating, task: Task): EvaluationSettings {
   const { metric, direction } = task.grader;
   return {
-    ...{ task: task.name, metric, direction, rewardSplit: task.spec.rewardSplit },
+    ...{ task: task.name, metric, direction },
+    ...{ rewardSplit: task.spec.rewardSplit, privateShare: task.spec.privateShare },
     ...{ protocol: armsOf(spec).protocol, samples: spec.evaluation.samples },
     ...{ temperature: spec.model.temperature, seed: spec.seed, confidence: CONFIDENCE },
   };
@@ -228,8 +236,8 @@ function settingsOf({ spec }: Evaluating, task: Task): EvaluationSettings {
 /** Medals are won on the whole hidden test alone. */
 function scaleOf(task: Task): Scale {
   const { direction, rewardRange } = task.grader;
-  const ranked = task.spec.rewardSplit === "Full";
-  return { direction, rewardRange, leaderboard: ranked ? task.mleBench?.leaderboard : undefined };
+  const isSplit = task.privateRows !== undefined;
+  return { direction, rewardRange, isSplit, leaderboard: isSplit ? undefined : task.mleBench?.leaderboard };
 }
 
 const SAID: Record<When, string> = { before: "before training", after: "after training", model: "" };

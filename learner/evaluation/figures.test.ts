@@ -69,12 +69,13 @@ test("figures count medals by the leaderboard, and programs strictly above the m
   assert.deepEqual([none.bestMedal, none.medalFraction, none.medals?.bronze], [null, 0, 0]);
 });
 
-test("figures with rewardSplit Half choose the best program by one half and report the other", () => {
+test("figures with a private part choose the best program by its public score and report the private one", () => {
   const chosen = valid(1, { reported: 4 });
   const lucky = valid(2, { reported: 0.5 });
   assert.equal(bestProgram([lucky, chosen], "Lower"), chosen);
-  const { bestScore, meanScore } = summarize([lucky, chosen], { direction: "Lower" }, AT);
-  assert.deepEqual([bestScore, meanScore], [4, 2.25]);
+  const split = summarize([lucky, chosen], { direction: "Lower", isSplit: true }, AT);
+  assert.deepEqual([split.bestScore, split.meanScore], [4, 2.25]);
+  assert.deepEqual([split.publicBestScore, split.publicMeanScore], [1, 1.5]);
   const undefinedThere = summarize([valid(1, { reported: undefined })], { direction: "Lower" }, AT);
   assert.deepEqual([undefinedThere.bestScore, undefinedThere.validFraction], [null, 1]);
 });

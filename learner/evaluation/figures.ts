@@ -13,17 +13,19 @@ export interface EvaluatedProgram {
   /** The id of the program that an improvement started from. */
   previous?: string | undefined;
   valid: boolean;
-  /** The score that selects the best program; with `rewardSplit: Half`, on the half that makes the reward. Present if valid. */
+  /** The public score, which selects the best program. Present if valid. */
   score?: number | undefined;
-  /** The reported score: the same, but with `Half` on the other half. Absent where it is undefined there. */
+  /** The reported score: the private one, or the same without a private part. Absent where it is undefined. */
   reported?: number | undefined;
   reward?: number | undefined;
   durationSeconds?: number | undefined;
 }
 
 export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
-  /** Absent where a score has no rank: no task of MLE-bench, or `rewardSplit: Half`. */
+  /** Absent where a score has no rank: no task of MLE-bench, or one with a private part. */
   leaderboard?: Leaderboard | undefined;
+  /** The answers have a private part, so that public scores are no reported scores. */
+  isSplit?: boolean;
 }
 
 /** Returns the status's figures for the policies before and after training. `bestImproved`: null if no program was improved. */
@@ -98,6 +100,10 @@ function figuresOf(programs: readonly EvaluatedProgram[], scale: Scale, seed: nu
     meanDurationSeconds: mean(programs.flatMap(({ durationSeconds }) => durationSeconds ?? [])),
     medals: scale.leaderboard ? { gold: count("gold"), silver: count("silver"), bronze: count("bronze") } : null,
     bestMedal: numbers.bestScore === null ? null : medalOf(numbers.bestScore, scale),
+    ...(scale.isSplit && {
+      publicBestScore: bestProgram(programs, scale.direction)?.score ?? null,
+      publicMeanScore: mean(programs.flatMap(({ score }) => score ?? [])),
+    }),
     intervals: percentileIntervals(unitsOf(programs), (units) => statisticsOf(units.flat(), scale), { seed }),
   };
 }

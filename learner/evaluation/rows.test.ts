@@ -80,7 +80,8 @@ test("an evaluation's Markdown says that there are no valid programs, improvemen
   const settings = { ...evaluation.settings!, protocol: "Scratch" as const, rewardSplit: "Half" as const };
   const text = evaluationMarkdown({ settings, model: none });
   assert.match(text, /Protocol scratch: 2 programs from scratch, none improved/);
-  assert.match(text, /on the half of the answers that no reward has seen/);
+  assert.match(text, /The private score is on the 50 % of the answers that no reward has seen; the public score/);
+  assert.match(text, /\| best private LogLoss /);
   assert.match(text, /No program was valid\./);
   assert.doesNotMatch(text, /medal|median|NaN|undefined|null/);
 });

@@ -1,6 +1,17 @@
 /** Makes the table of an evaluation, for the report, Markdown and the terminal. */
 import { change, count, duration, NONE, number, percent } from "../metrics/format.ts";
-import type { Change, Evaluation, EvaluationSummary, Figures, Interval, Statistics, When } from "../metrics/summary.ts";
+import {
+  type Change,
+  type Evaluation,
+  type EvaluationSettings,
+  type EvaluationSummary,
+  type Figures,
+  type Interval,
+  privateShareOf,
+  reportedMetric,
+  type Statistics,
+  type When,
+} from "../metrics/summary.ts";
 
 export const WHENS: readonly When[] = ["before", "after", "model"];
 
@@ -22,7 +33,7 @@ export function evaluationTable({ settings, change, tasks: _, ...evaluation }: E
   const group = (title: string, figures: (summary: EvaluationSummary) => Figures | undefined, change?: Change) => {
     const rows = rowsOf(
       policies.map(({ summary }) => figures(summary)),
-      settings?.metric ?? "score",
+      settings,
       change,
     );
     return { title, rows: rows.map((row) => ({ ...row, cells: heads.map((_, column) => row.cells[column] ?? "") })) };
@@ -34,18 +45,18 @@ export function evaluationTable({ settings, change, tasks: _, ...evaluation }: E
 }
 
 /** Returns the terminal's line about an evaluation between iterations. */
-export function evaluationSentence(found: EvaluationSummary, metric = "score"): string {
+export function evaluationSentence(found: EvaluationSummary, settings?: EvaluationSettings): string {
   const { iteration, samples, validFraction, meanScore, bestScore } = found;
   return (
     `evaluation after iteration ${count(iteration)}: ${percent(validFraction)} of ${count(samples)} programs valid, ` +
-    `mean ${metric} ${number(meanScore)}, best ${number(bestScore)}`
+    `mean ${reportedMetric(settings)} ${number(meanScore)}, best ${number(bestScore)}`
   );
 }
 
 /** Returns a row for each evaluation between iterations, with heads of all columns but the first; undefined if there is none. */
 export function courseTable({ settings, during = [] }: Evaluation) {
   if (during.length === 0) return undefined;
-  const metric = settings?.metric ?? "score";
+  const metric = reportedMetric(settings);
   const columns: [string, keyof Statistics, Unit][] = [
     ["valid", "validFraction", percent],
     [`mean ${metric}`, "meanScore", number],
@@ -67,7 +78,8 @@ export function courseTable({ settings, during = [] }: Evaluation) {
 /** Returns one sentence or two about the protocol of the evaluation. */
 export function describeSettings({ settings, ...evaluation }: Evaluation): string {
   if (!settings) return "";
-  const { protocol, samples, seed, temperature, metric, direction, rewardSplit, confidence } = settings;
+  const { protocol, samples, seed, temperature, metric, direction, confidence } = settings;
+  const share = privateShareOf(settings);
   const half = count(samples / 2);
   const asked = {
     Paper: `${count(samples)} programs from scratch and ${count(samples)} improvements of the valid ones, the better of the two counts`,
@@ -78,7 +90,12 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
   const lost = policies.reduce((sum, policy) => sum + policy.lost, 0);
   const sentences = [
     `Protocol ${protocol.toLowerCase()}: ${asked}; seed ${seed}, temperature ${temperature}.`,
-    `Score: ${metric}, ${direction.toLowerCase()} is better${rewardSplit === "Half" ? ", on the half of the answers that no reward has seen (the best program is chosen on the other)" : ""}.`,
+    `Score: ${metric}, ${direction.toLowerCase()} is better.`,
+    ...(share === undefined
+      ? []
+      : [
+          `The private score is on the ${percent(share)} of the answers that no reward has seen; the public score, on the others, chooses the best program.`,
+        ]),
     `In brackets: ${count(confidence * 100)} % bootstrap intervals; the interval of a best score ends at the best score that was seen.`,
     ...(lost > 0 ? [`${count(lost)} executions were lost by the infrastructure and count nowhere.`] : []),
   ];
@@ -88,7 +105,8 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
 type Unit = (value: number) => string;
 
 /** Returns rows with a cell for each policy. @param change adds a cell to the rows that it measures */
-function rowsOf(policies: (Figures | undefined)[], metric: string, change?: Change) {
+function rowsOf(policies: (Figures | undefined)[], settings: EvaluationSettings | undefined, change?: Change) {
+  const metric = reportedMetric(settings);
   const plain = (label: string, text: (figures: Figures) => string) => ({
     label,
     cells: policies.map((figures) => (figures ? text(figures) : NONE)),
@@ -104,6 +122,15 @@ function rowsOf(policies: (Figures | undefined)[], metric: string, change?: Chan
     measured(`best ${metric}`, "bestScore", number),
     measured(`mean ${metric}`, "meanScore", number),
   ];
+  if (policies.some((figures) => figures?.publicBestScore !== undefined)) {
+    const shared = settings?.metric ?? "score";
+    rows.splice(
+      3,
+      0,
+      plain(`its public ${shared}`, ({ publicBestScore }) => number(publicBestScore)),
+    );
+    rows.push(plain(`mean public ${shared}`, ({ publicMeanScore }) => number(publicMeanScore)));
+  }
   if (isKnown("meanNormalizedScore")) rows.push(measured("mean, 0 to 1", "meanNormalizedScore", number));
   if (policies.some((figures) => figures?.medals))
     rows.push(

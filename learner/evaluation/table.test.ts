@@ -97,6 +97,7 @@ const unlike: [name: string, change: Partial<EvaluationSettings>, message: RegEx
   ],
   ["samples", { samples: 64 }, /^e was evaluated with samples 64, a with 2/],
   ["split", { rewardSplit: "Half" }, /^e was evaluated with rewardSplit Half, a with Full/],
+  ["share", { privateShare: 0.5 }, /^e was evaluated with privateShare 0.5, a with 0/],
   ["metric", { metric: "RocAuc" }, /^e has task spooky-author-identification by RocAuc, a by LogLoss/],
 ];
 for (const [name, change, message] of unlike)

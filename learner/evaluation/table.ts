@@ -1,6 +1,13 @@
 /** `longrun evaluate --table`: shows evaluations of several runs (seeds) by task, like the paper's Tables 1, 2 and 4. Pure. */
 import { mleBenchTasks } from "../grading/mlebench-tasks.ts";
-import type { Evaluation, EvaluationSettings, Figures, When } from "../metrics/summary.ts";
+import { percent } from "../metrics/format.ts";
+import {
+  type Evaluation,
+  type EvaluationSettings,
+  type Figures,
+  privateShareOf,
+  type When,
+} from "../metrics/summary.ts";
 import { mean, standardError } from "./bootstrap.ts";
 import { markdownTable, WHENS } from "./rows.ts";
 
@@ -50,10 +57,10 @@ export function tableOf(found: readonly Evaluated[]) {
 /** @throws Error if two evaluations were measured in different ways */
 function refuseUnlike(a: Evaluated, b: Evaluated): void {
   const [x, y] = [a.evaluation.settings, b.evaluation.settings];
-  for (const field of ["protocol", "samples", "temperature", "rewardSplit"] as const)
-    if (x[field] !== y[field])
+  for (const field of ["protocol", "samples", "temperature", "rewardSplit", "privateShare"] as const)
+    if ((x[field] ?? 0) !== (y[field] ?? 0))
       throw new Error(
-        `${b.folder} was evaluated with ${field} ${y[field]}, ${a.folder} with ${x[field]}: such numbers do not compare; evaluate one of them again`,
+        `${b.folder} was evaluated with ${field} ${y[field] ?? 0}, ${a.folder} with ${x[field] ?? 0}: such numbers do not compare; evaluate one of them again`,
       );
   if (x.task === y.task && (x.metric !== y.metric || x.direction !== y.direction))
     throw new Error(
@@ -99,8 +106,9 @@ export function tableMarkdown(table: Table): string {
       ]);
     return `${title}:\n\n${markdownTable(["Tasks", ...columns.map(({ head }) => head)], body)}`;
   });
+  const share = privateShareOf(settings);
   const split =
-    settings.rewardSplit === "Half" ? " Scores are of the half of the answers that no reward has seen." : "";
+    share === undefined ? "" : ` Scores are private: of the ${percent(share)} of the answers that no reward has seen.`;
   const note =
     `Mean +/- standard error over the runs of a task (${runs} in all); N/A: no valid program. ` +
     `${settings.samples} samples, protocol ${settings.protocol.toLowerCase()}, temperature ${settings.temperature}.${split}`;

@@ -39,3 +39,28 @@ export async function addressesOf(url: URL): Promise<Address[]> {
       return { url: own, servername: host };
     });
 }
+
+export interface Resolved {
+  /** {host and port of an address: the address} */
+  found: Map<string, Address>;
+  /** {host and port of a URL: why no DNS server answers for its name} */
+  unresolved: Map<string, string>;
+  /** {host and port of a URL: why it has no address}, for example a headless Service without pods */
+  empty: Map<string, string>;
+}
+
+/** Looks up all URLs at once: behind a NetworkPolicy without DNS each look-up takes seconds. */
+export async function resolveAll(urls: readonly URL[], lookUp: typeof addressesOf = addressesOf): Promise<Resolved> {
+  const resolved: Resolved = { found: new Map(), unresolved: new Map(), empty: new Map() };
+  const look = async (url: URL) => {
+    try {
+      for (const address of await lookUp(url)) resolved.found.set(address.url.host, address);
+    } catch (cause) {
+      const { code, message } = cause as NodeJS.ErrnoException;
+      if (code === "EAI_AGAIN") resolved.unresolved.set(url.host, `its name does not resolve: ${message}`);
+      else resolved.empty.set(url.host, message);
+    }
+  };
+  await Promise.all(urls.map(look));
+  return resolved;
+}

@@ -3,10 +3,11 @@
  * gives the rows of a lost generator to another one, and uses no generator whose weights or log-probs differ from the learner's.
  */
 import { rm } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { readTls, type TlsBuffers } from "../../proto/tls-folder.ts";
 import type { Engine } from "../engine/index.ts";
-import { type Address, addressesOf } from "./addresses.ts";
+import { type addressesOf, resolveAll } from "./addresses.ts";
 import { LogProbCheck } from "./check.ts";
 import { Dealer } from "./dealing.ts";
 import { GeneratorError } from "./errors.ts";
@@ -73,6 +74,8 @@ export class Generators {
   #tls: TlsBuffers;
   #current: PublishedWeights | undefined;
   #resolvedAt = Number.NEGATIVE_INFINITY;
+  /** The look-up that has no answer yet. */
+  #resolving: Promise<void> | undefined;
   /** Since when rows wait without a generator, and the time of the newest warning: milliseconds of `performance.now`. */
   #alone: { since: number; saidAt: number } | undefined;
   #ticking: NodeJS.Timeout | undefined;
@@ -169,7 +172,11 @@ export class Generators {
   }
 
   async #tick(): Promise<void> {
-    if (performance.now() - this.#resolvedAt >= RESOLVE_SECONDS * 1000) await this.#resolve();
+    const isDue = performance.now() - this.#resolvedAt >= RESOLVE_SECONDS * 1000;
+    if (isDue) this.#resolving ??= this.#resolve().finally(() => (this.#resolving = undefined));
+    // A look-up without an answer keeps no known generator waiting.
+    if (this.#generators.size === 0)
+      await Promise.race([this.#resolving, sleep(STATE_SECONDS * 1000, undefined, { ref: false })]);
     await Promise.all([...this.#generators.values()].map((generator) => this.#poll(generator)));
     if (this.#isClosed) return;
     this.#dealer.deal();
@@ -185,18 +192,10 @@ export class Generators {
     } catch {
       // the files are being replaced: the certificates that were read before stay in use
     }
-    const found = new Map<string, Address>();
-    const unresolved = new Map<string, string>();
-    for (const url of this.#o.urls) {
-      try {
-        for (const address of await (this.#o.addressesOf ?? addressesOf)(url)) found.set(address.url.host, address);
-      } catch (cause) {
-        const { code, message } = cause as NodeJS.ErrnoException;
-        if (code === "EAI_AGAIN") unresolved.set(url.host, `its name does not resolve: ${message}`);
-        // a headless Service without pods has no address
-        this.#o.log.info({ generator: url.host }, `no generator at ${url.host}: ${(cause as Error).message}`);
-      }
-    }
+    const { found, unresolved, empty } = await resolveAll(this.#o.urls, this.#o.addressesOf);
+    if (this.#isClosed) return;
+    for (const [generator, why] of [...unresolved, ...empty])
+      this.#o.log.info({ generator }, `no generator at ${generator}: ${why}`);
     this.#unresolved = unresolved;
     for (const [name, address] of found)
       if (!this.#generators.has(name)) this.#generators.set(name, new RemoteGenerator(address, () => this.#tls));

@@ -16,6 +16,7 @@ async function generatorsAfter(t: { after(stop: () => void): void }, code: strin
   const tls = await writeRunCertificates(folder, { validSeconds: 600 });
   const stopping = new AbortController();
   let lookups = 0;
+  let ticks = 0;
   const generators = new Generators({
     ...{ urls: [new URL("https://run-generators.team.svc:8443")], tlsDirectory: tls.learner, vocabSize: 1 },
     ...{
@@ -24,6 +25,7 @@ async function generatorsAfter(t: { after(stop: () => void): void }, code: strin
       notice() {},
       noGeneratorSeconds: 600,
       directory: folder,
+      onChange: () => (ticks += 1),
     },
     async addressesOf({ hostname }: URL) {
       lookups += 1;
@@ -34,7 +36,7 @@ async function generatorsAfter(t: { after(stop: () => void): void }, code: strin
   t.after(() => generators.close());
   await until(() => lookups > 0, "the look-up");
   await setImmediate(); // the look-up has failed
-  return { generators, lookups: () => lookups };
+  return { generators, lookups: () => lookups, ticks: () => ticks };
 }
 const statusOf = async (...how: Parameters<typeof generatorsAfter>) =>
   (await generatorsAfter(...how)).generators.status.generators;
@@ -51,10 +53,13 @@ test("A headless Service without pods has no address, which is no fault", async 
   assert.deepEqual(await statusOf(t, "ENOTFOUND"), []);
 });
 
-test("While the name is looked up again, which takes seconds where DNS is blocked, the reason stays", async (t) => {
-  const { generators, lookups } = await generatorsAfter(t, "EAI_AGAIN");
+test("While the name is looked up again, which takes seconds where DNS is blocked, the reason stays, and known generators are looked after", async (t) => {
+  const { generators, lookups, ticks } = await generatorsAfter(t, "EAI_AGAIN");
   const now = performance.now.bind(performance);
   t.mock.method(performance, "now", () => now() + 10_000);
   await until(() => lookups() > 1, "the second look-up");
   assert.equal(generators.status.generators.length, 1);
+  const before = ticks();
+  await until(() => ticks() > before, "a further look at the known generators");
+  assert.equal(lookups(), 2, "one look-up at a time");
 });

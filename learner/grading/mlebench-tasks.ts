@@ -49,16 +49,24 @@ export function mleBenchTask(id: string): MleBenchTask | undefined {
   return Object.hasOwn(mleBenchTasks(), id) ? mleBenchTasks()[id] : undefined;
 }
 
+/** Scores that earn medals, and the score that is beaten above the median. */
+export type Thresholds = Pick<Leaderboard, "gold" | "silver" | "bronze"> & { median?: number | undefined };
+
 /** Returns the best medal for a score of five decimals, and whether the score is strictly better than the median team's. */
 export function rankOf(score: number | undefined, leaderboard: Leaderboard) {
-  const { gold, silver, bronze, median, best, worst } = leaderboard;
   // The leaderboard is sorted, so its ends show the direction.
-  const lowerIsBetter = best < worst;
+  return rankAmong(score, leaderboard.best < leaderboard.worst, leaderboard);
+}
+
+/** Returns the best medal for a score, and whether the score is strictly better than the median. */
+export function rankAmong(score: number | undefined, lowerIsBetter: boolean, thresholds: Thresholds) {
+  const { gold, silver, bronze, median } = thresholds;
   const reaches = (threshold: number) =>
     score !== undefined && (lowerIsBetter ? score <= threshold : score >= threshold);
   const goldMedal = reaches(gold);
   const silverMedal = !goldMedal && reaches(silver);
   const bronzeMedal = !goldMedal && !silverMedal && reaches(bronze);
-  const aboveMedian = score !== undefined && (lowerIsBetter ? score < median : score > median);
+  const isCompared = score !== undefined && median !== undefined;
+  const aboveMedian = isCompared && (lowerIsBetter ? score < median : score > median);
   return { goldMedal, silverMedal, bronzeMedal, anyMedal: goldMedal || silverMedal || bronzeMedal, aboveMedian };
 }

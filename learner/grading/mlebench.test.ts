@@ -8,6 +8,7 @@ import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
 import { type Answers, type Graded, gradeSubmission, readAnswers } from "./grade.ts";
 import { maxSubmissionBytes } from "./mlebench.ts";
 import { mleBenchTask, mleBenchTasks, rankOf } from "./mlebench-tasks.ts";
+import { privatePartOf } from "./private-score.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 
 interface Case {
@@ -165,16 +166,18 @@ test("guards flag a copy of the sample submission, one prediction throughout, an
   assert.deepEqual(flags("tweet-sentiment-extraction", "all_empty"), ["constant"]);
 });
 
-test("rewardSplit Half rewards by the score of every other row and reports the other rows' score", () => {
+test("of an MLE-bench task with a private part, rewards see the public rows and the private score the others", () => {
   const answers = readAnswers(
     Buffer.from("Id,Cover_Type\n1,1\n2,2\n3,3\n4,4\n"),
     mleBenchTask("tabular-playground-series-dec-2021")!,
-    { split: "Half" },
+    { split: "EveryOther" },
   );
-  const { score, reportedScore } = gradeSubmission(Buffer.from("Id,Cover_Type\n4,4\n3,3\n2,7\n1,7\n"), answers);
-  assert.deepEqual([score, reportedScore], [0.5, 0.5]);
-  const worse = gradeSubmission(Buffer.from("Id,Cover_Type\n4,7\n3,3\n2,7\n1,1\n"), answers);
-  assert.deepEqual([worse.score, worse.reportedScore], [1, 0]);
+  const scoresOf = (text: string) => {
+    const submission = Buffer.from(text);
+    return [gradeSubmission(submission, answers).score, privatePartOf(answers).privateScore(submission)?.score];
+  };
+  assert.deepEqual(scoresOf("Id,Cover_Type\n4,4\n3,3\n2,7\n1,7\n"), [0.5, 0.5]);
+  assert.deepEqual(scoresOf("Id,Cover_Type\n4,7\n3,3\n2,7\n1,1\n"), [1, 0]);
 });
 
 test("the table of tasks has the leaderboards' thresholds and directions", () => {
@@ -198,6 +201,37 @@ const plain = fixture.cases.filter((one) => {
 });
 const anyPlain = fc.constantFrom(...plain);
 const linesOf = (one: Case) => (fixture.files[one.submission] as string).replace(/^\uFEFF/, "").split(/\r?\n/);
+
+test("no grade of a task with a private part depends on the private answers", () => {
+  let changed = 0;
+  for (const one of plain) {
+    const answers = fixture.files[one.answers];
+    if (typeof answers !== "string" || answers.includes('"')) continue;
+    const [head, ...rows] = answers.trimEnd().split(/\r?\n/) as [string, ...string[]];
+    const idAt = head.split(",").indexOf(mleBenchTask(one.task)!.idColumn);
+    const cells = rows.map((row) => row.split(","));
+    const odd = cells.filter((_, row) => row % 2 === 1);
+    // Each private row gets the answers of the next one.
+    const moved = cells.map((row, at) =>
+      at % 2 === 0 ? row : row.map((cell, c) => (c === idAt ? cell : odd[((at - 1) / 2 + 1) % odd.length]![c]!)),
+    );
+    const open = (lines: string[]) =>
+      readAnswers(Buffer.from([head, ...lines, ""].join("\n")), mleBenchTask(one.task)!, { split: "EveryOther" });
+    const [before, after] = [open(rows), open(moved.map((row) => row.join(",")))];
+    const submission = fileOf(one.submission)!;
+    assert.deepEqual(
+      gradeSubmission(submission, after),
+      gradeSubmission(submission, before),
+      `${one.task} ${one.case}`,
+    );
+    const [was, is] = [
+      privatePartOf(before).privateScore(submission)?.score,
+      privatePartOf(after).privateScore(submission)?.score,
+    ];
+    if (was !== is) changed++;
+  }
+  assert.ok(changed > 30, `${changed} of ${plain.length} private scores changed`);
+});
 const graded = (one: Case, lines: string[]) => gradeSubmission(Buffer.from(lines.join("\n")), answersOf(one));
 const shuffled = <Item>(items: Item[], seed: number) =>
   items

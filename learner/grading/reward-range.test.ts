@@ -17,7 +17,10 @@ const csv = (columns: Record<string, (number | string)[]>): Buffer => {
   return Buffer.from(`id,${names.join()}\n${rows.join("\n")}\n`);
 };
 const estimate = (grader: Grader, columns: Record<string, (number | string)[]>, sample?: Buffer, half = false) =>
-  estimateRewardRange(readAnswers(csv(columns), grader, { sample, ...(half && { split: "Half" }) }), sample);
+  estimateRewardRange(
+    readAnswers(csv(columns), grader, { sample, ...(half && { split: "EveryOther" as const }) }),
+    sample,
+  );
 
 /** `worst` was computed by hand: the least loss, or the highest score, of one constant. */
 const cases: [Grader, Record<string, (number | string)[]>, worst: number, best: number][] = [

@@ -1,6 +1,6 @@
 /** Estimates a range of scores for a task without one, so that rewards distinguish programs whatever the metric's unit (dollars, years). */
 import type { Grader, RewardRange } from "../../crds/trainingrun.ts";
-import { type Answers, gradeSubmission, rewardTruth } from "./grade.ts";
+import { type Answers, gradeSubmission } from "./grade.ts";
 import { metrics, type Values } from "./metrics.ts";
 
 export interface EstimatedRange {
@@ -24,7 +24,7 @@ const triedQuantiles = 20;
  */
 export function estimateRewardRange(answers: Answers, sample?: Buffer): EstimatedRange | undefined {
   const grader = answers.grader as Grader;
-  const truth = rewardTruth(answers);
+  const { publicTruth: truth } = answers;
   const scoreOf = (predicted: readonly Values[]): number => {
     const score = answers.rules.checkRows(predicted) ?? answers.rules.score(truth, predicted);
     return typeof score === "number" ? score : Number.NaN;

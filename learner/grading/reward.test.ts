@@ -7,7 +7,8 @@ import { readRegistry } from "../tasks/registry.ts";
 import { graderOf } from "../tasks/task.ts";
 import { guardNames } from "./guards.ts";
 import { mleBenchTasks } from "./mlebench-tasks.ts";
-import { type Reward, type RewardFacts, type RewardRules, rewardOf, rewardOrderFault, scoreReward } from "./reward.ts";
+import { type Reward, type RewardFacts, type RewardRules, rewardOf, rewardOrderFault } from "./reward.ts";
+import { scoreReward } from "./reward-kinds.ts";
 
 /** Table 3 and section 4.1 of the paper. */
 const constants = { failureReward: -10, markerReward: 0.1 };
@@ -175,10 +176,10 @@ const table: [string, RewardFacts, RewardRules, Expected][] = [
     { reward: -9, score: 50, clamped: true },
   ],
   [
-    "guards and the reported half are passed on",
-    { ...completed, graded: { ...graded(250), guards: ["constant"], reportedScore: 3 } },
+    "guards are passed on",
+    { ...completed, graded: { ...graded(250), guards: ["constant"] } },
     ranged,
-    { guards: ["constant"], reportedScore: 3 },
+    { guards: ["constant"] },
   ],
   [
     "a guard without a cap flags and no more",

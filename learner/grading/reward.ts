@@ -2,6 +2,7 @@ import type { Algorithm, Grader, Task } from "../../crds/trainingrun.ts";
 import type { Outcome } from "../../proto/execution.ts";
 import { FAILURE_STEPS, failureStepOf } from "./failure-steps.ts";
 import type { Graded } from "./grade.ts";
+import { earnedReward, type KindRules, noStanding, type Standing } from "./reward-kinds.ts";
 
 export interface RewardFacts {
   /** Why the solution was never executed. Absent: it was executed. */
@@ -24,8 +25,7 @@ type RewardConstants = Pick<Algorithm, "failureReward" | "markerReward">;
 /** The paper's constants (section 4.1), also the defaults of `algorithm`. */
 export const paperRewards: RewardConstants = { failureReward: -10, markerReward: 0.1 };
 
-export type RewardRules = Pick<Grader, "direction" | "rewardRange" | "rewardFloor"> &
-  Pick<Task, "guardedRewardCap" | "failureRewards">;
+export type RewardRules = KindRules & Pick<Grader, "rewardFloor"> & Pick<Task, "guardedRewardCap" | "failureRewards">;
 
 export interface Reward extends Omit<Graded, "reason"> {
   reward: number;
@@ -44,10 +44,16 @@ const markerCount = 7;
 
 /**
  * Computes one sample's reward, paper sections 3.2 and 4.1: `failureReward`, or the task's reward for the step that it reached, plus
- * `markerReward` for each reached marker, or, for a valid submission, the reward of its score. Only a program with exit status 0 is graded.
+ * `markerReward` for each reached marker, or, for a valid submission, what `earnedReward` gives for its score. Only a program with exit status
+ * 0 is graded.
  * @returns undefined for `lost`: an infrastructure failure has no reward and is not trained on
  */
-export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: RewardRules): Reward | undefined {
+export function rewardOf(
+  facts: RewardFacts,
+  constants: RewardConstants,
+  rules: RewardRules,
+  standing: Standing = noStanding,
+): Reward | undefined {
   if (facts.outcome === "lost") return undefined;
   const { failureReward, markerReward } = constants;
   const step = () => failureStepOf({ ...facts, hasSubmission: facts.graded !== undefined });
@@ -65,7 +71,7 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
   if (graded === undefined) return without("noSubmission", credited);
   if (!graded.valid || graded.score === undefined || !Number.isFinite(graded.score))
     return without(graded.valid ? "the score is not a finite number" : graded.reason.message, credited);
-  const earned = scoreReward(graded.score, rules);
+  const earned = earnedReward(graded.score, rules, standing);
   const cap = graded.guards.length > 0 ? (rules.guardedRewardCap ?? Infinity) : Infinity;
   return {
     ...graded,
@@ -81,16 +87,6 @@ export function rewardOf(facts: RewardFacts, constants: RewardConstants, rules: 
 function creditedMarkers(facts: RewardFacts): string[] {
   if (facts.forgedMarkers > 0) return [];
   return [...new Set(facts.insertedMarkers)].filter((marker) => facts.seenMarkers.includes(marker));
-}
-
-/** Converts a score to a reward: through `rewardRange` (`worst` -> 0, `best` -> 1, linear beyond), or by its sign alone. */
-export function scoreReward(score: number, rules: Pick<RewardRules, "direction" | "rewardRange">): number {
-  const range = rules.rewardRange;
-  if (range) {
-    const reward = (score - range.worst) / (range.best - range.worst); // infinite for a score near the largest number
-    return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, reward));
-  }
-  return rules.direction === "Higher" ? score : -score;
 }
 
 /** Returns one line that names fields to change, if an invalid reward could be as high as a valid one. */

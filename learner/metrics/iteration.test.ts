@@ -194,6 +194,11 @@ const cases: [name: string, input: Partial<IterationInput>, expected: Record<str
     },
   ],
   [
+    "a program counts once, and once for each kind of what it reached for",
+    { trained: [valid(1, 1, { reaches: ["answers", "paths"] }), valid(2, 1, { reaches: ["paths"] }), valid(3, 1)] },
+    { reaching: 2, reaches: { answers: 1, paths: 2, refused: 0 } },
+  ],
+  [
     "more than half of the valid rewards were raised to the floor",
     { trained: [valid(1, 1, { clamped: true }), valid(2, 1, { clamped: true }), valid(3, 1), failed(1)] },
     { clampedRewards: 2, mostlyClamped: true },

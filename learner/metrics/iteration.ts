@@ -6,6 +6,7 @@
 import { ENGINE_USES, type EngineSeconds } from "../../proto/engine-seconds.ts";
 import { FAILURE_STEPS } from "../grading/failure-steps.ts";
 import { guardNames } from "../grading/guards.ts";
+import { reachNames } from "../grading/reaches.ts";
 import type { UpdateResult } from "../rl/update.ts";
 import { durationHistogram } from "./durations.ts";
 import type { MeasuredSample } from "./measured-sample.ts";
@@ -147,6 +148,8 @@ export function iterationMetrics(input: IterationInput) {
     forgedMarkers: sum(trained.map((sample) => sample.forgedMarkers ?? 0)),
     flagged: trained.filter(({ guards = [] }) => guards.length > 0).length,
     guards: countsOf(guardNames, (guard) => trained.filter(({ guards = [] }) => guards.includes(guard)).length),
+    reaching: trained.filter(({ reaches = [] }) => reaches.length > 0).length,
+    reaches: countsOf(reachNames, (reach) => trained.filter(({ reaches = [] }) => reaches.includes(reach)).length),
     failureSteps: countsOf(FAILURE_STEPS, (step) => trained.filter(({ failureStep }) => failureStep === step).length),
     clampedRewards,
     mostlyClamped: 2 * clampedRewards > valid.length,

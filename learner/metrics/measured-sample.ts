@@ -1,5 +1,6 @@
 import type { Result } from "../../proto/execution.ts";
 import { type FailureStep, failureStepOfSample } from "../grading/failure-steps.ts";
+import { type Reach, reachesOf } from "../grading/reaches.ts";
 import type { Grade, Sample } from "../store/types.ts";
 
 /** The fields of a sample that the metrics read. */
@@ -19,6 +20,8 @@ export interface MeasuredSample extends Partial<Grade>, Partial<Pick<Result, "du
   lag?: number | undefined;
   /** Whether the program stands word for word in the pretraining corpus; absent if the corpus is not known. */
   verbatim?: boolean | undefined;
+  /** What the program reached for that it was not given. */
+  reaches?: readonly Reach[] | undefined;
   promptTokens: { readonly length: number };
   responseTokens: { readonly length: number };
   /** Whether the response was cut at `model.maxResponseTokens`; absent if that is not known. */
@@ -39,6 +42,7 @@ export function measuredSample(sample: Sample, iteration: number, verbatim?: boo
     }),
     valid: false,
     failureStep: failureStepOfSample(sample),
+    reaches: reachesOf(sample),
     ...grade,
     lag: Math.abs(iteration - 1 - sample.iteration),
   };

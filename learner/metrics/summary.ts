@@ -24,8 +24,9 @@ export type Medal = "gold" | "silver" | "bronze";
 export interface Statistics {
   /** Valid programs divided by all programs. */
   validFraction: number | null;
-  /** Mean over valid programs, in the task's unit. */
+  /** Mean over valid programs, in the task's unit; of private scores, if the answers have a private part. */
   meanScore: number | null;
+  /** The score of the best program; its private score, if there is a private part: the public score chooses the program. */
   bestScore: number | null;
   /** Mean of the scores between `rewardRange.worst` (0) and `.best` (1), clipped; null without a range. */
   meanNormalizedScore: number | null;
@@ -43,6 +44,9 @@ export interface Figures extends Statistics {
   /** Programs by the best medal that each would have won; null where a score has no rank. */
   medals: Record<Medal, number> | null;
   bestMedal: Medal | null;
+  /** The best and the mean public score; only with a private part. */
+  publicBestScore?: number | null;
+  publicMeanScore?: number | null;
   /** The 95 % interval. For a best score it ends at the best score seen. */
   intervals: Record<keyof Statistics, Interval | null>;
 }
@@ -63,6 +67,8 @@ export interface EvaluationSettings {
   metric: string;
   direction: "Higher" | "Lower";
   rewardSplit: "Full" | "Half";
+  /** Absent: an older longrun evaluated. */
+  privateShare?: number;
   protocol: Protocol;
   /** N. */
   samples: number;
@@ -70,6 +76,17 @@ export interface EvaluationSettings {
   seed: number;
   /** Confidence level of the intervals. */
   confidence: number;
+}
+
+/** Returns the share of the answers that the reported scores are of; undefined without a private part: they are of all. */
+export function privateShareOf({ rewardSplit, privateShare = 0 }: EvaluationSettings): number | undefined {
+  return rewardSplit === "Half" ? 0.5 : privateShare || undefined;
+}
+
+/** Returns the name of the reported scores, e.g. `MAE` or `private MAE`. */
+export function reportedMetric(settings: EvaluationSettings | undefined): string {
+  if (!settings) return "score";
+  return privateShareOf(settings) === undefined ? settings.metric : `private ${settings.metric}`;
 }
 
 /** The evaluated policy: before training, after training, or from a model folder. */
@@ -127,6 +144,21 @@ export interface WarmStartSummary {
   seconds: number;
 }
 
+/** A search for a solution (`longrun solve`). */
+export interface SolveSummary {
+  metric: string;
+  direction: "Higher" | "Lower";
+  /** Unix milliseconds of the beginning and of the last sign of life of each process that searched. */
+  sessions: [begin: number, end: number][];
+  /** Solutions that were asked for, without the ones that the infrastructure lost. */
+  asked: number;
+  valid: number;
+  failed: number;
+  best?: { id: string; score: number };
+  /** Of an endpoint. `cost` in US dollars, where prices are given. */
+  usage?: { answers: number; faults: number; promptTokens: number; answerTokens: number; cost?: number };
+}
+
 export interface RunSummary {
   state: "running" | "succeeded" | "failed" | "stopped";
   /** For a person: the obstacle or the failure, and its remedy. */
@@ -138,6 +170,7 @@ export interface RunSummary {
   elapsedSeconds: number;
   evaluation: Evaluation;
   warmStart?: WarmStartSummary;
+  solve?: SolveSummary | undefined;
   corpus?: CorpusSummary;
   /** The commonest errors, as long as the run has had no valid program. */
   commonErrors?: readonly CommonError[] | undefined;

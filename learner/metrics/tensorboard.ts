@@ -21,7 +21,16 @@ const Event = protobuf
 export const SECTIONS = {
   score: ["meanScore", "bestScore", "bestScoreSoFar", "meanNormalizedScore", "meanReward"],
   programs: [
-    ...["samples", "executed", "validFraction", "truncatedFraction", "verbatimValidShare", "flagged", "forgedMarkers"],
+    ...[
+      "samples",
+      "executed",
+      "validFraction",
+      "truncatedFraction",
+      "verbatimValidShare",
+      "flagged",
+      "reaching",
+      "forgedMarkers",
+    ],
     ...["clampedRewards", "cappedRewards", "verificationFailures", "zeroSpreadShare", "groupDropped"],
     ...["noSignalIterations", "zeroSignalDropped"],
   ],
@@ -47,7 +56,7 @@ export const SECTIONS = {
 /** Records that are sections of their own, with a scalar for each key. */
 export const RECORDS = [
   ...["secondsByPhase", "outcomes", "markers", "families", "instrumenters", "promptKinds", "guards", "executions"],
-  ...["instrumenterFaults", "engineSeconds", "improvePrompts", "debugPrompts", "debugging", "failureSteps"],
+  ...["instrumenterFaults", "engineSeconds", "improvePrompts", "debugPrompts", "debugging", "failureSteps", "reaches"],
 ] as const satisfies readonly (keyof IterationMetrics)[];
 
 const NAME = "events.out.tfevents";

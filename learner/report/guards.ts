@@ -1,5 +1,6 @@
 /** Reports valid submissions that guards flagged, because no model produced them (learner/grading/guards.ts). */
 import type { Guard } from "../grading/guards.ts";
+import type { Reach } from "../grading/reaches.ts";
 import { count, percent } from "../metrics/format.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { sum } from "../metrics/statistics.ts";
@@ -37,6 +38,33 @@ export function guardSentence(lines: readonly IterationMetrics[]): string {
       ? ["A perfect score on real data means that answers were found, not predicted: read those programs."]
       : []),
   ].join(" ");
+}
+
+const REACH_WORDS: Readonly<Record<Reach, string>> = {
+  answers: "names the answers or a grader",
+  paths: "names a path outside its folder",
+  refused: "was refused by the sandbox",
+};
+
+/** Returns one paragraph on programs that reached for what they are not given; empty if none did. Lines of an earlier longrun have none. */
+export function reachSentence(
+  lines: readonly Partial<Pick<IterationMetrics, "reaching" | "reaches" | "samples">>[],
+): string {
+  const total = (pick: (line: (typeof lines)[number]) => number | undefined) =>
+    sum(lines.map((line) => pick(line) ?? 0));
+  const reaching = total((line) => line.reaching);
+  const last = lines.at(-1);
+  if (reaching === 0 || !last) return "";
+  const kinds = (Object.keys(REACH_WORDS) as Reach[])
+    .map((reach) => ({ reach, found: total((line) => line.reaches?.[reach]) }))
+    .filter(({ found }) => found > 0)
+    .map(({ reach, found }) => `${REACH_WORDS[reach]} ${count(found)}`);
+  const samples = total((line) => (line.reaching === undefined ? 0 : line.samples));
+  return (
+    `${count(reaching)} of ${count(samples)} programs (${percent(reaching / samples)}), in the last iteration ${count(last.reaching ?? 0)} of ` +
+    `${count(last.samples ?? 0)}, reached for what they are not given: ${kinds.join(", ")}. Rewards do not depend on it. ` +
+    "Texts that a program makes while it runs, and accesses that it hides, are not seen."
+  );
 }
 
 const validOf = (line: IterationMetrics) => Math.round(line.validFraction * line.samples);

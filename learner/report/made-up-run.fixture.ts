@@ -6,6 +6,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { uniforms } from "../engine/model/random.ts";
 import { changeOf, type EvaluatedProgram, summarize } from "../evaluation/figures.ts";
+import type { PrivateFacts } from "../evaluation/private-score.ts";
 import { type IterationMetrics, iterationMetrics, type TaskScale } from "../metrics/iteration.ts";
 import type { MeasuredSample } from "../metrics/measured-sample.ts";
 import type { Evaluation, RunSummary } from "../metrics/summary.ts";
@@ -32,6 +33,8 @@ export interface MadeUpRun {
   /** `evaluation.everyIterations`. */
   evaluatedEvery?: number;
   commonErrors?: RunSummary["commonErrors"];
+  /** About the best programs' private scores. */
+  privateFacts?: Partial<PrivateFacts>;
   /** Every valid reward was raised to the grader's rewardFloor. */
   clamped?: boolean;
   /** The manifest only names the task, as it would name a bundled one. */
@@ -111,6 +114,7 @@ async function writeProgram(directory: string, run: MadeUpRun, best: number): Pr
     family: "boosting",
     guards: run.guards ?? [],
     plan: "Made up: encode the grades in order, fit boosted trees to the log of the price.",
+    ...run.privateFacts,
   };
   await writeFile(join(directory, "score.json"), JSON.stringify(facts));
 }

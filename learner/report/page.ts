@@ -13,11 +13,13 @@ import { clampedSentence } from "./clamped.ts";
 import { durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
 import { generatorSentence } from "./generators.ts";
-import { guardSentence, guardWords } from "./guards.ts";
+import { guardSentence, guardWords, reachSentence } from "./guards.ts";
 import { CONTENT_SECURITY_POLICY, type Html, heads, html, row, table, terminalText, trusted } from "./html.ts";
 import { debuggingSentence, improvementSentence } from "./improvements.ts";
+import { privateScore } from "./private-score.ts";
 import { highlightPython } from "./python.ts";
 import type { BestProgram, RunFolder } from "./run-folder.ts";
+import { searchSections } from "./search.ts";
 import { renderSvg } from "./svg.ts";
 import { beforeAfter, byTask, iterations, settings, versions } from "./tables.ts";
 
@@ -39,16 +41,23 @@ ${trusted(STYLE)}</style>
 <main>
 ${heading(run)}
 ${run.trains && (await training(run))}
-${!run.trains && (run.evaluation ? evaluationSections(run.evaluation) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
+${run.search && (await search(run, run.search))}
+${!run.trains && !run.search && (run.evaluation ? evaluationSections(run.evaluation) : html`<p class="empty">Nothing is evaluated yet.</p>`)}
 <h2>Settings and versions</h2>
 ${summary && versions(summary.versions)}
-${settings(run.manifestText)}
+${settings(run.manifestText, run.search?.settings.endpoint ? ["model.policy"] : [])}
 <footer>Made by longrun from ${run.directory}. The numbers are in metrics.jsonl, the samples in store.sqlite.</footer>
 </main>
 </body>
 </html>
 `;
   return page.html;
+}
+
+/** Renders the sections that only a search has. */
+async function search(run: RunFolder, found: NonNullable<RunFolder["search"]>): Promise<Html> {
+  return html`${await searchSections(found, run.summary?.solve)}
+${bestPrograms(run)}`;
 }
 
 /** Renders the sections that only a run has. */
@@ -83,6 +92,7 @@ async function plots(run: RunFolder): Promise<Html> {
   const { learning, programs, durations, optimisation, time: clock } = chartsOf(run);
   const { durationWeighting: weighting = "Auto", collection = "CarryOver" } = run.manifest.spec?.algorithm ?? {};
   const flagged = guardSentence(run.lines);
+  const reached = reachSentence(run.lines);
   const clamped = clampedSentence(run.lines);
   const improvements = improvementSentence(run.lines);
   const debugging = debuggingSentence(run.lines);
@@ -92,6 +102,7 @@ async function plots(run: RunFolder): Promise<Html> {
 ${await figures(learning)}
 <h2>Programs</h2>
 ${flagged && html`<p>${flagged}</p>`}
+${reached && html`<p>${reached}</p>`}
 ${clamped && html`<p>${clamped}</p>`}
 ${improvements && html`<p>${improvements}</p>`}
 ${debugging && html`<p>${debugging}</p>`}
@@ -107,11 +118,12 @@ ${generators && html`<p>${generators}</p>`}
 ${await figures(clock)}`;
 }
 
-function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): Html {
+function heading({ name, manifest, tasks, lines, summary, trains, search }: RunFolder): Html {
   const total = manifest.spec?.stopping?.iterations;
   const done = lines.at(-1)?.iteration ?? 0;
   const state = summary?.state ?? (done > 0 && done === total ? "succeeded" : "running");
   const evaluated = { running: "being evaluated", succeeded: "evaluated", failed: "failed", stopped: "stopped" }[state];
+  const searched = { running: "searching", succeeded: "searched", failed: "failed", stopped: "stopped" }[state];
   const trained = {
     running: `running, iteration ${Math.min(done + 1, total ?? done + 1)} of ${count(total)} (stopping.iterations)`,
     succeeded: `done, ${done} ${done === 1 ? "iteration" : "iterations"}${done === total ? " (stopping.iterations)" : ""}`,
@@ -127,7 +139,7 @@ function heading({ name, manifest, tasks, lines, summary, trains }: RunFolder): 
     summary && `started ${time(summary.startedAt)}`,
     lines.length > 0 && `newest iteration ${time(lines.at(-1)!.wallTime)}`,
   ].filter(Boolean);
-  return html`<header><div class="top"><h1>${name}</h1><span class="state ${state}">${trains ? trained : evaluated}</span></div>
+  return html`<header><div class="top"><h1>${name}</h1><span class="state ${state}">${trains ? trained : search ? searched : evaluated}</span></div>
 <p class="soft">${facts.join(" · ")}</p>${summary?.message && html`<p class="soft">${summary.message}</p>`}</header>`;
 }
 
@@ -248,6 +260,7 @@ function bestProgram(best: BestProgram | undefined, lines: readonly IterationMet
     guards.length > 0 && `flagged: ${guards.map(guardWords).join(", ")}`,
   ].filter(Boolean);
   return html`<p>${facts.join(" · ")}</p>
+${privateScore(best.facts)}
 ${plan && html`<p class="soft">${plan}</p>`}
 <div class="best"><div><h3>program.py</h3><pre>${highlightPython(best.program)}</pre></div>
 <div><h3>Terminal output</h3><pre>${terminalText(best.output) || "(it printed nothing)"}</pre></div></div>`;

@@ -63,6 +63,52 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
   return { ...frame(size), data: { values: points }, layer };
 }
 
+/** Lines that hold their value until the next point, each within a band from `low` to `high`. */
+export function bandPlot(
+  points: (Point & { low: number; high: number })[],
+  series: readonly Series[],
+  x: Axis,
+  y: Axis,
+): TopLevelSpec {
+  const encoding = {
+    x: { field: "x", type: "quantitative" as const, title: x.title, scale: { nice: false }, axis: { tickCount: 7 } },
+    y: { ...height(y), scale: { zero: false } },
+    color: colors(series),
+  };
+  const band = {
+    mark: { type: "area" as const, opacity: 0.15, interpolate: "step-after" as const },
+    encoding: { ...encoding, y: { ...encoding.y, field: "low" }, y2: { field: "high" } },
+  };
+  const line = { mark: { type: "line" as const, interpolate: "step-after" as const }, encoding };
+  return { ...frame("half"), data: { values: points }, layer: [band, line] };
+}
+
+/** Points, and lines that connect some of them. */
+export function pointPlot(
+  points: Point[],
+  lines: { x: number; y: number; x2: number; y2: number }[],
+  series: readonly Series[],
+  x: Axis,
+  y: Axis,
+): TopLevelSpec {
+  const axis = { values: wholeTicks(points.map((point) => point.x)), format: "d" };
+  const at = {
+    x: { field: "x", type: "quantitative" as const, title: x.title, scale: { zero: false, padding: 8 }, axis },
+    y: { ...height(y), scale: { zero: false } },
+  };
+  const edges = {
+    data: { values: lines },
+    mark: { type: "rule" as const, color: "var(--line)" },
+    encoding: { ...at, x2: { field: "x2" }, y2: { field: "y2" } },
+  };
+  const dots = {
+    data: { values: points },
+    mark: { type: "point" as const },
+    encoding: { ...at, color: colors(series) },
+  };
+  return { ...frame("wide"), layer: [edges, dots] };
+}
+
 /** Stacked bars, one per iteration; the first of `series` is at the bottom. @param shares scales every bar to 1 */
 export function stackPlot(
   bars: Point[],

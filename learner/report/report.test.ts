@@ -55,6 +55,35 @@ const runs: [name: string, run: MadeUpRun, has: RegExp[], hasNot: RegExp[]][] = 
     [/after 5 iterations/, /after 1 iteration/],
   ],
   [
+    "a run with a private part",
+    {
+      ...{ iterations: 12, finished: 12, state: "succeeded" },
+      privateFacts: {
+        ...{ direction: "Lower", privateScore: 291.5, gap: -6.25, medianGap: 2.5, programs: 312 },
+        ...{ publicRows: 2500, privateRows: 2000 },
+        rowIntervals: { score: [271, 299], privateScore: [280.5, 303], gap: [-20, 7] },
+      },
+    },
+    [
+      /<th scope="row">private score<\/th><td>291\.5<\/td><td>280\.5 to 303<\/td><td>2,000<\/td>/,
+      /<th scope="row">gap<\/th><td>−6\.250<\/td><td>−20\.00 to \+7\.000<\/td>/,
+      /its median over the 312 valid programs until then is \+2\.500, .* flattered this one by 8\.750\. Intervals: bootstrap/,
+    ],
+    [/no private score/, /undefined|NaN/],
+  ],
+  [
+    "a best program whose private score is undefined",
+    {
+      ...{ iterations: 2, finished: 2, state: "succeeded" },
+      privateFacts: {
+        ...{ direction: "Lower", noPrivateScore: "the score is no number: <all alike>", programs: 0 },
+        rowIntervals: { score: null, privateScore: null, gap: null },
+      },
+    },
+    [/It has no private score: the score is no number: &#60;all alike&#62;\./],
+    [/public score/],
+  ],
+  [
     "a run before its first iteration",
     { iterations: 12, finished: 0, state: "running" },
     [/running, iteration 1 of 12/, /Plots appear when/, /No iteration has ended yet/],

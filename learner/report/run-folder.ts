@@ -3,12 +3,16 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import type { Algorithm } from "../../crds/trainingrun.ts";
+import { SOLVE_FILE } from "../../proto/solve.ts";
 import type { BestSample } from "../evaluation/best.ts";
 import { WHENS } from "../evaluation/rows.ts";
 import { readIfThere } from "../metrics/files.ts";
 import type { IterationMetrics } from "../metrics/iteration.ts";
 import { readMetrics } from "../metrics/jsonl.ts";
 import { type Evaluation, evaluationsOf, readSummary, type When } from "../metrics/summary.ts";
+import { readSearch } from "../solve/record.ts";
+
+const POLICIES_FILE = "policies.json";
 
 /** A fault of the report or of the run folder that it reads. `code` is stable; the message says what to do. */
 export class ReportError extends Error {
@@ -58,8 +62,9 @@ export async function readRunFolder(directory: string) {
     summary,
     best: await bestOf(directory, tasks),
     evaluation: await parsed(join(directory, "evaluation"), () => readEvaluation(directory)),
-    // Nothing is trained in a folder that `longrun evaluate` made.
-    trains: !existsSync(join(directory, "policies.json")),
+    search: await parsed(join(directory, SOLVE_FILE), () => readSearch(directory, summary?.solve?.sessions ?? [])),
+    // Nothing is trained in a folder that `longrun evaluate` or `longrun solve` made.
+    trains: ![POLICIES_FILE, SOLVE_FILE].some((file) => existsSync(join(directory, file))),
   };
 }
 

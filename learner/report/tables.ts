@@ -104,7 +104,8 @@ export function iterations(lines: readonly IterationMetrics[]): Html {
 }
 
 /** Every setting of the resolved manifest, one list per part of `spec`. */
-export function settings(manifestText: string): Html {
+/** @param without paths of fields that have no meaning here */
+export function settings(manifestText: string, without: readonly string[] = []): Html {
   const { spec: all = {} } = (parse(manifestText) ?? {}) as { spec?: Record<string, unknown> };
   // The address of a webhook may be a secret, and a report is shared.
   const { notifications: _, ...spec } = all;
@@ -112,7 +113,10 @@ export function settings(manifestText: string): Html {
   const parts = Object.entries(spec).filter(isPart);
   const scalars = Object.entries(spec).filter((entry) => !isPart(entry));
   return html`<div class="settings">${scalars.length > 0 && list("spec", scalars)}${parts.map(([title, value]) =>
-    list(title, leaves(value)),
+    list(
+      title,
+      leaves(value).filter(([path]) => !without.includes(`${title}.${path}`)),
+    ),
   )}</div>`;
 }
 

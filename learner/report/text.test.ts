@@ -5,9 +5,10 @@ import type { IterationMetrics } from "../metrics/iteration.ts";
 import { clampedSentence } from "./clamped.ts";
 import { addedHistogram, durationSentence } from "./durations.ts";
 import { engineSentence } from "./engine.ts";
-import { guardSentence } from "./guards.ts";
+import { guardSentence, reachSentence } from "./guards.ts";
 import { html, terminalText } from "./html.ts";
 import { debuggingSentence, improvementSentence } from "./improvements.ts";
+import { gapSentence } from "./private-score.ts";
 import { highlightPython } from "./python.ts";
 
 const formats: [shown: string, expected: string][] = [
@@ -215,4 +216,31 @@ test("a sentence describes what debug prompts gained", () => {
   );
   const fellBack = { ...some, improvePrompts: { shown: 0, noPrevious: 3, tooLong: 0 } };
   assert.match(improvementSentence([fellBack]), /3 of 3 improve prompts \(100 %\) became scratch or debug prompts/);
+});
+
+test("a sentence describes programs that reached for what they are not given", () => {
+  const line = (reaching: number, reaches: Partial<IterationMetrics["reaches"]>) =>
+    ({ samples: 8, reaching, reaches }) as IterationMetrics;
+  assert.equal(reachSentence([]), "");
+  assert.equal(reachSentence([line(0, {}), { samples: 8 } as IterationMetrics]), "");
+  assert.match(
+    reachSentence([{ samples: 8 } as IterationMetrics, line(3, { answers: 1, paths: 3 }), line(1, { refused: 1 })]),
+    /^4 of 16 programs \(25 %\), in the last iteration 1 of 8, reached .*: names the answers or a grader 1, names a path outside its folder 3, was refused by the sandbox 1\. Rewards/,
+  );
+});
+
+test("the gap of the best of many is compared with the median gap, in the metric's direction", () => {
+  const of = (direction: "Higher" | "Lower", gap: number, medianGap: number) =>
+    gapSentence({ direction, gap, medianGap, programs: 40 });
+  assert.match(
+    of("Lower", -9, -4),
+    /median over the 40 valid programs until then is −4\.000, .* flattered this one by 5\.000\.$/,
+  );
+  assert.match(of("Lower", 13, 13), /did not flatter this one\.$/);
+  assert.match(of("Higher", 0.2, 0.05), /flattered this one by 0\.150\.$/);
+  assert.match(of("Higher", -0.2, 0), /is ±0, .* did not flatter this one\.$/);
+  assert.equal(
+    gapSentence({ gap: 1, medianGap: 1, programs: 1 }),
+    "The gap is the public score minus the private score.",
+  );
 });

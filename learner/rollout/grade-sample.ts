@@ -1,6 +1,7 @@
 import type { Algorithm } from "../../crds/trainingrun.ts";
 import { reasonOf } from "../grading/reasons.ts";
 import { type Reward, type RewardFacts, rewardOf } from "../grading/reward.ts";
+import type { Standing } from "../grading/reward-kinds.ts";
 import type { Grade, Sample } from "../store/types.ts";
 import type { Task } from "../tasks/task.ts";
 import { parseSolution } from "./solution.ts";
@@ -10,14 +11,16 @@ type GradedFacts = Pick<Sample, "state" | "solution" | "insertedMarkers" | "resu
 /**
  * Returns grade and reward of a sample that is finished or was never executed.
  * @param submission the bytes from the actor; absent if there are none
+ * @param standing what Rank and Improvement compare with. Absent: the standing of the first draft
  */
 export function gradeSample(
   sample: GradedFacts,
   submission: Uint8Array | undefined,
   task: Task,
   constants: Pick<Algorithm, "failureReward" | "markerReward">,
+  standing?: Standing,
 ): Grade & Reward {
-  const reward = rewardOf(factsOf(sample, submission, task), constants, task.rewardRules);
+  const reward = rewardOf(factsOf(sample, submission, task), constants, task.rewardRules, standing);
   if (reward === undefined) throw new Error("a lost execution has no reward");
   return reward;
 }

@@ -1,13 +1,15 @@
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
+import { type Drawn, executionSeed, type Source } from "./drawn.ts";
 import { Draws, type Shown } from "./draws.ts";
-import { type Drawn, executionSeed, Generation, type GenerationOptions, type Source } from "./generation.ts";
+import { Generation, type GenerationOptions } from "./generation.ts";
 import { type Launched, nothingLaunched } from "./launched.ts";
 import type { TaskLines } from "./learnability.ts";
 import { promptEncoder } from "./prompt-encoder.ts";
 import type { PromptTask } from "./prompt-task.ts";
-import { improvePrompt, scratchPrompt } from "./prompts.ts";
+import { scratchPrompt } from "./prompts.ts";
+import { improvementOf, type SearchPrompts, searchPrompts } from "./search-prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
 interface RolloutOptions extends GenerationOptions {
@@ -99,14 +101,28 @@ export class Rollout {
     purpose: string,
   ): Promise<Launched> {
     const prompts = await mapInTurns(samples, (sample): Drawn | undefined => {
-      const output = sample.result?.terminalOutput ?? "";
-      const prompt = improvePrompt({ plan: sample.plan, program: sample.program ?? "", output }, this.#limits);
+      const prompt = improvementOf(sample, this.#limits);
       return prompt && { task, prompt, previous: sample.id };
     });
     const fitting = prompts.filter((drawn) => drawn !== undefined);
     if (fitting.length === 0) return nothingLaunched();
     const drawnFor = (index: number) => fitting[index % fitting.length]!;
     return this.#launch(wanted, iteration, purpose, "improve", drawnFor);
+  }
+
+  /** Returns what generates the samples of a search for solutions of a task: `choose` chooses the prompt of a sample by its number. */
+  search(
+    task: string,
+    { iteration, purpose }: { iteration: number; purpose: string },
+    choose: (number: number, prompts: SearchPrompts) => Drawn,
+  ): Generation {
+    const shown = this.#shown.find((each) => each.task.name === task)!;
+    const prompts = searchPrompts(shown, this.#limits);
+    return this.#generation({
+      ...{ iteration, purpose, perPrompt: 1 },
+      draw: (number) => choose(number, prompts),
+      nameOf: (number) => [purpose, number],
+    });
   }
 
   /** A sample's index, from 0, is not stored. Its execution seed, a function of the index, identifies it. */

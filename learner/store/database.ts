@@ -170,6 +170,11 @@ export class Database {
     return { ...row };
   }
 
+  /** Returns whether there is such a table: a store of an earlier version that is opened for reading may lack it. */
+  hasTable(name: string): boolean {
+    return this.get("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name", { name }) !== undefined;
+  }
+
   /** @returns the number of changed rows. Only inside `write`. */
   change(sql: string, parameters: Parameters = {}): number {
     if (!this.#writing) throw new StoreError("conflict", "a change outside of a transaction: call it within write()");

@@ -218,6 +218,28 @@ test("a store of version 6 has no debug prompts; a writer migrates it and keeps 
   writer.close();
 });
 
+test("a store of version 8 has no private scores; a reader finds none, a writer migrates it", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("old", { state: "notExecuted" }), newSample("new", { state: "notExecuted" })]);
+  const grade = { valid: true, score: 1, reward: 1, reason: "valid" };
+  store.setGrade("old", grade, { score: 2, reason: "valid" });
+  store.close();
+  downgrade(path, 8);
+  const reader = openStore(path, { readOnly: true });
+  assert.equal(reader.privateScore("old"), undefined);
+  reader.close();
+  const writer = openStore(path);
+  assert.equal(writer.privateScore("old"), undefined);
+  writer.setGrade("new", grade, { reason: "Pearson is undefined" });
+  assert.deepEqual(writer.privateScore("new"), { reason: "Pearson is undefined" });
+  assert.deepEqual(writer.gaps("diamonds"), []);
+  writer.setGrade("new", grade, { score: 3.5, reason: "valid" });
+  assert.deepEqual(writer.privateScore("new"), { score: 3.5, reason: "valid" }, "the newest counts");
+  assert.deepEqual([writer.gaps("diamonds"), writer.gaps("wage")], [[-2.5], []]);
+  assert.equal(JSON.stringify(writer.sample("new")).includes("3.5"), false, "it is no part of the sample");
+  writer.close();
+});
+
 const objectsOf = (path: string) =>
   new DatabaseSync(path, { readOnly: true })
     .prepare("SELECT type, name, sql FROM sqlite_schema WHERE type <> 'table' ORDER BY name")

@@ -12,8 +12,19 @@ import { finishAll, newStore, taken } from "./store-tests.fixture.ts";
 /** Methods that an iteration does not call; they may read every sample. */
 const ONCE = [
   // when a learner starts, continues or ends
-  ...["beginLineage", "continueLineage", "originOf", "discardOtherTasks", "taskNames", "nextSequence", "iterationRows"],
+  ...[
+    "beginLineage",
+    "continueLineage",
+    "originOf",
+    "ownerOf",
+    "discardOtherTasks",
+    "taskNames",
+    "nextSequence",
+    "iterationRows",
+  ],
   ...["startGrace", "close"],
+  // when a better program was found
+  "gaps",
   // before the first iteration
   ...["addWarmStep", "dropWarmSteps", "warmSteps"],
   // by `longrun samples`, by a replay, for the samples of one evaluation, and while every sample has failed
@@ -22,7 +33,7 @@ const ONCE = [
 
 /** Scans that a query plan may have, because the table stays small or the scan ends early. */
 const SHORT: Record<string, RegExp> = {
-  "a handful of rows": /^SCAN (tallies|writer|CONSTANT ROW)$/,
+  "a handful of rows": /^SCAN (tallies|writer|CONSTANT ROW|sqlite_schema)$/,
   "parameters, and what was computed from submissions": /^SCAN (json_each VIRTUAL TABLE|ranked|kept|\(subquery)/,
   "a checkpoint deletes the others": /^SCAN submissions( USING COVERING INDEX \w+)?$/,
   "partial indexes whose rows leave them":
@@ -58,7 +69,8 @@ function iterate(store: Store, iteration: number): void {
   leases.accept("actor-1", disrupted, newResult());
   finishAll(store, { submission: "x" });
   for (const { id, sequence } of store.ungraded())
-    store.setGrade(id, { valid: true, score: sequence, reward: 1, reason: "valid" });
+    store.setGrade(id, { valid: true, score: sequence, reward: 1, reason: "valid" }, { score: 1, reason: "valid" });
+  store.privateScore(ids[0]!);
   for (const [id, state] of [
     ["g", "notExecuted"],
     ["h", "queued"],
@@ -80,6 +92,8 @@ function iterate(store: Store, iteration: number): void {
   store.counts();
   store.abandonedSeconds(iteration - 1);
   store.commitIteration({ iteration, sampleIds: ids, droppedIds: [name("g")], metrics: {} });
+  assert.equal(store.batchScores("diamonds", { lineage: store.lineage, iteration }).length, ids.length);
+  assert.equal(store.scoreBefore(ids[0]!), undefined);
   store.discardUnfinished("the batch is complete");
   store.commitCheckpoint({ iteration, digest: "d", path: `c${iteration}` });
   store.keepCheckpoints(2);

@@ -77,6 +77,16 @@ export class PolicyVersions {
     return start.checkpoint === null ? 0 : this.originOf({ lineage: start.checkpoint, iteration });
   }
 
+  /** Returns the lineage that ran an iteration of a lineage's past: itself, or the one whose checkpoint it went on from. */
+  ownerOf({ lineage, iteration }: { lineage: number; iteration: number }): number {
+    const start = this.database.get<{ checkpoint: number | null; iteration: number }>(
+      "SELECT from_lineage AS checkpoint, from_iteration AS iteration FROM lineages WHERE lineage = :lineage",
+      { lineage },
+    );
+    if (start === undefined || start.checkpoint === null || iteration > start.iteration) return lineage;
+    return this.ownerOf({ lineage: start.checkpoint, iteration });
+  }
+
   /** Adds a step of the warm start. */
   addWarmStep(step: number, metrics: Record<string, unknown>): void {
     this.database.write(() =>

@@ -10,7 +10,7 @@
  */
 
 /** Raised with every change of the tables; a store of a later version is refused. */
-export const SCHEMA_VERSION = 8;
+export const SCHEMA_VERSION = 9;
 
 /** With these indexes no statement of an iteration reads every sample. Part of `SCHEMA` and of the upgrade to version 6. */
 const INDEXES = `
@@ -63,6 +63,16 @@ CREATE TABLE warm_steps (
 ) STRICT;
 `;
 
+/** Part of `SCHEMA` and of the upgrade to version 9. */
+const PRIVATE_SCORES = `
+CREATE TABLE private_scores (
+  -- Scores of valid submissions on the private part of the answers: for reports, never for training.
+  sample TEXT PRIMARY KEY REFERENCES samples (id),
+  score REAL,                                  -- in the task's own unit; NULL: there is none
+  reason TEXT NOT NULL                         -- valid, or why there is no score
+) STRICT;
+`;
+
 /** SQL that upgrades a store to the next version. A store that is opened for reading stays unchanged and lacks the additions. */
 export const UPGRADES: Readonly<Record<number, string>> = {
   2: `ALTER TABLE grades ADD COLUMN guards TEXT NOT NULL DEFAULT '[]';
@@ -85,6 +95,7 @@ export const UPGRADES: Readonly<Record<number, string>> = {
       ALTER TABLE samples ADD COLUMN previous_step TEXT;
       ${FAILED_SOLUTIONS}`,
   7: WARM_STEPS,
+  8: PRIVATE_SCORES,
 };
 export const OLDEST_VERSION = Math.min(...Object.keys(UPGRADES).map(Number));
 
@@ -241,4 +252,4 @@ CREATE TABLE checkpoints (
   deleted INTEGER NOT NULL DEFAULT 0,          -- its files are gone: checkpoint.keepLast
   PRIMARY KEY (lineage, iteration)
 ) STRICT;
-${WARM_STEPS}${INDEXES}`;
+${WARM_STEPS}${PRIVATE_SCORES}${INDEXES}`;

@@ -46,6 +46,7 @@ export function taken(store: Store, actor = "actor-0") {
 
 /** SQL that removes the additions of each version of the schema. */
 const DOWNGRADES: Record<number, string> = {
+  9: "DROP TABLE private_scores;",
   8: "DROP TABLE warm_steps;",
   7: `DROP TABLE failed_solutions; ALTER TABLE samples DROP COLUMN depth; ALTER TABLE samples DROP COLUMN previous_step;
       ALTER TABLE samples RENAME COLUMN kind TO kind_7;

@@ -28,7 +28,17 @@ import {
   sampleOf,
   selection,
 } from "./samples.ts";
-import type { Counts, Grade, NewSample, OpenGroup, PreviousSolution, Sample, StoreEvents } from "./types.ts";
+import type {
+  Counts,
+  Grade,
+  NewSample,
+  OpenGroup,
+  PreviousSolution,
+  PrivateScore,
+  Sample,
+  SampleOutcome,
+  StoreEvents,
+} from "./types.ts";
 
 /** `readOnly` looks at a store that another process may be writing, and takes nothing over. */
 export type StoreOptions = DatabaseOptions & Partial<Omit<LeaseOptions, "events">>;
@@ -134,6 +144,18 @@ export class Store extends PolicyVersions {
     return this.#samples(`${SAMPLE} WHERE NOT :failed OR g.valid = 0 ORDER BY s.sequence`, { failed });
   }
 
+  /** Returns what became of every sample, in the order of dispatch, without texts and tokens. */
+  outcomes(): SampleOutcome[] {
+    const sql = `SELECT s.id, s.purpose, s.task, s.kind, s.previous, s.depth, s.state, s.created_at AS createdAt,
+        s.finished_at AS finishedAt, s.program IS NOT NULL AS hasProgram, r.duration_seconds AS durationSeconds,
+        g.valid, g.score, g.reason, g.family
+      FROM samples s LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id ORDER BY s.sequence`;
+    return this.database.all<SampleOutcome>(sql).map((row) => ({
+      ...row,
+      ...{ hasProgram: Boolean(row.hasProgram), valid: row.valid === null ? null : Boolean(row.valid) },
+    }));
+  }
+
   /** Returns the newest `n` samples that are graded and not valid, in the order of dispatch. */
   newestFailed(n: number): Sample[] {
     return this.#samples(`${SAMPLE} WHERE g.valid = 0 ORDER BY s.sequence DESC LIMIT :n`, { n }).reverse();
@@ -162,14 +184,35 @@ export class Store extends PolicyVersions {
     return row && inflateSync(row.deflated, { maxOutputLength: Math.max(1, row.bytes) });
   }
 
-  /** Stores a grade. If it is called again, the newest grade counts. */
-  setGrade(id: string, grade: Grade): void {
+  /** Stores a grade, and the score on the private part of the answers, if there is one. If it is called again, the newest grade counts. */
+  setGrade(id: string, grade: Grade, privateScore?: PrivateScore): void {
     const { valid, score, reward, reason, family, guards = [], clamped = false, capped = false } = grade;
     const row = { sample: id, valid, score, reward, reason, family, guards: JSON.stringify(guards), clamped, capped };
     this.database.write(() => {
       this.database.insert("grades", row, "OR REPLACE");
+      if (privateScore) this.database.insert("private_scores", { sample: id, ...privateScore }, "OR REPLACE");
       this.database.change("UPDATE samples SET ungraded = NULL WHERE id = :id", { id });
     });
+  }
+
+  /**
+   * For reports alone: returns a sample's score on the private part of the answers. Undefined if it is not valid or was graded without a
+   * private part, or if the store, opened for reading, is of an earlier version.
+   */
+  privateScore(id: string): PrivateScore | undefined {
+    if (!this.database.hasTable("private_scores")) return undefined;
+    const row = this.database.get("SELECT score, reason FROM private_scores WHERE sample = :id", { id });
+    return row && { ...(row.score !== null && { score: Number(row.score) }), reason: String(row.reason) };
+  }
+
+  /** For reports alone: returns the public score minus the private one of each valid sample of a task that has both. */
+  gaps(task: string): number[] {
+    const rows = this.database.all<{ gap: number }>(
+      `SELECT g.score - p.score AS gap FROM private_scores p JOIN grades g USING (sample) JOIN samples s ON s.id = p.sample
+       WHERE s.task = :task AND g.valid AND gap IS NOT NULL`,
+      { task },
+    );
+    return rows.map(({ gap }) => gap);
   }
 
   /** Returns the valid sample with the best score, over all purposes; the first of equals. Its submission is always kept. */
@@ -193,6 +236,28 @@ export class Store extends PolicyVersions {
       selection({ since: version, until: version }),
     );
     return rows.map(({ seconds }) => seconds);
+  }
+
+  /** Returns the score of the sample that `id` was made from, or of its nearest ancestor with one; undefined for a draft. */
+  scoreBefore(id: string): number | undefined {
+    let found: { previous: string | null; valid: number | null; score: number | null } | undefined;
+    const sql = `SELECT s.previous, g.valid, g.score FROM samples s LEFT JOIN grades g ON g.sample = s.id WHERE s.id = :id`;
+    for (let at: string | null | undefined = id; at; at = found?.previous) {
+      found = this.database.get(sql, { id: at });
+      if (at !== id && found?.valid && found.score !== null) return found.score;
+    }
+    return undefined;
+  }
+
+  /** Returns the scores of a task's valid samples that an iteration of a lineage trained on, in the order of the batch. */
+  batchScores(task: string, { lineage, iteration }: { lineage: number; iteration: number }): number[] {
+    const rows = this.database.all<{ score: number }>(
+      `SELECT g.score FROM batches b JOIN samples s ON s.id = b.sample JOIN grades g ON g.sample = b.sample
+       WHERE b.lineage = :lineage AND b.iteration = :iteration AND s.task = :task AND g.valid AND g.score IS NOT NULL
+       ORDER BY b.position`,
+      { task, lineage, iteration },
+    );
+    return rows.map(({ score }) => score);
   }
 
   /** `iteration` trains on the sample; a restart that goes back before `iteration` removes the solution again. */

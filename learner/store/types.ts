@@ -83,9 +83,17 @@ export interface AcceptedResult extends ReportedResult {
   queueSeconds: number;
 }
 
+/** A score on the private part of the answers. It is no field of a sample, so that what reads samples cannot use it. */
+export interface PrivateScore {
+  /** In the task's own unit. */
+  score?: number;
+  /** `valid`, or why there is no score. */
+  reason: string;
+}
+
 export interface Grade {
   valid: boolean;
-  /** In the task's own unit; absent for an invalid submission. */
+  /** In the task's own unit, by the public part of the answers; absent for an invalid submission. */
   score?: number;
   reward: number;
   /** The reason for this reward, e.g. `valid`, `timedOut`, `noCodeBlock`, `missing column id`. */
@@ -110,6 +118,19 @@ export interface Sample extends Omit<NewSample, "state"> {
   grade?: Grade;
   /** The iteration that trained on the sample or dropped it; reset when a restart goes back before that iteration. */
   usedIteration?: number;
+}
+
+/** What became of a sample. The last five are null where there is no result or grade. */
+export interface SampleOutcome extends Pick<Sample, "id" | "purpose" | "task" | "kind" | "state" | "createdAt"> {
+  previous: string | null;
+  depth: number | null;
+  finishedAt: number | null;
+  hasProgram: boolean;
+  durationSeconds: number | null;
+  valid: boolean | null;
+  score: number | null;
+  reason: string | null;
+  family: string | null;
 }
 
 /** The samples of one prompt that can be trained on now or later. A sample without a group forms its own. */

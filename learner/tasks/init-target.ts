@@ -72,7 +72,10 @@ function countsOf(texts: readonly string[]): [string, number][] {
   return [...counts].sort(([, a], [, b]) => b - a);
 }
 
-/** Returns a submission's columns, the sample submission's values and a row's answers. */
+/** Metrics without a score for a constant; their sample submission has 0 and 1 in turn. */
+const CORRELATIONS: readonly Grader["metric"][] = ["Pearson", "Spearman"];
+
+/** Returns a submission's columns, the sample submission's values of a row and a row's answers. */
 export function answersOf(
   labels: Column,
   { labelled, lost }: LabelledRows,
@@ -89,7 +92,11 @@ export function answersOf(
         : `--target ${target}: every row with a label has ${counts[0]![0]}, and ${lost}`,
     );
   const isBinary = counts.every(([text]) => Number(text) === 0 || Number(text) === 1);
-  const one = (sample: string) => ({ columns: [target], sample: [sample], of: (text: string) => [text] });
+  const one = (sample: string) => ({
+    columns: [target],
+    sampleAt: (row: number) => [CORRELATIONS.includes(metric) ? String(row % 2) : sample],
+    of: (text: string) => [text],
+  });
   if (probabilities && !(isBinary && metric !== "RocAucOneVsOne")) {
     const classes = counts.map(([text]) => text).sort();
     if (classes.length > maxClasses)
@@ -99,7 +106,7 @@ export function answersOf(
     const share = String(1 / classes.length);
     return {
       columns: classes,
-      sample: classes.map(() => share),
+      sampleAt: () => classes.map(() => share),
       of: (text: string) => classes.map((name) => (name === text ? "1" : "0")),
     };
   }

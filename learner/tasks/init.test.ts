@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { partsOf } from "../grading/split.ts";
 import { TaskError } from "./errors.ts";
 import { type InitOptions, initTask } from "./init.ts";
 import { openTask } from "./task.ts";
@@ -52,6 +53,36 @@ test("a table becomes a task that has each labelled row once and the test set's 
   assert.equal(task.grade(readFileSync(join(directory, "prepared/public/sample_submission.csv"))).valid, true);
   assert.match(task.description, /Predict `price`.*RMSE; lower is better.*- `colour`/s);
 });
+
+test("half of the answers are private where they suffice, and the range of rewards is of the others", () => {
+  const { directory, said, read } = make("private", { testShare: 0.6 });
+  const task = openTask(directory);
+  assert.deepEqual([task.spec.privateShare, task.privateRows, task.rows], [0.5, 12, 24]);
+  assert.match(said, /^12 of the 24 answers make the private score \(privateShare 0\.5\)$/m);
+  assert.ok(read("task.yaml").includes("privateShare: 0.5"));
+  const prices = read("prepared/private/answers.csv")
+    .slice(1)
+    .map((line) => Number(line.split(",")[1]));
+  const rows = new Set(partsOf(0.5, "RMSE", [Float64Array.from(prices)], () => 0)!.public);
+  const open = prices.filter((_, row) => rows.has(row));
+  const mean = open.reduce((sum, price) => sum + price, 0) / open.length;
+  const worst = Math.sqrt(open.reduce((sum, price) => sum + (price - mean) ** 2, 0) / open.length);
+  assert.equal(task.grader.rewardRange!.worst, Number(worst.toPrecision(4)));
+
+  const few = make("few-answers");
+  assert.match(
+    few.said,
+    /^there is no private score: privateShare 0\.5 leaves 5 of 10 rows in the public part, fewer than 10$/m,
+  );
+  assert.deepEqual([openTask(few.directory).spec.privateShare, openTask(few.directory).privateRows], [0, undefined]);
+});
+
+for (const metric of ["Pearson", "Spearman", "R2"] as const)
+  test(`the sample submission of a task has a score: ${metric}`, () => {
+    const { directory } = make(`sample-${metric}`, { metric });
+    const sample = readFileSync(join(directory, "prepared/public/sample_submission.csv"));
+    assert.deepEqual(openTask(directory).grade(sample).reason.code, "valid");
+  });
 
 test("the same seed gives the same split, and another seed another split", () => {
   const test1 = make("seed-0").read("prepared/public/test.csv");

@@ -11,7 +11,7 @@ import { metrics } from "../grading/metrics.ts";
 import { TaskError } from "./errors.ts";
 import { answersOf, type LabelledRows, labelledRows, type TargetOptions } from "./init-target.ts";
 import { columnNamed, type InputTable, readTable } from "./read-table.ts";
-import { openTask } from "./task.ts";
+import { openTask, type Task } from "./task.ts";
 
 export interface InitOptions extends TargetOptions {
   /** The file's encoding, see `readTableFile`. Absent: UTF-8 or UTF-16. */
@@ -82,13 +82,14 @@ export function initTask(directory: string, options: InitOptions): string[] {
   write(
     join(publicFolder, "sample_submission.csv"),
     submitted,
-    test.map((row) => [row[id]!, ...answers.sample]),
+    test.map((row, i) => [row[id]!, ...answers.sampleAt(i)]),
   );
   const graded = test.map((row) => [row[id]!, ...answers.of(row[label]!)]);
   write(join(privateFolder, "answers.csv"), submitted, graded, 0o600);
   writeFileSync(join(publicFolder, "description.md"), descriptionOf(name, table, options, answers.columns));
+  let notes: string[];
   try {
-    writeTaskYaml(directory, { name, idColumn, targetColumns: answers.columns, metric });
+    notes = writeTaskYaml(directory, { name, idColumn, targetColumns: answers.columns, metric });
   } catch (error) {
     rmSync(existed ? join(directory, "prepared") : directory, { recursive: true });
     rmSync(join(directory, "task.yaml"), { force: true });
@@ -98,6 +99,7 @@ export function initTask(directory: string, options: InitOptions): string[] {
     `${rows.length} rows: ${train.length} to train on, ${test.length} to test on (seed ${options.seed})`,
     ...input.notes,
     ...table.target.notes,
+    ...notes,
     ...(lost === undefined ? [] : [`warning   ${lost}`]),
     ...(table.isNewId
       ? [`the column ${idColumn} was added, since the table has none: it numbers the rows after they were shuffled`]
@@ -175,31 +177,54 @@ ${features.map((column) => `- \`${column}\``).join("\n")}
 `;
 }
 
-/** Writes task.yaml with the range of rewards that the answers suggest; the owner can change it. */
+/** Share of the answers that stay private, so that a run's report has a score that was not trained on. */
+const PRIVATE_SHARE = 0.5;
+
+/**
+ * Writes task.yaml with a private part, and with the range of rewards that the other answers suggest; the owner can change both.
+ * @returns lines about the private part
+ */
 function writeTaskYaml(
   directory: string,
   o: { name: string } & Pick<Grader, "idColumn" | "targetColumns" | "metric">,
-): void {
+): string[] {
   const { name, ...columns } = o;
   const grader = { ...columns, direction: metrics[o.metric].direction, rewardFloor: -9 };
   const path = join(directory, "task.yaml");
-  const document = new Document({ name, grader, executionTimeoutSeconds });
+  const document = new Document({ name, grader, privateShare: 0, executionTimeoutSeconds });
   parseTask(document.toString(), path);
   writeFileSync(path, document.toString());
-  const { rewardRange, rewardFloor } = openTask(directory).grader;
-  if (!rewardRange) return;
-  const short = (score: number) => Number((Math.abs(score) < 1e-9 ? 0 : score).toPrecision(4));
-  const [worst, best] = [short(rewardRange.worst), short(rewardRange.best)];
-  document.setIn(["grader", "rewardRange"], document.createNode({ worst, best }));
-  document.deleteIn(["grader", "rewardFloor"]);
-  document.setIn(["grader", "rewardFloor"], rewardFloor);
-  const range = document.getIn(["grader", "rewardRange"]);
-  if (isMap(range))
-    range.commentBefore = " estimated: the best constant prediction earns 0, perfect predictions earn 1";
+  const { task, note } = openSplit(openTask(directory));
+  document.setIn(["privateShare"], task.spec.privateShare);
+  const { rewardRange, rewardFloor } = task.grader;
+  if (rewardRange) {
+    const short = (score: number) => Number((Math.abs(score) < 1e-9 ? 0 : score).toPrecision(4));
+    const [worst, best] = [short(rewardRange.worst), short(rewardRange.best)];
+    document.setIn(["grader", "rewardRange"], document.createNode({ worst, best }));
+    document.deleteIn(["grader", "rewardFloor"]);
+    document.setIn(["grader", "rewardFloor"], rewardFloor);
+    const range = document.getIn(["grader", "rewardRange"]);
+    if (isMap(range))
+      range.commentBefore = " estimated: the best constant prediction earns 0, perfect predictions earn 1";
+  }
   writeFileSync(path, document.toString());
+  return [note];
 }
 
-function csv(rows: readonly (readonly string[])[]): string {
+/** Opens a task with a private part, if its answers suffice. */
+function openSplit(task: Task): { task: Task; note: string } {
+  const { rewardRange: _, ...grader } = task.grader;
+  try {
+    const split = openTask(task.directory, { ...task.spec, grader, privateShare: PRIVATE_SHARE });
+    const note = `${split.privateRows} of the ${split.rows} answers make the private score (privateShare ${PRIVATE_SHARE})`;
+    return { task: split, note };
+  } catch (error) {
+    const why = (error as Error).message.replace(/^.*does not fit the grader: /, "");
+    return { task, note: `there is no private score: ${why.replace(/;[^;]*$/, "")}` };
+  }
+}
+
+export function csv(rows: readonly (readonly string[])[]): string {
   const cell = (text: string) => (/[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   return rows.map((row) => `${row.map(cell).join()}\n`).join("");
 }

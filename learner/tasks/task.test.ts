@@ -52,10 +52,14 @@ test("the TrainingRun's settings of a task override the folder's", () => {
   assert.equal(openTask(directory, { ...spec, description: "Other" }).description, "Other");
   const rmse: TaskSpec = { ...spec, grader: { ...grader, metric: "RMSE" } };
   assert.equal(openTask(directory, rmse).grader.metric, "RMSE");
-  assert.equal(
-    typeof openTask(directory, { ...spec, rewardSplit: "Half" }).grade(Buffer.from("id,y\n0,1\n1,4\n")).reportedScore,
-    "number",
-  );
+  const half = openTask(directory, { ...spec, rewardSplit: "Half" });
+  assert.deepEqual(half.privateScore(Buffer.from("id,y\n0,1\n1,4\n")), { score: 2, reason: "valid" });
+  assert.equal(half.privateRows, 1);
+  assert.throws(() => openTask(directory, { ...spec, privateShare: 0.5 }), {
+    code: "answers",
+    message:
+      /privateShare 0\.5 leaves 1 of 2 rows in the public part, fewer than 10; give more answers, or set privateShare to 0$/,
+  });
 });
 
 test("a grader without a rewardRange gets an estimated one, unless the run began without", () => {

@@ -5,17 +5,20 @@ import { type Grader, ManifestError, parseTask, type Task as TaskSpec } from "..
 import { type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
 import { metrics } from "../grading/metrics.ts";
 import { type MleBenchTask, mleBenchTask } from "../grading/mlebench-tasks.ts";
+import { type PrivatePart, privatePartOf } from "../grading/private-score.ts";
 import type { RewardRules } from "../grading/reward.ts";
+import { rewardKindFault, withThresholds } from "../grading/reward-kinds.ts";
 import { type EstimatedRange, estimateRewardRange } from "../grading/reward-range.ts";
+import { splitOf } from "../grading/split.ts";
 import { TaskError } from "./errors.ts";
 
 /** A task folder, opened by the learner, the only process that reads answers. */
-export interface Task {
+export interface Task extends PrivatePart {
   name: string;
   directory: string;
   /** The folder that programs see as `./input/`. */
   publicDirectory: string;
-  /** Limits and split: the TrainingRun's if it names the task, otherwise the folder's. */
+  /** Limits, `privateShare` and `rewardSplit`: the TrainingRun's if it names the task, otherwise the folder's. */
   spec: TaskSpec;
   grader: Grader;
   rewardRules: RewardRules;
@@ -27,6 +30,7 @@ export interface Task {
   mleBench?: MleBenchTask;
   /** The task statement, Markdown. */
   description: string;
+  /** Grades by the public part of the answers, or by all of them. */
   grade: (submission: Buffer) => Graded;
   /** Bytes of the largest submission that is read. */
   submissionBytes: number;
@@ -36,8 +40,8 @@ export interface Task {
 
 /**
  * Opens a task folder: `prepared/public`, `prepared/private` and `task.yaml`, which an MLE-bench task may lack.
- * @param spec the task's item in a resolved TrainingRun. Its description, grader, guardedRewardCap and failureRewards take precedence over
- * the folder's if given; its limits always do. A grader without a rewardRange gets an estimated one.
+ * @param spec the task's item in a resolved TrainingRun. Its description, grader and fields of rewards take precedence over the folder's if
+ * given; its limits always do. A grader without a rewardRange gets an estimated one.
  * @param estimateRange false for a run that began without a range: its rewards keep their meaning
  * @throws TaskError `folder` or `answers`, in one line
  */
@@ -62,17 +66,23 @@ export function openTask(directory: string, spec?: TaskSpec, { estimateRange = t
     throw refused(`${publicDirectory} has no description.md and spec.tasks[].description is not given; write one`);
   const estimated = estimateRange && !given.rewardRange ? opened.suggestRange() : undefined;
   const grader = estimated ? { ...given, rewardRange: estimated.range } : given;
+  const stated: Omit<RewardRules, keyof Grader> = {
+    reward: spec?.reward ?? own?.reward,
+    medals: spec?.medals ?? own?.medals,
+    medalRewards: spec?.medalRewards ?? own?.medalRewards,
+    guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap,
+    failureRewards: spec?.failureRewards ?? own?.failureRewards,
+  };
+  const rewardRules = withThresholds<RewardRules>({ ...grader, ...stated }, mleBench?.leaderboard);
+  const fault = rewardKindFault(rewardRules);
+  if (fault !== undefined) throw refused(fault);
   return {
     name: used.name,
     directory,
     publicDirectory,
     spec: { ...used, grader },
     grader,
-    rewardRules: {
-      ...grader,
-      guardedRewardCap: spec?.guardedRewardCap ?? own?.guardedRewardCap,
-      failureRewards: spec?.failureRewards ?? own?.failureRewards,
-    },
+    rewardRules,
     ...(estimated && { rewardRangeFrom: estimated.from }),
     ...(mleBench && { mleBench }),
     description,
@@ -112,7 +122,7 @@ function openGrader(
   spec: TaskSpec,
   grader: Grader,
   mleBench: MleBenchTask | undefined,
-): Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"> {
+): PrivatePart & Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"> {
   const firstOf = (parent: string, names: readonly string[]) =>
     names.map((name) => join(parent, name)).find((path) => existsSync(path));
   // MLE-bench names the answers answers.csv or, if it split the data itself, test.csv.
@@ -128,12 +138,11 @@ function openGrader(
   const sample = samplePath && sampleBytes < maxSampleBytes ? readFileSync(samplePath) : undefined;
   const submissionBytes = spec.submissionBytes ?? submissionLimit(sampleBytes, statSync(answersPath).size);
   try {
-    const options = { split: spec.rewardSplit, sample };
-    const answers = readAnswers(readFileSync(answersPath), mleBench ?? grader, options);
-    const grade = (submission: Buffer) => gradeSubmission(submission, answers);
+    const answers = readAnswers(readFileSync(answersPath), mleBench ?? grader, { split: splitOf(spec), sample });
     // MLE-bench's tasks have the paper's rewards, which are the scores themselves.
     const suggestRange = () => (mleBench ? undefined : estimateRewardRange(answers, sample));
-    return { grade, submissionBytes, answersPath, rows: answers.rows, suggestRange };
+    const facts = { submissionBytes, answersPath, rows: answers.rows, suggestRange, ...privatePartOf(answers) };
+    return { grade: (submission: Buffer) => gradeSubmission(submission, answers), ...facts };
   } catch (error) {
     throw new TaskError("answers", `${answersPath} does not fit the grader: ${(error as Error).message}`, error);
   }

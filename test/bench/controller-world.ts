@@ -18,7 +18,9 @@ import { perSecond, type Round } from "./controller-round.ts";
 import { complain, inParallel, NAMESPACE, podOf, runPod, setStatus, startLearner } from "./controller-stub.ts";
 import { cpuSecondsOf, describeCores } from "./cores.ts";
 
-const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
+const CRDS = ["trainingruns", "trainingruntimes"].map((kind) =>
+  fileURLToPath(new URL(`../../crds/longrun.dev_${kind}.yaml`, import.meta.url)),
+);
 const CONTROLLER = fileURLToPath(new URL("./controller-process.ts", import.meta.url));
 const DIRECT_CHANGES = 300;
 
@@ -42,7 +44,7 @@ export class BenchWorld {
   static async start(qps: number, workers: number, real = false): Promise<BenchWorld> {
     // Tests count with the audit log; here it would only cost time.
     const off = { "audit-policy-file": undefined, "audit-log-path": undefined, "audit-log-mode": undefined };
-    const cluster = await startControlPlane({ crds: [CRD], users: { controller: ["system:masters"] }, apiServer: off });
+    const cluster = await startControlPlane({ crds: CRDS, users: { controller: ["system:masters"] }, apiServer: off });
     const { controller, metricsPort } = await startController(cluster, qps, workers, real);
     return new BenchWorld(cluster, controller, metricsPort);
   }

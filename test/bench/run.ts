@@ -22,11 +22,12 @@ import { overlap } from "./overlap.ts";
 import { queue } from "./queue.ts";
 import { rehearsal } from "./rehearsal.ts";
 import { type Bench, print, resultsOf, save, UsageError } from "./result.ts";
+import { sft } from "./sft.ts";
 import { soak } from "./soak.ts";
 
 const BENCHES: Record<string, Bench> = {
   ...{ overhead, idle, busy, queue, durations, grading },
-  ...{ overlap, generators, learner, gpu, rehearsal, active, controller, learning, algorithms, corpus, soak },
+  ...{ overlap, generators, learner, gpu, rehearsal, active, controller, learning, algorithms, corpus, sft, soak },
 };
 /** These take long, so they run only when they are named. */
 const ONLY_NAMED = [
@@ -40,6 +41,7 @@ const ONLY_NAMED = [
   "learning",
   "algorithms",
   "corpus",
+  "sft",
   "soak",
 ];
 

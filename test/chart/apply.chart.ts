@@ -63,7 +63,7 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), "longrun-apply-"));
   controlPlane = await startControlPlane({
     crds: [
-      `${ROOT}crds/longrun.dev_trainingruns.yaml`,
+      ...["trainingruns", "trainingruntimes"].map((plural) => `${ROOT}crds/longrun.dev_${plural}.yaml`),
       ...["monitoring.coreos.com", "keda.sh", "kueue.x-k8s.io"].flatMap(operatorCrds),
     ],
     controllers: ["horizontal-pod-autoscaler-controller"],

@@ -17,7 +17,6 @@ import type { Run } from "../../controller/operator/desired/names.ts";
 import { ApiClient } from "../../controller/operator/kube/api-client.ts";
 import {
   CONFIG_MAP,
-  type ConfigMap,
   DEPLOYMENT,
   NAMESPACE,
   PERSISTENT_VOLUME_CLAIM,
@@ -25,6 +24,7 @@ import {
   type Pod,
   SECRET,
   TRAINING_RUN,
+  TRAINING_RUNTIME,
 } from "../../controller/operator/kube/resources.ts";
 import { Reflector } from "../../controller/operator/kube/runtime/reflector.ts";
 import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
@@ -32,6 +32,7 @@ import { FINALIZER } from "../../controller/operator/parts/lifecycle/deletion.ts
 import { findCondition } from "../../controller/operator/status/conditions.ts";
 import { firstDifference } from "../../controller/operator/writes/compare.ts";
 import { withoutRemovedFields } from "../../crds/removed.ts";
+import type { TrainingRuntime } from "../../crds/runtime.ts";
 import { CONTROL_PLANE, findBinary, missingBinaries } from "../cluster/binaries.ts";
 import { type ControlPlane, controlPlaneUnavailable, kubeconfig, startControlPlane } from "../cluster/control-plane.ts";
 import { PodRunner } from "../cluster/pod-runner.ts";
@@ -49,6 +50,7 @@ const CRD: Resource = {
   namespaced: false,
 };
 const CRD_NAME = "trainingruns.longrun.dev";
+const RUNTIME_CRD_NAME = "trainingruntimes.longrun.dev";
 const CONTROLLERS = [
   ...["deployment-controller", "replicaset-controller", "job-controller", "garbage-collector-controller"],
   ...["namespace-controller", "persistentvolumeclaim-protection-controller"],
@@ -127,7 +129,6 @@ async function runAsProcess(pod: Pod): Promise<void> {
   for (const text of command) {
     if (text === "--leader-elect") continue;
     if (text.startsWith("--metrics-address")) args.push("--metrics-address=127.0.0.1:0");
-    else if (text.startsWith("--run-defaults")) args.push(`--run-defaults=${await runDefaultsFile(namespace!)}`);
     else args.push(text.replace(/\$\((\w+)\)/g, (_, name) => env[name]!));
   }
   const child = spawn(
@@ -145,21 +146,18 @@ async function runAsProcess(pod: Pod): Promise<void> {
   else await pods.end(pod, code ?? 1);
 }
 
-async function runDefaultsFile(namespace: string): Promise<string> {
-  const config = await client.get<ConfigMap>(CONFIG_MAP, { namespace, name: "longrun-run-defaults" });
-  const file = join(folder, "run-defaults.yaml");
-  writeFileSync(file, config!.data!["run-defaults.yaml"]!);
-  return file;
-}
-
 const run = (...args: string[]) => helm(args, { KUBECONFIG: controlPlane.kubeconfig });
 const trainingRun = (namespace: string, name = "run") => client.get<Run>(TRAINING_RUN, { namespace, name });
 
-/** The pods of the chart of 0.1.0 run this controller, which reads ReplicaSets: the role of 0.1.0 does not have that right. */
+/** The pods of the chart of 0.1.0 run this controller, which reads ReplicaSets and TrainingRuntimes: the role of 0.1.0 has no such right. */
 async function grantMore(): Promise<void> {
   const path = "/apis/rbac.authorization.k8s.io/v1";
   const name = "this-controller";
-  const rules = [{ apiGroups: ["apps"], resources: ["replicasets"], verbs: ["list", "watch"] }];
+  const verbs = ["list", "watch"];
+  const rules = [
+    { apiGroups: ["apps"], resources: ["replicasets"], verbs },
+    { apiGroups: ["longrun.dev"], resources: ["trainingruntimes"], verbs },
+  ];
   await client.request({ method: "POST", path: `${path}/clusterroles`, body: { metadata: { name }, rules } });
   const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name };
   const subjects = [{ kind: "ServiceAccount", namespace: SYSTEM, name: "longrun-controller" }];
@@ -346,8 +344,10 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
     );
     await uninstall("--wait");
     assert.ok(await eventually(async () => (await leftOver()).length === 0), (await leftOver()).join("; "));
-    await client.delete(CRD, { name: CRD_NAME }, { uid: (await client.get(CRD, { name: CRD_NAME }))!.metadata.uid! });
-    await eventually(async () => (await client.get(CRD, { name: CRD_NAME })) === undefined);
+    for (const name of [CRD_NAME, RUNTIME_CRD_NAME]) {
+      await client.delete(CRD, { name }, { uid: (await client.get(CRD, { name }))!.metadata.uid! });
+      await eventually(async () => (await client.get(CRD, { name })) === undefined);
+    }
   });
 
   test("A release for two namespaces serves no other; crds.keep false deletes the CRD with its runs", async () => {
@@ -378,6 +378,25 @@ describe("The chart on a real API server", { skip, concurrency: false }, () => {
       name: "run-learner",
     });
     assert.equal(learner?.spec.template.metadata.annotations?.a, "b", "runs.learner of the values");
+
+    // The first installation makes the runtime after its CRD; the next upgrade takes it into the release.
+    const runtime = () => client.get<KubeObject & TrainingRuntime>(TRAINING_RUNTIME, { name: "longrun" });
+    const noted = async () => (await runtime())?.spec.learner?.podTemplate?.metadata?.annotations?.a;
+    const manifest = () => run("get", "manifest", "longrun", "--namespace", SYSTEM);
+    assert.equal(await noted(), "b");
+    assert.doesNotMatch(await manifest(), /^kind: TrainingRuntime$/m);
+    const { uid } = (await runtime())!.metadata;
+    await run("upgrade", "longrun", CHART, ...INSTALL, "--reuse-values", "--set", "runs.learner.podAnnotations.a=c");
+    assert.equal(await noted(), "c");
+    assert.match(await manifest(), /^kind: TrainingRuntime$/m);
+    assert.equal((await runtime())!.metadata.uid, uid);
+    await eventually(async () => {
+      const { spec } = (await client.get<KubeObject & { spec: { template: KubeObject } }>(DEPLOYMENT, {
+        namespace: "team-a",
+        name: "run-learner",
+      }))!;
+      return spec.template.metadata.annotations?.a === "c";
+    });
 
     // --wait would wait for the CRD, which waits for the runs, which only a later job releases.
     await uninstall();

@@ -198,8 +198,8 @@ test("An upgrade whose pods ask for other resources leaves admitted runs admitte
   assert.ok(inputs);
   // longrun 0.2 made Workloads without this annotation.
   await world.client.mergePatch(WORKLOAD, key, { metadata: { annotations: { [INPUT_HASH]: null } } });
-  const runDefaults = { learner: { resources: { requests: { cpu: "3" } } } };
-  await restartOperator({ settings: { ...DEFAULT_SETTINGS, kueue: true, runDefaults } });
+  await world.runtime("larger", { learner: { resources: { requests: { cpu: "3" } } } });
+  await restartOperator({ settings: { ...DEFAULT_SETTINGS, kueue: true, defaultRuntime: "larger" } });
   await eventually(async () => {
     const { metadata } = (await workloadOf(namespace))!;
     return metadata.annotations?.[INPUT_HASH] === inputs;

@@ -8,10 +8,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { parse } from "yaml";
+import { stringify } from "yaml";
 import { dnsRule, parseDnsServers } from "../../controller/operator/desired/dns.ts";
-import { parseRunDefaults } from "../../controller/operator/desired/run-defaults.ts";
 import type { KubeObject } from "../../controller/operator/kube/types.ts";
+import { parseRuntime } from "../../crds/runtime.ts";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import {
   CHART,
@@ -100,9 +100,13 @@ describe("The rendered chart", { skip }, () => {
       assert.ok(!selectors.some((selector) => selector.includes(PART_OF)));
     });
 
-    test(`${set}: the controller accepts the run defaults, and the TrainingRun of helm test`, () => {
-      const defaults = find(set, "ConfigMap", /-run-defaults$/)?.data?.["run-defaults.yaml"];
-      if (defaults !== undefined) parseRunDefaults(defaults, "run-defaults.yaml");
+    test(`${set}: longrun accepts the default runtime, and the TrainingRun of helm test`, () => {
+      const runtime = find(set, "TrainingRuntime", /./);
+      if (runtime) parseRuntime(stringify(runtime), "runtime.yaml");
+      const pod = podOf("Deployment", find(set, "Deployment", /-controller$/)!.spec)!;
+      const { args } = pod.containers[0]! as { args?: string[] };
+      const named = args!.filter((text) => text.startsWith("--default-runtime"));
+      assert.deepEqual(named, runtime ? [`--default-runtime=${runtime.metadata.name}`] : []);
       const manifest = find(set, "ConfigMap", /-smoke-test$/)!.data!["trainingrun.yaml"]!;
       parseTrainingRun(manifest, "trainingrun.yaml", [], { cluster: true });
     });
@@ -181,9 +185,42 @@ describe("The rendered chart", { skip }, () => {
     assert.doesNotMatch(rendered.get("default")!.notes, warning);
   });
 
-  test("gpu: the ConfigMap has the intended run defaults", () => {
-    const defaults = parse(find("gpu", "ConfigMap", /-run-defaults$/)!.data!["run-defaults.yaml"]!);
-    assert.deepEqual(defaults, {
+  test("gpu: Helm makes the default runtime after its CRD, and with the others where the CRD is there", async () => {
+    const hookOf = (of: KubeObject | undefined) => of!.metadata.annotations!["helm.sh/hook"];
+    assert.equal(hookOf(find("gpu", "TrainingRuntime", /./)), "post-install,post-upgrade");
+    const known = ["--api-versions", "longrun.dev/v1alpha1/TrainingRuntime", ...OPERATORS];
+    const objects = objectsOf(await template(["--values", valuesFile("gpu"), ...known]));
+    const runtime = objects.find(({ kind }) => kind === "TrainingRuntime");
+    assert.deepEqual(runtime!.metadata.annotations, {
+      "meta.helm.sh/release-name": "longrun",
+      "meta.helm.sh/release-namespace": "longrun-system",
+    });
+  });
+
+  test("Without values for it there is no default runtime; another one can be named, and limits be set", async () => {
+    const of = async (...sets: string[]) => {
+      const text = await template(sets.flatMap((set) => ["--set", set]));
+      const runtime = objectsOf(text).find(({ kind }) => kind === "TrainingRuntime") as
+        | (KubeObject & { spec: object })
+        | undefined;
+      return [/--default-runtime=(\S+)/.exec(text)?.[1], runtime?.metadata.name, runtime?.spec];
+    };
+    assert.deepEqual(await of(), [undefined, undefined, undefined]);
+    assert.deepEqual(await of("defaultRuntime.create=false", "defaultRuntime.name=ours", "gpu.enabled=true"), [
+      "ours",
+      undefined,
+      undefined,
+    ]);
+    const limited = await of(
+      "defaultRuntime.spec.limits.gpus=8",
+      "runs.storageClassName=fast",
+      "defaultRuntime.name=a",
+    );
+    assert.deepEqual(limited, ["a", "a", { learner: { storage: { className: "fast" } }, limits: { gpus: 8 } }]);
+  });
+
+  test("gpu: the default runtime has the intended spec", () => {
+    assert.deepEqual(find("gpu", "TrainingRuntime", /./)!.spec, {
       queueName: "training",
       learner: {
         resources: { requests: { cpu: 4, memory: "32Gi" }, limits: { memory: "32Gi", "nvidia.com/gpu": 1 } },

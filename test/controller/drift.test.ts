@@ -1,12 +1,14 @@
 /** Tests refused writes of a run's objects, and manual changes to them. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
+import { parse } from "yaml";
 import { DEFAULT_SETTINGS } from "../../controller/operator/desired/settings.fixture.ts";
 import {
   CONFIG_MAP,
@@ -17,44 +19,66 @@ import {
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,
+  TRAINING_RUNTIME,
 } from "../../controller/operator/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
 import type { Operator } from "../../controller/operator/operator.ts";
+import type { TrainingRuntime } from "../../crds/runtime.ts";
 import { createAuthority, createCertificate } from "../../proto/certificates.ts";
 import { answers, conditionOf, hasEvent, hasReason, skip, useWorld, world } from "./steps.ts";
 import { eventually } from "./world.ts";
 
-useWorld({ controller: false });
+useWorld({ controller: false, ready: allowAnyTemplate });
 
-/** Starts a controller for one namespace; `podTemplate` is merged over its learners' pods. */
-const operatorOf = (namespace: string, podTemplate?: object) =>
-  world.operator({
-    namespaces: [namespace],
-    settings: { ...DEFAULT_SETTINGS, ...(podTemplate && { runDefaults: { learner: { podTemplate } } }) } as never,
+/** Starts a controller for one namespace; `podTemplate` is of its default runtime, in a cluster whose CRD allows any. */
+async function operatorOf(namespace: string, podTemplate?: object) {
+  if (podTemplate) await world.runtime(namespace, { learner: { podTemplate } });
+  const settings = { ...DEFAULT_SETTINGS, ...(podTemplate && { defaultRuntime: namespace }) };
+  return world.operator({ namespaces: [namespace], settings });
+}
+
+const CRD = {
+  ...{ group: "apiextensions.k8s.io", version: "v1", namespaced: false },
+  ...{ plural: "customresourcedefinitions", kind: "CustomResourceDefinition" },
+};
+
+/** Has the API server take any podTemplate of a TrainingRuntime's learner, as one with another version's CRD may. */
+async function allowAnyTemplate(): Promise<void> {
+  const crd = parse(readFileSync(new URL("../../crds/longrun.dev_trainingruntimes.yaml", import.meta.url), "utf8"));
+  const [version] = crd.spec.versions;
+  version.schema.openAPIV3Schema.properties.spec.properties.learner.properties.podTemplate = {
+    ...{ type: "object", "x-kubernetes-preserve-unknown-fields": true },
+  };
+  await world.client.mergePatch(CRD, { name: crd.metadata.name }, { spec: crd.spec });
+  await eventually(async () => {
+    await world.runtime("probe", { learner: { podTemplate: { any: 1 } } });
+    const probe = await world.client.get<KubeObject & TrainingRuntime>(TRAINING_RUNTIME, { name: "probe" });
+    return (probe!.spec.learner!.podTemplate as { any?: number }).any === 1;
   });
+}
 
 describe("a pod template that the CRD's schema refuses", { skip, concurrency: false }, () => {
   for (const [what, spec, message] of [
     [
       "an unknown field",
       { nodeSelectr: { gpu: "yes" } },
-      /podTemplate\.spec\.nodeSelectr is unknown; did you mean nodeSelector\?; correct that field/,
+      /podTemplate\.spec\.nodeSelectr is unknown; did you mean nodeSelector\?; change the field/,
     ],
     [
       "a field of another type",
       { containers: [{ name: "learner", env: "x" }] },
-      /podTemplate\.spec\.containers\[0\]\.env is "x"; give a list of 0 to 64 items; correct that field/,
+      /podTemplate\.spec\.containers\[0\]\.env is "x"; give a list of 0 to 64 items; change the field/,
     ],
   ] as const)
     test(`A condition and an event name ${what}`, async () => {
       const namespace = await world.namespace();
       const operator = await operatorOf(namespace, { spec });
       await world.createRun(namespace, "run");
-      const refused = await hasReason(namespace, "LearnerAvailable", "Refused");
+      const refused = await hasReason(namespace, "LearnerAvailable", "RuntimeRefuses");
       assert.match(refused.message, message);
-      assert.equal((await conditionOf(namespace, "Ready"))?.reason, "Refused");
+      assert.equal((await conditionOf(namespace, "Ready"))?.reason, "RuntimeRefuses");
       assert.equal((await world.status(namespace, "run")).phase, "Pending");
-      await hasEvent(namespace, /^Refused: Deployment run-learner is refused: spec\.learner\.podTemplate/);
+      await hasEvent(namespace, /^RuntimeRefuses: TrainingRuntime \S+ does not allow it: spec\.learner\.podTemplate/);
       await operator.stop();
     });
 
@@ -65,7 +89,7 @@ describe("a pod template that the CRD's schema refuses", { skip, concurrency: fa
     await answers(namespace);
     await operator.stop();
     const next = await operatorOf(namespace, { spec: { nodeSelectr: { gpu: "yes" } } });
-    await hasReason(namespace, "Ready", "Refused");
+    await hasReason(namespace, "Ready", "RuntimeRefuses");
     const learner = world.learner(namespace, "run");
     await world.patchRun(namespace, "run", { suspend: true });
     await eventually(async () => (await world.status(namespace, "run")).phase === "Suspended");

@@ -12,7 +12,10 @@ const volumesOf = (count: number, of: string) =>
   Array.from({ length: count }, (_, index) => ({ name: `${of}-${index}`, emptyDir: {} }));
 
 const learner = { podTemplate: { spec: { volumes: volumesOf(MOST_VOLUMES, "default") } } };
-useWorld({ controller: { settings: { ...DEFAULT_SETTINGS, runDefaults: { learner } } } });
+useWorld({
+  controller: { settings: { ...DEFAULT_SETTINGS, defaultRuntime: "default" } },
+  ready: () => world.runtime("default", { learner }),
+});
 
 describe("podTemplate", { skip, concurrency: 2 }, () => {
   test("It reaches the pods, which pass the restricted level; sandboxes get none of it", async () => {
@@ -56,7 +59,7 @@ describe("podTemplate", { skip, concurrency: 2 }, () => {
     );
     assert.ok(learner.containers[0]!.volumeMounts!.some(({ mountPath }) => mountPath === "/mnt/cache"));
     const [cache] = learner.volumes!.filter(({ name }) => name === "default-0");
-    assert.equal(cache!.configMap?.name, "settings", "the run's volume is there in place of the default's");
+    assert.equal(cache!.configMap?.name, "settings", "the run's volume is there in place of the runtime's");
     assert.equal(cache!.emptyDir, undefined);
     assert.deepEqual(
       actor.initContainers!.map(({ name, env }) => [name, env]),
@@ -64,16 +67,16 @@ describe("podTemplate", { skip, concurrency: 2 }, () => {
     );
   });
 
-  test("A podTemplate that exceeds the limits with the controller's defaults is named, and an edit lets the run continue", async () => {
+  test("A podTemplate that exceeds the limits with its runtime is named, and an edit lets the run continue", async () => {
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { learner: { podTemplate: { spec: { volumes: volumesOf(1, "own") } } } });
     const ready = await eventually(async () => {
       const found = findCondition((await world.status(namespace, "run")).conditions, "Ready");
-      return found?.reason === "Refused" && found;
+      return found?.reason === "RuntimeRefuses" && found;
     });
     assert.match(
       ready.message,
-      /Deployment run-learner is refused: spec\.learner\.podTemplate\.spec\.volumes is \[.*; give a list of 0 to 32 items; correct that field in the run, or in the defaults for runs/,
+      /TrainingRuntime default does not allow it: spec\.learner\.podTemplate\.spec\.volumes is \[.*; give a list of 0 to 32 items; change the field/,
     );
     assert.deepEqual(await world.list(DEPLOYMENT, namespace), []);
     await world.patchRun(namespace, "run", { learner: { podTemplate: null } });

@@ -18,18 +18,27 @@ const imagesOf = (version: string) => ({
   sandbox: `registry.example.com/sandbox:${version}`,
 });
 
-/** The annotation represents changes of a version's pod templates: arguments, probes, security. */
+const DEFAULT_RUNTIME = "default";
+
 function settingsOf(version: string): Settings {
   const { learner: image, actor: actorImage, sandbox: sandboxImage } = imagesOf(version);
+  return { image, actorImage, sandboxImage, imagePullPolicy: "IfNotPresent", defaultRuntime: DEFAULT_RUNTIME };
+}
+
+/** Gives the default runtime an annotation that represents changes of a version's pod templates: arguments, probes, security. */
+async function templateOfVersion(version: string): Promise<void> {
   const podTemplate = { metadata: { annotations: { "example.com/template": version } } };
-  const runDefaults = { learner: { podTemplate }, actors: { podTemplate } };
-  return { image, actorImage, sandboxImage, imagePullPolicy: "IfNotPresent", runDefaults };
+  await world.runtime(DEFAULT_RUNTIME, { learner: { podTemplate }, actors: { podTemplate } });
 }
 
 useWorld({ controller: false });
 
 describe("An upgrade of the controller", { skip }, () => {
-  const upgradeTo = (version: string) => restartOperator({ settings: settingsOf(version) });
+  const upgradeTo = async (version: string) => {
+    await operator?.stop();
+    await templateOfVersion(version);
+    await restartOperator({ settings: settingsOf(version) });
+  };
   const learnerUid = async (namespace: string) => (await world.podsOf(namespace, "run", "learner"))[0]?.metadata.uid;
   const templateOf = async (namespace: string) => {
     const { metadata, spec } = (await world.deployment(namespace, "run"))!.spec!.template;
@@ -99,7 +108,7 @@ describe("An upgrade of the controller", { skip }, () => {
     assert.deepEqual((await world.status(namespace, "run")).images, imagesOf("2"));
   });
 
-  test("An edit of the learner restarts it with the run's own images; an edit of actors.max does not", async () => {
+  test("An edit of the learner restarts it with the run's own images and runtime; an edit of actors.max does not", async () => {
     const { namespace, uid } = await upgraded();
     await world.patchRun(namespace, "run", { actors: { max: 3 } });
     await eventually(async () => (await world.status(namespace, "run")).observedGeneration === 2);
@@ -107,7 +116,7 @@ describe("An upgrade of the controller", { skip }, () => {
     assert.equal(await learnerUid(namespace), uid, "actors.max is no business of the learner");
     await world.patchRun(namespace, "run", { learner: { stopGraceSeconds: 77 } });
     await eventually(async () => (await learnerUid(namespace)) !== uid && (await learnerUid(namespace)) !== undefined);
-    assert.deepEqual(await templateOf(namespace), { image: imagesOf("1").learner, version: "2" });
+    assert.deepEqual(await templateOf(namespace), { image: imagesOf("1").learner, version: "1" });
     const jobs = await world.actors(namespace, "run");
     assert.ok(
       jobs.every(({ metadata }) => metadata.annotations?.[DRAINING] === undefined),
@@ -209,15 +218,14 @@ describe("An upgrade of the controller", { skip }, () => {
   });
 });
 
-describe("A GPU from the administrator's defaults", { skip }, () => {
-  const settings = (resources?: object) => ({
-    ...settingsOf("1"),
-    runDefaults: resources ? { learner: { resources } } : {},
-  });
-  const startWith = (resources?: object) => restartOperator({ settings: settings(resources) });
+describe("A GPU from the default runtime", { skip }, () => {
+  const startWith = async (resources?: object) => {
+    await world.runtime("gpu", { learner: { resources: resources ?? null } });
+    await restartOperator({ settings: { ...settingsOf("1"), defaultRuntime: "gpu" } });
+  };
   const phase = async (namespace: string) => (await world.status(namespace, "run")).phase;
 
-  test("Device CUDA takes the default's part of a GPU; without one the condition has the remedy", async () => {
+  test("Device CUDA takes the runtime's part of a GPU; without one the condition has the remedy", async () => {
     await startWith();
     const namespace = await world.namespace();
     await world.createRun(namespace, "run", { learner: { device: "CUDA" } });
@@ -225,10 +233,7 @@ describe("A GPU from the administrator's defaults", { skip }, () => {
       const found = findCondition((await world.status(namespace, "run")).conditions, "Ready");
       return found?.reason === "InvalidConfiguration" && found;
     });
-    assert.match(
-      ready.message,
-      /^learner\.device CUDA needs a GPU, and neither the run nor the cluster's defaults give/,
-    );
+    assert.match(ready.message, /^learner\.device CUDA needs a GPU, and neither the run nor its runtime gives/);
     assert.equal(await world.deployment(namespace, "run"), undefined);
 
     await startWith({ limits: { "nvidia.com/mig-1g.10gb": 1 } });

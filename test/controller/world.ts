@@ -23,6 +23,7 @@ import {
   POD,
   type Pod,
   TRAINING_RUN,
+  TRAINING_RUNTIME,
 } from "../../controller/operator/kube/resources.ts";
 import type { KubeObject, Resource } from "../../controller/operator/kube/types.ts";
 import { type Operator, type OperatorOptions, startOperator } from "../../controller/operator/operator.ts";
@@ -31,7 +32,9 @@ import { type ControlPlane, startControlPlane } from "../cluster/control-plane.t
 import { PodRunner } from "../cluster/pod-runner.ts";
 import { SimulatedLearner } from "./simulated-learner.ts";
 
-const CRD = fileURLToPath(new URL("../../crds/longrun.dev_trainingruns.yaml", import.meta.url));
+const CRDS = ["trainingruns", "trainingruntimes"].map((kind) =>
+  fileURLToPath(new URL(`../../crds/longrun.dev_${kind}.yaml`, import.meta.url)),
+);
 const CONTROLLERS = [
   "deployment-controller",
   "replicaset-controller",
@@ -98,7 +101,7 @@ export class World {
   }: WorldParts = {}): Promise<World> {
     const world = new World(
       await startControlPlane({
-        crds: [CRD, ...crds],
+        crds: [...CRDS, ...crds],
         controllers: [...CONTROLLERS, ...controllers],
         users: { [USER]: ["system:authenticated"] },
         apiServer,
@@ -159,6 +162,18 @@ export class World {
       metadata: { namespace, name },
       spec: { tasks: [{ name: "diamonds" }], model: { policy: "quickstart" }, ...spec },
     } as unknown as Run);
+  }
+
+  /** Creates a TrainingRuntime, or gives it another spec. */
+  async runtime(name: string, spec: object): Promise<void> {
+    const found = await this.client.get(TRAINING_RUNTIME, { name });
+    if (!found) await this.client.create(TRAINING_RUNTIME, { metadata: { name }, spec } as unknown as KubeObject);
+    else await this.client.mergePatch(TRAINING_RUNTIME, { name }, { spec });
+  }
+
+  async deleteRuntime(name: string): Promise<void> {
+    const { uid } = (await this.client.get(TRAINING_RUNTIME, { name }))!.metadata;
+    await this.client.delete(TRAINING_RUNTIME, { name }, { uid: uid! });
   }
 
   run(namespace: string, name: string): Promise<Run | undefined> {

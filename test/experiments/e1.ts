@@ -1,6 +1,8 @@
 /** E1 (Fig. 8): does duration weighting preserve slow, better programs? */
+
+import type { AskedRun } from "./execute.ts";
 import { type IterationFacts, ofLast, readFacts } from "./facts.ts";
-import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
+import { gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
   armTable,
   comparisons,

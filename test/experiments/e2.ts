@@ -1,6 +1,8 @@
 /** E2 (Fig. 9): does partial credit speed up learning? */
+
+import type { AskedRun } from "./execute.ts";
 import { type IterationFacts, readFacts } from "./facts.ts";
-import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
+import { gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
   armTable,
   comparisons,

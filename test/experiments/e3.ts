@@ -1,6 +1,8 @@
 /** E3 (Table 4): do improve prompts help, if both policies write equally many programs? */
+
+import type { AskedRun } from "./execute.ts";
 import { readFacts } from "./facts.ts";
-import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
+import { gridFlags, type Ran, runGrid } from "./grid.ts";
 import { evaluatedBest, ladderRun, prepareLadder, WORLD } from "./ladder.ts";
 import {
   armTable,

@@ -1,6 +1,8 @@
 /** E4 (Fig. 1, 7) and E4b: compares RL with the same policy without gradient, and with random search, at equal time. */
+
+import type { AskedRun } from "./execute.ts";
 import { ofLast, type RunFacts, readFacts } from "./facts.ts";
-import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
+import { gridFlags, type Ran, runGrid } from "./grid.ts";
 import { grader, hiddenScore, ladderRun, prepareLadder, scaled, TASK, WORLD } from "./ladder.ts";
 import {
   armTable,

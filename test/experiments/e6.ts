@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { evaluationOf, type Figures, type RunSummary } from "../../learner/metrics/summary.ts";
-import { type AskedRun, gridFlags, type Ran, runGrid } from "./grid.ts";
+import type { AskedRun } from "./execute.ts";
+import { gridFlags, type Ran, runGrid } from "./grid.ts";
 import {
   armTable,
   comparisons,

@@ -40,6 +40,8 @@ export interface IterationFacts extends PolicyFacts {
   largestWeight: number | null;
   effectiveShare: number | null;
   lag: number;
+  /** Mean reward of the samples that were trained on. */
+  reward: number | null;
   bestSoFar: number | null;
   verbatim: number | null;
   learnerIdle: number | null;
@@ -140,6 +142,7 @@ function iterationFacts(line: IterationMetrics, lines: IterationMetrics[], progr
     largestWeight: line.maxDurationWeight,
     effectiveShare: line.effectiveSampleSize === null ? null : line.effectiveSampleSize / line.samples,
     lag: line.meanLag,
+    reward: line.meanReward,
     bestSoFar: line.bestScoreSoFar,
     verbatim: line.verbatimValidShare,
     learnerIdle: line.learnerIdleShare,

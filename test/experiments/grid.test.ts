@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseTrainingRun } from "../../crds/trainingrun.ts";
 import { describePlan, duration, parseBudget, planOf } from "./budget.ts";
-import { type AskedRun, gridFlags, runGrid } from "./grid.ts";
+import type { AskedRun } from "./execute.ts";
+import { gridFlags, runGrid } from "./grid.ts";
 import { smallTask } from "./tasks.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "longrun-grid-"));
@@ -80,6 +81,33 @@ test("--only starts the named runs; the other runs count as missing unless they 
   const runs = ["tied-0", "slow-0", "one"].map((name) => asked(name, calls));
   const some = await runGrid("T", runs, flags(["--only", "^tied"]));
   assert.deepEqual([calls, some.directories.size, some.missing], [["tied-0"], 2, 1]);
+});
+
+test("A run that resumes is stopped at the budget's end, goes on with the next call, and counts its processor time", async () => {
+  const script = (directory: string) => `
+    cd ${directory} 2>/dev/null || { mkdir -p ${directory}; cd ${directory}; }
+    echo >> calls
+    if [ -e half ]; then exit 0; fi
+    trap 'touch half; exit 130' TERM
+    for ((i = 0; i < 100000; i++)); do :; done
+    while :; do sleep 0.05; done`;
+  const run = (setting: string): AskedRun => ({
+    ...{ folder: "long", seed: 0, kind: "long", manifest: "", set: [setting], guessSeconds: 100, resumes: true },
+    words: (directory) => ["bash", "-c", script(directory)],
+  });
+  const calls = () => readFileSync(join(folder, "runs/long/calls"), "utf8").length;
+  const asked = [run("a=1")];
+  const stopped = await runGrid("T", asked, flags(["--budget", "2s"]));
+  assert.deepEqual([stopped.directories.size, stopped.begun.size, stopped.missing, calls()], [0, 1, 1, 1]);
+  const done = await runGrid("T", asked, flags());
+  assert.deepEqual([done.directories.size, done.begun.size, done.missing, calls()], [1, 0, 0, 2]);
+  assert.ok(done.seconds >= 2 && done.cpuSeconds.get(asked[0]!)! > 0.02, JSON.stringify([...done.cpuSeconds.values()]));
+
+  rmSync(join(folder, "runs/long"), { recursive: true });
+  await runGrid("T", asked, flags(["--budget", "2s"]));
+  const other = [run("a=2")];
+  await runGrid("T", other, flags(["--budget", "2s"]));
+  assert.equal(calls(), 1, "a run with other settings begins anew");
 });
 
 test("Runs beyond the budget are left out, and failed runs count as missing", async () => {

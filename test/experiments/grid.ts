@@ -1,43 +1,17 @@
 /**
  * Runs one manifest with a few different settings, each by `longrun run` in a folder of its own. A finished run is recognised by its folder
- * and not repeated, so an interrupted experiment continues with the same command.
+ * and not repeated, so an interrupted experiment continues with the same command. Long runs continue in the middle (parts.ts).
  */
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { parse } from "yaml";
-import type { RunSummary } from "../../learner/metrics/summary.ts";
-import { finished } from "../bench/processes.ts";
 import { median } from "../bench/result.ts";
-import { describePlan, duration, type Priced, parseBudget, planOf } from "./budget.ts";
+import { describePlan, duration, parseBudget, planOf } from "./budget.ts";
+import { type AskedRun, execute, isBegun, type RunRecord, recordOf } from "./execute.ts";
 
-const CLI = fileURLToPath(new URL("../../controller/cli.ts", import.meta.url));
-const MANIFESTS = fileURLToPath(new URL("./manifests/", import.meta.url));
 const RUNS = fileURLToPath(new URL("./runs/", import.meta.url));
-/** File in a finished run's folder: its settings and duration. */
-const RECORD = "experiment.json";
 /** More failed runs have another cause than chance. */
 const MOST_FAILURES = 3;
-
-export interface AskedRun extends Priced {
-  /** Folder below `--runs`; experiments that need the same run share it. */
-  folder: string;
-  /** File in `manifests/`. */
-  manifest: string;
-  /** `path=value` */
-  set: string[];
-  /** Estimated duration until a run of its kind was measured. */
-  guessSeconds: number;
-  /** Runs it in another way than by `longrun run`, in the existing folder. */
-  execute?: (directory: string) => Promise<void>;
-}
-
-interface RunRecord {
-  asked: string;
-  seconds: number;
-}
 
 interface GridFlags {
   budgetSeconds: number;
@@ -74,6 +48,10 @@ export function gridFlags(flags: string[], defaults: { budget: string; seeds?: n
 /** Finished runs, old and new, for a page. */
 export interface Ran<R extends AskedRun = AskedRun> {
   directories: Map<R, string>;
+  /** Folders of runs that will go on. */
+  begun: Map<R, string>;
+  /** Processor time of the finished runs that may be interrupted, seconds; null: unknown. */
+  cpuSeconds: Map<R, number | null>;
   /** Total duration of the runs themselves, whenever they ran. */
   seconds: number;
   /** Number of missing runs. */
@@ -100,17 +78,23 @@ export async function runGrid<R extends AskedRun>(name: string, runs: readonly R
   for (const line of describePlan(plan, chosen.length, flags.budgetSeconds)) say(line);
 
   const began = performance.now();
-  const spent = () => (performance.now() - began) / 1000;
+  const left = () => flags.budgetSeconds - (performance.now() - began) / 1000;
+  const open = chosen.filter((run) => !isFinished(run));
   let failures = 0;
-  for (const [index, run] of plan.now.entries()) {
+  for (const [index, run] of open.entries()) {
     // Later measurements may have changed which runs fit.
-    if (spent() + secondsOf(run) > flags.budgetSeconds) {
-      say(`${plan.now.length - index} runs are left for later: those before took longer than was thought.`);
+    const isPart = run.resumes === true && secondsOf(run) > left();
+    if (secondsOf(run) > left() && !(isPart && left() > 0)) {
+      if (index < plan.now.length)
+        say(`${plan.now.length - index} runs are left for later: those before took longer than was thought.`);
       break;
     }
+    if (isPart) say(`${run.folder} is begun, and goes on with the same command later`);
     try {
-      records.set(run, await execute(run, directoryOf(run), flags.prefix));
-      say(`${run.folder}: ${duration(records.get(run)!.seconds)}`);
+      const record = await execute(run, directoryOf(run), flags.prefix, left());
+      if (record === undefined) break;
+      records.set(run, record);
+      say(`${run.folder}: ${duration(record.seconds)}`);
     } catch (error) {
       // The lines after the first contain all the run's output.
       say(`${run.folder} failed: ${(error as Error).message.split("\n")[0]!.slice(-300)}`);
@@ -119,59 +103,14 @@ export async function runGrid<R extends AskedRun>(name: string, runs: readonly R
   }
   const done = runs.filter(isFinished);
   // An empty page would replace a useful one.
-  if (done.length === 0) throw new Error(`no run of ${name} is finished yet, so there is no page; raise --budget`);
+  const begun = runs.filter((run) => !isFinished(run) && isBegun(run, directoryOf(run)));
+  if (done.length + begun.length === 0)
+    throw new Error(`no run of ${name} is finished yet, so there is no page; raise --budget`);
+  const folders = (some: R[]) => new Map(some.map((run) => [run, directoryOf(run)]));
   return {
-    directories: new Map(done.map((run) => [run, directoryOf(run)])),
+    ...{ directories: folders(done), begun: folders(begun) },
+    cpuSeconds: new Map(done.map((run) => [run, records.get(run)!.cpuSeconds ?? null])),
     seconds: done.reduce((sum, run) => sum + records.get(run)!.seconds, 0),
     missing: runs.length - done.length,
   };
-}
-
-async function execute(run: AskedRun, directory: string, prefix: string[]): Promise<RunRecord> {
-  // An unfinished run is useless, and a continued one would have different times.
-  rmSync(directory, { recursive: true, force: true });
-  mkdirSync(dirname(directory), { recursive: true });
-  const began = performance.now();
-  if (run.execute) {
-    mkdirSync(directory);
-    await run.execute(directory);
-  } else {
-    const set = run.set.flatMap((setting) => ["--set", setting]);
-    const words = [process.execPath, CLI, "run", join(MANIFESTS, run.manifest), "--out", directory, "--json", ...set];
-    const [file, ...args] = [...prefix, ...words];
-    await finished(file!, args);
-  }
-  const seconds = ownSeconds(directory) ?? (performance.now() - began) / 1000;
-  const record: RunRecord = { asked: digest(run), seconds };
-  // Weights are most of a folder's size, and no page reads them.
-  rmSync(join(directory, "checkpoints"), { recursive: true, force: true });
-  writeFileSync(join(directory, RECORD), `${JSON.stringify(record)}\n`);
-  return record;
-}
-
-/** Returns the run's own duration, without a prefix's waiting time. */
-function ownSeconds(directory: string): number | undefined {
-  const file = join(directory, "summary.json");
-  if (!existsSync(file)) return undefined;
-  const { startedAt, updatedAt } = JSON.parse(readFileSync(file, "utf8")) as RunSummary;
-  return (Date.parse(updatedAt) - Date.parse(startedAt)) / 1000;
-}
-
-/** @throws Error if the folder contains a run with other settings */
-function recordOf(directory: string, run: AskedRun): RunRecord | undefined {
-  const file = join(directory, RECORD);
-  if (!existsSync(file)) return undefined;
-  const record = JSON.parse(readFileSync(file, "utf8")) as RunRecord;
-  if (record.asked !== digest(run))
-    throw new Error(`${directory} was run with other settings; remove it, or give another folder with --runs`);
-  return record;
-}
-
-/** Returns the digest of the settings and the manifest without its comments. */
-function digest({ manifest, set }: AskedRun): string {
-  const content = manifest === "" ? "" : parse(readFileSync(join(MANIFESTS, manifest), "utf8"));
-  return createHash("sha256")
-    .update(JSON.stringify([content, set]))
-    .digest("hex")
-    .slice(0, 16);
 }

@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Grader } from "../../crds/trainingrun.ts";
-import { gradeSubmission, readAnswers } from "../../learner/grading/grade.ts";
+import { readAnswers } from "../../learner/grading/grade.ts";
+import { privatePartOf } from "../../learner/grading/private-score.ts";
 import { normalizedScore } from "../../learner/metrics/iteration.ts";
 import type { RunSummary } from "../../learner/metrics/summary.ts";
-import type { AskedRun } from "./grid.ts";
+import type { AskedRun } from "./execute.ts";
 import { prepareSmallTask, type SmallTask, smallTask } from "./tasks.ts";
 
 export const TASK: SmallTask = { name: "diamonds", train: 2000, test: 2000, fields: { rewardSplit: "Half" } };
@@ -39,9 +40,9 @@ export const scaled = (score: number) => normalizedScore(score, grader().rewardR
 
 /** Returns the score of `best/submission.csv` on the half of the test set that no reward has seen, 0 to 1. */
 export function hiddenScore(directory: string, answers: string): number | null {
-  const truth = readAnswers(readFileSync(join(answers, "answers.csv")), grader(), { split: "Half" });
-  const { reportedScore } = gradeSubmission(readFileSync(join(directory, "best/submission.csv")), truth);
-  return reportedScore === undefined ? null : scaled(reportedScore);
+  const truth = readAnswers(readFileSync(join(answers, "answers.csv")), grader(), { split: "EveryOther" });
+  const { score } = privatePartOf(truth).privateScore(readFileSync(join(directory, "best/submission.csv")))!;
+  return score === undefined ? null : scaled(score);
 }
 
 /** Returns, of all programs after training, the best one by the half that determines rewards, scored on the hidden half; 0 to 1. */

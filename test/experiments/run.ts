@@ -9,9 +9,10 @@ import { e3 } from "./e3.ts";
 import { e4 } from "./e4.ts";
 import { e5 } from "./e5.ts";
 import { e6 } from "./e6.ts";
+import { e7 } from "./e7.ts";
 import { type Experiment, keep } from "./result.ts";
 
-const EXPERIMENTS: Record<string, Experiment> = { E0: e0, E1: e1, E2: e2, E3: e3, E4: e4, E5: e5, E6: e6 };
+const EXPERIMENTS: Record<string, Experiment> = { E0: e0, E1: e1, E2: e2, E3: e3, E4: e4, E5: e5, E6: e6, E7: e7 };
 
 const [name = "", ...flags] = process.argv.slice(2);
 const experiment = Object.hasOwn(EXPERIMENTS, name) ? EXPERIMENTS[name] : undefined;

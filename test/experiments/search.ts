@@ -40,7 +40,7 @@ export interface Search {
 export async function randomSearch(search: Search, directory: string): Promise<void> {
   const { task, grader, folder, seconds } = search;
   const { python } = await benchEnvironment(task);
-  const answers = readAnswers(readFileSync(join(folder, "private/answers.csv")), grader, { split: "Half" });
+  const answers = readAnswers(readFileSync(join(folder, "private/answers.csv")), grader, { split: "EveryOther" });
   const inputs = { [task]: join(folder, "public") };
   const space = await mkdtemp(join(tmpdir(), "longrun-search-"));
   // The time to start sandboxes counts, as in a run.

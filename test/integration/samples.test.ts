@@ -23,7 +23,8 @@ const [good, bad] = store.leases.takeAll(["actor", "actor"]);
 store.leases.accept("actor", good!, newResult());
 const failed = { outcome: "failed", exitStatus: 1, terminalOutput: "\u001b[2JKeyError: 'x'\n" } as const;
 store.leases.accept("actor", bad!, newResult(failed));
-store.setGrade("good", { valid: true, score: 30.5, reward: -9, reason: "valid", guards: ["constant"], clamped: true });
+const grade = { valid: true, score: 30.5, reward: -9, reason: "valid", guards: ["constant"], clamped: true };
+store.setGrade("good", grade, { score: 987654.5, reason: "valid" });
 store.setGrade("bad", { valid: false, reward: -9.9, reason: "failed" });
 store.setGrade("none", { valid: false, reward: -10, reason: "noCodeBlock" });
 store.commitIteration({ iteration: 1, sampleIds: ["good"], metrics: {} });
@@ -72,6 +73,8 @@ test("--show prints a sample's program and output, or its response where there i
   assert.match(stdout, /^id +bad$/m);
   assert.match(stdout, /^previous +good$/m);
   assert.match(stdout, /\nprogram\nprint\(1\)\n\nterminal output\n␛\[2JKeyError: 'x'\n$/);
+  assert.match(longrun("run", "--show", "good").stdout, /^privateScore +987654\.5$/m);
+  assert.doesNotMatch(longrun("run").stdout + longrun("run", "--json").stdout, /987654/, "lists have public scores");
   assert.match(longrun("run", "--show", "none").stdout, /\nsolution\nI cannot\.\n$/);
   assert.equal(JSON.parse(longrun("run", "--show", "bad", "--json").stdout).terminalOutput, "\u001b[2JKeyError: 'x'\n");
 });
@@ -86,7 +89,8 @@ test("--export writes the valid samples that no guard flagged, and says how many
   const exported = openStore(join(run, "store.sqlite"));
   for (const [id, reward] of Object.entries({ first: 0.25, second: 0.75, third: 0.5 })) {
     exported.addSamples([newSample(id, { promptTokens, state: "notExecuted", program: `print("${id}")\n` })]);
-    exported.setGrade(id, { valid: true, score: 30, reward, reason: "valid" });
+    const grade = { valid: true, score: 30, reward, reason: "valid" };
+    exported.setGrade(id, grade, { score: 987654 - reward, reason: "valid" });
   }
   exported.close();
   const { stdout, status } = longrun("exported", "--export", "best.jsonl", "--best", "2");

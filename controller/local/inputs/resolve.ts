@@ -10,6 +10,11 @@ import { ControllerError } from "../../errors.ts";
 /** Fields that have a meaning only on Kubernetes, with the remedy on one machine. */
 const CLUSTER_ONLY: { path: string; set: (run: TrainingRun) => boolean; remedy: string }[] = [
   { path: "spec.suspend", set: ({ spec }) => spec.suspend, remedy: "remove it; stop a run here with Ctrl-C" },
+  {
+    path: "spec.runtimeRef",
+    set: ({ spec }) => spec.runtimeRef !== undefined,
+    remedy: "give its manifest with --runtime FILE (kubectl get trainingruntime NAME -o yaml), or remove it",
+  },
   { path: "spec.actors.isolation", set: ({ spec }) => spec.actors.isolation === "Pod", remedy: "set it to Container" },
   { path: "spec.initFrom.run", set: ({ spec }) => spec.initFrom?.run !== undefined, remedy: "give initFrom.path" },
   {

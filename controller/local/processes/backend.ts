@@ -37,12 +37,16 @@ export interface BackendOptions {
   metricsListen: Address;
   /** Further arguments of the learner, besides paths and addresses. */
   learnerArguments: string[];
+  /** Further variables of the learner's environment, which actors do not get. */
+  learnerEnvironment?: NodeJS.ProcessEnv;
   /** Metrics lines on stdout. */
   json: boolean;
   /** Logs on stderr. */
   verbose: boolean;
   /** Shows the result on the terminal. */
   showEnd: () => void;
+  /** Shows what was found when the user stops it. */
+  showStopped?: () => void;
   /** Text that says how to resume after a stop. */
   goOn: string;
   around: Surroundings;
@@ -99,7 +103,7 @@ export class Backend {
           this.#learnerStartedAt = Date.now();
           return this.#learnerArguments();
         },
-        env: options.around.env,
+        env: { ...options.around.env, ...options.learnerEnvironment },
         logFile: join(directory, "logs", "learner.log"),
       },
       {
@@ -136,7 +140,7 @@ export class Backend {
   }
 
   async #stopEarly(): Promise<number> {
-    const { run, around, terminal, goOn } = this.#o;
+    const { run, around, terminal, goOn, showStopped } = this.#o;
     terminal.progress("stopping the actors");
     await this.#actors.stop();
     terminal.progress("stopping the learner");
@@ -144,6 +148,7 @@ export class Backend {
     terminal.progress("writing the report");
     await this.#writeReport();
     terminal.clear();
+    showStopped?.();
     around.stderr.write(`Stopped. Go on with: ${goOn}\n`);
     return EXIT.interrupted;
   }

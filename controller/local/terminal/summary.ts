@@ -1,6 +1,7 @@
 /** Reads a finished run folder for the last lines of `longrun run`. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { SolveFigures } from "../solve/solve-text.ts";
 import { iterationOf, readMetrics } from "./metrics-lines.ts";
 import { comparison, type EvaluationFigures, type IterationLine, runNotes, type Terminal } from "./terminal.ts";
 
@@ -18,6 +19,7 @@ export interface Summary {
   commonErrors?: CommonError[];
   /** With several tasks, `tasks` has the evaluation of each task. */
   evaluation?: Evaluated & { tasks?: Record<string, Evaluated> };
+  solve?: SolveFigures;
 }
 
 interface Evaluated {
@@ -36,8 +38,12 @@ const SHOWN_ERRORS = 3;
 const SHOWN_LINES = 25;
 
 /** `best/score.json` */
-interface Best {
+export interface Best {
+  /** The public score, if the answers have a private part. */
   score: number;
+  privateScore?: number;
+  /** Why there is no private score. */
+  noPrivateScore?: string;
   metric: string;
 }
 
@@ -80,9 +86,16 @@ export function showEnd(terminal: Terminal, directory: string): void {
 /** Returns the head of a table with the task's name over its first column. */
 const titled = (task: string, head: string): string => `${task}${head.slice(Math.min(task.length, head.search(/\S/)))}`;
 
-function bestFacts({ metric, score }: Best, lines: readonly IterationLine[], task: string | undefined): string {
+function bestFacts(best: Best, lines: readonly IterationLine[], task: string | undefined): string {
+  const { metric, score } = best;
   const iteration = iterationOf(score, lines, task);
-  return `${metric} ${score}${iteration === undefined ? "" : `, iteration ${iteration}`}`;
+  return `${metric} ${score}${privateWords(best)}${iteration === undefined ? "" : `, iteration ${iteration}`}`;
+}
+
+/** Returns what follows the public score of a program; empty without a private part. */
+export function privateWords({ privateScore, noPrivateScore }: Pick<Best, "privateScore" | "noPrivateScore">): string {
+  if (privateScore !== undefined) return ` (private ${privateScore})`;
+  return noPrivateScore === undefined ? "" : ` (no private score: ${noPrivateScore})`;
 }
 
 /** Returns a line that says where to find the errors, if most programs of the iterations were invalid. */

@@ -55,6 +55,8 @@ export interface EvaluationFigures {
   bestScore: number | null;
   meanNormalizedScore: number | null;
   meanDurationSeconds: number | null;
+  /** The public score of the best program. Present: the other scores are private. */
+  publicBestScore?: number | null;
 }
 
 interface Column {
@@ -172,12 +174,15 @@ export function comparison(
     before ? text(before) : "-",
     after ? text(after) : "-",
   ];
+  const isSplit = (before ?? after)?.publicBestScore !== undefined;
+  const reported = isSplit ? `private ${scoreLabel}` : scoreLabel;
   const rows = [
     ["", "before", "after"],
     row("valid programs", (f) => percent(f.validFraction)),
-    row(`mean ${scoreLabel}`, (f) => significant(f.meanScore)),
+    row(`mean ${reported}`, (f) => significant(f.meanScore)),
     row("mean score, 0 to 1", (f) => significant(f.meanNormalizedScore, 3)),
-    row(`best ${scoreLabel}`, (f) => significant(f.bestScore)),
+    row(`best ${reported}`, (f) => significant(f.bestScore)),
+    ...(isSplit ? [row(`its public ${scoreLabel}`, (f) => significant(f.publicBestScore ?? null))] : []),
     row("mean duration", (f) => seconds(f.meanDurationSeconds)),
     row("samples", (f) => String(f.samples)),
   ];

@@ -98,6 +98,7 @@ export function learnersSpec(spec: TrainingRunSpec): Partial<TrainingRunSpec> {
     results: ________,
     env: _________,
     caBundle: __________,
+    runtimeRef: ___________________,
     ...others
   } = spec;
   // A webhook's address may be a secret, and the report shows the learner's manifest.

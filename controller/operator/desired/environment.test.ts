@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { V1PodTemplateSpec } from "@kubernetes/client-node";
+import { withRuntime } from "../../../crds/runtime.ts";
 import { desiredGenerators } from "../parts/generators/desired.ts";
 import { desiredInit } from "../parts/inputs/init.ts";
 import { desiredModelJob } from "../parts/inputs/model.ts";
@@ -10,7 +11,6 @@ import { runOf } from "../run.fixture.ts";
 import { actorOf, configOf, learnerOf } from "./desired.fixture.ts";
 import { inputsOf } from "./inputs.ts";
 import type { Run } from "./names.ts";
-import { withRunDefaults } from "./run-defaults.ts";
 import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 const S3 = { s3: { bucket: "bucket", prefix: "p", endpoint: "https://minio.corp:9000" } };
@@ -87,14 +87,14 @@ describe("spec.env and spec.caBundle", () => {
       ],
       caBundle,
     };
-    const { spec } = withRunDefaults(runOf({ env: [{ name: "A", value: "1" }] }) as Run, defaults);
+    const { spec } = withRuntime(runOf({ env: [{ name: "A", value: "1" }] }) as Run, defaults);
     assert.deepEqual(spec.env, [
       { name: "A", value: "1" },
       { name: "B", value: "2" },
     ]);
     assert.deepEqual(spec.caBundle, caBundle);
     const own = { configMap: { name: "own", key: "ca.crt" } };
-    assert.deepEqual(withRunDefaults(runOf({ caBundle: own }) as Run, defaults).spec.caBundle, own);
+    assert.deepEqual(withRuntime(runOf({ caBundle: own }) as Run, defaults).spec.caBundle, own);
   });
 });
 

@@ -22,12 +22,12 @@ const ACTOR_FIELDS = [
   ...["slots", "packages", "isolation", "requireIsolation", "stopGraceSeconds", "evictionGraceSeconds"],
 ];
 const GENERATOR_FIELDS = ["engine", "resources", "podTemplate"];
-/** Fields of the spec that all pods have. */
-const POD_FIELDS = ["env", "caBundle", "inheritedMetadata"];
+/** Fields of the spec that concern all pods. */
+const POD_FIELDS = ["env", "caBundle", "inheritedMetadata", "runtimeRef"];
 const TASK_FIELDS = ["name", "publicData", "executionMemoryBytes", "scratchBytes", "executionTimeoutSeconds"];
 
 /**
- * @param run as its user wrote it, without the administrator's defaults
+ * @param run as its user wrote it, without the defaults of its runtime
  * @param choices nodes that Kueue chose, see flavors.ts
  */
 export function inputsOf(run: Run, choices: unknown = {}): Inputs {

@@ -1,14 +1,17 @@
 /** Pods of the Jobs that fetch, copy and push: they get what the run gives its learner's pod. */
+
 import type { V1PodSpec, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import { mergeStrategically } from "../../../crds/strategic-merge.ts";
 import { withEnvironment } from "./environment.ts";
 import { type Component, childName, podMetadata, type Run } from "./names.ts";
-import { mergeStrategically, overlay } from "./pod.ts";
+import { overlay } from "./pod.ts";
 
 /**
- * Fields of `learner.podTemplate` that these pods do not have. A gate is removed by its owner, who may know the learner's pod alone. The
+ * Fields of `learner.podTemplate` that these pods do not have. A gate is removed by its owner, who may know the learner's pod alone. Devices are
+ * for the networks. The
  * template's container and volumes are merged below.
  */
-const LEFT_OUT = ["schedulingGates", "containers", "volumes"];
+const LEFT_OUT = ["schedulingGates", "resourceClaims", "containers", "volumes"];
 
 /**
  * Returns the pod with the learner's labels, annotations, environment, placement, DNS, user, and the volumes of its podTemplate; with no

@@ -1,11 +1,14 @@
 /** Tests the changes that the podTemplate of a run makes to its pods, and the fields that it cannot change. */
+
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { hasItsGpu } from "../../../crds/gpu.ts";
+import { mergeStrategically } from "../../../crds/strategic-merge.ts";
 import { actorHash } from "../parts/actors/desired.ts";
 import { runOf } from "../run.fixture.ts";
 import { actorOf, CUSTOM, claim, learnerOf, podsOf } from "./desired.fixture.ts";
 import type { Run } from "./names.ts";
-import { mergeStrategically, overlay } from "./pod.ts";
+import { overlay } from "./pod.ts";
 import { DEFAULT_SETTINGS } from "./settings.fixture.ts";
 
 describe("overlay lays a podTemplate over a pod", () => {
@@ -64,6 +67,32 @@ describe("overlay lays a podTemplate over a pod", () => {
     assert.notEqual(hash(run), hash(runOf()));
     assert.notEqual(actorHash(run, DEFAULT_SETTINGS), actorHash(runOf(), DEFAULT_SETTINGS));
   });
+});
+
+test("Containers get the claims of devices that the run names, and a learner on CUDA needs no nvidia.com/gpu then", () => {
+  const podTemplate = { spec: { resourceClaims: [{ name: "gpus", resourceClaimTemplateName: "one-gpu" }] } };
+  const resources = { claims: [{ name: "gpus" }] };
+  const run = runOf({
+    learner: { device: "CUDA", podTemplate, resources },
+    actors: { podTemplate, sandboxResources: resources },
+  });
+  assert.ok(hasItsGpu(run.spec));
+  const { learner, actor } = podsOf(run);
+  for (const pod of [learner, actor]) assert.deepEqual(pod.resourceClaims, podTemplate.spec.resourceClaims);
+  assert.deepEqual(learner.containers[0]!.resources, {
+    requests: { cpu: "500m", memory: "1Gi" }, // the default
+    ...resources,
+  });
+  assert.deepEqual(
+    actor.containers
+      .concat(actor.initContainers ?? [])
+      .flatMap(({ name, resources }) => (resources?.claims ? [name] : [])),
+    ["sandbox-0"],
+  );
+  assert.ok(
+    learner.volumes!.some(({ name }) => name === "shared-memory"),
+    "libraries of several GPUs need more than 64 MiB",
+  );
 });
 
 describe("The parts of a pod that a podTemplate cannot touch", () => {

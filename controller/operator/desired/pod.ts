@@ -6,7 +6,8 @@ import type {
   V1Volume,
   V1VolumeMount,
 } from "@kubernetes/client-node";
-import { gpuCount } from "../../../crds/gpu.ts";
+import { hasDevices } from "../../../crds/gpu.ts";
+import { mergeStrategically } from "../../../crds/strategic-merge.ts";
 import type {
   ConfigMapSource,
   ImageVolumeSource,
@@ -84,54 +85,10 @@ export function sharedMemory(
   { sharedMemory: size, resources }: { sharedMemory?: string; resources: Resources },
   always = false,
 ): { volume: V1Volume; mount: V1VolumeMount } | undefined {
-  const sizeLimit = size ?? (always || gpuCount(resources) > 0 ? SHARED_MEMORY : undefined);
+  const sizeLimit = size ?? (always || hasDevices(resources) ? SHARED_MEMORY : undefined);
   if (sizeLimit === undefined) return undefined;
   const name = "shared-memory";
   return { volume: { name, emptyDir: { medium: "Memory", sizeLimit } }, mount: { name, mountPath: "/dev/shm" } };
-}
-
-/** Lists that strategic merge joins by a key; other lists are replaced whole, as in Kubernetes. */
-const MERGE_KEYS: Record<string, string[]> = {
-  containers: ["name"],
-  initContainers: ["name"],
-  volumes: ["name"],
-  env: ["name"],
-  volumeMounts: ["mountPath"],
-  imagePullSecrets: ["name"],
-  topologySpreadConstraints: ["topologyKey", "whenUnsatisfiable"],
-  hostAliases: ["ip"],
-  tolerations: ["key", "operator", "value", "effect"],
-};
-
-/** Lists whose items are replaced whole, because a volume has one source and a variable one origin. */
-const WHOLE_ITEMS = ["volumes", "env", "volumeMounts"];
-/** Lists of numbers that are joined, so the pod's own groups stay. */
-const JOINED = ["supplementalGroups"];
-
-type Json = Record<string, unknown>;
-const isObject = (value: unknown): value is Json =>
-  value !== null && typeof value === "object" && !Array.isArray(value);
-
-/** Returns the strategic merge of `patch` over `base`; null removes a field. Neither argument is changed. */
-export function mergeStrategically(base: unknown, patch: unknown, field = ""): unknown {
-  const keys = MERGE_KEYS[field];
-  if (Array.isArray(base) && Array.isArray(patch) && keys) {
-    const same = (a: Json, b: Json) => keys.every((key) => a[key] === b[key]);
-    const merged = (base as Json[]).map((item) => {
-      const over = (patch as Json[]).find((other) => same(item, other));
-      if (over && WHOLE_ITEMS.includes(field)) return over;
-      return over ? mergeStrategically(item, over) : item;
-    });
-    return merged.concat((patch as Json[]).filter((item) => !(base as Json[]).some((other) => same(item, other))));
-  }
-  if (Array.isArray(base) && Array.isArray(patch) && JOINED.includes(field)) return [...new Set([...base, ...patch])];
-  if (!isObject(base) || !isObject(patch)) return patch;
-  const result: Json = { ...base };
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete result[key];
-    else result[key] = key in base ? mergeStrategically(base[key], value, key) : value;
-  }
-  return result;
 }
 
 /** Merges the user's podTemplate into a pod template. longrun's own labels win, because selectors need them. No container is added. */

@@ -1,5 +1,4 @@
 import type { DnsServers } from "./dns.ts";
-import type { RunDefaults } from "./run-defaults.ts";
 
 /** Settings of the controller that all runs share. */
 export interface Settings {
@@ -18,8 +17,8 @@ export interface Settings {
   dns?: DnsServers;
   /** HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the controller. Jobs that fetch a model or copy results get them too. */
   proxy?: Readonly<Record<string, string>>;
-  /** Defaults for fields that runs leave out. */
-  runDefaults?: RunDefaults;
+  /** Name of the TrainingRuntime of runs that name none. */
+  defaultRuntime?: string;
   /** Whether a run that names a queue gets a Workload, and no pod before Kueue admits the Workload. */
   kueue?: boolean;
 }

@@ -39,6 +39,7 @@ function namespaced(group: string, version: string, plural: string, kind: string
 }
 
 export const TRAINING_RUN = namespaced("longrun.dev", "v1alpha1", "trainingruns", "TrainingRun");
+export const TRAINING_RUNTIME = clusterWide("longrun.dev", "v1alpha1", "trainingruntimes", "TrainingRuntime");
 export const CONFIG_MAP = namespaced("", "v1", "configmaps", "ConfigMap");
 export const PERSISTENT_VOLUME_CLAIM = namespaced("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim");
 export const POD = namespaced("", "v1", "pods", "Pod");

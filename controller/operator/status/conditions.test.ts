@@ -42,6 +42,16 @@ describe("stamp and announcements", () => {
     );
   });
 
+  test("A new spec starts the time again after which a run that reconciles is stalled", () => {
+    const reconciling = [{ ...condition("True", "Unschedulable"), type: "Reconciling" as const }] as Parameters<
+      typeof stamp
+    >[0];
+    const first = stamp(reconciling, [], { generation: 1, now: "then" });
+    const [same] = stamp(reconciling, first, { generation: 1, now: "now" });
+    const [edited] = stamp(reconciling, first, { generation: 2, now: "now" });
+    assert.deepEqual([same!.lastTransitionTime, edited!.lastTransitionTime], ["then", "now"]);
+  });
+
   const CASES: [what: string, after: ReturnType<typeof condition>[], expected: string[]][] = [
     ["the same", [condition("False", "Unschedulable", "a")], []],
     ["another blocker", [condition("False", "ImagePullFailed")], ["Warning ImagePullFailed"]],

@@ -55,6 +55,9 @@ export const REASONS = {
   Admitted: { event: "Normal" },
   Queued: { event: "Normal", blocks: true, stalls: "Never" },
   Evicted: { event: "Warning", blocks: true, stalls: "Never" },
+  // Its TrainingRuntime
+  RuntimeMissing: { event: "Warning", blocks: true },
+  RuntimeRefuses: { event: "Warning", blocks: true, stalls: "AtOnce" },
   // LearnerAvailable
   Connected: { event: "Normal" },
   LearnerNonsense: { event: "Warning" },
@@ -173,7 +176,10 @@ export function clip(message: string): string {
   return cut.toWellFormed();
 }
 
-/** Returns the conditions with their times: `lastTransitionTime` changes only with the status. */
+/**
+ * Returns the conditions with their times: `lastTransitionTime` changes only with the status. A run with a new spec begins to reconcile
+ * anew, so the new spec has all of STALLED_SECONDS.
+ */
 export function stamp(
   conditions: NewCondition[],
   before: Condition[],
@@ -181,7 +187,8 @@ export function stamp(
 ): Condition[] {
   return conditions.map((it) => {
     const old = before.find(({ type }) => type === it.type);
-    const since = old && old.status === it.status ? old.lastTransitionTime : now;
+    const isAnew = it.type === "Reconciling" && old?.observedGeneration !== generation;
+    const since = old && old.status === it.status && !isAnew ? old.lastTransitionTime : now;
     return { ...it, lastTransitionTime: since, observedGeneration: generation };
   });
 }

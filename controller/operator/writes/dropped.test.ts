@@ -76,6 +76,12 @@ describe("droppedFields", () => {
       { egress: [{ ports: [1] }] },
       ["egress[1]!"],
     ],
+    [
+      "claims of devices, without which a learner would compute on no GPU",
+      { resourceClaims: [{ name: "a" }], containers: [{ name: "c", resources: { claims: [{ name: "a" }] } }] },
+      { containers: [{ name: "c", resources: {} }] },
+      ["resourceClaims!", "containers[c].resources.claims!"],
+    ],
     ["empty fields", { a: {}, b: [], c: false, d: "", e: 0 }, {}, []],
   ];
   for (const [what, desired, stored, paths] of CASES)

@@ -12,7 +12,7 @@ export interface DroppedField {
   /** What was asked for. */
   value: unknown;
   /**
-   * Whether a pod without it runs something else than its run asks for: a whole item of a list (a container, a mount), or part of a volume.
+   * Whether a pod without it runs something else than its run asks for: a whole item of a list (a container, a mount), or part of a volume or a claim.
    */
   isEssential: boolean;
 }
@@ -24,7 +24,7 @@ const KEYS = ["mountPath", "name", "containerPort", "key", "uid"];
 export function droppedFields(desired: unknown, stored: unknown, path = ""): DroppedField[] {
   if (isEmpty(desired) || desired === 0) return [];
   if (stored === undefined || stored === null)
-    return [{ path, value: desired, isEssential: /\]$|\.volumes(\[|$)/.test(path) }];
+    return [{ path, value: desired, isEssential: /\]$|(^|\.)(volumes|resourceClaims|claims)(\[|$)/.test(path) }];
   if (Array.isArray(desired)) {
     if (!Array.isArray(stored)) return [];
     return desired.flatMap((item, index) => {

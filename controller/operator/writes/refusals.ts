@@ -37,7 +37,7 @@ const sizeOf = ({ spec }: Run): string =>
     ? `spec.learner.storage.size (absent: ${DEFAULT_SIZE}, or what the learner asks for)`
     : "spec.learner.storage.size of a run that you create anew";
 
-const CORRECT_FIELD = "correct that field in the run, or in the defaults for runs (chart: runs)";
+const CORRECT_FIELD = "correct that field in the run, or in its TrainingRuntime";
 
 /** The answer of server-side apply to an object that its schema does not allow; it has status 500 and no reason. */
 const SCHEMA_ERROR =
@@ -54,7 +54,7 @@ function schemaFault({ name, kind, path, fault }: Record<"name" | "kind" | "path
 }
 
 /**
- * Checks the allow-list of podTemplate, because the API server may have an older CRD and has not checked `--run-defaults` merged with the
+ * Checks the allow-list of podTemplate, because the API server may have an older CRD and has not checked the runtime merged with the
  * run. A running learner continues.
  *
  * @param child the object that is not applied, such as `Deployment run-learner`

@@ -55,6 +55,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** First wait after a failure. It doubles up to `maxBackoffSeconds`; up to a half is added at random. Default 0.5 and 30. */
   firstBackoffSeconds?: number;
   maxBackoffSeconds?: number;
+  /** Statuses of answers that refuse the list or the watch. Default: 403. */
+  refusedBy?: readonly number[];
   /** Called when `hasSynced` becomes true, and when `refusal` appears or goes. */
   onState?: () => void;
   /** Called for each fault: `list`, `watch` or `handler`. */
@@ -100,7 +102,7 @@ export class Reflector<T extends KubeObject = KubeObject> {
     return this.#synced.promise;
   }
 
-  /** Why the API server refuses the list or the watch (status 403); undefined if it answers, or if another fault was the last. */
+  /** Why the API server refuses the list or the watch (`refusedBy`); undefined if it answers, or if another fault was the last. */
   get refusal(): string | undefined {
     return this.#refusal;
   }
@@ -242,9 +244,9 @@ export class Reflector<T extends KubeObject = KubeObject> {
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const listing = this.#listOwed;
     const seconds = Math.max(this.#backoff.nextSeconds(), (error as ApiError).retryAfterSeconds ?? 0);
-    const { resource, log, onFault } = this.#options;
+    const { resource, log, onFault, refusedBy = [403] } = this.#options;
     onFault?.(listing ? "list" : "watch");
-    const refusal = error instanceof ApiError && error.status === 403 ? error.message : undefined;
+    const refusal = error instanceof ApiError && refusedBy.includes(error.status) ? error.message : undefined;
     // A missing right may be missing for days.
     const level = refusal !== undefined && this.#refusal !== undefined ? "debug" : "warn";
     this.#refuse(refusal);

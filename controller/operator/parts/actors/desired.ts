@@ -173,7 +173,7 @@ function sandbox(run: Run, slot: number, inputs: V1VolumeMount[], settings: Sett
  * takes too much and can report it. The request for storage covers scratchBytes, so that the scheduler finds a node with enough room.
  */
 function sandboxResources({ spec }: Run): Resources {
-  const { requests = {}, limits = {} } = spec.actors.sandboxResources;
+  const { requests = {}, limits = {}, claims } = spec.actors.sandboxResources;
   const most = Math.max(...spec.tasks.map((task) => task.executionMemoryBytes));
   const memory = String(most + SANDBOX_OVERHEAD_BYTES[spec.actors.packages ?? "Basic"]);
   const scratch = String(Math.max(...spec.tasks.map((task) => task.scratchBytes)));
@@ -184,6 +184,7 @@ function sandboxResources({ spec }: Run): Resources {
       ...requests,
     },
     limits: { ...("memory" in limits ? {} : { memory }), ...limits },
+    ...(claims && { claims }),
   };
 }
 

@@ -68,7 +68,7 @@ export function planActors(observed: Observed, { stage, stabiliser, hash, keeps,
   const active = actors.filter(isActive);
   const staying = active.filter((actor) => !isDraining(actor));
   const { failures, notBeforeMs } = failuresOf(actors, restart, nowMs);
-  const demand = stage === "Running" ? demandOf(observed) : undefined;
+  const demand = stage === "Running" && !observed.refusal ? demandOf(observed) : undefined;
   const plan: ScalePlan = {
     desired: undefined,
     demand,

@@ -1,8 +1,8 @@
 /** Adds Kueue's choice of nodes, from flavors and admission checks, to the run's pod templates. */
+import { mergeStrategically } from "../../../../crds/strategic-merge.ts";
 import type { PodTemplate } from "../../../../crds/trainingrun.ts";
 import type { Look } from "../../context.ts";
 import { digestOf, type Run } from "../../desired/names.ts";
-import { mergeStrategically } from "../../desired/pod.ts";
 import { RESOURCE_FLAVOR } from "../../kube/resources.ts";
 import type { KubeObject } from "../../kube/types.ts";
 import { BlockedError } from "../../writes/refusals.ts";

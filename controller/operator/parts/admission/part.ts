@@ -2,7 +2,7 @@
 import { WORKLOAD } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
 import { tryStep } from "../../steps.ts";
-import { hasEnded } from "../lifecycle/lifecycle.ts";
+import { hasEnded, isOver } from "../lifecycle/lifecycle.ts";
 import { type Flavors, findFlavors, placed } from "./flavors.ts";
 import { type Asked, findAdmission, reconcileWorkload } from "./workload.ts";
 
@@ -29,7 +29,10 @@ export const admission: Part<AdmissionMemory, unknown, never, "queue" | "workloa
   },
 };
 
-/** Keeps the Workload. While it is refused, or the run cannot take Kueue's nodes, no child may be created. */
+/**
+ * Keeps the Workload. While it is refused, the run cannot take Kueue's nodes, or its TrainingRuntime is missing or refuses it, no child may
+ * be written.
+ */
 export const quota: Part<object, unknown, "lifecycle" | "workload" | "unplaced", "held" | "mayCreate"> = {
   name: "quota",
   needs: ["lifecycle", "workload", "unplaced"],
@@ -37,8 +40,9 @@ export const quota: Part<object, unknown, "lifecycle" | "workload" | "unplaced",
   isChild: true,
   kinds: ({ kueue }) => (kueue ? [WORKLOAD] : []),
   async reconcile(look, _, { lifecycle, workload, unplaced }) {
-    const { run, deployment } = look.observed;
-    const { refused = unplaced } = unplaced
+    const { run, deployment, refusal } = look.observed;
+    const why = refusal ?? unplaced;
+    const { refused = why } = why
       ? {}
       : await tryStep(run, async () => {
           await reconcileWorkload(look, lifecycle, workload);
@@ -47,6 +51,10 @@ export const quota: Part<object, unknown, "lifecycle" | "workload" | "unplaced",
     // A run that cannot start, or may not start yet, gets no children.
     const waits = (lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !deployment;
     const held = refused !== undefined;
-    return { refused, given: { held, mayCreate: !held && !waits } };
+    const isIdle = lifecycle.stage === "Suspended" || isOver(lifecycle.stage);
+    return {
+      refused: isIdle && refused === refusal ? undefined : refused,
+      given: { held, mayCreate: !held && !waits },
+    };
   },
 };

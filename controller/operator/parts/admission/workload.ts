@@ -29,7 +29,7 @@ const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
 const REQUEUED_AT_ONCE = ["Preempted", "NodeFailures"];
 const MESSAGE_CHARACTERS = 1024;
 
-/** The desired Workload for one generation and queue. */
+/** The desired Workload for one generation, queue and runtime. */
 export type Asked = { of: string; desired: Workload };
 
 /** @param known the last result */
@@ -43,11 +43,11 @@ export function findAdmission(
   return { queue: admissionOf(workload, look.observed.workload), asked, workload };
 }
 
-/** Returns the desired Workload, computed once for each generation and queue. */
-function askedOf({ stored, observed: { run }, context }: Look, known: Asked | undefined): Asked | undefined {
+/** Returns the desired Workload, computed once for each generation, queue and runtime. */
+function askedOf({ stored, runtime, observed: { run }, context }: Look, known: Asked | undefined): Asked | undefined {
   const queueName = queueNameOf(run);
   if (queueName === undefined) return undefined;
-  const of = `${run.metadata.generation} ${queueName}`;
+  const of = `${run.metadata.generation} ${queueName} ${runtime?.version}`;
   if (known?.of === of) return known;
   const inputs = digestOf([inputsOf(stored), queueName]);
   return { of, desired: marked(desiredWorkload(run, context.settings), { [INPUT_HASH]: inputs }) };

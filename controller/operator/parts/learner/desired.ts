@@ -1,5 +1,7 @@
 /** The one learner of a run: Deployment, Service, disruption budget. */
 import type { V1Container, V1PodTemplateSpec, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import { isEmpty } from "../../../../crds/runtime.ts";
+import type { Resources } from "../../../../crds/trainingrun.ts";
 import {
   dataName,
   isCustom,
@@ -36,7 +38,6 @@ import {
   POD_SECURITY,
   sharedMemory,
 } from "../../desired/pod.ts";
-import { isEmpty } from "../../desired/run-defaults.ts";
 import type { Settings } from "../../desired/settings.ts";
 import type { Deployment, PodDisruptionBudget, Service } from "../../kube/resources.ts";
 import type { Raw } from "../../kube/types.ts";
@@ -49,10 +50,14 @@ const PROBE_TIMEOUT_SECONDS = 5;
 const LIVENESS_MISSES = 6;
 
 /**
- * A learner's requests if neither its run nor the administrator sets any, so that the scheduler counts the learner. The
+ * A learner's requests if neither its run nor its runtime sets any, so that the scheduler counts the learner. The
  * quickstart's learner took 645 MiB (2026-11-22). A larger model needs `learner.resources` (learner/README.md, Memory).
  */
 const DEFAULT_RESOURCES = { requests: { cpu: "500m", memory: "1Gi" } };
+const withRequests = ({ claims = [], ...own }: Resources): Resources => ({
+  ...(isEmpty(own) ? DEFAULT_RESOURCES : own),
+  ...(claims.length > 0 && { claims }),
+});
 
 interface LearnerInputs {
   /** Returns the digest of the configuration; another digest restarts the learner. */
@@ -109,9 +114,7 @@ function learnerPod(run: Run, inputs: Omit<LearnerInputs, "replicas">): V1PodTem
       { name: "grpc", containerPort: GRPC_PORT, protocol: "TCP" },
       { name: "metrics", containerPort: METRICS_PORT, protocol: "TCP" },
     ],
-    resources: (isEmpty(spec.learner.resources)
-      ? DEFAULT_RESOURCES
-      : spec.learner.resources) as V1Container["resources"],
+    resources: withRequests(spec.learner.resources) as V1Container["resources"],
     startupProbe: {
       ...probe("/healthz", Math.ceil(spec.learner.startSeconds / STARTUP_PROBE_SECONDS)),
       periodSeconds: STARTUP_PROBE_SECONDS,

@@ -8,7 +8,7 @@ import { actorHash } from "../actors/desired.ts";
 import type { Flavors } from "../admission/flavors.ts";
 
 export interface Derived {
-  /** Key of the generation, images and nodes that the objects were derived from. */
+  /** Key of the generation, runtime, images and nodes that the objects were derived from. */
   of: string;
   config: ConfigMap;
   configHash: string;
@@ -19,12 +19,12 @@ export interface Derived {
 
 /** @param known the last result */
 export function derive(
-  { stored, observed: { run }, settings }: Look,
+  { stored, observed: { run }, settings, runtime }: Look,
   flavors: Flavors | undefined,
   known: Derived | undefined,
 ): Derived {
   const { image, actorImage, sandboxImage } = settings;
-  const of = [run.metadata.generation, flavors?.of, image, actorImage, sandboxImage].join(" ");
+  const of = [run.metadata.generation, runtime?.version, flavors?.of, image, actorImage, sandboxImage].join(" ");
   if (known?.of === of) return known;
   const config = desiredConfigMap(run);
   const hashes = { configHash: digestOf(config.data), actorHash: actorHash(run, settings) };

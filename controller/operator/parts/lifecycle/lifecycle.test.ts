@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { withRuntime } from "../../../../crds/runtime.ts";
 import { messages } from "../../../../proto/service.ts";
-import { withRunDefaults } from "../../desired/run-defaults.ts";
 import type { Observed } from "../../observe.ts";
 import { deploymentOf, linkOf, NOW_MS, observedOf, podOf, runOf } from "../../run.fixture.ts";
 import type { Admission } from "../admission/queue.ts";
@@ -195,14 +195,14 @@ describe("planLifecycle", () => {
       1,
     ],
     ["a folder of one machine", { run: runOf({ initFrom: { path: "/somewhere" } }) }, "Refused", 0],
-    ["CUDA, and no GPU after the defaults", { run: CUDA }, "Refused", 0],
+    ["CUDA, and no GPU from the runtime", { run: CUDA }, "Refused", 0],
     [
-      "CUDA, with the default's part of a GPU",
-      { run: withRunDefaults(CUDA, { learner: { resources: MIG } }) },
+      "CUDA, with the runtime's part of a GPU",
+      { run: withRuntime(CUDA, { learner: { resources: MIG } }) },
       "Running",
       1,
     ],
-    ["CUDA, under way when the default goes", { run: CUDA, deployment: deploymentOf(1) }, "Running", 1],
+    ["CUDA, under way when the runtime's GPU goes", { run: CUDA, deployment: deploymentOf(1) }, "Running", 1],
   ];
   for (const [what, change, stage, learnerReplicas, known] of CASES)
     test(`${what}: ${stage}`, () => {

@@ -11,7 +11,7 @@ import { type Admission, NOT_QUEUED } from "../admission/queue.ts";
 import { exhaustion, lastTermination, lastWords } from "../learner/learner-failures.ts";
 
 const NO_GPU =
-  "learner.device CUDA needs a GPU, and neither the run nor the cluster's defaults give the learner one: set learner.resources.limits nvidia.com/gpu to 1 or more, or set gpu.enabled of the chart, then suspend and resume the run";
+  "learner.device CUDA needs a GPU, and neither the run nor its runtime gives the learner one: set learner.resources.limits nvidia.com/gpu to 1 or more or learner.resources.claims, here or in the TrainingRuntime (chart: gpu.enabled), then suspend and resume the run";
 
 export type Stage =
   /** `NAME-model` fetches the model, or `NAME-init` copies another run's checkpoint. */
@@ -129,6 +129,8 @@ function needsInit({ run, init }: Observed): boolean {
 
 function refusalOf(observed: Observed, learnerHash: string): { finding: Finding; recorded: boolean } | undefined {
   const { run, learnerPod } = observed;
+  // A learner that runs goes on as it is; parts/admission keeps everything from being changed.
+  if (observed.refusal && !hasLearner(observed)) return { finding: observed.refusal, recorded: true };
   const { generation } = run.metadata;
   const recorded = findCondition(run.status?.conditions, "LearnerAvailable");
   if (recorded?.reason === "InvalidConfiguration" && recorded.observedGeneration === generation)
@@ -142,7 +144,7 @@ function refusalOf(observed: Observed, learnerHash: string): { finding: Finding;
       },
       recorded: true,
     };
-  // A run in progress has its GPU, even if the defaults change.
+  // A run in progress has its GPU, even if the runtime changes.
   if (!hasItsGpu(run.spec) && (observed.deployment?.spec?.replicas ?? 0) === 0)
     return { finding: { reason: "InvalidConfiguration", message: NO_GPU }, recorded: true };
   const ended = learnerPod && lastTermination(learnerPod);

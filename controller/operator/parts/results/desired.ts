@@ -1,9 +1,11 @@
 /** `NAME-results`: a Job that copies the newest checkpoint and the best program from the run's volume into a bucket. */
+
 import type { V1PodSpec } from "@kubernetes/client-node";
+import { mergeStrategically } from "../../../../crds/strategic-merge.ts";
 import type { Results } from "../../../../crds/trainingrun.ts";
 import { jobPod } from "../../desired/job-pod.ts";
 import { childMetadata, childName, digestOf, podLabels, type Run, SPEC_HASH } from "../../desired/names.ts";
-import { APP, CONTAINER_SECURITY, mergeStrategically, POD_SECURITY } from "../../desired/pod.ts";
+import { APP, CONTAINER_SECURITY, POD_SECURITY } from "../../desired/pod.ts";
 import { s3Env, s3Url } from "../../desired/s3.ts";
 import type { Settings } from "../../desired/settings.ts";
 import type { Job } from "../../kube/resources.ts";

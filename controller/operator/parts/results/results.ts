@@ -60,6 +60,7 @@ export async function reconcileResults(look: Look, copy: CopyJob): Promise<StepR
   const { job, pod } = copy;
   const mark = markNow(observed);
   if (!mark || !volume || job?.metadata.deletionTimestamp) return {};
+  if (observed.refusal && !hasEnded(observed)) return {};
   const desired = desiredResultsJob(run, volume.metadata.name, mark, livingLearner(observed) !== undefined, settings);
   if (!job) {
     if (isNewer(mark, run.status?.results)) await writes.create(JOB, desired);

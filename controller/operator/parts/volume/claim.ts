@@ -75,10 +75,10 @@ export async function adoptVolume(look: Look): Promise<boolean> {
 
 /** Creates or changes the claim. If the API server refuses to grow it, its other fields are still applied. */
 export async function reconcileVolume(look: Look, claimName: string): Promise<void> {
-  const { observed, context } = look;
+  const { observed, runtime } = look;
   const { run, volume, learnerPod } = observed;
   const succeeded = findCondition(run.status?.conditions, "Succeeded")?.status === "True";
-  const defaultClass = defaultStorageClass(context.settings.runDefaults, volume);
+  const defaultClass = defaultStorageClass(runtime?.spec, volume);
   const wantedSize = learnerPod && askedVolume(learnerPod);
   const desired = desiredVolume(run, claimName, { succeeded, defaultClass, wantedSize, present: volume });
   try {

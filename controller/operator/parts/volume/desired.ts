@@ -1,7 +1,7 @@
 /** The run's volume: store, checkpoints and reports. */
 import { parseQuantity } from "../../../../crds/quantity.ts";
+import type { RuntimeSpec } from "../../../../crds/runtime.ts";
 import { childMetadata, RETAIN_SECONDS, type Run } from "../../desired/names.ts";
-import type { RunDefaults } from "../../desired/run-defaults.ts";
 import type { PersistentVolumeClaim } from "../../kube/resources.ts";
 
 interface VolumeInputs {
@@ -70,15 +70,15 @@ export function withSize(claim: PersistentVolumeClaim, storage: string): Persist
 }
 
 /**
- * Returns the StorageClass for a run that names none. The administrator's default applies to a new claim, and to a claim that has
+ * Returns the StorageClass for a run that names none. The runtime's class applies to a new claim, and to a claim that has
  * neither class nor volume and would wait for ever. Every other claim keeps its class, because Kubernetes does not let it change.
  */
 export function defaultStorageClass(
-  defaults: RunDefaults | undefined,
+  runtime: RuntimeSpec | undefined,
   claim: PersistentVolumeClaim | undefined,
 ): string | undefined {
   const { storageClassName, volumeName } = claim?.spec ?? {};
-  return storageClassName ?? (volumeName ? undefined : defaults?.learner?.storage?.className);
+  return storageClassName ?? (volumeName ? undefined : runtime?.learner?.storage?.className);
 }
 
 /** Whether the volume outlives the TrainingRun. */
