@@ -23,6 +23,8 @@ const ONCE = [
     "iterationRows",
   ],
   ...["startGrace", "close"],
+  // by `longrun solve` and `longrun compare`
+  "outcomes",
   // when a better program was found
   "gaps",
   // before the first iteration
