@@ -1306,7 +1306,7 @@ export interface Condition {
 
 /** Scores of the newest iteration's valid samples, in the metric's unit. Several tasks: see tasks. */
 export interface ScoreStatus {
-  /** Best score of the run. */
+  /** Best score of the run; public with tasks[].privateShare. */
   best?: number;
   /** Mean score. */
   mean?: number;
@@ -1334,9 +1334,9 @@ export interface EvaluatedPolicyStatus {
   samples?: number;
   /** Share of valid programs, 0..1. */
   validFraction?: number;
-  /** Mean score of the valid programs. */
+  /** Mean score of the valid programs; private with tasks[].privateShare. */
   mean?: number;
-  /** Best score. */
+  /** Score of the best program; private with tasks[].privateShare. */
   best?: number;
   /** Best score from scratch. */
   bestFromScratch?: number;
@@ -1356,7 +1356,7 @@ export interface TaskStatus {
   name: string;
   /** Samples that the newest iteration trained on. */
   samples?: number;
-  /** Best score of the run. */
+  /** Best score of the run; public with tasks[].privateShare. */
   best?: number;
   /** Mean score of the newest iteration. */
   mean?: number;

@@ -23,6 +23,8 @@ export class Baselines {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
   readonly #python: string;
+  /** Resolves when all that it wrote has been read. */
+  readonly #ended: Promise<void>;
   #said = "";
 
   /** @param python with the packages of the programs' environment */
@@ -31,8 +33,12 @@ export class Baselines {
     // One thread: the same sums in the same order on every machine.
     const env = { ...process.env, OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1", PYTHONDONTWRITEBYTECODE: "1" };
     this.#child = spawn(python, [SCRIPT], { stdio: ["pipe", "pipe", "pipe"], env });
-    this.#child.on("error", (error) => {
-      this.#said = error.message;
+    this.#ended = new Promise((resolve) => {
+      this.#child.once("close", () => resolve());
+      this.#child.once("error", (error) => {
+        this.#said = error.message;
+        resolve();
+      });
     });
     this.#child.stdin!.on("error", () => {}); // the end of its output says why
     this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {
@@ -56,6 +62,7 @@ export class Baselines {
   async #answer(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
     if (!done) return JSON.parse(value);
+    await this.#ended;
     const why = this.#said.trim().split("\n").at(-1) || "it ended without a word";
     throw new TaskError(
       "python",

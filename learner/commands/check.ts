@@ -25,7 +25,7 @@ export interface TaskCheck {
   files: PublicFile[];
   /** Grades of the sample submission, and of the answers themselves. */
   sample: { file: string; graded: Graded } | null;
-  answers: { file: string; rows: number; graded: Graded } | null;
+  answers: { file: string; rows: number; privateRows: number; graded: Graded } | null;
   /** What scores and submissions that need no model earn; `earned` says how, `floor` raises the lower rewards. */
   reward:
     | ({ worst?: number; best?: number; earned: string; floor: number } & {
@@ -80,9 +80,9 @@ function* findingsOf(check: TaskCheck, options: CheckOptions): Generator<Finding
       "choose another target, or a test set with several values",
     );
 
-  const { rows, answersPath } = task;
+  const { rows, privateRows = 0, answersPath } = task;
   const file = relative(join(check.directory, "prepared"), answersPath);
-  check.answers = { file, rows, graded: task.grade(readFileSync(answersPath)) };
+  check.answers = { file, rows, privateRows, graded: task.grade(readFileSync(answersPath)) };
   yield* answersFindings(task, check.answers);
   const isSample = (name: string) => (task.mleBench ? name === task.mleBench.sample : isSampleSubmission(name));
   const sample = check.files.find(({ name }) => isSample(name));

@@ -131,7 +131,7 @@ function checkFault(folder: string, { plan }: Drawn, { rows, limits }: GenerateO
   const { findings, prompt } = checkTask(folder, { rows, limits, exact: false });
   const error = findings.find(({ severity }) => severity === "error");
   if (error) return error.problem;
-  if (!prompt) return "its prompt does not fit";
+  if (!prompt || prompt.cut.length > 0) return `its prompt does not fit into ${limits.maxPromptTokens} tokens`;
   const leak = findings.find(({ problem }) => problem.includes("gives the label away"));
   if (leak && !plan.leaks) return leak.problem;
   if (!leak && plan.leaks) return `the check does not see the column ${LEAK}, which gives the label away`;

@@ -216,8 +216,11 @@ function described(check: TaskCheck): string {
   }
   const said = ({ valid, score, reason }: { valid: boolean; score?: number; reason: { message: string } }) =>
     valid ? `score ${score}` : `no score, ${reason.message}`;
-  if (answers)
-    lines.push(`private   ${answers.file}: ${count(answers.rows, "row")}; as a submission: ${said(answers.graded)}`);
+  if (answers) {
+    const { file, rows, privateRows, graded } = answers;
+    const hidden = privateRows > 0 ? `, ${privateRows} make the private score alone` : "";
+    lines.push(`private   ${file}: ${count(rows, "row")}${hidden}; as a submission: ${said(graded)}`);
+  }
   if (sample) lines.push(`sample    ${sample.file}: ${said(sample.graded)}`);
   if (reward) {
     const { earned, floor, from, tried } = reward;

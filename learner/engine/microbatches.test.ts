@@ -91,6 +91,16 @@ test("rows without padding fill passes with tokens of whatever rows", () => {
   assert.deepEqual(flat(microBatches(batch, limits)), [[0], [1, 3], [4, 2]]);
 });
 
+test("without padding a row is as long as a pass, so that a prompt is computed once, or shorter where it divides more evenly", () => {
+  const batch = Array.from({ length: 8 }, () => ({ prompt: new Int32Array(10), response: new Int32Array(20) }));
+  const limits = { packs: true, sequences: Number.POSITIVE_INFINITY, attentionLength: Number.POSITIVE_INFINITY };
+  const lengths = { tokens: 9 + 8 * 20, rowTokens: 9 + 2 * 20 };
+  assert.deepEqual(microBatches(batch, { ...limits, ...lengths }), [[[0, 1, 2, 3, 4, 5, 6, 7]]]);
+  assert.deepEqual(microBatches(batch, { ...limits, ...lengths, workers: 2 }), [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]);
+  const shortPass = { tokens: 60, rowTokens: 60 };
+  assert.deepEqual(microBatches(batch, { ...limits, ...shortPass }), [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]]]);
+});
+
 test("the tokens' weights add up to the aggregation's mean", () => {
   const batch = sequences([
     [1, 2],

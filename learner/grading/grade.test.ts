@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Grader } from "../../crds/trainingrun.ts";
-import { type Answers, gradeSubmission, privateScoreOf, readAnswers } from "./grade.ts";
+import { type Answers, gradeSubmission, readAnswers } from "./grade.ts";
+import { privatePartOf } from "./private-score.ts";
 
 const grader = (metric: Grader["metric"], targetColumns = ["y"]): Grader => ({
   metric,
@@ -224,17 +225,17 @@ test("rewardSplit Half makes every other row private", () => {
   const half = readAnswers(bytes("id,y\n0,0\n1,0\n2,0\n3,0\n"), mae, { split: "EveryOther" });
   const submission = bytes("id,y\n0,1\n1,10\n2,3\n3,20\n");
   assert.equal(gradeSubmission(submission, half).score, 2);
-  assert.deepEqual(privateScoreOf(submission, half), { score: 15, reason: "valid" });
+  assert.deepEqual(privatePartOf(half).privateScore(submission), { score: 15, reason: "valid" });
 });
 
 test("a score that is undefined on the private rows says why, and the submission stays valid", () => {
   const pearson = readAnswers(bytes("id,y\n0,0\n1,5\n2,1\n3,5\n"), grader("Pearson"), { split: "EveryOther" });
   const submission = bytes("id,y\n0,0\n1,1\n2,1\n3,2\n");
   assert.deepEqual(gradeSubmission(submission, pearson).score, 1);
-  assert.match(privateScoreOf(submission, pearson)!.reason, /Pearson/);
-  assert.equal(privateScoreOf(submission, pearson)!.score, undefined);
-  assert.equal(privateScoreOf(submission, answers), undefined, "there is no private part");
-  assert.deepEqual(privateScoreOf(bytes("id\n0\n"), pearson), {
+  assert.match(privatePartOf(pearson).privateScore(submission)!.reason, /Pearson/);
+  assert.equal(privatePartOf(pearson).privateScore(submission)!.score, undefined);
+  assert.equal(privatePartOf(answers).privateScore(submission), undefined, "there is no private part");
+  assert.deepEqual(privatePartOf(pearson).privateScore(bytes("id\n0\n")), {
     reason: gradeSubmission(bytes("id\n0\n"), pearson).reason.message,
   });
 });

@@ -1,5 +1,6 @@
 /** Matches a submission's rows with the test set's rows. */
 import { type Column, exactValue, isNumeric, type NumericColumn } from "./column.ts";
+import type { Values } from "./metrics.ts";
 import { type Refusal, refuse } from "./reasons.ts";
 
 /** For each row of the answers, the row of the submission. Undefined if row i matches row i everywhere. */
@@ -116,4 +117,17 @@ function needsExactKeys(ids: Column, answers: Column, areLists: boolean): boolea
 /** The key of a number; equal numbers have equal keys, whether they are written as whole numbers or as floats. */
 function exactKey(column: Column, row: number): Key {
   return exactValue(column as NumericColumn, row);
+}
+
+/** Returns the columns [target][row] with the given rows, each as often as it is listed. */
+export const ofRows = (columns: readonly Values[], rows: Alignment): readonly Values[] =>
+  columns.map((column) => inOrder(column, rows));
+
+/** Returns a column's values in the order of `rows`. */
+export function inOrder(values: Values, rows: Alignment): Values {
+  if (!rows) return values;
+  if (!(values instanceof Float64Array)) return Array.from(rows, (row) => values[row]!);
+  const ordered = new Float64Array(rows.length);
+  for (let i = 0; i < rows.length; i++) ordered[i] = values[rows[i]!]!;
+  return ordered;
 }

@@ -5,9 +5,10 @@ import { test } from "node:test";
 import { brotliDecompressSync } from "node:zlib";
 import fc from "fast-check";
 import { MLE_BENCH_TASKS } from "../../crds/mlebench.ts";
-import { type Answers, type Graded, gradeSubmission, privateScoreOf, readAnswers } from "./grade.ts";
+import { type Answers, type Graded, gradeSubmission, readAnswers } from "./grade.ts";
 import { maxSubmissionBytes } from "./mlebench.ts";
 import { mleBenchTask, mleBenchTasks, rankOf } from "./mlebench-tasks.ts";
+import { privatePartOf } from "./private-score.ts";
 import { roundExact, roundNumpy } from "./rounding.ts";
 
 interface Case {
@@ -173,7 +174,7 @@ test("of an MLE-bench task with a private part, rewards see the public rows and 
   );
   const scoresOf = (text: string) => {
     const submission = Buffer.from(text);
-    return [gradeSubmission(submission, answers).score, privateScoreOf(submission, answers)?.score];
+    return [gradeSubmission(submission, answers).score, privatePartOf(answers).privateScore(submission)?.score];
   };
   assert.deepEqual(scoresOf("Id,Cover_Type\n4,4\n3,3\n2,7\n1,7\n"), [0.5, 0.5]);
   assert.deepEqual(scoresOf("Id,Cover_Type\n4,7\n3,3\n2,7\n1,1\n"), [1, 0]);
@@ -223,7 +224,10 @@ test("no grade of a task with a private part depends on the private answers", ()
       gradeSubmission(submission, before),
       `${one.task} ${one.case}`,
     );
-    const [was, is] = [privateScoreOf(submission, before)?.score, privateScoreOf(submission, after)?.score];
+    const [was, is] = [
+      privatePartOf(before).privateScore(submission)?.score,
+      privatePartOf(after).privateScore(submission)?.score,
+    ];
     if (was !== is) changed++;
   }
   assert.ok(changed > 30, `${changed} of ${plain.length} private scores changed`);

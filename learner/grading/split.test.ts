@@ -3,14 +3,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Grader } from "../../crds/trainingrun.ts";
-import { gradeSubmission, partScores, privateScoreOf, readAnswers } from "./grade.ts";
+import { gradeSubmission, readAnswers } from "./grade.ts";
 import { type MetricName, metrics } from "./metrics.ts";
+import { privatePartOf } from "./private-score.ts";
 import { estimateRewardRange } from "./reward-range.ts";
-import { type Parts, partsOf, splitOf } from "./split.ts";
+import { type Parts, partsOf, type Split, splitOf } from "./split.ts";
 
 const numbers = (rows: number, value: (row: number) => number) => [
   Float64Array.from({ length: rows }, (_, row) => value(row)),
 ];
+/** A metric that always has a score. */
+const parts = (split: Split, metric: MetricName, truth: Float64Array[]) => partsOf(split, metric, truth, () => 0);
 const sizes = ({ public: open, private: hidden }: Parts) => [open.length, hidden.length];
 
 test("each row is in one part, and the same share gives the same rows", () => {
@@ -22,24 +25,24 @@ test("each row is in one part, and the same share gives the same rows", () => {
     [0.25, 50, 13],
   ] as const) {
     const truth = numbers(rows, (row) => row);
-    const parts = partsOf(share, "MAE", truth)!;
-    assert.deepEqual(sizes(parts), [rows - expected, expected]);
-    const all = [...parts.public, ...parts.private].sort((a, b) => a - b);
+    const split = parts(share, "MAE", truth)!;
+    assert.deepEqual(sizes(split), [rows - expected, expected]);
+    const all = [...split.public, ...split.private].sort((a, b) => a - b);
     assert.deepEqual(
       all,
       Array.from({ length: rows }, (_, row) => row),
     );
     assert.deepEqual(
-      partsOf(
+      parts(
         share,
         "MAE",
         numbers(rows, (row) => -row),
       ),
-      parts,
+      split,
       "numbers do not decide it",
     );
   }
-  const { private: rows } = partsOf(
+  const { private: rows } = parts(
     0.5,
     "MAE",
     numbers(100, (row) => row),
@@ -47,7 +50,7 @@ test("each row is in one part, and the same share gives the same rows", () => {
   const gaps = new Set(rows.subarray(1).map((row, at) => row - rows[at]!));
   assert.ok(gaps.size > 3, "rows are drawn, not every other one taken");
   assert.equal(
-    partsOf(
+    parts(
       0,
       "MAE",
       numbers(4, () => 1),
@@ -61,7 +64,7 @@ test("Half is every other row, whatever the metric and the number of rows", () =
   assert.deepEqual([splitOf({}), splitOf({ privateShare: 0.25 })], [0, 0.25]);
   for (const metric of ["MAE", "Accuracy"] as const)
     assert.deepEqual(
-      partsOf(
+      parts(
         "EveryOther",
         metric,
         numbers(5, (row) => row),
@@ -81,13 +84,13 @@ test("each class has its share of rows in the private part, and no class of two 
     [0.9, [90, 27, 1]],
   ] as const)
     for (const metric of ["Accuracy", "RocAuc", "QuadraticWeightedKappa"] as const) {
-      const parts = partsOf(share, metric, numbers(133, label))!;
-      const counts = [0, 1, 2].map((found) => [...parts.private].filter((row) => label(row) === found).length);
+      const split = parts(share, metric, numbers(133, label))!;
+      const counts = [0, 1, 2].map((found) => [...split.private].filter((row) => label(row) === found).length);
       for (const [found, count] of counts.entries())
         assert.ok(Math.abs(count - expected[found]!) <= (found === 2 ? 0 : 1), `${share} ${metric}: ${counts}`);
     }
   const oneHot = [0, 1, 2].map((found) => numbers(133, (row) => Number(label(row) === found))[0]!);
-  const { private: rows } = partsOf(0.5, "LogLoss", oneHot)!;
+  const { private: rows } = parts(0.5, "LogLoss", oneHot)!;
   assert.equal([...rows].filter((row) => label(row) === 1).length, 15, "classes of several columns");
 });
 
@@ -187,7 +190,7 @@ for (const metric of oneColumn)
           ),
         ]) {
           assert.deepEqual(gradeSubmission(submission, after), gradeSubmission(submission, before));
-          const [was, is] = [before, after].map((answers) => privateScoreOf(submission, answers)!);
+          const [was, is] = [before, after].map((answers) => privatePartOf(answers).privateScore(submission)!);
           assert.equal(typeof was!.score === "number" || was!.reason !== "valid", true);
           if (was!.score !== is!.score) differ++;
         }
@@ -201,17 +204,16 @@ for (const metric of oneColumn)
 test("partScores scores any rows of a part, each as often as it is listed", () => {
   const rows = Array.from({ length: 20 }, (_, row) => [String(row)]);
   const answers = readAnswers(csv("id,y", rows), graderOf("MAE"), { split: "EveryOther" });
-  const parts = partScores(
+  const parts = privatePartOf(answers).partScores(
     csv(
       "id,y",
       rows.map(([cell], row) => [String(Number(cell) + row)]),
     ),
-    answers,
   );
   assert.ok(parts && !("reason" in parts));
   assert.equal(parts.private.score(parts.private.rows), 10);
   assert.equal(parts.public.score(Uint32Array.of(2, 2, 2, 6)), 3);
-  assert.deepEqual(partScores(csv("id,z", rows), answers), {
+  assert.deepEqual(privatePartOf(answers).partScores(csv("id,z", rows)), {
     reason: gradeSubmission(csv("id,z", rows), answers).reason,
   });
 });

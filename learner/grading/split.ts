@@ -1,7 +1,9 @@
 /** Splits the rows of the answers into a public part, which makes rewards, and a private part, which no reward, prompt or choice sees. */
 import type { Task } from "../../crds/trainingrun.ts";
 import { permutation, uniforms } from "../engine/index.ts";
+import { ofRows } from "./ids.ts";
 import { type MetricName, metrics, type Values } from "./metrics.ts";
+import type { Rules } from "./rules.ts";
 
 /** Rows of the answers, in ascending order. Each row is in one part. */
 export interface Parts {
@@ -29,10 +31,15 @@ export function splitOf({ rewardSplit, privateShare }: Partial<Pick<Task, "rewar
  * Rows are drawn at random, by a seed that all runs share. With a metric of classes each class has the same share of its rows in the private
  * part, to within a row, and a class of two rows or more is in both parts.
  *
- * @param truth [target][row]
- * @throws Error in one line if the answers are too few, with the remedy
+ * @param truth [target][row] @param score the metric
+ * @throws Error in one line if a part has too few rows, or none that the metric has a score for, with the remedy
  */
-export function partsOf(split: Split, metric: MetricName, truth: readonly Values[]): Parts | undefined {
+export function partsOf(
+  split: Split,
+  metric: MetricName,
+  truth: readonly Values[],
+  score: Rules["score"],
+): Parts | undefined {
   if (split === 0) return undefined;
   const rows = truth[0]!.length;
   // A test set is shuffled, so that this split is fair, too.
@@ -45,12 +52,18 @@ export function partsOf(split: Split, metric: MetricName, truth: readonly Values
     isPrivate[row] = Math.floor((place + 1) * split + 0.5) - Math.floor(place * split + 0.5);
   keepInBoth(order, strata, isPrivate);
   const parts = rowsBy(rows, (row) => isPrivate[row] === 1);
-  for (const [name, { length }] of Object.entries(parts))
-    if (length < MIN_PART_ROWS)
+  for (const [name, part] of Object.entries(parts)) {
+    const best = part.length < MIN_PART_ROWS ? 0 : score(ofRows(truth, part), ofRows(truth, part));
+    const problem =
+      part.length < MIN_PART_ROWS
+        ? `fewer than ${MIN_PART_ROWS}`
+        : `on which ${metric} is undefined: their answers are all alike, or a class is missing`;
+    if (part.length < MIN_PART_ROWS || (typeof best === "number" && !Number.isFinite(best)))
       throw new Error(
-        `privateShare ${split} leaves ${length} of ${rows} rows in the ${name} part, fewer than ${MIN_PART_ROWS}; ` +
+        `privateShare ${split} leaves ${part.length} of ${rows} rows in the ${name} part, ${problem}; ` +
           "give more answers, or set privateShare to 0",
       );
+  }
   return parts;
 }
 

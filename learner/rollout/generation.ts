@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TrainingRunSpec } from "../../crds/trainingrun.ts";
-import { type Engine, instrumenterShape, type Response, seedFor } from "../engine/index.ts";
+import { type Engine, instrumenterShape, seedFor } from "../engine/index.ts";
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { NewSample } from "../store/types.ts";
-import { instrumentAll, instrumenterLengths, type StaticPolicyFault } from "./instrument-policy.ts";
-import { type Debugging, type Improvement, type Launched, nothingLaunched } from "./launched.ts";
+import { type Row, type Source, sampleId, sampleOf, type Written, type WrittenResponse } from "./drawn.ts";
+import { instrumentAll, instrumenterLengths } from "./instrument-policy.ts";
+import { type Launched, nothingLaunched } from "./launched.ts";
 import { wholeAnswer } from "./prompt-encoder.ts";
-import type { EncodeChat, Prompt } from "./prompts.ts";
+import type { EncodeChat } from "./prompts.ts";
 import { parseSolution } from "./solution.ts";
 import { mapInTurns } from "./turns.ts";
 
@@ -32,8 +33,6 @@ export interface Writers {
 }
 
 type GenerateOptions = Parameters<Engine["generate"]>[1];
-type WrittenResponse = Response & { policyVersion?: number };
-
 export interface GenerationOptions {
   engine: Pick<Engine, "generate">;
   /** Absent if the engine writes. */
@@ -45,46 +44,6 @@ export interface GenerationOptions {
   encode: EncodeChat;
   /** Response tokens to text, special tokens left out. */
   decode: (tokens: Int32Array) => string;
-}
-
-/** The samples to generate, and the policy version. Every random choice is a function of the sample's number. */
-export interface Source {
-  iteration: number;
-  purpose: string;
-  /** Samples in a row that share the prompt that is drawn for the first: a group. */
-  perPrompt: number;
-  draw: (number: number) => Drawn;
-  /** Returns the stream name of a sample's random choices; the seed is the other part. */
-  nameOf: (number: number) => (string | number)[];
-}
-
-export interface Drawn {
-  /** The task's name. */
-  task: string;
-  prompt: Prompt;
-  previous?: string;
-  /** Of a debug prompt: see `NewSample`. */
-  depth?: number;
-  previousStep?: string;
-  improvement?: Improvement;
-  debugging?: Debugging;
-}
-
-interface Row extends Drawn {
-  source: Source;
-  number: number;
-  /** Number of the group's first sample. */
-  first: number;
-}
-
-/** A row whose response has been read. */
-interface Written extends Row, WrittenResponse {
-  facts: Pick<
-    NewSample,
-    "solution" | "plan" | "program" | "instrumented" | "insertedMarkers" | "instrumenter" | "state"
-  >;
-  verificationFailures: number;
-  fault?: StaticPolicyFault;
 }
 
 /**
@@ -238,32 +197,7 @@ export class Generation {
 
   async #store(rows: Written[]): Promise<void> {
     const { spec, store, addSamples } = this.#o;
-    const samples = rows.map((row): NewSample => {
-      const {
-        number,
-        first,
-        task,
-        prompt,
-        previous,
-        depth,
-        previousStep,
-        response,
-        logProbs,
-        finished,
-        facts,
-        source,
-      } = row;
-      const { purpose, perPrompt, nameOf, iteration: begunWith } = source;
-      const iteration = row.policyVersion ?? begunWith;
-      return {
-        ...facts,
-        ...{ id: sampleId(number), sequence: number, purpose, iteration, lineage: store.lineage, task },
-        ...{ kind: prompt.kind, previous, depth, previousStep, group: perPrompt > 1 ? sampleId(first) : undefined },
-        ...{ promptTokens: prompt.tokens, responseTokens: response, truncated: !finished },
-        behaviourLogProbs: logProbs,
-        executionSeed: executionSeed(spec.seed, nameOf(number)),
-      };
-    });
+    const samples = rows.map((row) => sampleOf(row, spec.seed, store.lineage));
     await addSamples(samples);
     for (const { first, response, verificationFailures, fault } of rows) {
       this.launched.samples++;
@@ -331,10 +265,3 @@ function newChange(): PromiseWithResolvers<void> {
   change.promise.catch(() => {});
   return change;
 }
-
-/** Returns the seed of a sample's program, below 2^32. @param name what the sample's random choices are named by */
-export const executionSeed = (seed: number, name: (string | number)[]): number =>
-  seedFor(seed, "execution", ...name) % 2 ** 32;
-
-/** Returns the id of the sample of a number. */
-export const sampleId = (number: number) => `s${String(number).padStart(6, "0")}`;

@@ -1,15 +1,15 @@
 import { samplesPerPrompt } from "../rl/groups.ts";
 import type { Store } from "../store/store.ts";
 import type { Sample } from "../store/types.ts";
-import { debugPrompt } from "./debug-prompt.ts";
+import { type Drawn, executionSeed, type Source } from "./drawn.ts";
 import { Draws, type Shown } from "./draws.ts";
-import { distinctFailures } from "./failures.ts";
-import { type Drawn, executionSeed, Generation, type GenerationOptions, type Source } from "./generation.ts";
+import { Generation, type GenerationOptions } from "./generation.ts";
 import { type Launched, nothingLaunched } from "./launched.ts";
 import type { TaskLines } from "./learnability.ts";
 import { promptEncoder } from "./prompt-encoder.ts";
 import type { PromptTask } from "./prompt-task.ts";
-import { improvePrompt, type Prompt, scratchPrompt } from "./prompts.ts";
+import { scratchPrompt } from "./prompts.ts";
+import { improvementOf, type SearchPrompts, searchPrompts } from "./search-prompts.ts";
 import { mapInTurns } from "./turns.ts";
 
 interface RolloutOptions extends GenerationOptions {
@@ -30,15 +30,6 @@ interface Wanted {
   count: number;
   /** Samples that an interrupted evaluation has launched. */
   existing: readonly Pick<Sample, "executionSeed">[];
-}
-
-/** The prompts of a task's search. */
-export interface SearchPrompts {
-  scratch: Drawn;
-  /** Undefined if the solution fits in no prompt. */
-  improve(sample: Sample): Drawn | undefined;
-  /** Undefined if the sample holds no failed program, or it fits in no prompt. */
-  debug(sample: Sample): Drawn | undefined;
 }
 
 /**
@@ -110,7 +101,7 @@ export class Rollout {
     purpose: string,
   ): Promise<Launched> {
     const prompts = await mapInTurns(samples, (sample): Drawn | undefined => {
-      const prompt = this.#improve(sample);
+      const prompt = improvementOf(sample, this.#limits);
       return prompt && { task, prompt, previous: sample.id };
     });
     const fitting = prompts.filter((drawn) => drawn !== undefined);
@@ -126,27 +117,12 @@ export class Rollout {
     choose: (number: number, prompts: SearchPrompts) => Drawn,
   ): Generation {
     const shown = this.#shown.find((each) => each.task.name === task)!;
-    const prompts: SearchPrompts = {
-      scratch: { task, prompt: shown.scratch },
-      improve: (sample) => {
-        const prompt = this.#improve(sample);
-        return prompt && { task, prompt, previous: sample.id };
-      },
-      debug: (sample) => {
-        const [failure] = distinctFailures([sample]);
-        const prompt = failure && debugPrompt(shown.task, failure, this.#limits);
-        return prompt && { task, prompt, previous: sample.id, depth: failure.depth + 1, previousStep: failure.step };
-      },
-    };
+    const prompts = searchPrompts(shown, this.#limits);
     return this.#generation({
       ...{ iteration, purpose, perPrompt: 1 },
       draw: (number) => choose(number, prompts),
       nameOf: (number) => [purpose, number],
     });
-  }
-
-  #improve({ plan, program = "", result }: Sample): Prompt | undefined {
-    return improvePrompt({ plan, program, output: result?.terminalOutput ?? "" }, this.#limits);
   }
 
   /** A sample's index, from 0, is not stored. Its execution seed, a function of the index, identifies it. */

@@ -2,18 +2,18 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { type Grader, ManifestError, parseTask, type Task as TaskSpec } from "../../crds/trainingrun.ts";
-import { type Graded, gradeSubmission, partScores, privateScoreOf, readAnswers } from "../grading/grade.ts";
+import { type Graded, gradeSubmission, readAnswers } from "../grading/grade.ts";
 import { metrics } from "../grading/metrics.ts";
 import { type MleBenchTask, mleBenchTask } from "../grading/mlebench-tasks.ts";
+import { type PrivatePart, privatePartOf } from "../grading/private-score.ts";
 import type { RewardRules } from "../grading/reward.ts";
 import { rewardKindFault, withThresholds } from "../grading/reward-kinds.ts";
 import { type EstimatedRange, estimateRewardRange } from "../grading/reward-range.ts";
 import { splitOf } from "../grading/split.ts";
-import type { PrivateScore } from "../store/types.ts";
 import { TaskError } from "./errors.ts";
 
 /** A task folder, opened by the learner, the only process that reads answers. */
-export interface Task {
+export interface Task extends PrivatePart {
   name: string;
   directory: string;
   /** The folder that programs see as `./input/`. */
@@ -30,14 +30,8 @@ export interface Task {
   mleBench?: MleBenchTask;
   /** The task statement, Markdown. */
   description: string;
-  /** Grades by the public part of the answers. Absent `privateRows`: by all of them. */
+  /** Grades by the public part of the answers, or by all of them. */
   grade: (submission: Buffer) => Graded;
-  /** Number of rows in the private part; absent if there is none. */
-  privateRows?: number | undefined;
-  /** For reports alone: the score on the private part; undefined if there is none. */
-  privateScore: (submission: Buffer) => PrivateScore | undefined;
-  /** For reports alone: how a submission scores on rows of both parts. */
-  partScores: (submission: Buffer) => ReturnType<typeof partScores>;
   /** Bytes of the largest submission that is read. */
   submissionBytes: number;
   answersPath: string;
@@ -128,10 +122,7 @@ function openGrader(
   spec: TaskSpec,
   grader: Grader,
   mleBench: MleBenchTask | undefined,
-): Pick<
-  Task,
-  "grade" | "privateScore" | "partScores" | "privateRows" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"
-> {
+): PrivatePart & Pick<Task, "grade" | "submissionBytes" | "answersPath" | "rows" | "suggestRange"> {
   const firstOf = (parent: string, names: readonly string[]) =>
     names.map((name) => join(parent, name)).find((path) => existsSync(path));
   // MLE-bench names the answers answers.csv or, if it split the data itself, test.csv.
@@ -150,13 +141,8 @@ function openGrader(
     const answers = readAnswers(readFileSync(answersPath), mleBench ?? grader, { split: splitOf(spec), sample });
     // MLE-bench's tasks have the paper's rewards, which are the scores themselves.
     const suggestRange = () => (mleBench ? undefined : estimateRewardRange(answers, sample));
-    return {
-      grade: (submission: Buffer) => gradeSubmission(submission, answers),
-      privateScore: (submission: Buffer) => privateScoreOf(submission, answers),
-      partScores: (submission: Buffer) => partScores(submission, answers),
-      privateRows: answers.parts?.private.length,
-      ...{ submissionBytes, answersPath, rows: answers.rows, suggestRange },
-    };
+    const facts = { submissionBytes, answersPath, rows: answers.rows, suggestRange, ...privatePartOf(answers) };
+    return { grade: (submission: Buffer) => gradeSubmission(submission, answers), ...facts };
   } catch (error) {
     throw new TaskError("answers", `${answersPath} does not fit the grader: ${(error as Error).message}`, error);
   }

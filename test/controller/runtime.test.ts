@@ -157,6 +157,8 @@ describe("A TrainingRuntime", { skip, concurrency: 4 }, () => {
     assert.equal((await world.status(namespace, "run")).phase, "Pending");
     assert.deepEqual(await world.list(DEPLOYMENT, namespace), []);
     await world.runtime("later", { learner: { podTemplate: noted("1") } });
+    // The controller watches runtimes: without that it would look again after 15 s.
+    await eventually(() => world.deployment(namespace, "run"), 10);
     await answers(namespace);
     assert.equal(await versionOf(namespace), "1");
   });
@@ -249,6 +251,30 @@ describe("Limits of a TrainingRuntime", { skip, concurrency: 4 }, () => {
     await hasActors(namespace, 2);
     await hasReason(namespace, "Ready", "Training");
     assert.equal(await learnerUid(namespace), uid);
+  });
+});
+
+describe("An upgraded controller", { skip }, () => {
+  test("A learner goes on while the default runtime is missing, which Helm makes after the controller", async () => {
+    await restartOperator({ settings: DEFAULT_SETTINGS });
+    const namespace = await world.namespace();
+    await world.createRun(namespace, "run");
+    await answers(namespace);
+    await eventually(async () => (await world.status(namespace, "run")).images);
+    await eventually(async () => (await world.status(namespace, "run")).actors?.idle === 1);
+    const uid = await learnerUid(namespace);
+    await restartOperator({ settings: { ...DEFAULT_SETTINGS, defaultRuntime: "of-the-chart" } });
+    const { message } = await hasReason(namespace, "Ready", "RuntimeMissing");
+    assert.match(message!, /^the controller's default runtime is of-the-chart: there is no TrainingRuntime/);
+    const from = world.auditLength();
+    await sleep(SETTLE_SECONDS * 1000);
+    const written = world.writes(namespace, from).filter(({ subresource }) => subresource !== "status");
+    assert.deepEqual(written, []);
+    await world.runtime("of-the-chart", { learner: { podTemplate: noted("1") } });
+    await hasReason(namespace, "Ready", "Training");
+    await sleep(SETTLE_SECONDS * 1000);
+    assert.deepEqual([await learnerUid(namespace), await versionOf(namespace)], [uid, undefined]);
+    assert.equal((await world.status(namespace, "run")).runtime?.name, "of-the-chart");
   });
 });
 

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Grader } from "../../crds/trainingrun.ts";
-import { privateScoreOf, readAnswers } from "../../learner/grading/grade.ts";
+import { readAnswers } from "../../learner/grading/grade.ts";
+import { privatePartOf } from "../../learner/grading/private-score.ts";
 import { normalizedScore } from "../../learner/metrics/iteration.ts";
 import type { RunSummary } from "../../learner/metrics/summary.ts";
 import type { AskedRun } from "./execute.ts";
@@ -40,7 +41,7 @@ export const scaled = (score: number) => normalizedScore(score, grader().rewardR
 /** Returns the score of `best/submission.csv` on the half of the test set that no reward has seen, 0 to 1. */
 export function hiddenScore(directory: string, answers: string): number | null {
   const truth = readAnswers(readFileSync(join(answers, "answers.csv")), grader(), { split: "EveryOther" });
-  const { score } = privateScoreOf(readFileSync(join(directory, "best/submission.csv")), truth)!;
+  const { score } = privatePartOf(truth).privateScore(readFileSync(join(directory, "best/submission.csv")))!;
   return score === undefined ? null : scaled(score);
 }
 

@@ -78,7 +78,8 @@ for (const [id, task] of Object.entries(mleBenchTasks()))
       assert.equal(line.iteration, 2);
       assert.equal(line.samples, 4);
       assert.ok(line.meanReward >= -10 && line.meanReward <= 1, `mean reward ${line.meanReward}`);
-      assert.equal(line.policySteps, 1);
+      // Four programs of a policy that does not know the task may earn the same.
+      assert.equal(line.policySteps, line.noSignal ? 0 : 1);
       const summary = JSON.parse(readFileSync(join(out, "summary.json"), "utf8"));
       assert.equal(summary.state, "succeeded");
       assert.equal(summary.evaluation.before.samples, 2);
