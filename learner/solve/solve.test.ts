@@ -36,6 +36,8 @@ interface World {
   /** Numbers of samples whose every attempt is lost. */
   lost?: number[];
   endpoint?: Writing;
+  /** Results arrive while the best program is written. */
+  resultsMeanwhile?: boolean;
   onAnswer?: () => void;
 }
 
@@ -93,7 +95,13 @@ async function searched(world: World) {
     files: {
       summary,
       updateSummary: async (change) => void Object.assign(summary, change),
-      showBest: async () => {},
+      showBest: async () => {
+        while (world.resultsMeanwhile) {
+          const [lease] = store.leases.takeAll(["actor-0"]);
+          if (lease === undefined) break;
+          store.leases.accept("actor-0", lease, newResult());
+        }
+      },
       notice: (text) => notices.push(text),
     },
     server: {
@@ -166,6 +174,14 @@ test("a search that stops at any result goes on to the same tree: nothing is los
     assert.deepEqual([last.message, last.summary.solve!.best], [whole.message, whole.summary.solve!.best]);
     assert.equal(last.summary.solve!.sessions.length, stops.length + 1);
   }
+});
+
+test("results that arrive while the best program is written belong to the search", async () => {
+  const settings = { slots: 4, budget: { executions: 9 } };
+  const { message, summary } = await searched({ path: newPath(), settings, resultsMeanwhile: true });
+  assert.match(message, /^9 solutions/);
+  const { asked, valid, failed } = summary.solve!;
+  assert.deepEqual([asked, valid, failed], [9, 6, 3]);
 });
 
 test("a larger budget continues a search that has ended", async () => {

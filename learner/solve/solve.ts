@@ -106,7 +106,10 @@ class Searching {
       const { writing, executing } = this.#flow;
       const wanted = this.#pace.wanted({ writing, executing, left: this.#left });
       if (wanted > 0) generation.begin(wanted);
-      else if (writing + executing === 0) return this.#end();
+      else if (writing + executing === 0) {
+        if (this.#open.size === 0) return this.#end();
+        continue; // results came since they were last taken
+      }
       await this.#show();
       const wake = new AbortController();
       const beat = sleep(1000 * Math.min(BEAT_SECONDS, secondsLeft), undefined, { signal: wake.signal }).catch(
