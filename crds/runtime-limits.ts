@@ -16,7 +16,7 @@ type Named = [field: string, value: string | undefined];
  */
 export function limitProblems(run: AnyRun, merged: AnyRun, limits: RuntimeLimits): string[] {
   return [
-    ...numberProblems(merged, limits),
+    ...numberProblems(run, merged, limits),
     ...notIn(storageClasses(run), limits.storageClassNames, "storageClassNames"),
     ...notIn(priorityClasses(run), limits.priorityClassNames, "priorityClassNames"),
     ...notIn(runtimeClasses(run), limits.runtimeClassNames, "runtimeClassNames"),
@@ -24,18 +24,41 @@ export function limitProblems(run: AnyRun, merged: AnyRun, limits: RuntimeLimits
   ];
 }
 
-function numberProblems({ spec }: AnyRun, limits: RuntimeLimits): string[] {
+/** GPUs that a run takes at most, by the field that says so. */
+function gpusOf({ spec: { learner, generation, actors } }: AnyRun): [field: string, gpus: number][] {
+  const most = Math.max(actors.max, actors.replicas ?? 0);
+  return [
+    ["spec.learner.resources.limits", gpuCount(learner.resources)],
+    [
+      "spec.generation (resources.limits times replicas.max)",
+      generation ? gpuCount(generation.resources) * generation.replicas.max : 0,
+    ],
+    ["spec.actors (resources.limits times max)", gpuCount(actors.resources) * most],
+    [
+      "spec.actors (sandboxResources.limits times slots and max)",
+      gpuCount(actors.sandboxResources) * actors.slots * most,
+    ],
+  ];
+}
+
+function numberProblems(run: AnyRun, merged: AnyRun, limits: RuntimeLimits): string[] {
   const problems: string[] = [];
-  const { learner, generation, actors } = spec;
-  const own = gpuCount(learner.resources);
-  const generators = generation ? gpuCount(generation.resources) * generation.replicas.max : 0;
-  if (limits.gpus !== undefined && own + generators > limits.gpus) {
-    const field =
-      generators === 0
-        ? "spec.learner.resources.limits"
-        : "spec.learner.resources.limits and spec.generation (resources.limits times replicas.max)";
-    problems.push(`${field}: the run takes ${own + generators} GPUs; limits.gpus is ${limits.gpus}`);
+  if (limits.gpus !== undefined) {
+    const takers = gpusOf(merged).filter(([, gpus]) => gpus > 0);
+    const all = takers.reduce((sum, [, gpus]) => sum + gpus, 0);
+    if (all > limits.gpus)
+      problems.push(
+        `${takers.map(([field]) => field).join(" and ")}: the run takes ${all} GPUs; limits.gpus is ${limits.gpus}`,
+      );
+    for (const [at, template] of templatesOf(run)) {
+      const claims = (template?.spec as { resourceClaims?: { name: string }[] } | undefined)?.resourceClaims ?? [];
+      if (claims.length > 0)
+        problems.push(
+          `${at}.resourceClaims has ${claims.map(({ name }) => name).join(", ")}; limits.gpus cannot count what a run's own claims hold: use claims of the runtime, or resources.limits`,
+        );
+    }
   }
+  const { actors } = merged.spec;
   for (const field of ["max", "replicas"] as const) {
     const value = actors[field];
     if (limits.actors !== undefined && value !== undefined && value > limits.actors)

@@ -43,7 +43,8 @@ const LIMITS: Schema = {
   properties: {
     gpus: {
       ...{ type: "integer", format: "int32", minimum: 0, maximum: 1_000_000 },
-      description: "Most GPUs, or parts of GPUs, of learner and generators together. Absent: no limit.",
+      description:
+        "Most GPUs, or parts of GPUs, of learner, generators and actors together; a run may then have no resourceClaims of its own. Absent: no limit.",
     },
     actors: {
       ...{ type: "integer", format: "int32", minimum: 0, maximum: 1_000_000 },

@@ -19,6 +19,8 @@ const runtimeOf = (spec: object) =>
 
 const GPU = { limits: { "nvidia.com/gpu": 1 } };
 const TOLERATION = { key: "nvidia.com/gpu", operator: "Exists" as const, effect: "NoSchedule" as const };
+const CLAIM = { name: "gpu", resourceClaimTemplateName: "one" };
+const USES = { claims: [{ name: "gpu" }] };
 const RUNTIME: RuntimeSpec = {
   queueName: "team",
   inheritedMetadata: { labels: { team: "ml", cost: "7" }, annotations: { a: "b" } },
@@ -118,6 +120,28 @@ describe("runtimeProblems", () => {
       { limits: { gpus: 4 }, generation: { resources: GPU } },
       ["generation={replicas: {max: 5}}"],
       /spec\.generation \(resources\.limits times replicas\.max\): the run takes 5 GPUs; limits\.gpus is 4/,
+    ],
+    [
+      "GPUs of sandboxes",
+      { limits: { gpus: 5 }, actors: { slots: 2 } },
+      ["actors={max: 3, sandboxResources: {limits: {nvidia.com/gpu: 1}}}"],
+      /^spec\.actors \(sandboxResources\.limits times slots and max\): the run takes 6 GPUs; limits\.gpus is 5$/,
+    ],
+    [
+      "a claim of devices of its own",
+      { limits: { gpus: 5 } },
+      [
+        "learner={resources: {claims: [{name: gpu}]}, podTemplate: {spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: eight}]}}}",
+      ],
+      /^spec\.learner\.podTemplate\.spec\.resourceClaims has gpu; limits\.gpus cannot count what a run's own claims hold/,
+    ],
+    [
+      "a claim of devices of the runtime",
+      {
+        ...{ limits: { gpus: 0 }, learner: { podTemplate: { spec: { resourceClaims: [CLAIM] } }, resources: USES } },
+      },
+      [],
+      /^$/,
     ],
     [
       "replicas of kubectl scale",

@@ -28,6 +28,8 @@ refused("name_to_handle_at", libc.syscall(303 if os.uname().machine == "x86_64" 
 before = {name: os.stat(f"/proc/{name}").st_size for name in entries if os.path.exists(f"/proc/{name}")}
 for name in entries:
     path = f"/proc/{name}"
+    if os.path.exists(path) and os.stat(path).st_rdev == os.makedev(1, 3):
+        continue  # covered with /dev/null by the container runtime: what is written there is gone
     for action in (lambda: os.close(os.open(path, os.O_WRONLY)), lambda: os.close(os.open(path, os.O_RDWR | os.O_TRUNC)), lambda: os.truncate(path, 0),
                    lambda: os.unlink(path), lambda: os.rmdir(path), lambda: os.rename(path, path + "2"), lambda: os.rename("proc", path),
                    lambda: os.open(f"{path}/new", os.O_CREAT | os.O_WRONLY), lambda: os.mkdir(f"{path}/new"), lambda: os.link(path, "link"),

@@ -126,6 +126,20 @@ describe("The rendered chart", { skip }, () => {
     }
   });
 
+  test("Nobody's role of the chart may write TrainingRuntimes, and the controller's reads them in the whole cluster", () => {
+    type Rule = { resources: string[]; verbs: string[] };
+    const roles = VALUE_SETS.flatMap(objects).filter(({ kind }) => kind === "Role" || kind === "ClusterRole");
+    const granted = roles.flatMap(({ kind, metadata, rules }: KubeObject & { rules?: Rule[] }) =>
+      rules!
+        .filter(({ resources }) => resources.includes("trainingruntimes") || resources.includes("*"))
+        .map(({ verbs }) => `${kind} ${metadata.name.replace(/^lr-|^longrun-/, "")}: ${verbs.join()}`),
+    );
+    assert.deepEqual([...new Set(granted)].sort(), [
+      "ClusterRole controller-runtimes: get,list,watch",
+      "ClusterRole trainingruntimes-view: get,list,watch",
+    ]);
+  });
+
   test("guarded: the pods of helm test and helm uninstall run on the controller's nodes, beside its pods if necessary", () => {
     const affinities = objects("guarded").flatMap(({ kind, spec, metadata }) => {
       const affinity = podOf(kind!, spec)?.affinity;

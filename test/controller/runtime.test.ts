@@ -157,6 +157,8 @@ describe("A TrainingRuntime", { skip, concurrency: 4 }, () => {
     assert.equal((await world.status(namespace, "run")).phase, "Pending");
     assert.deepEqual(await world.list(DEPLOYMENT, namespace), []);
     await world.runtime("later", { learner: { podTemplate: noted("1") } });
+    // The controller watches runtimes: without that it would look again after 15 s.
+    await eventually(() => world.deployment(namespace, "run"), 10);
     await answers(namespace);
     assert.equal(await versionOf(namespace), "1");
   });

@@ -61,7 +61,7 @@ export async function chart(cluster: TestCluster, kubectl: Kubectl, system: Kube
   say(await kubectl.run("delete", "trainingrun", "steady", "--timeout=30s"));
   await untilPods(kubectl, "steady", undefined, "its pods are gone", 90, (pods) => pods.length === 0);
   await kubectl.run("get", "pvc", "steady-data");
-  await whole.run("delete", "crd", "trainingruns.longrun.dev", "--timeout=60s");
+  await whole.run("delete", "crd", "trainingruns.longrun.dev", "trainingruntimes.longrun.dev", "--timeout=60s");
   await whole.run("delete", "namespace", SYSTEM, "--timeout=90s");
   await system.until("nothing of the chart is left", 30, async () => {
     const kinds = "clusterroles,clusterrolebindings";

@@ -67,7 +67,7 @@ export function e7Findings(rows: readonly Row[], ran: Ran): Findings {
   const courses = rows.map(({ arm, seed, facts: { iterations }, isFinished }) => [
     ...[arm, String(seed), isFinished ? "yes" : `no: ${iterations.length} iterations so far`],
     iterations.map(({ valid }) => Math.round(100 * valid)).join(", "),
-    iterations.map(({ reward }) => reward?.toFixed(1) ?? "-").join(", "),
+    iterations.map(({ reward }) => reward?.toFixed(2) ?? "-").join(", "),
   ]);
   const page = [
     "# E7: does a real model learn a task after a warm start on programs for other tasks?",
@@ -78,10 +78,9 @@ export function e7Findings(rows: readonly Row[], ran: Ran): Findings {
       "Failed programs earn -10, and 0.1 for each marker. The runs count below with the warm starts.",
     ]),
     "",
-    ...comparisonTable(judged),
-    "",
-    ...armTable(finished, [...MEASURES, ...COSTS]),
-    "",
+    ...(finished.length > 0
+      ? [...comparisonTable(judged), "", ...armTable(finished, [...MEASURES, ...COSTS]), ""]
+      : []),
     ...table(["arm", "seed", "finished", "valid by iteration, %", "mean reward by iteration"], courses),
     "",
   ].join("\n");

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import test, { after, before } from "node:test";
+import type { Remote } from "../../learner/engine/calls.ts";
 import {
   type EngineOptions,
   type LogProbs,
@@ -14,10 +15,13 @@ import {
   type Sequence,
   startEngine,
 } from "../../learner/engine/engine.ts";
+import { EngineWorker } from "../../learner/engine/engine-worker.ts";
 import { mergeFolder } from "../../learner/engine/model/convert.ts";
 import { VOCABULARY_CHUNK } from "../../learner/engine/model/token-log-probs.ts";
 import type { Device } from "../../learner/engine/runtime/device.ts";
 import { randomSamples } from "../../learner/engine/samples.fixture.ts";
+import { Trainer } from "../../learner/engine/trainer.ts";
+import type { StartWorker } from "../../learner/engine/workers.ts";
 import { ADAPTER } from "../bench/gpu.ts";
 import { kernels } from "./counts.ts";
 import { assertNear, QWEN2, writeModel } from "./small-models.ts";
@@ -93,7 +97,7 @@ const STEP = {
 } as const;
 const POLICY = { ...STEP, temperature: 0.8, clipRatio: 0.2, dualClip: 3, entropyCoefficient: 0.01, klCoefficient: 0.1 };
 
-async function logProbs(engine: RunningEngine, batch: Sequence[]) {
+async function logProbs(engine: Pick<RunningEngine, "evaluate">, batch: Sequence[]) {
   const evaluated = await engine.evaluate(batch, { temperature: 0.7, values: true });
   const all = (name: keyof LogProbs) => evaluated.flatMap((it) => [...it[name]]);
   return {
@@ -184,6 +188,29 @@ test("Passes without padding, of whatever rows: as few as rows allow, the CPU's 
   assertNear(cuda.before, cpu.before, BFLOAT16_TOLERANCE);
   for (const [i, step] of cpu.steps.entries()) assertNear(cuda.steps[i]!, step, BFLOAT16_TOLERANCE);
   assertNear(cuda.after, cpu.after, BFLOAT16_TOLERANCE);
+});
+
+test("Graphs with kernels take padded rows, too, as they get them beside a GPU without kernels", async () => {
+  const batch = randomSamples(MODELS.fused.vocabSize, 6);
+  const found = [];
+  for (const packs of [true, false]) {
+    const start: StartWorker = (options) => {
+      const worker = new EngineWorker(options);
+      const call = (method: keyof EngineWorker, given: never[]) =>
+        method === "packs" ? packs : (worker[method] as (...given: never[]) => unknown)(...given);
+      const get =
+        (_: object, method: keyof EngineWorker) =>
+        async (...given: never[]) =>
+          call(method, given);
+      return new Proxy({}, { get }) as Remote<EngineWorker>;
+    };
+    const options = { model: path.join(folder, "fused"), threads: 1, device: { kind: "cuda", id: 0 } } as const;
+    const trainer = new Trainer({ ...options, ...LORA, compute: "bfloat16" }, undefined, start);
+    await trainer.initializeCritic(0.5);
+    found.push(await logProbs(trainer, batch));
+    await trainer.close();
+  }
+  assertNear(found[1]!, found[0]!, BFLOAT16_TOLERANCE);
 });
 
 /** Kernels of our own that a decode step with LoRA launches. */
