@@ -64,7 +64,7 @@ const OFFERED: [line: string, candidates: string[]][] = [
   ["longrun samples runs/b --s", ["--show"]],
   ["longrun evaluate --run runs/b", ["runs/b"]],
   ["longrun prepare d", ["diamonds"]],
-  ["longrun task ", ["check", "drop", "init", "prompt"]],
+  ["longrun task ", ["check", "drop", "generate", "init", "prompt"]],
   ["longrun task check ", ["diamonds", "movie", "my-task", "runs", "wage"]],
   ["longrun task check w", ["wage"]],
   ["longrun task init mine --from h", ["houses.csv"]],

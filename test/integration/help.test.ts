@@ -52,7 +52,7 @@ describe("longrun help", { concurrency: 2 }, () => {
   });
 
   for (const [command, words] of [
-    ["task", "init, check, prompt or drop"],
+    ["task", "init, generate, check, prompt or drop"],
     ["model", "fetch, info, tokenize, convert or merge"],
     ["results", "push or pull"],
   ])
