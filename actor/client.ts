@@ -151,9 +151,13 @@ export class ActorClient {
   get state(): ClientState {
     const { busySeconds, aliveSeconds } = this.#held.heartbeat();
     return {
-      ...{ connected: this.#stream.isConnected, draining: this.#draining, running: this.#held.running },
+      connected: this.#stream.isConnected,
+      draining: this.#draining,
+      running: this.#held.running,
       unacknowledged: this.#held.all.filter(({ result }) => result !== undefined).length,
-      ...{ brokenStreams: this.#stream.broken, busySeconds, aliveSeconds },
+      brokenStreams: this.#stream.broken,
+      busySeconds,
+      aliveSeconds,
     };
   }
 

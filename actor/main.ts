@@ -52,7 +52,9 @@ async function main(): Promise<void> {
   });
   const { sandbox: first, refused } = await startIsolated({
     ...(await sandboxOf(0)),
-    ...{ level: config.level, allowNoIsolation, startSeconds },
+    level: config.level,
+    allowNoIsolation,
+    startSeconds,
   });
   const { level, packages, versions, warm, landlockAbi, residentBytes, memoryBytes } = first.info;
   if (level === "none") log = log.child({ isolation: "NO ISOLATION: programs run with all rights of this user" });
@@ -64,7 +66,9 @@ async function main(): Promise<void> {
 
   const gpus: string[][] = [first.info.gpus];
   const metrics = new ActorMetrics({
-    ...{ slots: config.slots, isolationLevel: level, tlsDirectory },
+    slots: config.slots,
+    isolationLevel: level,
+    tlsDirectory,
     usableSlots: () => slots.usable,
     client: () => client?.state,
   });
@@ -73,7 +77,9 @@ async function main(): Promise<void> {
   if (metricsServer) log.info({ port: metricsServer.port }, "serves metrics");
 
   const slots = new Slots({
-    ...{ count: config.slots, startSeconds, restartSeconds },
+    count: config.slots,
+    startSeconds,
+    restartSeconds,
     // Each start probes the isolation again: a restarted sandbox may have a full disk or lack a layer.
     start: async (slot, seconds) => {
       const place = { ...(await sandboxOf(slot)), level, allowNoIsolation, startSeconds: seconds };
@@ -117,8 +123,14 @@ async function main(): Promise<void> {
     return result;
   };
   client = new ActorClient({
-    ...{ address, tlsDirectory, name, slots: config.slots, isolationLevel: level, isolationMissing: missing },
-    ...{ log, execute: run },
+    address,
+    tlsDirectory,
+    name,
+    slots: config.slots,
+    isolationLevel: level,
+    isolationMissing: missing,
+    log,
+    execute: run,
     usableSlots: () => slots.usable,
     maxExecutions: config.maxExecutions,
     finishSeconds: config.finishSeconds,

@@ -38,7 +38,10 @@ export class ActorMetrics {
     collectDefaultMetrics({ register: this.registry });
     for (const misnamed of MISNAMED) this.registry.removeSingleMetric(misnamed);
     const named = (name: string, help: string, labelNames: string[] = []) => ({
-      ...{ name: `longrun_actor_${name}`, help, labelNames, registers },
+      name: `longrun_actor_${name}`,
+      help,
+      labelNames,
+      registers,
     });
     this.#executions = new Counter(named("executions_total", "Programs that ran here, by outcome", ["outcome"]));
     for (const outcome of OUTCOMES) this.#executions.inc({ outcome }, 0);

@@ -43,7 +43,9 @@ export async function spawnZygote(options: ProcessOptions & ForkServerOptions, s
     };
     let cleanedUp: Promise<void> | undefined;
     return {
-      ...{ control, group, pid },
+      control,
+      group,
+      pid,
       ended: once(control, "close").then(
         () => sleep(LAST_LINES_MILLISECONDS),
         () => {},

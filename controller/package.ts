@@ -113,7 +113,15 @@ function isPacked(file: string, from: string): boolean {
 function packageJson(manifest: Manifest, names: string[]): object {
   const { version, description, license, type, engines, bin, dependencies, devDependencies } = manifest;
   return {
-    ...{ name: "longrun", version, description, license, type, engines, bin, os: ["linux"], cpu: ["x64"] },
+    name: "longrun",
+    version,
+    description,
+    license,
+    type,
+    engines,
+    bin,
+    os: ["linux"],
+    cpu: ["x64"],
     dependencies: { ...dependencies, [NODE]: devDependencies[NODE] },
     bundleDependencies: names,
   };

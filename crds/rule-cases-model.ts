@@ -24,7 +24,8 @@ function resultsCases(): RuleCase[] {
   ];
   return [
     ...cases.map(([at, message, refused, accepted]) => ({
-      ...{ at, message },
+      at,
+      message,
       refused: [to(refused)],
       accepted: [to(accepted)],
     })),

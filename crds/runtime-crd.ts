@@ -23,12 +23,18 @@ export function runtimeCrd(run: Crd): string {
       group: "longrun.dev",
       scope: "Cluster",
       names: {
-        ...{ plural: "trainingruntimes", singular: "trainingruntime", kind: "TrainingRuntime" },
-        ...{ listKind: "TrainingRuntimeList", shortNames: ["trt"], categories: ["longrun"] },
+        plural: "trainingruntimes",
+        singular: "trainingruntime",
+        kind: "TrainingRuntime",
+        listKind: "TrainingRuntimeList",
+        shortNames: ["trt"],
+        categories: ["longrun"],
       },
       versions: [
         {
-          ...{ name: "v1alpha1", served: true, storage: true },
+          name: "v1alpha1",
+          served: true,
+          storage: true,
           additionalPrinterColumns: [
             column("Device", ".spec.learner.device"),
             limit("GPUs", "gpus"),

@@ -32,7 +32,10 @@ const SPEC =
   "Defaults for fields of TrainingRuns, and limits. A run's own value has precedence; a value that equals TrainingRun's default counts as left out. Pod templates, env and inheritedMetadata are merged.";
 
 const names = (description: string): Schema => ({
-  ...{ type: "array", maxItems: 64, "x-kubernetes-list-type": "set", description },
+  type: "array",
+  maxItems: 64,
+  "x-kubernetes-list-type": "set",
+  description,
   items: { type: "string", minLength: 1, maxLength: 253 },
 });
 
@@ -42,19 +45,27 @@ const LIMITS: Schema = {
     "What runs of this runtime may take. The condition RuntimeRefuses names the field and the value of a run that takes more.",
   properties: {
     gpus: {
-      ...{ type: "integer", format: "int32", minimum: 0, maximum: 1_000_000 },
+      type: "integer",
+      format: "int32",
+      minimum: 0,
+      maximum: 1_000_000,
       description:
         "Most GPUs, or parts of GPUs, of learner, generators and actors together; a run may then have no resourceClaims of its own. Absent: no limit.",
     },
     actors: {
-      ...{ type: "integer", format: "int32", minimum: 0, maximum: 1_000_000 },
+      type: "integer",
+      format: "int32",
+      minimum: 0,
+      maximum: 1_000_000,
       description: "Most actors: actors.max and actors.replicas. Absent: no limit.",
     },
     storageClassNames: names("StorageClasses that a run may name in learner.storage.className. Absent: any."),
     priorityClassNames: names("PriorityClasses that the pod templates of a run may name. Absent: any."),
     runtimeClassNames: names("RuntimeClasses that a run may name, in actors and pod templates. Absent: any."),
     images: {
-      ...{ type: "array", maxItems: 64, "x-kubernetes-list-type": "set" },
+      type: "array",
+      maxItems: 64,
+      "x-kubernetes-list-type": "set",
       items: { type: "string", minLength: 1, maxLength: 1024 },
       description:
         "Patterns of the images that a run may name, image volumes included; * stands for any text, as in registry.example.com/ml/*. Absent: any.",

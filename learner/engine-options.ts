@@ -155,7 +155,11 @@ export function requestOf(
 ): PlanRequest {
   const { maxPromptTokens, maxResponseTokens, generationBatchSize, instrumenter } = spec.model;
   return {
-    ...{ model, device, maxPromptTokens, maxResponseTokens, generationBatchSize },
+    model,
+    device,
+    maxPromptTokens,
+    maxResponseTokens,
+    generationBatchSize,
     instrumenter: instrumenter === "StaticPolicy" ? instrumenterLengths(spec.model) : undefined,
     adapter: adapterOf(spec),
     ...(spec.warmStart && { supervised: "First" }),

@@ -37,6 +37,10 @@ export class EngineTime {
 }
 
 const nothing = (): Record<EngineUse, number> => ({
-  ...{ generating: 0, updating: 0 },
-  ...{ idleActors: 0, idlePrograms: 0, idleStaleness: 0, idleOther: 0 },
+  generating: 0,
+  updating: 0,
+  idleActors: 0,
+  idlePrograms: 0,
+  idleStaleness: 0,
+  idleOther: 0,
 });

@@ -129,7 +129,13 @@ export class Iterations {
     this.#launched = nothingLaunched();
     this.#counted = { lost, retried };
     return iterationMetrics({
-      ...{ iteration, lineage: store.lineage, seconds, executions, staleWaited, checkpoint, wallTime: new Date() },
+      iteration,
+      lineage: store.lineage,
+      seconds,
+      executions,
+      staleWaited,
+      checkpoint,
+      wallTime: new Date(),
       tasks: tasks.all.map(({ name, grader }) => ({ name, ...grader, ...grader.rewardRange })),
       markerNames: MARKERS,
       trained: batch.map(measured),

@@ -41,7 +41,10 @@ export async function loadPolicy(
   const { keepLast } = spec.learner.checkpoint;
   const kept = store.checkpoints().slice(0, keepLast);
   const warning = checkSpace(plan.checkpointBytes, spec, {
-    ...{ directory, kept: kept.map(({ path }) => path), inPod: options.stay, sentBytes },
+    directory,
+    kept: kept.map(({ path }) => path),
+    inPod: options.stay,
+    sentBytes,
   });
   if (warning !== undefined) logNotice(log, warning);
   const { device, devices, microBatchTokens, rowTokens, ranks, checkpointing, offloads, swaps, widens } = plan;
@@ -59,8 +62,15 @@ export async function loadPolicy(
   } satisfies Partial<EngineOptions>;
   onNotice((text) => log.warn(text));
   const engine = await startEngine({
-    ...{ model: policy, device, ...(devices && { devices }), threads, adapter, compute: COMPUTE[compute], ...planned },
-    ...{ slots, positions: maxPromptTokens + maxResponseTokens },
+    model: policy,
+    device,
+    ...(devices && { devices }),
+    threads,
+    adapter,
+    compute: COMPUTE[compute],
+    ...planned,
+    slots,
+    positions: maxPromptTokens + maxResponseTokens,
     critic: spec.algorithm.baseline === "Critic",
     activationCheckpointing: checkpointing ? "Always" : "Never",
   });
@@ -104,8 +114,15 @@ export async function loadEvaluated({ options, spec, store, log }: Process, poli
   onNotice((text) => log.warn(text));
   const start = (weights: Weights) =>
     startEngine({
-      ...{ ...weights, device, ...(devices && { devices }), threads: spec.learner.threads, workers, widens },
-      ...{ critic: false, slots, positions: maxPromptTokens + maxResponseTokens },
+      ...weights,
+      device,
+      ...(devices && { devices }),
+      threads: spec.learner.threads,
+      workers,
+      widens,
+      critic: false,
+      slots,
+      positions: maxPromptTokens + maxResponseTokens,
     });
   const evaluated = await EvaluatedPolicy.open(start, weightsAt(), instruments);
   const { lineage } = await store.beginLineage(async () => false);

@@ -111,7 +111,10 @@ async function main(): Promise<number> {
     // Defaults of the schema would change the manifests of runs that go on, and restart their learners.
     const { leaseSlackSeconds = LEASE_SLACK_SECONDS, maxDisruptions = LEASE_DEFAULTS.maxDisruptions } = spec.learner;
     const store = openStore(join(directory, STORE), {
-      ...{ leaseSeconds, leaseGraceSeconds, maxAttempts, maxDisruptions },
+      leaseSeconds,
+      leaseGraceSeconds,
+      maxAttempts,
+      maxDisruptions,
       longestSeconds: tasks.longestSeconds + leaseSlackSeconds,
       checkFence: () => fence.check(),
     });
@@ -121,8 +124,18 @@ async function main(): Promise<number> {
     const checkpoint = () => store.checkpoints()[0];
     observeLive(metrics.registry, { status, checkpoint, startedAt, directory, tlsDirectory: options.tls });
     const it: Process = {
-      ...{ options, directory, spec, tasks, store, status, metrics, metricsServer, health, log },
-      ...{ suspension: new Suspension(), signal: stopping.signal },
+      options,
+      directory,
+      spec,
+      tasks,
+      store,
+      status,
+      metrics,
+      metricsServer,
+      health,
+      log,
+      suspension: new Suspension(),
+      signal: stopping.signal,
     };
     const succeeded = stay && summary?.state === "succeeded" && reasonToStop(linesOf(store), spec.stopping);
     return succeeded ? await stayFinished(it, summary?.message ?? succeeded) : await learn(it, summary);
@@ -157,7 +170,11 @@ async function learn(it: Process, earlier: RunSummary | undefined): Promise<numb
   const generators =
     policy === undefined ? undefined : startGenerators(it, { engine, device, policy, phases, progress });
   const rollout = new Rollout({
-    ...{ engine, writers: generators ?? model.writers, store, spec, lines },
+    engine,
+    writers: generators ?? model.writers,
+    store,
+    spec,
+    lines,
     addSamples: (samples) => server.write(() => store.addSamples(samples)),
     tasks: tasks.all.map((task) => {
       const { weight } = task.spec;
@@ -311,7 +328,11 @@ async function stayFinished(it: Process, message: string): Promise<number> {
 async function serve(it: Process): Promise<LearnerServer> {
   const { options, directory, spec, tasks, store, status, suspension, metricsServer, health, log } = it;
   const server = await startServer({
-    ...{ store, status, log, address: options.listen, tlsDirectory: options.tls },
+    store,
+    status,
+    log,
+    address: options.listen,
+    tlsDirectory: options.tls,
     limitsOf: (task) => tasks.limitsOf(task),
     // Only packages that the manifest asks for: runs of 0.1 have images and names of their own.
     packages: spec.actors.packages && !spec.prompts.packages ? packagesOf(spec) : [],

@@ -33,8 +33,13 @@ export async function openModel(it: Process, solve: SolveSettings | undefined, r
     ...(solve && { iteration: solve.policy!.iteration }),
   };
   return {
-    ...{ ...loaded, state, policy, policies, warmStartData },
-    ...{ writers: undefined, endpoint: undefined },
+    ...loaded,
+    state,
+    policy,
+    policies,
+    warmStartData,
+    writers: undefined,
+    endpoint: undefined,
     encode: tokenizer.encodeChat.bind(tokenizer),
     decode: (tokens: Int32Array) => tokenizer.decode(tokens),
   };

@@ -110,7 +110,8 @@ export class RunFiles {
       any ||= best !== undefined;
       if (kept === undefined || this.#bestIds.get(name) === kept.id) continue;
       const privateFacts = await privateFactsOf(task, submission!, {
-        ...{ score: kept.score, seed: spec.seed },
+        score: kept.score,
+        seed: spec.seed,
         gaps: task.privateRows === undefined ? [] : store.gaps(name),
       });
       await writeBest(join(directory, "best", ...(this.#byTask ? [name] : [])), { ...kept, ...privateFacts });

@@ -18,7 +18,9 @@ export async function openEndpoint({ directory, store, log, signal }: Process, s
   const stopping = new AbortController();
   const usage = new UsageLog(join(directory, REQUESTS), settings.prices);
   const writers = new Endpoint({
-    ...{ settings, usage, key: process.env[ENDPOINT_KEY] || undefined },
+    settings,
+    usage,
+    key: process.env[ENDPOINT_KEY] || undefined,
     signal: AbortSignal.any([signal, stopping.signal]),
     onFault: (line) => logNotice(log, line),
   });
@@ -28,8 +30,15 @@ export async function openEndpoint({ directory, store, log, signal }: Process, s
   const state: RunContext["progress"]["state"] = { iteration: 0, elapsedSeconds: 0 };
   const device: Device = { kind: "cpu" };
   return {
-    ...{ engine: NO_ENGINE, device, checkpoint: undefined, state, load: undefined, writers, endpoint },
-    ...{ encode: encodeMessages, decode: decodeText },
+    engine: NO_ENGINE,
+    device,
+    checkpoint: undefined,
+    state,
+    load: undefined,
+    writers,
+    endpoint,
+    encode: encodeMessages,
+    decode: decodeText,
   };
 }
 

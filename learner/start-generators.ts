@@ -44,8 +44,13 @@ export function startGenerators(
   if (none) return undefined;
   const { engine, phases, progress, device, policy } = run;
   const generators = new Generators({
-    ...{ urls: options.generators, tlsDirectory: options.generatorsTls, engine, device: device.kind, log },
-    ...{ eosIds: readEosIds(policy), vocabSize: readConfig(policy).vocabSize },
+    urls: options.generators,
+    tlsDirectory: options.generatorsTls,
+    engine,
+    device: device.kind,
+    log,
+    eosIds: readEosIds(policy),
+    vocabSize: readConfig(policy).vocabSize,
     directory: join(directory, GENERATORS),
     merge: sentWeights(spec, policy, device).merge,
     isCurrent: (version) => phases.isBetweenUpdates && progress.state.iteration === version,

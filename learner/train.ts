@@ -46,9 +46,13 @@ export async function train(run: Run): Promise<string> {
       sample.iteration === iteration - 1 && (origin === undefined || store.originOf(sample) === origin);
     const samples = batch.map((sample) => trainingSample(tasks.named(sample.task), sample, wroteIt(sample)));
     const updated = await update(engine, samples, spec.algorithm, {
-      ...{ seed: spec.seed, iteration, iterations: spec.stopping.iterations },
-      ...{ temperature: spec.model.temperature, maxResponseTokens: spec.model.maxResponseTokens },
-      ...{ abandonedSeconds, durationClock: durationClock(spec) },
+      seed: spec.seed,
+      iteration,
+      iterations: spec.stopping.iterations,
+      temperature: spec.model.temperature,
+      maxResponseTokens: spec.model.maxResponseTokens,
+      abandonedSeconds,
+      durationClock: durationClock(spec),
       deviationLimits: recorded ? undefined : deviationLimits,
       onProgress: (phase, done, total) => phases.enter(phase, total, done),
     });

@@ -169,7 +169,8 @@ function summaryOf(folder: WorkFolder, data: WarmStartData, steps: number, isOve
     steps,
     taken: taken.length,
     isOver,
-    ...{ firstLoss: taken[0]?.loss ?? null, loss: taken.at(-1)?.loss ?? null },
+    firstLoss: taken[0]?.loss ?? null,
+    loss: taken.at(-1)?.loss ?? null,
     ...(heldOut.length > 0 && { before: fit(heldOut[0]), newest: fit(heldOut.at(-1)) }),
     seconds: taken.reduce((total, { seconds }) => total + seconds, 0),
   };

@@ -30,8 +30,13 @@ export function limitsOfTask(task: TaskLimits): Omit<Limits, "submissionBytes"> 
   const { executionTimeoutSeconds, executionMemoryBytes, outputBytes, keptOutputBytes } = task;
   const { scratchBytes, scratchFiles, processes } = task;
   return {
-    ...{ timeoutSeconds: executionTimeoutSeconds, memoryBytes: executionMemoryBytes, outputBytes, keptOutputBytes },
-    ...{ scratchBytes, scratchFiles, processes },
+    timeoutSeconds: executionTimeoutSeconds,
+    memoryBytes: executionMemoryBytes,
+    outputBytes,
+    keptOutputBytes,
+    scratchBytes,
+    scratchFiles,
+    processes,
   };
 }
 

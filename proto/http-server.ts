@@ -20,7 +20,10 @@ export interface HttpLimits {
 
 /** learner/server/README.md lists them too. */
 const HTTP_LIMITS: HttpLimits = {
-  ...{ headersSeconds: 5, requestSeconds: 10, idleSeconds: 15, connections: 256 },
+  headersSeconds: 5,
+  requestSeconds: 10,
+  idleSeconds: 15,
+  connections: 256,
   headerBytes: 16 * 1024,
 };
 

@@ -58,9 +58,14 @@ export const SOLVE_FILE = "solve.json";
 export const ENDPOINT_KEY = "LONGRUN_ENDPOINT_KEY";
 
 const UNITS: Readonly<Record<string, [field: keyof Budget, factor: number]>> = {
-  ...{ s: ["seconds", 1], m: ["seconds", 60], h: ["seconds", 3600], d: ["seconds", 86_400] },
-  ...{ execution: ["executions", 1], executions: ["executions", 1] },
-  ...{ token: ["tokens", 1], tokens: ["tokens", 1] },
+  s: ["seconds", 1],
+  m: ["seconds", 60],
+  h: ["seconds", 3600],
+  d: ["seconds", 86_400],
+  execution: ["executions", 1],
+  executions: ["executions", 1],
+  token: ["tokens", 1],
+  tokens: ["tokens", 1],
 };
 
 /** Reads `30m`, `50 executions`, `2h, 200 executions`. @returns undefined if it is none of these, or two of one kind */

@@ -84,8 +84,17 @@ export function grafana({ uid, title, description, variables, from, rows }: Dash
     y += tallest;
   }
   return {
-    ...{ uid, title, description, tags: ["longrun"], schemaVersion: 39, version: 1, editable: true },
-    ...{ timezone: "browser", graphTooltip: 1, refresh: "30s", time: { from, to: "now" } },
+    uid,
+    title,
+    description,
+    tags: ["longrun"],
+    schemaVersion: 39,
+    version: 1,
+    editable: true,
+    timezone: "browser",
+    graphTooltip: 1,
+    refresh: "30s",
+    time: { from, to: "now" },
     links: [
       { type: "dashboards", tags: ["longrun"], title: "longrun", asDropdown: true, keepTime: true, includeVars: true },
     ],
@@ -105,7 +114,12 @@ const at = (x: number, y: number, w: number, h: number) => ({ x, y, w, h });
 /** The query for each variable's values depends on the variables before it. */
 function variableOf({ name, label, query, several }: Dashboard["variables"][number], before: Dashboard["variables"]) {
   return {
-    ...{ name, label, type: "query", datasource: SOURCE, refresh: 2, sort: 1 },
+    name,
+    label,
+    type: "query",
+    datasource: SOURCE,
+    refresh: 2,
+    sort: 1,
     query: { query: expand(query, before), refId: name },
     ...(several && { multi: true, includeAll: true, current: { text: "All", value: "$__all" } }),
   };
@@ -117,7 +131,10 @@ function panelOf(panel: Panel, variables: Dashboard["variables"]) {
   // With a range, a number would be the last one of every series that existed at some time in the range.
   const instant = kind === "table" || kind === "number" || kind === "name";
   const targets = panel.queries.map(([query, legend], index) => ({
-    ...{ refId: refId(index), datasource: SOURCE, editorMode: "code", expr: expand(query, variables) },
+    refId: refId(index),
+    datasource: SOURCE,
+    editorMode: "code",
+    expr: expand(query, variables),
     ...(instant ? { instant: true, range: false } : { range: true }),
     ...(kind === "table" ? { format: "table" } : { legendFormat: legend }),
   }));
@@ -139,8 +156,12 @@ const LOOKS: Record<NonNullable<Panel["as"]>, (panel: Panel, defaults: object) =
       defaults: {
         ...defaults,
         custom: {
-          ...{ lineWidth: 1, showPoints: "auto", pointSize: 4, lineInterpolation: stacked ? "stepAfter" : "linear" },
-          ...{ fillOpacity: stacked ? 40 : 0, stacking: { mode: stacked ? "normal" : "none", group: "A" } },
+          lineWidth: 1,
+          showPoints: "auto",
+          pointSize: 4,
+          lineInterpolation: stacked ? "stepAfter" : "linear",
+          fillOpacity: stacked ? 40 : 0,
+          stacking: { mode: stacked ? "normal" : "none", group: "A" },
           ...(logarithmic && { scaleDistribution: { type: "log", log: 10 } }),
         },
       },

@@ -49,7 +49,9 @@ export async function metricsOf(part: Part): Promise<Metric[]> {
   const registry = REGISTRIES[part]();
   const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]));
   return (registry.getMetricsAsArray() as unknown as Declared[]).map(({ name, help, labelNames }) => ({
-    ...{ name, help, labels: [...labelNames] },
+    name,
+    help,
+    labels: [...labelNames],
     type: types.get(name) as Metric["type"],
   }));
 }

@@ -30,9 +30,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   let lost: string | undefined;
   const metricsAddress = parseAddress(options.metricsAddress, "--metrics-address");
   const operator = await startOperator({
-    ...{ config, inCluster, log, namespaces, namespaceSelector, controllerClass: options.controllerClass },
+    config,
+    inCluster,
+    log,
+    namespaces,
+    namespaceSelector,
+    controllerClass: options.controllerClass,
     settings: {
-      ...{ ...images, imagePullPolicy: options.imagePullPolicy },
+      ...images,
+      imagePullPolicy: options.imagePullPolicy,
       ...(inCluster && { controllerNamespace: namespace }),
       ...(options.defaultRuntime !== undefined && { defaultRuntime: options.defaultRuntime }),
       kueue,

@@ -88,7 +88,9 @@ async function* runsOf(client: ReleaseOptions["client"], options: ListOptions): 
 async function release(client: ReleaseOptions["client"], { metadata }: Run): Promise<boolean> {
   const { namespace, name, uid, resourceVersion, annotations, finalizers = [] } = metadata;
   const patch = {
-    ...{ uid, resourceVersion, finalizers: finalizers.filter((it) => it !== FINALIZER) },
+    uid,
+    resourceVersion,
+    finalizers: finalizers.filter((it) => it !== FINALIZER),
     ...(annotations?.[CLAIM] !== undefined && { annotations: { [CLAIM]: null } }),
   };
   try {

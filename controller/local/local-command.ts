@@ -85,7 +85,12 @@ export async function runLocalCommand(
     const listen = parseAddress(options.listen, "--listen");
     const metricsListen = parseAddress(options.metricsListen, "--metrics-listen");
     return await work({
-      ...{ terminal, around, options, steps, listen, metricsListen },
+      terminal,
+      around,
+      options,
+      steps,
+      listen,
+      metricsListen,
       canGoOn: (how) => {
         goOn = how;
       },
@@ -145,8 +150,17 @@ export async function startBackend(
   const publicFolder = join(temporary, "public");
   for (const [index, { name }] of run.spec.tasks.entries()) layOutPublicData(name, taskFolders[index]!, publicFolder);
   const backend = new Backend({
-    ...{ ...what, verbose: options.verbose },
-    ...{ temporary, taskFolders, publicFolder, python, tls, listen, metricsListen, around, terminal },
+    ...what,
+    verbose: options.verbose,
+    temporary,
+    taskFolders,
+    publicFolder,
+    python,
+    tls,
+    listen,
+    metricsListen,
+    around,
+    terminal,
   });
   try {
     return await backend.train(steps.signal);

@@ -52,9 +52,15 @@ function endOf(run: NamedRun, directory: string, since: number): { id: string; d
   return {
     id: `${metadata.name}-${startedAt}-${phase}`,
     data: {
-      ...{ name: metadata.name, directory, task: spec.tasks.map((task) => task.name).join(", "), phase, message },
-      ...{ iteration: line?.iteration ?? 0, iterations: spec.stopping.iterations },
-      ...{ startTime: startedAt, completionTime: updatedAt },
+      name: metadata.name,
+      directory,
+      task: spec.tasks.map((task) => task.name).join(", "),
+      phase,
+      message,
+      iteration: line?.iteration ?? 0,
+      iterations: spec.stopping.iterations,
+      startTime: startedAt,
+      completionTime: updatedAt,
       ...(line && { score: { best: bestScoreSoFar ?? undefined, mean: meanScore ?? undefined, validFraction } }),
     } as FinishedData,
   };

@@ -92,7 +92,10 @@ export async function runLocally(file: string | undefined, options: RunOptions, 
     const since = Date.now();
     try {
       return await startBackend(local, prepared, {
-        ...{ run, directory, json: options.json, isNew: !options.resume },
+        run,
+        directory,
+        json: options.json,
+        isNew: !options.resume,
         learnerArguments: [...forGenerators, ...(options.replay ? ["--replay", resolve(options.replay)] : [])],
         showEnd: () => showEnd(terminal, directory),
         goOn: `${command} --resume ${directory}`,

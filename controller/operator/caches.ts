@@ -162,7 +162,10 @@ export class Caches implements Cache {
     const isRun = resource === TRAINING_RUN;
     const transform = TRANSFORMS.get(resource) as ((object: KubeObject) => KubeObject) | undefined;
     return new Reflector({
-      ...{ client, resource, log, onFault: (kind) => metrics.observeFault(resource.plural, kind) },
+      client,
+      resource,
+      log,
+      onFault: (kind) => metrics.observeFault(resource.plural, kind),
       ...(namespace !== ALL && { namespace }),
       ...(!isRun && { labelSelector: CHILD_SELECTOR }),
       ...(resource === JOB && { indexLabel: RUN_UID }),
@@ -200,7 +203,8 @@ export class Caches implements Cache {
   #all(): { what: string; reflector: Reflector; place: Place }[] {
     return [...this.#places.values()].flatMap((place) =>
       [...place.reflectors].map(([{ plural }, reflector]) => ({
-        ...{ reflector, place },
+        reflector,
+        place,
         what: place.namespace === ALL ? plural : `${plural} of namespace ${place.namespace}`,
       })),
     );

@@ -146,8 +146,16 @@ function observeActors(
       const state = isChildOf(run, job) ? actorState(job, pod, connected ?? false, nowMs) : orphanState(job);
       return [
         {
-          ...{ job, name, ...place, hash: annotations?.[SPEC_HASH], state, pod, secret: secretOf(job, cache) },
-          ...{ connected: connected ?? false, draining: draining ?? false, executions: running ?? 0 },
+          job,
+          name,
+          ...place,
+          hash: annotations?.[SPEC_HASH],
+          state,
+          pod,
+          secret: secretOf(job, cache),
+          connected: connected ?? false,
+          draining: draining ?? false,
+          executions: running ?? 0,
         },
       ];
     })
@@ -210,7 +218,11 @@ export function slimPod(pod: Pod): Pod {
   type Statuses = NonNullable<Pod["status"]>["containerStatuses"];
   const slim = (statuses: Statuses) =>
     statuses?.map(({ name, ready, restartCount, state, lastState, image, started }) => ({
-      ...{ name, ready, restartCount, image, imageID: "" },
+      name,
+      ready,
+      restartCount,
+      image,
+      imageID: "",
       ...(started !== undefined && { started }),
       ...(state && { state }),
       ...(lastState && { lastState }),

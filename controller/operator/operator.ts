@@ -108,7 +108,9 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   };
   const selected = selector ? new SelectedNamespaces({ client, selector, onChange: wakeAll, log }) : undefined;
   const runtimes = new Runtimes({
-    ...{ client, log, onFault: (kind) => metrics.observeFault(TRAINING_RUNTIME.plural, kind) },
+    client,
+    log,
+    onFault: (kind) => metrics.observeFault(TRAINING_RUNTIME.plural, kind),
     onChange: (name) => {
       for (const run of caches.runs()) if (runtimeNameOf(run, settings.defaultRuntime) === name) queue.add(keyOf(run));
     },
@@ -127,7 +129,13 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     onDropped: (why, error) => log.debug({ why, error: error?.message }, "an event was dropped"),
   });
   const context: Context = {
-    ...{ cache: caches, client, links, events, settings, log, now },
+    cache: caches,
+    client,
+    links,
+    events,
+    settings,
+    log,
+    now,
     expectations: new Expectations(
       {
         get: (resource, key) => caches.get(resource, key),
@@ -137,7 +145,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     ),
     claims: new Claims({
       identity: options.lease && `${options.lease.namespace}/${LEASE_NAME}`,
-      ...{ client, now, controllerClass: options.controllerClass, goneSeconds: options.goneSeconds },
+      client,
+      now,
+      controllerClass: options.controllerClass,
+      goneSeconds: options.goneSeconds,
       serves: selected && ((namespace) => selected.has(namespace)),
     }),
     memories: new Memories(),
@@ -213,7 +224,9 @@ function electorOf(
   return new LeaderElector({
     // Renewals have their own client, so that they wait neither behind other requests nor for the lease.
     client: new ApiClient(config, { onRequest: metrics.observeRequest }),
-    ...{ namespace, name: LEASE_NAME, ...seconds },
+    namespace,
+    name: LEASE_NAME,
+    ...seconds,
     identity: identity ?? `${hostname()}_${randomBytes(4).toString("hex")}`,
     onLeading: work,
     onLost: (why) => {

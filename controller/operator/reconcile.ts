@@ -70,7 +70,11 @@ export async function reconcile(key: string, context: Context, parts = PARTS): P
   settle(warnings, found);
   const reports = turns.map((turn, at) => turn.report(done, at === index ? warning : undefined));
   const desired = desiredStatus({
-    ...{ observed: look.observed, lifecycle: done.lifecycle, scale: done.scale, refused: done, nowMs: look.nowMs },
+    observed: look.observed,
+    lifecycle: done.lifecycle,
+    scale: done.scale,
+    refused: done,
+    nowMs: look.nowMs,
     conditions: reports.flatMap(({ conditions = [] }) => conditions),
     pieces: Object.assign({}, ...reports.map(({ status }) => status)),
   });

@@ -119,7 +119,8 @@ function evaluationRun({ apiVersion, kind, metadata, spec }: Run, as: string, sa
   // The checkpoint has the warm start in it, and the bucket is the other run's.
   const { suspend: __, notifications: ___, warmStart: ____, results: _____, ...rest } = spec;
   return {
-    ...{ apiVersion, kind },
+    apiVersion,
+    kind,
     metadata: { name: as, namespace: metadata.namespace, labels: { "longrun.dev/evaluates": metadata.name } },
     spec: {
       ...rest,

@@ -77,7 +77,11 @@ export function volumesOf(claims: PersistentVolumeClaim[], runs: Run[], nowMs: n
       const size = claim.status?.capacity?.storage ?? claim.spec?.resources?.requests?.storage ?? "?";
       return [
         {
-          ...{ namespace, name, run: labels[RUN] ?? "?", state: run?.status?.phase ?? "gone", size },
+          namespace,
+          name,
+          run: labels[RUN] ?? "?",
+          state: run?.status?.phase ?? "gone",
+          size,
           ageSeconds: Math.round((nowMs - Date.parse(creationTimestamp ?? "")) / 1000),
           ...(kept && neededBy !== undefined && { neededBy }),
           ...(kept && { leftSeconds: Math.max(0, Math.round(kept.retainSeconds - (nowMs - since) / 1000)) }),

@@ -51,8 +51,15 @@ type CheckOptions = { spec?: TaskSpec | undefined; rows: number; limits: PromptL
 /** Returns every problem as a finding. @throws Error if a disk fails */
 export function checkTask(directory: string, options: CheckOptions): TaskCheck {
   const check: TaskCheck = {
-    ...{ task: options.spec?.name ?? "", directory },
-    ...{ grader: null, files: [], sample: null, answers: null, reward: null, prompt: null, findings: [] },
+    task: options.spec?.name ?? "",
+    directory,
+    grader: null,
+    files: [],
+    sample: null,
+    answers: null,
+    reward: null,
+    prompt: null,
+    findings: [],
   };
   check.findings.push(...findingsOf(check, options));
   return check;

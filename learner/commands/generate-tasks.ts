@@ -102,7 +102,11 @@ async function tryTask(
   using scratch = mkdtempDisposableSync(join(tmpdir(), "longrun-baselines-"));
   const honest = columns.filter(({ name }) => name !== LEAK);
   const seconds = await baselines.solve({
-    ...{ folder, out: scratch.path, metric: plan.metric, kind: plan.kind, target: target.name },
+    folder,
+    out: scratch.path,
+    metric: plan.metric,
+    kind: plan.kind,
+    target: target.name,
     columns: Object.fromEntries(honest.map(({ name, kind }) => [name, kind])),
   });
   const answersText = readFileSync(task.answersPath);

@@ -136,7 +136,10 @@ function gradeFile(path: string, answers: Answers | Refusal, task: string) {
   const { valid = false, score = null, scoreRaw = null, reason } = graded;
   const mleBench = mleBenchTask(task);
   return {
-    ...{ valid, score, scoreRaw, ...reason },
+    valid,
+    score,
+    scoreRaw,
+    ...reason,
     ...(mleBench && { rank: rankOf(score ?? undefined, mleBench.leaderboard) }),
   };
 }

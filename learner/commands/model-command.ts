@@ -96,8 +96,19 @@ function modelInfo({ config, tensors, folder }: MappedWeights) {
   }
   const { modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabSize, maxPositions, rope, tied } = config;
   return {
-    ...{ folder, architecture: modelType, layers, hiddenSize, heads, keyValueHeads, headSize, vocabulary: vocabSize },
-    ...{ positions: maxPositions, rope: rope?.type ?? "default", tied, ...endsOfText(folder), parameters },
+    folder,
+    architecture: modelType,
+    layers,
+    hiddenSize,
+    heads,
+    keyValueHeads,
+    headSize,
+    vocabulary: vocabSize,
+    positions: maxPositions,
+    rope: rope?.type ?? "default",
+    tied,
+    ...endsOfText(folder),
+    parameters,
     /** Bytes of the weights in their files. logprobs and generate map the files, once for all processes. */
     bytes,
     files: hasWeights(folder) ? new Set(tensors.map(({ file }) => file)).size : 0,

@@ -70,8 +70,20 @@ function listed(sample: Sample) {
   const durationSeconds = result?.durationSeconds ?? null;
   const error = grade && !valid ? errorOf(sample) : "";
   return {
-    ...{ id, purpose, policyIteration, trainedIn: usedIteration ?? null, task, kind, state },
-    ...{ valid, score, reward, clamped, guards, durationSeconds, error },
+    id,
+    purpose,
+    policyIteration,
+    trainedIn: usedIteration ?? null,
+    task,
+    kind,
+    state,
+    valid,
+    score,
+    reward,
+    clamped,
+    guards,
+    durationSeconds,
+    error,
   };
 }
 
@@ -81,8 +93,18 @@ function shown(sample: Sample, privateScore: PrivateScore | undefined) {
   return {
     ...listed(sample),
     ...(privateScore && { privateScore: privateScore.score ?? privateScore.reason }),
-    ...{ reason: grade?.reason ?? "", outcome, exitStatus, detail, previous, depth, instrumenter },
-    ...{ markers: markers.map(({ name }) => name), plan, program, solution, terminalOutput },
+    reason: grade?.reason ?? "",
+    outcome,
+    exitStatus,
+    detail,
+    previous,
+    depth,
+    instrumenter,
+    markers: markers.map(({ name }) => name),
+    plan,
+    program,
+    solution,
+    terminalOutput,
   };
 }
 

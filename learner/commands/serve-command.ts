@@ -38,8 +38,13 @@ async function serve(values: ServeOptions): Promise<number> {
   const { widens } = planOf({ folder: weights.model, lora }, device, slots, context);
   const encoder = new EncoderThread(tokenizer.files);
   const model: ServedModel = {
-    ...{ name: values.servedModelName ?? weights.name, vocabSize: config.vocabSize, maxPositions: context },
-    ...{ tokenizer, encoder, eosIds, answerPrefix: values.answerPrefix ?? weights.answerPrefix },
+    name: values.servedModelName ?? weights.name,
+    vocabSize: config.vocabSize,
+    maxPositions: context,
+    tokenizer,
+    encoder,
+    eosIds,
+    answerPrefix: values.answerPrefix ?? weights.answerPrefix,
     createdSeconds: Math.floor(Date.now() / 1000),
   };
 

@@ -81,7 +81,13 @@ async function ownEngine(
   const positions = contextOf(values.context, config);
   const device = await chooseDevice(values.device);
   const backend = new EngineBackend({
-    ...{ model, config, threads, device, slots, positions, onFailure },
+    model,
+    config,
+    threads,
+    device,
+    slots,
+    positions,
+    onFailure,
     plan: (weights) => planOf({ folder: model, ...weights }, device, slots, positions),
   });
   planOf({ folder: model }, device, slots, positions);

@@ -31,7 +31,8 @@ async function sft(options: Options): Promise<number> {
   const { seed } = options.settings;
   const begin = options.lora ?? trained?.lora;
   const adapter: AdapterOptions | undefined = begin && {
-    ...{ ...begin, seed },
+    ...begin,
+    seed,
     ...(trained && { folder: resolve(options.values.adapter!) }),
   };
   const request = { model, adapter, maxTokens: data.longest, microBatchSize: options.settings.microBatchSize, device };
@@ -61,9 +62,18 @@ async function sft(options: Options): Promise<number> {
   process.on("SIGINT", stop).on("SIGTERM", stop);
   const { workers, ...planned } = { workers: plan.ranks, ...plan };
   const engine = await startEngine({
-    ...{ model, threads, device, adapter, workers, compute: options.compute, critic: false, reference: false },
-    ...{ microBatchTokens: planned.microBatchTokens, rowTokens: planned.rowTokens },
-    ...{ offloads: planned.offloads, swaps: planned.swaps },
+    model,
+    threads,
+    device,
+    adapter,
+    workers,
+    compute: options.compute,
+    critic: false,
+    reference: false,
+    microBatchTokens: planned.microBatchTokens,
+    rowTokens: planned.rowTokens,
+    offloads: planned.offloads,
+    swaps: planned.swaps,
     activationCheckpointing: planned.checkpointing ? "Always" : "Never",
   });
   let taken = 0;
@@ -144,9 +154,14 @@ function settingsOf(
   lora: Omit<AdapterOptions, "seed"> | undefined,
 ) {
   return {
-    ...{ model: modelIdentity(new MappedWeights(model)), "the data (SHA-256 of its tokens)": digest },
-    ...{ rank: lora?.rank ?? null, alpha: lora?.alpha ?? null, targets: lora ? [...lora.targets].sort().join() : null },
-    ...{ adapter: options.values.adapter ?? null, heldOut: options.heldOut, compute: options.compute },
+    model: modelIdentity(new MappedWeights(model)),
+    "the data (SHA-256 of its tokens)": digest,
+    rank: lora?.rank ?? null,
+    alpha: lora?.alpha ?? null,
+    targets: lora ? [...lora.targets].sort().join() : null,
+    adapter: options.values.adapter ?? null,
+    heldOut: options.heldOut,
+    compute: options.compute,
     ...options.settings,
   };
 }

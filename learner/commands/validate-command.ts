@@ -43,7 +43,8 @@ function validate({ manifest: path, task: given }: Values<typeof VALIDATE.option
     const { maxPromptTokens } = spec.model;
     const shown = readPromptTask(task, spec.prompts.dataSnippetRows, packagesOf(spec));
     scratchPrompt(shown, {
-      ...{ style, maxPromptTokens },
+      style,
+      maxPromptTokens,
       encode: promptEncoder(
         tokenizer ? (messages, prefix) => tokenizer.encodeChat(messages, prefix) : estimateChat,
         spec.prompts,

@@ -63,8 +63,14 @@ export class Dealing {
     signal?.throwIfAborted();
     if (prompts.length === 0) return [];
     const call: Call = {
-      ...{ role, options, listener, responses: [], open: 0, waiting: prompts.length },
-      ...{ ending: new AbortController(), settled: Promise.withResolvers<Response[]>() },
+      role,
+      options,
+      listener,
+      responses: [],
+      open: 0,
+      waiting: prompts.length,
+      ending: new AbortController(),
+      settled: Promise.withResolvers<Response[]>(),
     };
     const abort = () => this.#end(call, signal?.reason);
     signal?.addEventListener("abort", abort);

@@ -203,7 +203,8 @@ export class Fitting {
 /** Returns half of the slots, a quarter, and so on. */
 function fewerSlots({ generationBatchSize }: PlanRequest): Change[] {
   return halves(generationBatchSize, FEW_SLOTS).map((slots) => ({
-    ...{ name: `model.generationBatchSize: ${slots}`, change: { generationBatchSize: slots } },
+    name: `model.generationBatchSize: ${slots}`,
+    change: { generationBatchSize: slots },
   }));
 }
 

@@ -25,7 +25,8 @@ export interface GenerationLimits {
 
 /** The largest batch of solutions. */
 export const generationShape = (limits: GenerationLimits): GenerationShape => ({
-  ...{ rows: limits.generationBatchSize, promptTokens: limits.maxPromptTokens },
+  rows: limits.generationBatchSize,
+  promptTokens: limits.maxPromptTokens,
   responseTokens: limits.maxResponseTokens,
 });
 

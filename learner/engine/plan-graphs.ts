@@ -62,7 +62,8 @@ export class PlanGraphs {
   /** Reads config.json, and the headers of the weights' files where there are any. @throws ModelError for a folder that cannot be used */
   model({ model: folder, adapter }: GraphsRequest): PlannedModel {
     return once(this.#models, [folder, adapter], () => ({
-      ...{ model: plannedAdaptation(folder, adapter), stored: MappedWeights.planned(folder).tensors },
+      model: plannedAdaptation(folder, adapter),
+      stored: MappedWeights.planned(folder).tensors,
     }));
   }
 

@@ -47,8 +47,12 @@ export function fitSupervised(
   const trained = request.adapter ? [] : [named.adapter];
   const none = { process: [], cache: [], generation: [] };
   const governing: Record<PlanPart, readonly string[]> = {
-    ...{ ...none, weights: trained, gradients: trained, optimiser: trained },
-    ...{ activations: [named.lengths], logits: [named.lengths] },
+    ...none,
+    weights: trained,
+    gradients: trained,
+    optimiser: trained,
+    activations: [named.lengths],
+    logits: [named.lengths],
   };
   throw new EngineError("memory", shortage(plan, budget, governing, "training"));
 }

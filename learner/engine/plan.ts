@@ -340,7 +340,10 @@ export class Planner {
 }
 
 export const planRow = (what: PlanPart, detail: string, hostBytes: number, gpuBytes = 0): PlanRow => ({
-  ...{ what, detail, hostBytes, gpuBytes },
+  what,
+  detail,
+  hostBytes,
+  gpuBytes,
 });
 
 /** Returns the bytes that a graph over device-resident tensors needs in addition to them. */

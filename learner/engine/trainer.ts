@@ -297,7 +297,10 @@ export class Trainer implements Engine {
     const workers = this.#workers.size;
     const tokens = this.#options.microBatchTokens ?? passTokens(this.#options, workers);
     return microBatches(batch, {
-      ...{ packs, workers, tokens, rowTokens: this.#options.rowTokens ?? tokens },
+      packs,
+      workers,
+      tokens,
+      rowTokens: this.#options.rowTokens ?? tokens,
       // a pass without padding is as full as its memory allows
       sequences: packs ? Number.POSITIVE_INFINITY : microBatchSize,
       attentionLength: attentionLength(this.#config, layout),

@@ -226,10 +226,16 @@ async function writePrograms(
 function settingsOf({ spec }: Evaluating, task: Task): EvaluationSettings {
   const { metric, direction } = task.grader;
   return {
-    ...{ task: task.name, metric, direction },
-    ...{ rewardSplit: task.spec.rewardSplit, privateShare: task.spec.privateShare },
-    ...{ protocol: armsOf(spec).protocol, samples: spec.evaluation.samples },
-    ...{ temperature: spec.model.temperature, seed: spec.seed, confidence: CONFIDENCE },
+    task: task.name,
+    metric,
+    direction,
+    rewardSplit: task.spec.rewardSplit,
+    privateShare: task.spec.privateShare,
+    protocol: armsOf(spec).protocol,
+    samples: spec.evaluation.samples,
+    temperature: spec.model.temperature,
+    seed: spec.seed,
+    confidence: CONFIDENCE,
   };
 }
 

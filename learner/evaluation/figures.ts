@@ -31,10 +31,16 @@ export interface Scale extends Pick<Grader, "direction" | "rewardRange"> {
 /** Returns the status's figures for the policies before and after training. `bestImproved`: null if no program was improved. */
 export function headline({ settings, before, after }: Evaluation) {
   const summaryOf = ({ kinds, ...it }: EvaluationSummary) => ({
-    ...{ iteration: it.iteration, samples: it.samples, validFraction: it.validFraction },
-    ...{ mean: it.meanScore, best: it.bestScore, bestFromScratch: (kinds?.scratch ?? it).bestScore },
-    ...{ bestImproved: kinds?.improve.bestScore ?? null, bestMedal: it.bestMedal },
-    ...{ medalFraction: it.medalFraction, aboveMedianFraction: it.aboveMedianFraction },
+    iteration: it.iteration,
+    samples: it.samples,
+    validFraction: it.validFraction,
+    mean: it.meanScore,
+    best: it.bestScore,
+    bestFromScratch: (kinds?.scratch ?? it).bestScore,
+    bestImproved: kinds?.improve.bestScore ?? null,
+    bestMedal: it.bestMedal,
+    medalFraction: it.medalFraction,
+    aboveMedianFraction: it.aboveMedianFraction,
   });
   return {
     ...(settings && { protocol: settings.protocol }),

@@ -86,7 +86,11 @@ export class GeneratorClient {
     const { authority, certificate, key } = this.#tls();
     const { servername } = this.#address;
     return {
-      ...{ agent: this.#agent, ca: authority, cert: certificate, key, checkServerIdentity: checkGenerator },
+      agent: this.#agent,
+      ca: authority,
+      cert: certificate,
+      key,
+      checkServerIdentity: checkGenerator,
       ...(servername !== undefined && { servername }),
     };
   }

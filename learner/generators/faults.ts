@@ -14,7 +14,9 @@ export interface GenerationCounts {
 }
 
 const noCounts = (): GenerationCounts => ({
-  ...{ faults: { lost: 0, oldVersion: 0, logProbs: 0 }, movedRows: 0, uncheckedRows: 0 },
+  faults: { lost: 0, oldVersion: 0, logProbs: 0 },
+  movedRows: 0,
+  uncheckedRows: 0,
 });
 
 export class Faults {

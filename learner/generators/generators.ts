@@ -94,7 +94,9 @@ export class Generators {
       weights: () => this.#current,
       check: new LogProbCheck({ engine, device, isCurrent, faults }),
       hasEnded: () => this.#isClosed || signal.aborted,
-      ...{ queue, faults, vocabSize },
+      queue,
+      faults,
+      vocabSize,
     });
     signal.addEventListener("abort", () => queue.failAll(signal.reason), { once: true });
     void this.#tick();
@@ -112,7 +114,10 @@ export class Generators {
       const notUsedBecause = generator.notUsedBecause(this.#current) ?? "";
       const policyVersion = (generator.holds ?? generator.state)?.policyVersion ?? undefined;
       return {
-        ...{ address: generator.name, ready: notUsedBecause === "", running: generator.rows, notUsedBecause },
+        address: generator.name,
+        ready: notUsedBecause === "",
+        running: generator.rows,
+        notUsedBecause,
         ...(policyVersion !== undefined && { policyVersion }),
       };
     });

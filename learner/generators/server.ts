@@ -58,7 +58,11 @@ const LOOK_MILLISECONDS = 100;
 
 /** HTTP statuses of errors. */
 const STATUS: Record<GeneratorError["code"], number> = {
-  ...{ request: 400, none: 503, version: 409, busy: 503, failed: 500 },
+  request: 400,
+  none: 503,
+  version: 409,
+  busy: 503,
+  failed: 500,
 };
 
 export class GeneratorServer {
@@ -85,7 +89,9 @@ export class GeneratorServer {
     this.#followCertificates();
     const state = () => this.state;
     new Gauge({
-      ...{ name: "longrun_generator_rows", help: "Rows now: in a slot, or waiting for one", labelNames: ["state"] },
+      name: "longrun_generator_rows",
+      help: "Rows now: in a slot, or waiting for one",
+      labelNames: ["state"],
       registers: [this.#registry],
       collect() {
         const { running, waiting } = state();

@@ -62,7 +62,11 @@ function columnReader(answers: Column, grader: Grader): ReturnType<Rules["reader
 }
 
 const readers: Record<Metric["input"], (column: Column) => Values | Refusal> = {
-  ...{ numbers, labels: numbers, integers: integerLabels, aboveMinusOne: floatsAboveMinusOne, texts },
+  numbers,
+  labels: numbers,
+  integers: integerLabels,
+  aboveMinusOne: floatsAboveMinusOne,
+  texts,
   binary: (column) => {
     const values = numbers(column);
     return "reason" in values ? values : within(values, column.name, (value) => value === 0 || value === 1, "0 or 1");

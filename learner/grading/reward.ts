@@ -59,7 +59,12 @@ export function rewardOf(
   const step = () => failureStepOf({ ...facts, hasSubmission: facts.graded !== undefined });
   const without = (reason: string, creditedMarkers: string[]): Reward => ({
     reward: (rules.failureRewards?.[step()] ?? failureReward) + markerReward * creditedMarkers.length,
-    ...{ valid: false, reason, creditedMarkers, clamped: false, capped: false, guards: [] },
+    valid: false,
+    reason,
+    creditedMarkers,
+    clamped: false,
+    capped: false,
+    guards: [],
   });
   if (facts.fault !== undefined) return without(facts.fault, []);
   if (facts.outcome === undefined) throw new Error("a sample that was executed has an outcome");

@@ -199,7 +199,10 @@ function hubOrigin({ repo, revision = "main", env }: FetchOptions, transfer: Tra
     throw new TransferError("input", `--revision is ${revision}; give a branch, tag or commit`);
   const hub = new Hub({ ...transfer, endpoint: endpointOf(env), repo, revision, token: tokenOf(env), env });
   return {
-    ...{ repo, revision, keepsVersions: true, cached: parts },
+    repo,
+    revision,
+    keepsVersions: true,
+    cached: parts,
     at: async (commit) => atCommit(hub, commit ?? (await resolveCommit(hub))),
   };
 }

@@ -23,7 +23,10 @@ export async function openOciModel(url: string, env: NodeJS.ProcessEnv, transfer
   const { text, digest } = await registry.manifest();
   const files = filesOf(text, url);
   return {
-    ...{ repo: url, endpoint: registry.place.origin, transfer, commit: digest.slice(0, 40) },
+    repo: url,
+    endpoint: registry.place.origin,
+    transfer,
+    commit: digest.slice(0, 40),
     list: async () => files,
     open: ({ hash }, start) =>
       openAnswer(transfer, async (signal) => {

@@ -24,7 +24,10 @@ export function atCommit(hub: Hub, commit: string): ModelServer {
   const { endpoint, repo } = hub.options;
   const urlOf = (name: string) => `${endpoint}/${repo}/resolve/${commit}/${encodeURIComponent(name)}`;
   return {
-    ...{ repo, endpoint, commit, transfer: hub.options },
+    repo,
+    endpoint,
+    commit,
+    transfer: hub.options,
     list: () => listRoot(hub, commit),
     open: ({ name }, start) => hub.open(urlOf(name), start),
     explain: (cause) => hub.explain(cause, endpoint),

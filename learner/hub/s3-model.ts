@@ -21,7 +21,9 @@ export async function openS3Model(url: string, env: NodeJS.ProcessEnv, transfer:
   const etags = new Map(objects.map(({ name, etag }) => [name, etag]));
   const content = files.map(({ name, bytes, hash }) => `${name} ${bytes} ${hash}\n`).sort();
   return {
-    ...{ repo: url, endpoint: bucket.endpoint, transfer },
+    repo: url,
+    endpoint: bucket.endpoint,
+    transfer,
     commit: createHash("sha256").update(content.join("")).digest("hex").slice(0, 40),
     list: async () => files,
     // A changed object of the same name is never continued.

@@ -29,7 +29,10 @@ export function observeLive(registry: Registry, sources: LiveSources): void {
   const { status, checkpoint, startedAt, directory, tlsDirectory } = sources;
   const gauge = (name: string, help: string, labelNames: string[], collect: (gauge: Gauge) => void) =>
     new Gauge({
-      ...{ name: `longrun_${name}`, help, labelNames, registers: [registry] },
+      name: `longrun_${name}`,
+      help,
+      labelNames,
+      registers: [registry],
       collect() {
         collect(this);
       },

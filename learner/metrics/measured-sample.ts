@@ -33,7 +33,14 @@ export function measuredSample(sample: Sample, iteration: number, verbatim?: boo
   const { task, kind, previousStep, instrumenter, promptTokens, responseTokens, truncated, state, result, grade } =
     sample;
   return {
-    ...{ task, kind, previousStep, instrumenter, promptTokens, responseTokens, truncated, verbatim },
+    task,
+    kind,
+    previousStep,
+    instrumenter,
+    promptTokens,
+    responseTokens,
+    truncated,
+    verbatim,
     outcome: result?.outcome ?? (state === "lost" ? "lost" : undefined),
     ...(result && {
       durationSeconds: result.durationSeconds,

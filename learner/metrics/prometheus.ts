@@ -202,8 +202,11 @@ export class LearnerMetrics {
     return { counter, label, values };
   });
   readonly #stages = new Histogram({
-    ...{ name: "longrun_stage_duration_seconds", help: "Seconds of each stage of a sample" },
-    ...{ labelNames: ["stage"], buckets: STAGE_BUCKETS_SECONDS, registers: [this.registry] },
+    name: "longrun_stage_duration_seconds",
+    help: "Seconds of each stage of a sample",
+    labelNames: ["stage"],
+    buckets: STAGE_BUCKETS_SECONDS,
+    registers: [this.registry],
   });
   readonly #inFlight = this.#gauge("executions", "Executions now", "state");
   readonly #actors = this.#gauge(

@@ -75,8 +75,14 @@ function promptTask(shape: TaskShape): PromptTask {
   const { description, task } = readRegistry()[shape.name];
   const { metric, direction } = task.grader as Grader;
   return {
-    ...{ name: shape.name, description, metric: { name: metric, direction }, columns: shape.columns },
-    ...{ files: [], snippet: [], submissionFormat: [], packages: [] },
+    name: shape.name,
+    description,
+    metric: { name: metric, direction },
+    columns: shape.columns,
+    files: [],
+    snippet: [],
+    submissionFormat: [],
+    packages: [],
   };
 }
 

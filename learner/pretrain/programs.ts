@@ -96,8 +96,11 @@ function tableFeatures(shape: TaskShape, draw: Draw): Features {
   const derived = draw.chance(0.3) ? some(shape.derived, 0.25, draw) : [];
   const mentioned = derived.length > 0 ? ` Add ${enumeration(derived)}.` : "";
   const features = (sentence: string, matrix: readonly string[], frame: readonly string[] = []): Features => ({
-    ...{ sentence: `${sentence}${mentioned}`, frame: [...adding(derived), ...frame], matrix },
-    ...{ imports: [], families: tabularFamilies },
+    sentence: `${sentence}${mentioned}`,
+    frame: [...adding(derived), ...frame],
+    matrix,
+    imports: [],
+    families: tabularFamilies,
   });
   const dropped = [`X = train.drop(columns=["id", "${target}"])`, 'X_test = test.drop(columns=["id"])'];
   switch (draw.weighted([24, "numeric"], [30, "codes"], [28, "oneHot"], [ranks ? 10 : 0, "ranks"], [8, "means"])) {
@@ -159,7 +162,9 @@ const characters = (draw: Draw): string =>
 
 function textFeatures(column: string, draw: Draw): Features {
   const features = (sentence: string, vectorizer: string, ...others: string[]): Features => ({
-    ...{ sentence, frame: [], families: sparseFamilies },
+    sentence,
+    frame: [],
+    families: sparseFamilies,
     imports: [
       `from sklearn.feature_extraction.text import ${/(Count|Tfidf)Vectorizer/.exec(vectorizer)![0]}`,
       ...others,

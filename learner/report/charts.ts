@@ -44,7 +44,9 @@ interface Part extends Series {
 }
 
 const part = (name: string, shade: Parameters<typeof color>[0], label = name): Part => ({
-  ...{ name, label, color: color(shade) },
+  name,
+  label,
+  color: color(shade),
 });
 
 /** The first is at the bottom of the stack. */
@@ -92,7 +94,9 @@ export function chartsOf({ lines, manifest, tasks }: RunFolder): Record<ChartSec
         { title: "share of samples", ...SHARE },
         { label: tasks.length > 1 ? "all tasks" : "valid", color: color("green"), value: (it) => it.validFraction },
         ...(tasks.length > 1 ? tasks : []).map(({ name }, index) => ({
-          ...{ label: name, color: color(shade(index)), dashed: true },
+          label: name,
+          color: color(shade(index)),
+          dashed: true,
           value: (it: IterationMetrics) => it.tasks[name]?.validFraction,
         })),
       ),

@@ -41,7 +41,9 @@ export function linePlot(points: Point[], series: readonly Series[], x: Axis, y:
   const domain = y.domain ?? (flat ? [y.zero ? 0 : ys[0]! - room, ys[0]! + room] : undefined);
   const encoding = {
     x: {
-      ...{ field: "x", type: "quantitative" as const, title: x.title },
+      field: "x",
+      type: "quantitative" as const,
+      title: x.title,
       scale: { zero: false, nice: false, domain: from === to ? [from - 0.5, to + 0.5] : [from, to], padding: 8 },
       axis: x.whole ? { values: wholeTicks(xs, from), format: "d" } : { tickCount: 7 },
     },
@@ -123,7 +125,9 @@ export function stackPlot(
     mark: { type: "bar", stroke: "var(--paper)", strokeWidth: xs.length > 60 * series.length ? 0 : 0.5 },
     encoding: {
       x: {
-        ...{ field: "x", type: "ordinal", title: x.title },
+        field: "x",
+        type: "ordinal",
+        title: x.title,
         scale: { paddingInner: 0.15, paddingOuter: new Set(xs).size < 4 ? 1.5 : 0.1 },
         axis: { labelAngle: 0, values: wholeTicks(xs) },
       },
@@ -159,7 +163,9 @@ export function heatPlot(cells: { x: number; row: string; share: number }[], x: 
   const columns = new Set(xs).size;
   const position = {
     x: {
-      ...{ field: "x", type: "ordinal" as const, title: x.title },
+      field: "x",
+      type: "ordinal" as const,
+      title: x.title,
       axis: { labelAngle: 0, domain: false, ticks: false, values: wholeTicks(xs) },
     },
     y: { field: "row", type: "nominal" as const, sort: null, title: null, axis: { labelLimit: 150 } },
@@ -193,7 +199,9 @@ const colors = (series: readonly Series[]) => ({
 });
 
 const height = ({ title, format }: Axis) => ({
-  ...{ field: "y", type: "quantitative" as const, title },
+  field: "y",
+  type: "quantitative" as const,
+  title,
   axis: { ...(format && { format }) },
 });
 

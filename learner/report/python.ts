@@ -3,8 +3,12 @@ import { parser } from "@lezer/python";
 import { type Html, html } from "./html.ts";
 
 const KINDS: Readonly<Record<string, string>> = {
-  ...{ Comment: "comment", String: "string", FormatString: "string" },
-  ...{ Number: "number", Boolean: "number", None: "number" },
+  Comment: "comment",
+  String: "string",
+  FormatString: "string",
+  Number: "number",
+  Boolean: "number",
+  None: "number",
 };
 
 export function highlightPython(source: string): Html {

@@ -128,7 +128,9 @@ function fileOf(
   { name, bytes, sha256 }: { name: string; bytes: number; sha256: string },
 ): { server: FileServer; file: RepoFile; folder: string } {
   const server: FileServer = {
-    ...{ repo: bucket.name, endpoint: bucket.endpoint, transfer: bucket.transfer },
+    repo: bucket.name,
+    endpoint: bucket.endpoint,
+    transfer: bucket.transfer,
     open: (_, start) => bucket.get(keyAt(prefix, `${at}/${name}`), start),
     explain: (cause) => bucket.explain(cause),
   };

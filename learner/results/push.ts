@@ -75,7 +75,9 @@ async function pushOnce(
   const { prefix } = place;
   const run = readRunName(directory);
   using bucket = await S3Bucket.open(place, env, {
-    ...{ limits: { ...TRANSFER_LIMITS, ...limits }, signal: stop.signal, say },
+    limits: { ...TRANSFER_LIMITS, ...limits },
+    signal: stop.signal,
+    say,
   });
   // Read before the folder: if another push replaces the manifest from now on, this push starts over.
   const stored = (await readManifest(bucket, prefix)) ?? (await begin(bucket, prefix, run, url));

@@ -74,7 +74,9 @@ export class Rollout {
     const { store, spec, lines = [] } = this.#o;
     const draws = new Draws({ store, spec, lines, shown: this.#shown, limits: this.#limits });
     const source: Source = {
-      ...{ iteration, purpose: "training", perPrompt: samplesPerPrompt(spec.algorithm) },
+      iteration,
+      purpose: "training",
+      perPrompt: samplesPerPrompt(spec.algorithm),
       draw: (number) => draws.draw(number),
       nameOf: (number) => [number],
     };
@@ -119,7 +121,9 @@ export class Rollout {
     const shown = this.#shown.find((each) => each.task.name === task)!;
     const prompts = searchPrompts(shown, this.#limits);
     return this.#generation({
-      ...{ iteration, purpose, perPrompt: 1 },
+      iteration,
+      purpose,
+      perPrompt: 1,
       draw: (number) => choose(number, prompts),
       nameOf: (number) => [purpose, number],
     });
@@ -141,7 +145,9 @@ export class Rollout {
     );
     const first = this.#number;
     const generation = this.#generation({
-      ...{ iteration, purpose, perPrompt: 1 },
+      iteration,
+      purpose,
+      perPrompt: 1,
       draw: (number) => drawnFor(missing[number - first]!),
       nameOf: (number) => nameOf(missing[number - first]!),
     });

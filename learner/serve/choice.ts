@@ -69,7 +69,9 @@ export async function generateChoice(
     await engine.generate(
       [prompt],
       {
-        ...{ seeds: [seed === undefined ? randomInt(2 ** 47) : seedFor(seed, "choice", index % n)], temperature, topP },
+        seeds: [seed === undefined ? randomInt(2 ** 47) : seedFor(seed, "choice", index % n)],
+        temperature,
+        topP,
         maxNewTokens: maxTokens ?? model.maxPositions - prompt.length,
         // a stop word ends the row at once
         streams: stream || stop.length > 0,

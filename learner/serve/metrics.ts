@@ -18,22 +18,30 @@ export class ServeMetrics {
     labelNames: ["endpoint", "status"] as const,
   });
   readonly choices = new Counter({
-    ...{ name: "longrun_serve_choices_total", help: "Ended choices, by reason", ...this.#registers },
+    name: "longrun_serve_choices_total",
+    help: "Ended choices, by reason",
+    ...this.#registers,
     labelNames: ["end"] as const,
   });
   readonly tokens = new Counter({
-    ...{ name: "longrun_serve_tokens_total", help: "Tokens of prompts, and tokens generated", ...this.#registers },
+    name: "longrun_serve_tokens_total",
+    help: "Tokens of prompts, and tokens generated",
+    ...this.#registers,
     labelNames: ["kind"] as const,
   });
   readonly requestSeconds = new Histogram({
     name: "longrun_serve_request_seconds",
     help: "Seconds from a request to the end of its answer",
     ...this.#registers,
-    ...{ labelNames: ["endpoint"] as const, buckets: SECONDS },
+    labelNames: ["endpoint"] as const,
+    buckets: SECONDS,
   });
   readonly firstTokenSeconds = new Histogram({
-    ...{ name: "longrun_serve_first_token_seconds", help: "Seconds from a request to the first token of its stream" },
-    ...{ labelNames: ["endpoint"] as const, buckets: SECONDS, ...this.#registers },
+    name: "longrun_serve_first_token_seconds",
+    help: "Seconds from a request to the first token of its stream",
+    labelNames: ["endpoint"] as const,
+    buckets: SECONDS,
+    ...this.#registers,
   });
 
   /** @param open returns the number of choices that run or wait now @param slots number of the engine's slots */
@@ -42,7 +50,9 @@ export class ServeMetrics {
     for (const kind of ["prompt", "generated"]) this.tokens.inc({ kind }, 0);
     for (const endpoint of ENDPOINTS) this.requests.inc({ endpoint, status: "200" }, 0);
     new Gauge({
-      ...{ name: "longrun_serve_choices", help: "Choices now: in a slot, or waiting for one", ...this.#registers },
+      name: "longrun_serve_choices",
+      help: "Choices now: in a slot, or waiting for one",
+      ...this.#registers,
       labelNames: ["state"] as const,
       collect() {
         this.set({ state: "running" }, Math.min(open(), slots));

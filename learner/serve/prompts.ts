@@ -6,7 +6,9 @@ import { LIMITS } from "./limits.ts";
 import type { ServedModel } from "./model.ts";
 
 const ROLES: Record<string, Message["role"]> = {
-  ...{ system: "system", user: "user", assistant: "assistant" },
+  system: "system",
+  user: "user",
+  assistant: "assistant",
   developer: "system", // OpenAI's newer name
 };
 

@@ -50,12 +50,21 @@ const FIELDS_OF: Record<Endpoint, readonly string[]> = {
 };
 /** Fields that the engine does not support, with the values that have no effect. */
 const NEUTRAL: Record<string, readonly unknown[]> = {
-  ...{ best_of: [1], echo: [false], suffix: [""], top_logprobs: [0] },
-  ...{ logit_bias: [{}], presence_penalty: [0], frequency_penalty: [0] },
-  ...{ tools: [[]], tool_choice: ["none", "auto"], parallel_tool_calls: [true, false] },
-  ...{ functions: [[]], function_call: ["none", "auto"] },
+  best_of: [1],
+  echo: [false],
+  suffix: [""],
+  top_logprobs: [0],
+  logit_bias: [{}],
+  presence_penalty: [0],
+  frequency_penalty: [0],
+  tools: [[]],
+  tool_choice: ["none", "auto"],
+  parallel_tool_calls: [true, false],
+  functions: [[]],
+  function_call: ["none", "auto"],
   add_special_tokens: [false], // of a chat: the template has them
-  ...{ response_format: [{ type: "text" }], modalities: [["text"]] },
+  response_format: [{ type: "text" }],
+  modalities: [["text"]],
 };
 /** Fields without effect on the answer. */
 const IDLE = ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"];
@@ -106,7 +115,11 @@ export async function parseRequest(
   // OpenAI's 1 also requests the most probable token
   const drawn = "0 or 1: the engine tells the log-prob of the drawn token alone";
   const rest = {
-    ...{ endpoint, n, maxTokens, stream, stop: stopWords(fields.stop) },
+    endpoint,
+    n,
+    maxTokens,
+    stream,
+    stop: stopWords(fields.stop),
     temperature: number("temperature", 1, temperatures, isTemperature),
     topP: number("top_p", 1, "a number above 0, at most 1", (value) => value > 0 && value <= 1),
     seed: number("seed", undefined, "a whole number", Number.isSafeInteger),

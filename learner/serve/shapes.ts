@@ -22,11 +22,14 @@ export function shapesOf({ endpoint, includeUsage, logProbs }: GenerationRequest
   const logProbsOf = (tokens: readonly ChoiceToken[]) =>
     logProbs ? (chat ? chatLogProbs : completionLogProbs)(tokens, model) : null;
   const choice = ({ index, text, tokens, finishReason }: Part, content: object) => ({
-    ...{ index, ...(chat ? content : { text }) },
-    ...{ logprobs: logProbsOf(tokens), finish_reason: finishReason },
+    index,
+    ...(chat ? content : { text }),
+    logprobs: logProbsOf(tokens),
+    finish_reason: finishReason,
   });
   const chunk = (choices: object[], usage: Usage | null) => ({
-    ...{ ...head(chat ? "chat.completion.chunk" : "text_completion"), choices },
+    ...head(chat ? "chat.completion.chunk" : "text_completion"),
+    choices,
     ...(includeUsage && { usage }),
   });
   return {

@@ -88,9 +88,15 @@ export class ActorStream {
   get state(): ConnectedActor {
     const { isolationLevel = "", isolationMissing = [], versions = {} } = this.#hello ?? {};
     return {
-      ...{ name: this.actor, connected: true, draining: this.draining, slots: this.slots },
-      ...{ isolationLevel, isolationMissing, versions },
-      ...{ busySeconds: this.#busySeconds, aliveSeconds: this.#aliveSeconds },
+      name: this.actor,
+      connected: true,
+      draining: this.draining,
+      slots: this.slots,
+      isolationLevel,
+      isolationMissing,
+      versions,
+      busySeconds: this.#busySeconds,
+      aliveSeconds: this.#aliveSeconds,
     };
   }
 

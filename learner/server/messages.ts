@@ -106,7 +106,8 @@ export function parseHello(hello: longrun.v1alpha1.Hello.$Properties, mostSlots:
   name(hello.pythonDigest, "python_digest");
   const missing = new Set<string>(list(hello.isolationMissing, "isolation_missing", BOUNDS.capabilities));
   return {
-    ...{ actor, slots },
+    actor,
+    slots,
     isolationLevel: parseIsolationLevel(hello.isolationLevel),
     isolationMissing: MISSING_LAYERS.filter((layer) => missing.has(layer)),
     holding: parseAttempts(hello.holding ?? [], slots),
@@ -146,8 +147,20 @@ export function boundedHeader(header: ResultHeader): ResultHeader {
   const { attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes } = header;
   const { forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted } = header;
   return {
-    ...{ attempt, outcome, exitStatus, signal, durationSeconds, cpuSeconds, peakMemoryBytes },
-    ...{ forgedMarkers, imitatedMarkers, outputBytes, isolationLevel, slot, sandboxBroke, disrupted },
+    attempt,
+    outcome,
+    exitStatus,
+    signal,
+    durationSeconds,
+    cpuSeconds,
+    peakMemoryBytes,
+    forgedMarkers,
+    imitatedMarkers,
+    outputBytes,
+    isolationLevel,
+    slot,
+    sandboxBroke,
+    disrupted,
     markers: parseMarkers(header.markers),
     terminalOutput: Uint8Array.from(header.terminalOutput ?? []),
     submissionRefused: line(header.submissionRefused),

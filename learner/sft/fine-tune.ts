@@ -103,8 +103,11 @@ export async function fineTune(
     const batch = batchOf(training, settings, epoch, (step - 1) % ofEpoch);
     const learningRate = learningRateOf(step, settings.epochs * ofEpoch, settings);
     const { loss, gradientNorm, skipped } = await engine.pretrain(batch, {
-      ...{ learningRate, gradientClip: settings.gradientClip, adam: { ...ADAM, weightDecay: settings.weightDecay } },
-      ...{ aggregation: "TokenMean", microBatchSize: settings.microBatchSize },
+      learningRate,
+      gradientClip: settings.gradientClip,
+      adam: { ...ADAM, weightDecay: settings.weightDecay },
+      aggregation: "TokenMean",
+      microBatchSize: settings.microBatchSize,
     });
     if (skipped) throw new Error(`the gradient of step ${step} is not finite; use a lower learning rate`);
     const responseTokens = batch.reduce((total, { response }) => total + response.length, 0);

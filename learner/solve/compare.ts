@@ -86,18 +86,22 @@ export function compare(
       const sums = (of: (effort: Effort) => number | undefined) =>
         own.some((effort) => of(effort) !== undefined) ? own.reduce((sum, effort) => sum + (of(effort) ?? 0), 0) : null;
       return {
-        ...{ arm, folders: own.map(({ folder }) => folder) },
+        arm,
+        folders: own.map(({ folder }) => folder),
         curves: {
           executions: curveOf(own, "executions", executions),
           seconds: curveOf(own, "seconds", seconds),
         },
         end: {
-          ...{ best: meanOf(ends), standardError: standardError(ends) ?? null, valid: ends.length },
+          best: meanOf(ends),
+          standardError: standardError(ends) ?? null,
+          valid: ends.length,
           interval: intervalOf(own, "executions", Number.POSITIVE_INFINITY),
         },
         executions: own.reduce((sum, effort) => sum + effort.attempts.length, 0),
         seconds: own.reduce((sum, effort) => sum + lengthOf(effort, "seconds"), 0),
-        ...{ tokens: sums(({ tokens }) => tokens), cost: sums(({ cost }) => cost) },
+        tokens: sums(({ tokens }) => tokens),
+        cost: sums(({ cost }) => cost),
       };
     });
     return { task, metric, direction, arms };

@@ -94,7 +94,8 @@ function attemptsOf(
     .filter(({ state, finishedAt }) => (state === "finished" || state === "notExecuted") && finishedAt !== null)
     .sort((a, b) => a.finishedAt! - b.finishedAt!)
     .map(({ root, finishedAt, valid, score }) => ({
-      ...{ root, seconds: seconds(finishedAt!) },
+      root,
+      seconds: seconds(finishedAt!),
       ...(valid && score !== null && { score }),
     }));
 }

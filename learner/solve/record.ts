@@ -57,13 +57,19 @@ export function outcomesIn(directory: string): SampleOutcome[] {
 function recordedOf(outcome: SampleOutcome, sessions: SolveSummary["sessions"]): RecordedNode {
   const { id, kind, state, hasProgram, createdAt, finishedAt, durationSeconds, valid, score, reason, family } = outcome;
   const node = nodeOf({
-    ...{ id, kind, state, previous: outcome.previous ?? undefined, depth: outcome.depth ?? 0 },
+    id,
+    kind,
+    state,
+    previous: outcome.previous ?? undefined,
+    depth: outcome.depth ?? 0,
     ...(hasProgram && { program: "" }),
     ...(valid !== null && { grade: { valid, reward: 0, reason: "", ...(score !== null && { score }) } }),
   });
   return {
     ...node,
-    ...{ durationSeconds, family, reason: valid === false ? reason : null },
+    durationSeconds,
+    family,
+    reason: valid === false ? reason : null,
     writtenSeconds: secondsAt(sessions, createdAt),
     finishedSeconds: finishedAt === null ? null : secondsAt(sessions, finishedAt),
   };

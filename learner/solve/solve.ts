@@ -132,9 +132,12 @@ class Searching {
     const usage = this.#endpoint?.usage();
     await this.#run.files.updateSummary({
       solve: {
-        ...{ metric: this.#metric, direction: this.#tree.direction },
+        metric: this.#metric,
+        direction: this.#tree.direction,
         sessions: this.#sessions,
-        ...{ asked: nodes.length, valid: count("valid"), failed: count("failed") },
+        asked: nodes.length,
+        valid: count("valid"),
+        failed: count("failed"),
         ...(best && { best: { id: best.id, score: best.score! } }),
         ...(usage && { usage }),
       },
@@ -220,8 +223,11 @@ class Searching {
       cost !== undefined && `${cost.toFixed(2)} USD`,
     ];
     this.#run.status.update({
-      ...{ phase: Phase.EXECUTING, iteration: 0, phaseTotal: this.#settings.budget.executions ?? 0 },
-      ...{ phaseDone: this.#finished, message: said.filter(Boolean).join(" · ") },
+      phase: Phase.EXECUTING,
+      iteration: 0,
+      phaseTotal: this.#settings.budget.executions ?? 0,
+      phaseDone: this.#finished,
+      message: said.filter(Boolean).join(" · "),
     });
   }
 

@@ -92,8 +92,12 @@ export class Attempts {
       { execution, number, actor, nonce, at: atMs },
     );
     return {
-      ...{ execution, number, fence: String(row?.fence), nonce },
-      ...{ task: String(sample.task), program: programOf(sample, nonce) },
+      execution,
+      number,
+      fence: String(row?.fence),
+      nonce,
+      task: String(sample.task),
+      program: programOf(sample, nonce),
       executionSeed: Number(sample.execution_seed),
     };
   }
@@ -132,8 +136,13 @@ export class Attempts {
          :terminalOutput, :outputBytes, :submissionBytes, :submissionSha256, :submissionRefused, :detail, :isolationLevel
        FROM samples s JOIN attempts a ON a.execution = s.id AND a.number = :number WHERE s.id = :execution`,
       {
-        ...{ submissionBytes: undefined, submissionSha256: undefined, ...result },
-        ...{ execution, number, actor, markers: JSON.stringify(result.markers) },
+        submissionBytes: undefined,
+        submissionSha256: undefined,
+        ...result,
+        execution,
+        number,
+        actor,
+        markers: JSON.stringify(result.markers),
       },
     );
     if (deflated !== undefined) this.#database.insert("submissions", { execution, deflated });

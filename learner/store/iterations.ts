@@ -91,7 +91,9 @@ export class PolicyVersions {
   addWarmStep(step: number, metrics: Record<string, unknown>): void {
     this.database.write(() =>
       this.database.change("INSERT INTO warm_steps VALUES (:step, :metrics, :at)", {
-        ...{ step, metrics: JSON.stringify(metrics), at: this.at() },
+        step,
+        metrics: JSON.stringify(metrics),
+        at: this.at(),
       }),
     );
   }
@@ -122,7 +124,8 @@ export class PolicyVersions {
     this.database.write(() => {
       for (const { lineage, iteration } of all.slice(n))
         this.database.change("UPDATE checkpoints SET deleted = 1 WHERE lineage = :lineage AND iteration = :iteration", {
-          ...{ lineage, iteration },
+          lineage,
+          iteration,
         });
     });
     return all.slice(0, n).map(({ path }) => path);

@@ -152,7 +152,8 @@ export class Store extends PolicyVersions {
       FROM samples s LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id ORDER BY s.sequence`;
     return this.database.all<SampleOutcome>(sql).map((row) => ({
       ...row,
-      ...{ hasProgram: Boolean(row.hasProgram), valid: row.valid === null ? null : Boolean(row.valid) },
+      hasProgram: Boolean(row.hasProgram),
+      valid: row.valid === null ? null : Boolean(row.valid),
     }));
   }
 

@@ -48,7 +48,10 @@ export async function evaluateLocally(
     const verb = state === "new" ? "Evaluating" : "Going on to evaluate";
     local.terminal.line(`${verb} ${what} on ${tasksText(run)} in ${directory}`);
     const status = await startBackend(local, prepared, {
-      ...{ run, directory, json: false, isNew: state === "new" },
+      run,
+      directory,
+      json: false,
+      isNew: state === "new",
       learnerArguments: [],
       showEnd: () => showEvaluation(local, directory),
       goOn: `the same command; finished work is kept in ${directory}`,

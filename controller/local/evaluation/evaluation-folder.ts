@@ -3,7 +3,10 @@ import { createWorkFolder, openWorkFolder, type Work } from "../work-folder.ts";
 import type { EvaluationPlan } from "./evaluation-plan.ts";
 
 const workOf = ({ run, policies }: EvaluationPlan): Work => ({
-  ...{ run, file: "policies.json", settings: policies, what: "an evaluation" },
+  run,
+  file: "policies.json",
+  settings: policies,
+  what: "an evaluation",
   fields: ["seed", "tasks", "model", "prompts", "evaluation"],
 });
 

@@ -106,7 +106,8 @@ function evaluationOverrides({ samples, improve, protocol, seed }: EvaluationReq
   if (protocol === "equal" && count % 2 === 1)
     throw input(`--samples ${samples}: protocol equal gives each kind of prompt half of them; give an even number`);
   const asked = {
-    ...{ samples: count, improve: improve || protocol !== undefined },
+    samples: count,
+    improve: improve || protocol !== undefined,
     protocol: protocol === "equal" ? "Equal" : "Paper",
   };
   const seeds = seed === undefined ? [] : [`seed=${wholeNumber("--seed", seed, 0, Number.MAX_SAFE_INTEGER)}`];
@@ -133,7 +134,9 @@ export function baseOf(
   if (file !== undefined) return { text: readInput(file), source: file, directory: resolve(dirname(file)) };
   const policy = policyOf(model!);
   const manifest = {
-    ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "evaluation" } },
+    apiVersion: "longrun.dev/v1alpha1",
+    kind: "TrainingRun",
+    metadata: { name: "evaluation" },
     spec: { tasks: [readTask(resolve(task!), task!)], model: { policy }, ...knownPrompts(policy) },
   };
   return { text: stringify(manifest), source: command, directory: process.cwd() };

@@ -5,6 +5,11 @@ import type { FailureRewards } from "../../../crds/trainingrun.ts";
  * that with the credit for seven markers they stay below the default `rewardFloor`.
  */
 export const INCREASING_REWARDS: Readonly<Required<FailureRewards>> = {
-  ...{ noCodeBlock: -12, unclosedCodeBlock: -11.5, syntaxError: -11, importError: -10.75 },
-  ...{ failed: -10.5, noSubmission: -10.25, invalidSubmission: -10 },
+  noCodeBlock: -12,
+  unclosedCodeBlock: -11.5,
+  syntaxError: -11,
+  importError: -10.75,
+  failed: -10.5,
+  noSubmission: -10.25,
+  invalidSubmission: -10,
 };

@@ -63,13 +63,19 @@ export function defaultsFor({ parameters, positions }: ModelSize, { cores, memor
   const learningRate = isLora ? 1e-4 : 1e-5;
   const spec = {
     model: {
-      ...{ maxPromptTokens, maxResponseTokens, generationBatchSize: Math.min(batchSize, 16) },
+      maxPromptTokens,
+      maxResponseTokens,
+      generationBatchSize: Math.min(batchSize, 16),
       ...(isLora && { adaptation: { ...LORA } }),
     },
     prompts: { style: isNarrow ? "Short" : "Paper" },
     algorithm: {
-      ...{ batchSize, miniBatchSize: batchSize / 4, microBatchSize: Math.min(batchSize / 4, 4), learningRate },
-      ...{ baseline: "BatchMean", validScoreWeight: 0.5 },
+      batchSize,
+      miniBatchSize: batchSize / 4,
+      microBatchSize: Math.min(batchSize / 4, 4),
+      learningRate,
+      baseline: "BatchMean",
+      validScoreWeight: 0.5,
     },
     actors: { min: 1, max: 1, slots },
     evaluation: { samples: batchSize },

@@ -29,7 +29,9 @@ export function endpointOf(options: EndpointOptions, slots: number, env: NodeJS.
       ? Math.min(REQUESTS_PER_SLOT * slots, MOST_REQUESTS)
       : wholeNumber("--concurrency", concurrency, 1, MOST_REQUESTS);
   return {
-    ...{ url: urlOf(endpoint, Boolean(env[ENDPOINT_KEY])), model: modelName, concurrency: requests },
+    url: urlOf(endpoint, Boolean(env[ENDPOINT_KEY])),
+    model: modelName,
+    concurrency: requests,
     ...(prices !== undefined && { prices: pricesOf(prices) }),
     body: Object.fromEntries(body.map(fieldOf)),
   };

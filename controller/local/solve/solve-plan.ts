@@ -104,7 +104,9 @@ function actorsOf({ slots, run, endpoint }: SolveRequest): string[] {
 /** Returns a manifest of the task, for an endpoint. */
 function ownBase(task: string): ReturnType<typeof baseOf> {
   const manifest = {
-    ...{ apiVersion: "longrun.dev/v1alpha1", kind: "TrainingRun", metadata: { name: "solve" } },
+    apiVersion: "longrun.dev/v1alpha1",
+    kind: "TrainingRun",
+    metadata: { name: "solve" },
     spec: { tasks: [readTask(resolve(task), task)], model: OF_ENDPOINT },
   };
   return { text: stringify(manifest), source: "longrun solve", directory: process.cwd() };

@@ -45,7 +45,11 @@ export async function solveLocally(options: SolveOptions, around: Surroundings):
       `${verb} for programs of ${tasksText(run)} by ${by}: ${search}, ${budgetText(budget)}, ${slots} at a time, in ${directory}`,
     );
     return startBackend(local, prepared, {
-      ...{ run, directory, json: options.json, isNew: state === "new", learnerArguments: [] },
+      run,
+      directory,
+      json: options.json,
+      isNew: state === "new",
+      learnerArguments: [],
       ...(key !== undefined && { learnerEnvironment: { [ENDPOINT_KEY]: key } }),
       showEnd: () => showSolution(local, directory),
       showStopped: () => showSolution(local, directory),
@@ -55,7 +59,11 @@ export async function solveLocally(options: SolveOptions, around: Surroundings):
 }
 
 const workOf = ({ run, settings }: SolvePlan): Work => ({
-  ...{ run, file: SOLVE_FILE, settings, free: ["budget", "slots"], what: "a search" },
+  run,
+  file: SOLVE_FILE,
+  settings,
+  free: ["budget", "slots"],
+  what: "a search",
   fields: ["seed", "tasks", "model", "prompts"],
 });
 

@@ -38,7 +38,8 @@ function statusIn(body: string): Status {
   if (!status || !isText(message) || !isText(reason)) return { message: body.slice(0, 200).trim() };
   const { retryAfterSeconds: seconds, causes } = Object(details) as Record<string, unknown>;
   return {
-    ...{ message: message as string, reason: reason as string },
+    message: message as string,
+    reason: reason as string,
     details: {
       ...(typeof seconds === "number" && { retryAfterSeconds: seconds }),
       causes: (Array.isArray(causes) ? causes : []).map((cause) => Object(cause) as { field?: string }),

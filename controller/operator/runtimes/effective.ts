@@ -49,7 +49,9 @@ export function runtimeOf(run: Run, { runtimes, settings }: Around, isPinned: bo
 }
 
 const statusOf = ({ metadata: { name, uid = "", generation = 0 }, spec }: TrainingRuntime): RuntimeStatus => ({
-  ...{ name, uid, generation },
+  name,
+  uid,
+  generation,
   spec: spec as Record<string, unknown>,
 });
 

@@ -22,7 +22,11 @@ export class Runtimes {
 
   constructor({ client, onChange, onFault, log }: RuntimesOptions) {
     this.#reflector = new Reflector({
-      ...{ client, resource: TRAINING_RUNTIME, log, onFault, refusedBy: CANNOT_READ },
+      client,
+      resource: TRAINING_RUNTIME,
+      log,
+      onFault,
+      refusedBy: CANNOT_READ,
       onChange: (name) => onChange(name),
       onState: () => this.#settled.resolve(),
     });

@@ -23,9 +23,14 @@ export function measure(
   const said = observed.link?.status?.executions;
   const certificates = reports.flatMap((report) => report.certificates ?? []);
   look.context.metrics.observe(labelsOf(look), {
-    ...{ run: observed.run, status, demand },
+    run: observed.run,
+    status,
+    demand,
     executions: said && {
-      ...{ completed: said.completed, lost: said.lost, retried: said.retried, disrupted: said.disrupted },
+      completed: said.completed,
+      lost: said.lost,
+      retried: said.retried,
+      disrupted: said.disrupted,
     },
     actors: { desired, ...counts, idle: status.actors?.idle ?? 0 },
     generators: generation?.replicas ?? 0,

@@ -192,7 +192,8 @@ export class RunMetrics {
 }
 
 const named = (suffix: string, help: string, label: string | undefined) => ({
-  ...{ name: `longrun_run_${suffix}`, help },
+  name: `longrun_run_${suffix}`,
+  help,
   labelNames: ["namespace", "run", ...(label === undefined ? [] : [label])],
 });
 

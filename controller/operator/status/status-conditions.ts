@@ -42,10 +42,15 @@ export function conditionsOf(facts: ConditionsFacts): NewCondition[] {
   const available = learner.status === "True";
   const { run } = facts.observed;
   const summary = summaryOf({
-    ...{ over, stopped, blocked, conditions, nowMs: facts.nowMs },
+    over,
+    stopped,
+    blocked,
+    conditions,
+    nowMs: facts.nowMs,
     trains: available && !blocked && !over && !stopped,
     waiting: { reason: available ? "Starting" : learner.reason, message: learner.message },
-    ...{ before: run.status ?? {}, generation: run.metadata.generation },
+    before: run.status ?? {},
+    generation: run.metadata.generation,
   });
   return [
     ...summary,

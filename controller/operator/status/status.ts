@@ -75,7 +75,11 @@ function progressOf(
   if (!line || (line.iteration === before.iteration && before.policyVersion === `${line.lineage}-${line.iteration}`)) {
     const { iteration = 0, policyVersion, score, meanDurationSeconds, engineSeconds, estimatedCompletion } = before;
     return dropUndefined({
-      ...{ iteration, policyVersion, score, meanDurationSeconds, engineSeconds },
+      iteration,
+      policyVersion,
+      score,
+      meanDurationSeconds,
+      engineSeconds,
       percent: percentOf(iteration, iterations),
       estimatedCompletion: ended ? undefined : estimatedCompletion,
     });
@@ -84,10 +88,13 @@ function progressOf(
     iteration: line.iteration,
     policyVersion: `${line.lineage}-${line.iteration}`,
     score: dropUndefined({
-      ...{ best: line.bestScore, mean: line.meanScore, meanNormalized: line.meanNormalizedScore },
+      best: line.bestScore,
+      mean: line.meanScore,
+      meanNormalized: line.meanNormalizedScore,
       validFraction: line.validFraction,
     }),
-    ...{ meanDurationSeconds: line.meanDurationSeconds, engineSeconds: line.engineSeconds },
+    meanDurationSeconds: line.meanDurationSeconds,
+    engineSeconds: line.engineSeconds,
     percent: percentOf(line.iteration, iterations),
     estimatedCompletion: ended ? undefined : completionOf(line, iterations, nowMs),
   });

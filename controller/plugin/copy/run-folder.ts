@@ -88,7 +88,12 @@ function readerPod(run: Run, deployment: Deployment): Pod {
       ownerReferences: [{ ...ownerReference(run), controller: false, blockOwnerDeletion: false }],
     } as Pod["metadata"],
     spec: {
-      ...{ imagePullSecrets, nodeSelector, affinity, tolerations, runtimeClassName, serviceAccountName },
+      imagePullSecrets,
+      nodeSelector,
+      affinity,
+      tolerations,
+      runtimeClassName,
+      serviceAccountName,
       restartPolicy: "Never",
       activeDeadlineSeconds: READER_SECONDS,
       automountServiceAccountToken: false,

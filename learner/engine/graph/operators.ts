@@ -136,7 +136,11 @@ export const SIGNATURES: Readonly<Record<string, Signature>> = {
   SwigluAdapted: signature([B, B], [narrow(ofSize)], { size: "int", gate: "int", up: "int", scale: "float" }),
   // x, W and A below it, transposed B, bias
   LinearAdapted: signature([B, B, B, F], [narrow((of) => [of(0)[0]!, of(2)[1]!])], {
-    ...{ firstEnd: "int", secondEnd: "int", firstPlace: "int", secondPlace: "int", thirdPlace: "int" },
+    firstEnd: "int",
+    secondEnd: "int",
+    firstPlace: "int",
+    secondPlace: "int",
+    thirdPlace: "int",
     scale: "float",
   }),
   // x, scales, 1 / rms, each row's factor, weight -> logits

@@ -98,7 +98,10 @@ function initializerProto(initializer: Initializer): object {
   if ("data" in initializer) return { name: value.name, ...tensorProto({ ...value, data: initializer.data }) };
   const { location, offset, length } = initializer.external;
   return {
-    ...{ name: value.name, dims: value.shape, dataType: DTYPES[value.dtype].code, dataLocation: 1 },
+    name: value.name,
+    dims: value.shape,
+    dataType: DTYPES[value.dtype].code,
+    dataLocation: 1,
     externalData: Object.entries({ location, offset, length }).map(([key, entry]) => ({ key, value: String(entry) })),
   };
 }

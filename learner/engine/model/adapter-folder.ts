@@ -92,8 +92,15 @@ export function writeAdapter(folder: string, { lora, weights }: Adapter, base: s
   fs.mkdirSync(folder, { recursive: true });
   const { rank, alpha, targets } = lora;
   writeJson(path.join(folder, CONFIG), {
-    ...{ peft_type: "LORA", task_type: "CAUSAL_LM", base_model_name_or_path: base, inference_mode: true },
-    ...{ r: rank, lora_alpha: alpha, lora_dropout: 0, target_modules: targets, bias: "none" },
+    peft_type: "LORA",
+    task_type: "CAUSAL_LM",
+    base_model_name_or_path: base,
+    inference_mode: true,
+    r: rank,
+    lora_alpha: alpha,
+    lora_dropout: 0,
+    target_modules: targets,
+    bias: "none",
   });
   const tensors = [...weights].map(([name, data]): [string, Tensor] => {
     const shape = name.includes(".lora_A.") ? [rank, data.length / rank] : [data.length / rank, rank];

@@ -39,7 +39,9 @@ function joinedLayers(config: ModelConfig, lora: LoraConfig, paths: readonly str
   const rows = ROW_MULTIPLE * Math.ceil(columns / ROW_MULTIPLE);
   const { a, b } = adapterNames(`joined ${paths[0]}`);
   return {
-    ...{ paths, outs, adapted },
+    paths,
+    outs,
+    adapted,
     down: { name: a, shape: [columns, size] },
     stacked: { name: `stacked ${paths[0]}`, shape: [out + rows, size] },
     /** diagonal blocks */

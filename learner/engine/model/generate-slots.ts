@@ -52,8 +52,11 @@ export class Slots {
     this.#holds = new Array(slots).fill(undefined);
     const [integers, floats] = [() => new Int32Array(slots), () => new Float32Array(slots)];
     this.#inputs = {
-      ...{ tokens: integers(), last: integers() },
-      ...{ uniforms: floats(), inverseTemperatures: floats().fill(1), topPs: floats().fill(1) },
+      tokens: integers(),
+      last: integers(),
+      uniforms: floats(),
+      inverseTemperatures: floats().fill(1),
+      topPs: floats().fill(1),
     };
   }
 

@@ -19,7 +19,9 @@ export const GGUF_TYPES: Readonly<Record<number, Format>> = {
   0: { name: "F32", numbers: 1, bytes: 4, read: one((view, at) => view.getFloat32(at, true)) },
   1: { name: "F16", numbers: 1, bytes: 2, read: one((view, at) => view.getFloat16(at, true)) },
   2: {
-    ...{ name: "Q4_0", numbers: SMALL, bytes: 2 + SMALL / 2 },
+    name: "Q4_0",
+    numbers: SMALL,
+    bytes: 2 + SMALL / 2,
     read(view, at, out, i) {
       const scale = view.getFloat16(at, true);
       for (let j = 0; j < SMALL / 2; j++) {
@@ -30,7 +32,9 @@ export const GGUF_TYPES: Readonly<Record<number, Format>> = {
     },
   },
   3: {
-    ...{ name: "Q4_1", numbers: SMALL, bytes: 4 + SMALL / 2 },
+    name: "Q4_1",
+    numbers: SMALL,
+    bytes: 4 + SMALL / 2,
     read(view, at, out, i) {
       const [scale, least] = [view.getFloat16(at, true), view.getFloat16(at + 2, true)];
       for (let j = 0; j < SMALL / 2; j++) {
@@ -41,7 +45,9 @@ export const GGUF_TYPES: Readonly<Record<number, Format>> = {
     },
   },
   8: {
-    ...{ name: "Q8_0", numbers: SMALL, bytes: 2 + SMALL },
+    name: "Q8_0",
+    numbers: SMALL,
+    bytes: 2 + SMALL,
     read(view, at, out, i) {
       const scale = view.getFloat16(at, true);
       for (let j = 0; j < SMALL; j++) out[i + j] = scale * view.getInt8(at + 2 + j);

@@ -12,13 +12,22 @@ import { checkFinite, EMBEDDING, elementCount, OUTPUT_LAYER, parameters } from "
 
 /** Layers' parts by their names in Hugging Face's files. */
 const PARTS: Record<string, string> = {
-  ...{ input_layernorm: "attn_norm", post_attention_layernorm: "ffn_norm" },
-  ...{ "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v" },
-  ...{ "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm" },
-  ...{ "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down" },
+  input_layernorm: "attn_norm",
+  post_attention_layernorm: "ffn_norm",
+  "self_attn.q_proj": "attn_q",
+  "self_attn.k_proj": "attn_k",
+  "self_attn.v_proj": "attn_v",
+  "self_attn.o_proj": "attn_output",
+  "self_attn.q_norm": "attn_q_norm",
+  "self_attn.k_norm": "attn_k_norm",
+  "mlp.gate_proj": "ffn_gate",
+  "mlp.up_proj": "ffn_up",
+  "mlp.down_proj": "ffn_down",
 };
 const WHOLE: Record<string, string> = {
-  ...{ [EMBEDDING]: "token_embd.weight", "model.norm.weight": "output_norm.weight", [OUTPUT_LAYER]: "output.weight" },
+  [EMBEDDING]: "token_embd.weight",
+  "model.norm.weight": "output_norm.weight",
+  [OUTPUT_LAYER]: "output.weight",
 };
 /** Tensors that config.json says in another way. */
 const DERIVED = ["rope_freqs.weight"];

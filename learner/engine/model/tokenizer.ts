@@ -108,7 +108,10 @@ export class Tokenizer {
     if (messages.length === 0) throw new ModelError("tokenizer", "a chat without messages; give at least one");
     try {
       return this.#template.render({
-        ...{ ...this.#variables, tools: null, documents: null, add_generation_prompt: addGenerationPrompt },
+        ...this.#variables,
+        tools: null,
+        documents: null,
+        add_generation_prompt: addGenerationPrompt,
         messages: messages.map(({ role, content }) => ({ role, content })),
       });
     } catch (cause) {

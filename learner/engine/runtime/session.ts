@@ -234,8 +234,11 @@ export class Session {
   #bound(): BoundSession {
     const opened = () => this.address;
     return {
-      ...{ api: this.#host.api, inputNames: this.inputNames, outputNames: this.outputNames },
-      ...{ capture: this.#capture, stageable: this.#stageable },
+      api: this.#host.api,
+      inputNames: this.inputNames,
+      outputNames: this.outputNames,
+      capture: this.#capture,
+      stageable: this.#stageable,
       get address() {
         return opened();
       },

@@ -85,9 +85,13 @@ export class Endpoint implements Writers {
     const { settings, signal, onFault } = this.#o;
     const seed = Math.floor(wide) % SEEDS;
     const fields: Record<string, unknown> = {
-      ...{ model: settings.model, messages: decodeMessages(prompt) },
-      ...{ temperature: options.temperature, ...(options.topP !== 1 && { top_p: options.topP }) },
-      ...{ max_tokens: options.maxNewTokens, seed, ...settings.body },
+      model: settings.model,
+      messages: decodeMessages(prompt),
+      temperature: options.temperature,
+      ...(options.topP !== 1 && { top_p: options.topP }),
+      max_tokens: options.maxNewTokens,
+      seed,
+      ...settings.body,
     };
     const kept = Object.entries(fields).filter(([, value]) => value !== null);
     const body = Buffer.from(JSON.stringify(Object.fromEntries(kept)));
@@ -108,7 +112,9 @@ export class Endpoint implements Writers {
     const timeout = AbortSignal.timeout(requestSeconds * 1000);
     try {
       const headers = {
-        ...{ "content-type": "application/json", accept: "application/json", "content-length": body.length },
+        "content-type": "application/json",
+        accept: "application/json",
+        "content-length": body.length,
         ...(key && { authorization: `Bearer ${key}` }),
       };
       const ends = AbortSignal.any([signal, timeout]);

@@ -43,11 +43,13 @@ export function drawFeatures(domain: Domain, wanted: Ingredients, rows: number, 
     : undefined;
   const columns: FeatureColumn[] = [
     ...numbers.map(({ about: [name, low, high, decimals], z }) => ({
-      ...{ name, kind: "number" as const },
+      name,
+      kind: "number" as const,
       cells: Array.from(z, (value) => ((low + high) / 2 + (value * (high - low)) / 6).toFixed(decimals)),
     })),
     ...categories.map(({ name, values, codes }) => ({
-      ...{ name, kind: "category" as const },
+      name,
+      kind: "category" as const,
       cells: codes.map((code) => values[code]!),
     })),
     ...(days ? [{ name: domain.date, kind: "date" as const, cells: days.map(isoDay) }] : []),

@@ -52,7 +52,12 @@ export function drawTask(seed: number, number: number, attempt: number, o: { cou
   const kind = draws.one(KINDS_OF[metric]);
   const leaks = order.indexOf(number - 1) < o.leaking && kind !== "extraction";
   const plan: Plan = {
-    ...{ seed, number, attempt, metric, kind, leaks },
+    seed,
+    number,
+    attempt,
+    metric,
+    kind,
+    leaks,
     name: `${kind === "extraction" ? "words" : domain.name}-${String(number).padStart(String(o.count).length, "0")}`,
     rows: rowsOf(kind, draws),
     noise: draws.between(0.25, 0.7),

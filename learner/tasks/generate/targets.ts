@@ -29,19 +29,27 @@ interface TargetOptions {
 
 /** Kinds of tables that a metric can grade. */
 export const KINDS_OF: Readonly<Record<MetricName, readonly Exclude<Kind, never>[]>> = {
-  ...{
-    MAE: ["regression"],
-    RMSE: ["regression"],
-    R2: ["regression"],
-    Pearson: ["regression"],
-    Spearman: ["regression"],
-  },
-  ...{ RMSLE: ["positive"], MAPE: ["positive"] },
-  ...{ F1: ["binary"], Jaccard: ["binary"], RocAuc: ["binary"] },
-  ...{ Accuracy: ["binary", "classes"], BalancedAccuracy: ["binary", "classes"], F1Macro: ["classes", "binary"] },
-  ...{ F1Micro: ["classes"], F1Weighted: ["classes"], RocAucOneVsOne: ["classes"] },
-  ...{ LogLoss: ["binary", "classes"], Brier: ["binary", "classes"], QuadraticWeightedKappa: ["levels"] },
-  ...{ WordJaccard: ["extraction"], MAPAtK: ["ranking"] },
+  MAE: ["regression"],
+  RMSE: ["regression"],
+  R2: ["regression"],
+  Pearson: ["regression"],
+  Spearman: ["regression"],
+  RMSLE: ["positive"],
+  MAPE: ["positive"],
+  F1: ["binary"],
+  Jaccard: ["binary"],
+  RocAuc: ["binary"],
+  Accuracy: ["binary", "classes"],
+  BalancedAccuracy: ["binary", "classes"],
+  F1Macro: ["classes", "binary"],
+  F1Micro: ["classes"],
+  F1Weighted: ["classes"],
+  RocAucOneVsOne: ["classes"],
+  LogLoss: ["binary", "classes"],
+  Brier: ["binary", "classes"],
+  QuadraticWeightedKappa: ["levels"],
+  WordJaccard: ["extraction"],
+  MAPAtK: ["ranking"],
 };
 
 export function drawTarget(kind: Exclude<Kind, "extraction">, o: TargetOptions): Target {
@@ -144,7 +152,9 @@ function classTarget(kind: "classes" | "ranking", o: TargetOptions): Target {
     return [...classes.keys()].sort((a, b) => weights[b]! - weights[a]!).map((i) => classes[i]!);
   };
   return {
-    ...{ name, kind, labels },
+    name,
+    kind,
+    labels,
     known: (row, columns) => {
       if (kind === "ranking") return [ordered(row).slice(0, 5).join(" ")];
       if (columns.length === 1) return [ordered(row)[0]!];

@@ -18,7 +18,10 @@ export class SelectedNamespaces {
 
   constructor({ client, selector, onChange, log }: SelectedOptions) {
     this.#reflector = new Reflector({
-      ...{ client, resource: NAMESPACE, labelSelector: selector, log },
+      client,
+      resource: NAMESPACE,
+      labelSelector: selector,
+      log,
       onChange: (namespace, now, before) => {
         if ((now === undefined) !== (before === undefined)) onChange(namespace);
       },

@@ -30,8 +30,12 @@ export const actors: Part<ActorsMemory, unknown, "lifecycle" | "derived" | "cert
   kinds: () => [JOB, POD, SECRET],
   initial: (run, nowMs) => ({
     ...stabiliserOf(run, nowMs),
-    ...{ certificates: new Map(), toldToDrain: new Map(), reported: new Set(), toldDisrupted: new Map() },
-    ...{ silentSinceMs: new Map(), refusal: undefined },
+    certificates: new Map(),
+    toldToDrain: new Map(),
+    reported: new Set(),
+    toldDisrupted: new Map(),
+    silentSinceMs: new Map(),
+    refusal: undefined,
   }),
   observe(look) {
     const { stored, memory, nowMs } = look;

@@ -104,7 +104,9 @@ export function desiredWorkload(
 function generatorSet(run: Run, { min, max }: GenerationReplicas, settings: Settings): PodSet {
   const { template } = desiredGenerators(run, { replicas: max, settings }).spec!;
   return {
-    ...{ name: GENERATORS_SET, count: max, ...(min < max && { minCount: min }) },
+    name: GENERATORS_SET,
+    count: max,
+    ...(min < max && { minCount: min }),
     template: whatDecides(template),
   };
 }
@@ -119,7 +121,12 @@ function whatDecides({ spec }: { spec?: unknown }): Raw<V1PodTemplateSpec> {
     spec: dropUndefined({
       containers: asked(containers),
       initContainers: initContainers && asked(initContainers),
-      ...{ nodeSelector, affinity, tolerations, priorityClassName, runtimeClassName, topologySpreadConstraints },
+      nodeSelector,
+      affinity,
+      tolerations,
+      priorityClassName,
+      runtimeClassName,
+      topologySpreadConstraints,
     }),
   } as Raw<V1PodTemplateSpec>;
 }

@@ -179,7 +179,10 @@ async function ensureLeaf(
     found !== undefined && why === undefined
       ? found
       : await createCertificate(authority.signing, {
-          ...{ role, name, validSeconds: t.leafSeconds, now: () => now },
+          role,
+          name,
+          validSeconds: t.leafSeconds,
+          now: () => now,
           ...(hosts.length > 0 && { hosts }),
         });
   const data = dataOfLeaf({ ...leaf, authority: bundleOf(authority) });

@@ -173,7 +173,10 @@ function vllm(run: Run, generation: Generation, mounts: V1VolumeMount[]): V1Cont
     VLLM_NO_USAGE_STATS: "1",
     HF_HUB_OFFLINE: "1",
     // The root file system is read-only, and the image has no user of this number.
-    ...{ HOME: "/tmp", XDG_CACHE_HOME: "/tmp/cache", XDG_CONFIG_HOME: "/tmp/config", USER: "longrun" },
+    HOME: "/tmp",
+    XDG_CACHE_HOME: "/tmp/cache",
+    XDG_CONFIG_HOME: "/tmp/config",
+    USER: "longrun",
   };
   const pullPolicy = generation.imagePullPolicy ?? learner.imagePullPolicy;
   return {

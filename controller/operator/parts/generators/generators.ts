@@ -47,7 +47,10 @@ export async function reconcileGenerators(
   const certificate =
     certified && authority
       ? await reconcileSigned(look, look.memory.certificate, {
-          ...{ authority, secret: generators.secret, role: "generator", name: run.metadata.name },
+          authority,
+          secret: generators.secret,
+          role: "generator",
+          name: run.metadata.name,
           metadata: childMetadata(run, `${GENERATORS}-tls`, "generator"),
           hosts: generatorHosts(run),
         })

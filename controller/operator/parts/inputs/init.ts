@@ -29,7 +29,8 @@ export function desiredInit(run: Run, claimName: string, sourceClaim: string, se
     { name: "source", persistentVolumeClaim: { claimName: sourceClaim, readOnly: true } },
   ];
   return {
-    ...{ apiVersion: "batch/v1", kind: "Job" },
+    apiVersion: "batch/v1",
+    kind: "Job",
     metadata: { ...metadata, annotations: { ...metadata.annotations, [SPEC_HASH]: initHash(run, settings) } },
     spec: {
       ...spec!,

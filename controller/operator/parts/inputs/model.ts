@@ -50,7 +50,8 @@ function hubFetch({ repo, revision, endpoint, secretRef }: HuggingFaceSource): F
   if (!secretRef) return { args, env, volumes: [], mounts: [] };
   const items = [{ key: secretRef.key, path: secretRef.key }];
   return {
-    ...{ args, env },
+    args,
+    env,
     volumes: [{ name: "token", secret: { secretName: secretRef.name, items, defaultMode: 0o440 } }],
     mounts: [{ name: "token", mountPath: TOKEN, readOnly: true }],
   };
@@ -61,7 +62,8 @@ function ociFetch(source: OciSource): Fetch {
   if (!source.secretRef) return { args, env: [], volumes: [], mounts: [] };
   const items = [{ key: ".dockerconfigjson", path: "config.json" }];
   return {
-    ...{ args, env: [{ name: "DOCKER_CONFIG", value: TOKEN }] },
+    args,
+    env: [{ name: "DOCKER_CONFIG", value: TOKEN }],
     volumes: [{ name: "token", secret: { secretName: source.secretRef.name, items, defaultMode: 0o440 } }],
     mounts: [{ name: "token", mountPath: TOKEN, readOnly: true }],
   };
@@ -108,7 +110,8 @@ export function desiredModelJob(run: Run, claimName: string, settings: Settings)
   };
   const annotations = { [SPEC_HASH]: digestOf({ ...spec, volumes: undefined }) };
   return {
-    ...{ apiVersion: "batch/v1", kind: "Job" },
+    apiVersion: "batch/v1",
+    kind: "Job",
     metadata: childMetadata(run, "model", "model", annotations),
     spec,
   };

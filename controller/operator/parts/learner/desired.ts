@@ -177,7 +177,9 @@ function learnerVolumes(run: Run, claimName: string): { volumes: V1Volume[]; mou
     add(dataVolume(dataName(run.spec, task, "public"), task.publicData!, `${folder}/prepared/public`));
     add(dataVolume(dataName(run.spec, task, "private"), task.privateData!, `${folder}/prepared/private`));
     mounts.push({
-      ...{ name: "config", mountPath: `${folder}/${TASK}`, readOnly: true },
+      name: "config",
+      mountPath: `${folder}/${TASK}`,
+      readOnly: true,
       subPath: taskFile(run.spec, task),
     });
   }

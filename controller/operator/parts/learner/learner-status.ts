@@ -251,9 +251,13 @@ function finishedOf(json: string | null | undefined, reader: Reader): ReportedIt
     return reader.drop("iterationJson", json, "a line with iteration and lineage");
   const tasks = tasksOf(line.tasks, reader);
   return {
-    ...{ iteration, lineage, elapsedSeconds: numberOf("elapsedSeconds", SECONDS), tasks },
+    iteration,
+    lineage,
+    elapsedSeconds: numberOf("elapsedSeconds", SECONDS),
+    tasks,
     bestScore: numberOf("bestScoreSoFar", SCORE) ?? (tasks.length === 1 ? tasks[0]!.best : undefined),
-    ...{ meanScore: numberOf("meanScore", SCORE), validFraction: numberOf("validFraction", SHARE) },
+    meanScore: numberOf("meanScore", SCORE),
+    validFraction: numberOf("validFraction", SHARE),
     meanNormalizedScore: numberOf("meanNormalizedScore", SHARE),
     meanDurationSeconds: numberOf("meanDurationSeconds", SECONDS),
     noSignalIterations: numberOf("noSignalIterations", COUNT),
@@ -288,11 +292,9 @@ function tasksOf(said: unknown, reader: Reader): ReportedTask[] {
     const numberOf = (field: string, range: Range) =>
       reader.number(`iterationJson.tasks.${name}.${field}`, task[field], range);
     const numbers = {
-      ...{
-        samples: numberOf("samples", COUNT),
-        best: numberOf("bestScoreSoFar", SCORE),
-        mean: numberOf("meanScore", SCORE),
-      },
+      samples: numberOf("samples", COUNT),
+      best: numberOf("bestScoreSoFar", SCORE),
+      mean: numberOf("meanScore", SCORE),
       validFraction: numberOf("validFraction", SHARE),
     };
     const known = Object.entries(numbers).filter(([, value]) => value !== undefined);
@@ -319,8 +321,15 @@ function evaluationOf(said: Record<string, unknown>, field: string, reader: Read
 }
 
 const POLICY_NUMBERS = {
-  ...{ iteration: COUNT, samples: COUNT, validFraction: SHARE, mean: SCORE, best: SCORE },
-  ...{ bestFromScratch: SCORE, bestImproved: SCORE, medalFraction: SHARE, aboveMedianFraction: SHARE },
+  iteration: COUNT,
+  samples: COUNT,
+  validFraction: SHARE,
+  mean: SCORE,
+  best: SCORE,
+  bestFromScratch: SCORE,
+  bestImproved: SCORE,
+  medalFraction: SHARE,
+  aboveMedianFraction: SHARE,
 } satisfies Partial<Record<keyof EvaluatedPolicyStatus, Range>>;
 
 function policyOf(field: string, said: unknown, reader: Reader): EvaluatedPolicyStatus | undefined {

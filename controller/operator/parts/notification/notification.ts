@@ -97,14 +97,18 @@ export function eventOf(run: Run): FinishedEvent {
   // A run that was resumed may fail again, and that is another event.
   const id = `${metadata.uid}-${phase}${phase === "Failed" ? `-${completionTime}` : ""}`;
   return finishedEvent(`/namespaces/${metadata.namespace}/trainingruns/${metadata.name}`, id, {
-    ...{
-      name: metadata.name,
-      namespace: metadata.namespace,
-      task: spec.tasks.map((task) => task.name).join(", "),
-      phase,
-    },
+    name: metadata.name,
+    namespace: metadata.namespace,
+    task: spec.tasks.map((task) => task.name).join(", "),
+    phase,
     message: succeeded?.message ?? `${runId(run)} is over`,
-    ...{ iteration, iterations: spec.stopping.iterations, startTime, completionTime: completionTime! },
-    ...{ score, evaluation, executions, ...(spec.tasks.length > 1 && { tasks }) },
+    iteration,
+    iterations: spec.stopping.iterations,
+    startTime,
+    completionTime: completionTime!,
+    score,
+    evaluation,
+    executions,
+    ...(spec.tasks.length > 1 && { tasks }),
   } as FinishedEvent["data"]);
 }

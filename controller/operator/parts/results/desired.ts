@@ -81,7 +81,8 @@ export function desiredResultsJob(
   } as NonNullable<Job["spec"]>;
   const annotations = { [SPEC_HASH]: digestOf(spec), [RESULTS_OF]: JSON.stringify(mark) };
   return {
-    ...{ apiVersion: "batch/v1", kind: "Job" },
+    apiVersion: "batch/v1",
+    kind: "Job",
     metadata: childMetadata(run, "results", "results", annotations),
     spec,
   };
