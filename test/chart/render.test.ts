@@ -310,7 +310,7 @@ describe("The chart refuses impossible values in one line", { skip }, () => {
       ],
       /or give images\.learner\.repository with its registry/,
     ],
-    ["an old Kubernetes", ["--kube-version", "1.28.0"], /requires kubeVersion: >=1\.29\.0-0/],
+    ["an old Kubernetes", ["--kube-version", "1.28.0"], /requires kubeVersion: >=1\.30\.0-0/],
   ];
   for (const [what, args, message] of REFUSED) test(what, () => assert.rejects(template(args), message));
 });
