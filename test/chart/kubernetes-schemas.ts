@@ -17,7 +17,7 @@ import type { KubeObject } from "../../controller/operator/kube/types.ts";
 
 /** The oldest supported version, the newest version, and some in between. */
 const PATCHES: Record<string, string> = {
-  "1.29": "v1.29.6",
+  "1.30": "v1.30.14",
   "1.31": "v1.31.14",
   "1.33": "v1.33.13",
   "1.34": "v1.34.2",
