@@ -16,7 +16,7 @@ test("Chart.yaml has the version of package.json, and names no image", () => {
   const crds = parse(chart.annotations["artifacthub.io/crds"]) as { kind: string; name?: string }[];
   assert.deepEqual(
     crds.map(({ kind, name }) => `${kind} ${name}`),
-    ["TrainingRun trainingruns.longrun.dev"],
+    ["TrainingRun trainingruns.longrun.dev", "TrainingRuntime trainingruntimes.longrun.dev"],
   );
 });
 

@@ -22,7 +22,7 @@ import { KUBERNETES_MINORS, kubernetesValidator } from "./kubernetes-schemas.ts"
 
 const skip = helmUnavailable() ?? false;
 /** Kinds that Kubernetes itself lacks. */
-const FOREIGN = new Set(["ServiceMonitor", "PodMonitor", "PrometheusRule"]);
+const FOREIGN = new Set(["ServiceMonitor", "PodMonitor", "PrometheusRule", "TrainingRuntime"]);
 
 function problemsOf(minor: string, object: KubeObject): string[] {
   const problems = kubernetesValidator(minor)(object);
