@@ -116,6 +116,18 @@ describe("runtimeProblems", () => {
       /^spec\.learner\.resources\.limits: the run takes 1 GPUs; limits\.gpus is 0$/,
     ],
     [
+      "GPUs in thousandths, which Kubernetes takes too",
+      { limits: { gpus: 1 } },
+      ["actors.resources={limits: {nvidia.com/gpu: 8000m}}"],
+      /^spec\.actors \(resources\.limits times max\): the run takes 8 GPUs; limits\.gpus is 1$/,
+    ],
+    [
+      "devices of a class as an extended resource",
+      { limits: { gpus: 1 } },
+      ["actors={sandboxResources: {limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 8}}}"],
+      /^spec\.actors\.sandboxResources\.limits has deviceclass\.resource\.kubernetes\.io\/gpu\.nvidia\.com; limits\.gpus cannot count/,
+    ],
+    [
       "GPUs of generators",
       { limits: { gpus: 4 }, generation: { resources: GPU } },
       ["generation={replicas: {max: 5}}"],
