@@ -212,7 +212,8 @@ describe("The rendered chart", { skip }, () => {
   });
 
   test("The notes name values for runs that have no effect without the default runtime", async () => {
-    const text = /defaultRuntime\.create is false: runs get nothing of the values for the default runtime \(spec\.caBundle, spec\.learner\)/;
+    const text =
+      /defaultRuntime\.create is false: runs get nothing of the values for the default runtime \(spec\.caBundle, spec\.learner\)/;
     const without = ["--set", "defaultRuntime.create=false"];
     assert.match(await notesOf(["--set", "gpu.enabled=true,caBundle.configMap=ours", ...without]), text);
     assert.doesNotMatch(await notesOf(without), /defaultRuntime/);
