@@ -1,9 +1,12 @@
 /** What the limits of a TrainingRuntime forbid. */
 import { gpuCount } from "./gpu.ts";
 import type { RuntimeLimits } from "./runtime-fields.ts";
-import type { PodTemplate, TrainingRun } from "./trainingrun.ts";
+import type { PodTemplate, Resources, TrainingRun } from "./trainingrun.ts";
 
 type AnyRun = Pick<TrainingRun, "spec">;
+
+/** Names of resources that are devices of a DeviceClass, claimed like an extended resource. Such a device may be a GPU or not. */
+const DEVICE_CLASS = /^deviceclass\.resource\.kubernetes\.io\//;
 
 /** A value of a run that a limit concerns, with the path of its field. */
 type Named = [field: string, value: string | undefined];
@@ -57,6 +60,13 @@ function numberProblems(run: AnyRun, merged: AnyRun, limits: RuntimeLimits): str
           `${at}.resourceClaims has ${claims.map(({ name }) => name).join(", ")}; limits.gpus cannot count what a run's own claims hold: use claims of the runtime, or resources.limits`,
         );
     }
+    for (const [at, resources] of resourcesOf(run)) {
+      const classes = Object.keys(resources?.limits ?? {}).filter((name) => DEVICE_CLASS.test(name));
+      if (classes.length > 0)
+        problems.push(
+          `${at}.limits has ${classes.join(", ")}; limits.gpus cannot count what a DeviceClass gives: use claims of the runtime, or a resource such as nvidia.com/gpu`,
+        );
+    }
   }
   const { actors } = merged.spec;
   for (const field of ["max", "replicas"] as const) {
@@ -97,6 +107,13 @@ const templatesOf = ({ spec }: AnyRun): [at: string, template: PodTemplate | und
   ["spec.learner.podTemplate.spec", spec.learner.podTemplate],
   ["spec.actors.podTemplate.spec", spec.actors.podTemplate],
   ["spec.generation.podTemplate.spec", spec.generation?.podTemplate],
+];
+
+const resourcesOf = ({ spec }: AnyRun): [at: string, resources: Resources | undefined][] => [
+  ["spec.learner.resources", spec.learner.resources],
+  ["spec.actors.resources", spec.actors.resources],
+  ["spec.actors.sandboxResources", spec.actors.sandboxResources],
+  ["spec.generation.resources", spec.generation?.resources],
 ];
 
 const storageClasses = ({ spec }: AnyRun): Named[] => [

@@ -86,6 +86,15 @@ describe("withRuntime", () => {
     assert.equal(withRuntime(runOf("actors.max=1", "learner.device=Auto"), RUNTIME).spec.actors.max, 4);
   });
 
+  test("Each run copies its results into a folder of its own below the runtime's prefix; a run's own destination stays", () => {
+    const s3 = { bucket: "results", prefix: "team" };
+    const results = { s3, deadlineSeconds: 1, intervalSeconds: 1, keepLast: 1 } as never;
+    const run = { ...runOf(), metadata: { name: "r", namespace: "n" } };
+    assert.deepEqual(withRuntime(run, { results }).spec.results!.s3, { bucket: "results", prefix: "team/n/r" });
+    const own = runOf("results={s3: {bucket: mine, prefix: a}}");
+    assert.equal(withRuntime(own, { results }).spec.results!.s3.prefix, "a");
+  });
+
   test("Kueue's label on the run takes precedence over the runtime's queue", () => {
     const run = { ...runOf(), metadata: { name: "r", labels: { "kueue.x-k8s.io/queue-name": "mine" } } };
     assert.equal(withRuntime(run, RUNTIME).spec.queueName, undefined);
@@ -114,6 +123,18 @@ describe("runtimeProblems", () => {
       { limits: { gpus: 0 } },
       [MIG],
       /^spec\.learner\.resources\.limits: the run takes 1 GPUs; limits\.gpus is 0$/,
+    ],
+    [
+      "GPUs in thousandths, which Kubernetes takes too",
+      { limits: { gpus: 1 } },
+      ["actors.resources={limits: {nvidia.com/gpu: 8000m}}"],
+      /^spec\.actors \(resources\.limits times max\): the run takes 8 GPUs; limits\.gpus is 1$/,
+    ],
+    [
+      "devices of a class as an extended resource",
+      { limits: { gpus: 1 } },
+      ["actors={sandboxResources: {limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 8}}}"],
+      /^spec\.actors\.sandboxResources\.limits has deviceclass\.resource\.kubernetes\.io\/gpu\.nvidia\.com; limits\.gpus cannot count/,
     ],
     [
       "GPUs of generators",

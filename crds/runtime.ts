@@ -11,7 +11,7 @@ import { limitProblems } from "./runtime-limits.ts";
 import { strictRuntimeSchema } from "./runtime-schema.ts";
 import { readSchema, type Schema, strictSchema } from "./schema.ts";
 import { mergeStrategically } from "./strategic-merge.ts";
-import { parseObject, type Resources, type TrainingRun } from "./trainingrun.ts";
+import { parseObject, type Resources, type Results, type TrainingRun } from "./trainingrun.ts";
 
 export type { RuntimeSpec, TrainingRuntime } from "./runtime-fields.ts";
 
@@ -24,7 +24,7 @@ const MERGED = ["podTemplate", "env", "inheritedMetadata"];
 type Json = Record<string, unknown>;
 /** A run of a manifest, or one that is stored. */
 type AnyRun = Pick<TrainingRun, "apiVersion" | "kind" | "spec"> & {
-  metadata: { name: string; labels?: Record<string, string> };
+  metadata: { name: string; namespace?: string; labels?: Record<string, string> };
 };
 
 /**
@@ -49,12 +49,19 @@ export function withRuntime<Run extends AnyRun>(
     for (const name of names) {
       if (given[name] === undefined || without.includes(path === "" ? name : `${path}.${name}`)) continue;
       if (name === "queueName" && run.metadata.labels?.[QUEUE_NAME]) continue;
-      const value = chosen(name, own[name], given[name], schema.properties![name]!.default);
+      const byDefault = name === "results" ? inOwnFolder(given[name] as Results, run.metadata) : given[name];
+      const value = chosen(name, own[name], byDefault, schema.properties![name]!.default);
       if (value !== own[name]) changed[name] = value;
     }
     spec = replaced(spec, path, { ...own, ...changed });
   }
   return { ...run, spec };
+}
+
+/** Returns the destination with a folder for each run below the runtime's prefix, because a folder has the results of one run. */
+function inOwnFolder({ s3, ...results }: Results, { namespace, name }: AnyRun["metadata"]): Results {
+  const prefix = [s3.prefix, namespace, name].filter((part) => part !== undefined).join("/");
+  return { ...results, s3: { ...s3, prefix } };
 }
 
 function chosen(name: string, own: unknown, byDefault: unknown, preset: unknown): unknown {

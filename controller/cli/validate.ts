@@ -49,7 +49,7 @@ export async function validate(
   };
   for (const file of files)
     await collectProblems(async () => {
-      const manifest = readManifestFile(readInput(file), file, true);
+      const manifest = readManifestFile(readInput(file), file, before === undefined);
       for (const object of manifest.runtimes) {
         const { name } = checkRuntimeObject(object, file).metadata;
         say(`${file}: TrainingRuntime ${name} is valid`);

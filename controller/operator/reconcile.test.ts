@@ -99,6 +99,26 @@ test("The controller forgets a run that is gone", async () => {
   assert.deepEqual(calls, ["drop the link"]);
 });
 
+test("The event of a run that is gone says what became of its volume, by the retain of its runtime", async () => {
+  const reasonOf = async (spec: object, status: object) => {
+    const run = runOf(spec, status);
+    const told: string[] = [];
+    const memories = new Memories();
+    memories.of(KEY, run);
+    const context = {
+      cache: { trainingRun: () => undefined },
+      ...{ links: { drop: () => {} }, expectations: { forget: () => {} }, metrics: { forget: () => {} } },
+      ...{ memories, settings: DEFAULT_SETTINGS, runtimes: { get: () => undefined }, now: () => NOW_MS },
+      events: { record: (_: unknown, { reason }: { reason: string }) => told.push(reason) },
+    } as unknown as Context;
+    await reconcile(KEY, context);
+    return told;
+  };
+  const spec = { learner: { storage: { retain: "Never" } } };
+  assert.deepEqual(await reasonOf({}, {}), ["VolumeStays"]);
+  assert.deepEqual(await reasonOf({ runtimeRef: { name: "a" } }, { runtime: { name: "a", spec } }), ["VolumeGoes"]);
+});
+
 const FAILED = { type: "Succeeded", status: "False", reason: "RunFailed", message: "m", lastTransitionTime: at(-3600) };
 
 test("A failed run is deleted when its ttl is over, but not if it is suspended to be resumed", async () => {

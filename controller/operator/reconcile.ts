@@ -20,6 +20,7 @@ import {
   volumeEvent,
 } from "./parts/lifecycle/deletion.ts";
 import { volumeName } from "./parts/volume/part.ts";
+import { merged, runtimeOf } from "./runtimes/effective.ts";
 import { eventOf } from "./status/conditions.ts";
 import { measure } from "./status/measure.ts";
 import { reconcileStatus, STATUS } from "./status/reconcile-status.ts";
@@ -99,7 +100,7 @@ function forget(key: string, context: Context): ReconcileResult {
   if (!memory) return {};
   const { run } = memory;
   const { volume } = sliceOf(memory, volumeName, context.now());
-  const { reason, note } = volumeEvent(run, volume);
+  const { reason, note } = volumeEvent(merged(run, runtimeOf(run, context, true)?.spec), volume);
   const event = { ...eventOf(reason), note };
   if (!run.metadata.finalizers?.includes(FINALIZER)) context.events.record(run, event); // otherwise it was recorded already
   const { namespace, name } = run.metadata;

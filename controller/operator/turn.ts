@@ -70,7 +70,11 @@ export class Turn {
   report(done: Done & Sum, warning: Warning | undefined): Report {
     const report = this.part.report?.(this.#look, this.#facts, done, { refused: this.#refused, warning }) ?? {};
     const renewals = (report.certificates ?? []).map(({ renewAtMs }) => (renewAtMs - this.#look.nowMs) / 1000);
-    this.again.push(...renewals, ...(report.againSeconds === undefined ? [] : [report.againSeconds]));
+    // What was due in this reconcile and not renewed has its reason: the run has ended, or may not be written.
+    this.again.push(
+      ...renewals.filter((seconds) => seconds >= 0),
+      ...(report.againSeconds === undefined ? [] : [report.againSeconds]),
+    );
     return report;
   }
 

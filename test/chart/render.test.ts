@@ -201,7 +201,7 @@ describe("The rendered chart", { skip }, () => {
 
   test("gpu: Helm makes the default runtime after its CRD, and with the others where the CRD is there", async () => {
     const hookOf = (of: KubeObject | undefined) => of!.metadata.annotations!["helm.sh/hook"];
-    assert.equal(hookOf(find("gpu", "TrainingRuntime", /./)), "post-install,post-upgrade");
+    assert.equal(hookOf(find("gpu", "TrainingRuntime", /./)), "post-install,post-upgrade,post-rollback");
     const known = ["--api-versions", "longrun.dev/v1alpha1/TrainingRuntime", ...OPERATORS];
     const objects = objectsOf(await template(["--values", valuesFile("gpu"), ...known]));
     const runtime = objects.find(({ kind }) => kind === "TrainingRuntime");
@@ -209,6 +209,15 @@ describe("The rendered chart", { skip }, () => {
       "meta.helm.sh/release-name": "longrun",
       "meta.helm.sh/release-namespace": "longrun-system",
     });
+  });
+
+  test("The notes name values for runs that have no effect without the default runtime", async () => {
+    const text =
+      /defaultRuntime\.create is false: runs get nothing of the values for the default runtime \(spec\.caBundle, spec\.learner\)/;
+    const without = ["--set", "defaultRuntime.create=false"];
+    assert.match(await notesOf(["--set", "gpu.enabled=true,caBundle.configMap=ours", ...without]), text);
+    assert.doesNotMatch(await notesOf(without), /defaultRuntime/);
+    assert.doesNotMatch(rendered.get("gpu")!.notes, /defaultRuntime/);
   });
 
   test("Without values for it there is no default runtime; another one can be named, and limits be set", async () => {

@@ -157,6 +157,12 @@ test("validate --replaces compares one TrainingRun with one", () => {
   assert.match(compare("pair.yaml", "own.yaml").stdout, /^pair\.yaml: TrainingRun own is valid\n.*skipped 1 object/);
   assert.match(compare("own.yaml", "several.yaml").stderr, /^several\.yaml: holds 3 TrainingRuns/);
   assert.match(compare("several.yaml", "own.yaml").stderr, /^several\.yaml: holds 3 TrainingRuns/);
+  const runtime = "{ apiVersion: longrun.dev/v1alpha1, kind: TrainingRuntime, metadata: { name: a }, spec: {} }";
+  writeFileSync(join(home, "runtime.yaml"), runtime);
+  assert.match(
+    compare("runtime.yaml", "own.yaml").stderr,
+    /^runtime\.yaml: holds no TrainingRun but TrainingRuntime a;/,
+  );
   assert.match(
     longrun(["validate", "--replaces", "own.yaml", "own.yaml", "pair.yaml"]).stderr,
     /^--replaces own\.yaml: give one FILE, not 2\n$/,

@@ -164,7 +164,21 @@ affinity:
 
 {{/* Spec of the TrainingRuntime of runs that name none; may be empty. */}}
 {{- define "longrun.defaultRuntimeSpec" -}}
-{{- if .Values.defaultRuntime.create -}}
+{{- if .Values.defaultRuntime.create }}{{ include "longrun.runtimeValues" . }}{{ end -}}
+{{- end -}}
+
+{{/* Values for runs that nothing uses because defaultRuntime.create is false, as a text for people; may be empty. */}}
+{{- define "longrun.unusedDefaults" -}}
+{{- if not .Values.defaultRuntime.create -}}
+{{- $spec := include "longrun.runtimeValues" . | fromYaml | default dict -}}
+{{- if $spec -}}
+the values for the default runtime (spec.{{ keys $spec | sortAlpha | join ", spec." }})
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the values say about all runs, as the spec of a TrainingRuntime; may be empty. */}}
+{{- define "longrun.runtimeValues" -}}
 {{- $v := .Values -}}
 {{- $fullname := include "longrun.fullname" . -}}
 {{- $learnerSpec := dict -}}
@@ -227,7 +241,6 @@ affinity:
 {{- with $actors }}{{ $_ := set $defaults "actors" . }}{{ end -}}
 {{- $defaults = merge (deepCopy $v.defaultRuntime.spec) $defaults -}}
 {{- if $defaults }}{{ toYaml $defaults }}{{ end -}}
-{{- end -}}
 {{- end -}}
 
 {{/* Name of the TrainingRuntime of runs that name none; may be empty. */}}

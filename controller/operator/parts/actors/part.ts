@@ -1,10 +1,12 @@
 /** The actors: how many there are and which, their certificates, and what the learner must know of their ends. */
+import type { RuntimeSpec } from "../../../../crds/runtime.ts";
 import { type Look, settle } from "../../context.ts";
 import type { Run } from "../../desired/names.ts";
 import { JOB, POD, SECRET } from "../../kube/resources.ts";
 import { createdMs } from "../../observe.ts";
 import type { Part } from "../../part.ts";
 import { isKeptActor } from "../../pin.ts";
+import { merged } from "../../runtimes/effective.ts";
 import { eventBlocker, NO_POD_SECONDS } from "../../status/blockers.ts";
 import { stuckPod } from "../../status/warnings.ts";
 import { tryStep } from "../../steps.ts";
@@ -78,8 +80,9 @@ export const actors: Part<ActorsMemory, unknown, "lifecycle" | "derived" | "cert
 };
 
 /** A controller that has just started knows no demand, so the earlier desired number counts for one more window. */
-function stabiliserOf({ spec, status }: Run, nowMs: number): Pick<ActorsMemory, "stabiliser" | "scaleDownSeconds"> {
-  const { scaleDownSeconds, max } = spec.actors;
+function stabiliserOf(run: Run, nowMs: number): Pick<ActorsMemory, "stabiliser" | "scaleDownSeconds"> {
+  const { status } = run;
+  const { scaleDownSeconds, max } = merged(run, status?.runtime?.spec as RuntimeSpec | undefined).spec.actors;
   const stabiliser = new Stabiliser(scaleDownSeconds);
   const before = status?.actors?.desired;
   if (before !== undefined) stabiliser.next(Math.min(before, max), nowMs / 1000);

@@ -42,16 +42,20 @@ export const quota: Part<object, unknown, "lifecycle" | "workload" | "unplaced",
   async reconcile(look, _, { lifecycle, workload, unplaced }) {
     const { run, deployment, refusal } = look.observed;
     const why = refusal ?? unplaced;
-    const { refused = why } = why
-      ? {}
-      : await tryStep(run, async () => {
+    const isIdle = lifecycle.stage === "Suspended" || isOver(lifecycle.stage);
+    // A run that needs no nodes returns its quota, refused or not. One whose runtime is missing, perhaps for a moment, stays in the queue.
+    const returns = isIdle || (lifecycle.stage === "Refused" && refusal?.reason === "RuntimeRefuses");
+    const reconciles = why === undefined || (refusal !== undefined && returns);
+    const written = reconciles
+      ? await tryStep(run, async () => {
           await reconcileWorkload(look, lifecycle, workload);
           return {};
-        });
+        })
+      : {};
+    const refused = why ?? written.refused;
     // A run that cannot start, or may not start yet, gets no children.
     const waits = (lifecycle.stage === "Refused" || lifecycle.stage === "Queued") && !deployment;
     const held = refused !== undefined;
-    const isIdle = lifecycle.stage === "Suspended" || isOver(lifecycle.stage);
     return {
       refused: isIdle && refused === refusal ? undefined : refused,
       given: { held, mayCreate: !held && !waits },

@@ -4,7 +4,7 @@ import { childMetadata, learnerHosts, type Run } from "../../desired/names.ts";
 import { SECRET, type Secret } from "../../kube/resources.ts";
 import type { Part } from "../../part.ts";
 import { tryAll } from "../../steps.ts";
-import { hasEnded } from "../lifecycle/lifecycle.ts";
+import { hasEnded, hasLearner } from "../lifecycle/lifecycle.ts";
 import { type CertificateDates, type CertificateSecrets, ensureCertificates, type SecretData } from "./certificates.ts";
 
 interface CertificatesMemory {
@@ -19,8 +19,12 @@ export const certificates: Part<CertificatesMemory, unknown, "mayCreate", "certi
   kinds: () => [SECRET],
   async reconcile(look, _, { mayCreate }) {
     let { dates } = look.memory;
+    const { observed } = look;
+    const { authority, learner } = observed.secrets;
+    // A learner that its TrainingRuntime refuses trains on, perhaps for longer than its certificate is valid.
+    const renews = observed.refusal !== undefined && hasLearner(observed) && authority && learner;
     const tried = await tryAll(look.observed.run, async () => {
-      if (mayCreate) dates = await reconcileCertificates(look, dates);
+      if (mayCreate || renews) dates = await reconcileCertificates(look, dates);
     });
     return { ...tried, remember: { dates }, given: { certified: dates !== undefined } };
   },

@@ -27,7 +27,9 @@ export const generators: Part<GeneratorsMemory, unknown, "lifecycle" | "certifie
     settle(look, known);
     const plan = planGeneration(observed, { stage, stabiliser, nowMs });
     const write = () => reconcileGenerators(look, plan, certified);
-    return { ...(held ? {} : await tryStep(observed.run, write)), given: { generation: plan } };
+    // Generators that are not needed any more hold GPUs: they are stopped whatever holds the run.
+    const mayWrite = !held || plan?.replicas === 0;
+    return { ...(mayWrite ? await tryStep(observed.run, write) : {}), given: { generation: plan } };
   },
   stuck({ observed: { generators }, nowMs }) {
     const pending = generators.pods.filter(({ status }) => status?.phase === "Pending");
