@@ -14,7 +14,7 @@ export interface Work {
   /** Name of the file with the settings. */
   file: string;
   settings: object;
-  /** Settings that may change when the work continues. */
+  /** Settings that may change when the work continues, such as `budget` or `endpoint.prices`. */
   free?: readonly string[];
   /** For errors: `an evaluation`. */
   what: string;
@@ -69,7 +69,15 @@ function writeSettings(directory: string, file: string, settings: object): void 
   renameSync(`${path}.new`, path);
 }
 
-const without = (settings: object, names: readonly string[]) =>
-  Object.fromEntries(Object.entries(settings).filter(([name]) => !names.includes(name)));
+/** Returns the settings without fields at these paths. */
+const without = (settings: object, paths: readonly string[], parent = ""): object =>
+  Object.fromEntries(
+    Object.entries(settings)
+      .filter(([name]) => !paths.includes(parent + name))
+      .map(([name, value]) => [
+        name,
+        paths.some((path) => path.startsWith(`${parent}${name}.`)) ? without(value, paths, `${parent}${name}.`) : value,
+      ]),
+  );
 const nounOf = (what: string): string => what.replace(/^an? /, "");
 const refusal = (directory: string, what: string) => new ControllerError("input", `--out ${directory}: ${what}`);

@@ -19,6 +19,9 @@ export interface SolvePlan {
   directory: string;
 }
 
+/** Settings that may change when a search continues: no score depends on them. Without --concurrency its value follows the slots. */
+export const FREE_SETTINGS = ["budget", "slots", "endpoint.concurrency", "endpoint.prices"];
+
 /** Most programs side by side, and most of any other count. */
 const MOST = 65_536;
 /**

@@ -10,7 +10,7 @@ import { releaseRunFolder } from "../run-folder.ts";
 import type { Surroundings } from "../surroundings.ts";
 import { readSummary, showEnd } from "../terminal/summary.ts";
 import { createWorkFolder, openWorkFolder, type Work } from "../work-folder.ts";
-import { planSolve, refuseSolveRequest, type SolvePlan } from "./solve-plan.ts";
+import { FREE_SETTINGS, planSolve, refuseSolveRequest, type SolvePlan } from "./solve-plan.ts";
 import { solveLines } from "./solve-text.ts";
 
 /**
@@ -62,7 +62,7 @@ const workOf = ({ run, settings }: SolvePlan): Work => ({
   run,
   file: SOLVE_FILE,
   settings,
-  free: ["budget", "slots"],
+  free: FREE_SETTINGS,
   what: "a search",
   fields: ["seed", "tasks", "model", "prompts"],
 });
