@@ -39,6 +39,10 @@ interface World {
   /** Results arrive while the best program is written. */
   resultsMeanwhile?: boolean;
   onAnswer?: () => void;
+  /** Time that each choice of a prompt takes. */
+  drawMilliseconds?: number;
+  /** Actors that connect one after the other, before any result. */
+  connecting?: number;
 }
 
 /** A search over a real store and rollout. Every third program fails; a later valid one is better. */
@@ -51,6 +55,7 @@ async function searched(world: World) {
     lost = [],
     endpoint,
     onAnswer,
+    drawMilliseconds = 0,
   } = world;
   const store = openStore(path, { leaseSeconds: 60, leaseGraceSeconds: 5, maxAttempts: 1 });
   await store.beginLineage(() => false);
@@ -70,11 +75,20 @@ async function searched(world: World) {
       return prompts.map(() => RESPONSE);
     },
   };
+  const rollout = rolloutOf(spec, store, engine);
+  const slowly: Solving["rollout"] = {
+    search: (task, version, choose) =>
+      rollout.search(task, version, (number, prompts) => {
+        for (const end = performance.now() + drawMilliseconds; performance.now() < end; );
+        return choose(number, prompts);
+      }),
+  };
   const stopping = new AbortController();
   const notices: string[] = [];
   let results = 0;
+  let { connecting = 0 } = world;
   const run: Solving = {
-    ...{ spec, store, waiting: {}, rollout: rolloutOf(spec, store, engine) },
+    ...{ spec, store, waiting: {}, rollout: slowly },
     tasks: {
       all: [{ name: "diamonds", grader: { metric: "MAE", direction: "Lower" } }],
     } as unknown as Solving["tasks"],
@@ -106,6 +120,7 @@ async function searched(world: World) {
     },
     server: {
       waitForChange: async ({ other }: WaitOptions) => {
+        if (connecting-- > 0) return;
         const lease = store.leases.takeAll(["actor-0"])[0];
         if (lease === undefined) return void (await other);
         const number = Number(lease.execution.slice(1));
@@ -198,6 +213,12 @@ test("several slots are filled, and the budget is met exactly", async () => {
   });
   assert.equal(samples.length, 50);
   assert.ok(samples.every((sample) => sample.endsWith("finished")));
+});
+
+test("the budget is met exactly where actors connect while prompts are chosen", async () => {
+  const settings = { slots: 8, budget: { executions: 12 } };
+  const { samples } = await searched({ path: newPath(), settings, drawMilliseconds: 6, connecting: 3 });
+  assert.equal(samples.length, 12);
 });
 
 test("a budget of time that earlier processes have spent ends the search before it asks for anything", async () => {
