@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { SolveSettings } from "../../proto/solve.ts";
 import { SEARCH_DEFAULTS } from "../../proto/solve.ts";
 import { rolloutOf, specOf } from "../collect.fixture.ts";
@@ -43,6 +44,7 @@ interface World {
   drawMilliseconds?: number;
   /** Actors that connect one after the other, before any result. */
   connecting?: number;
+  model?: object;
 }
 
 /** A search over a real store and rollout. Every third program fails; a later valid one is better. */
@@ -60,13 +62,20 @@ async function searched(world: World) {
   const store = openStore(path, { leaseSeconds: 60, leaseGraceSeconds: 5, maxAttempts: 1 });
   await store.beginLineage(() => false);
   const spec = specOf({});
+  Object.assign(spec.model, world.model);
   const asked: string[] = [];
+  const generating: string[] = [];
+  let together = 0;
   const engine = {
     generate: async (
       prompts: Int32Array[],
-      _: unknown,
+      { weights = "policy" }: { weights?: string },
       told?: (index: number, response: typeof RESPONSE & { ended: boolean }) => void,
     ) => {
+      generating.push(weights);
+      together = Math.max(together, generating.length);
+      if (world.model) await sleep(2);
+      generating.pop();
       for (const i of prompts.keys()) {
         asked.push(Buffer.from(prompts[i]!).toString());
         onAnswer?.();
@@ -135,7 +144,7 @@ async function searched(world: World) {
     .samplesFor(PURPOSE)
     .map(({ id, kind, previous, state }) => [id, kind, previous, state].filter(Boolean).join(" "));
   store.close();
-  return { message, samples, summary, notices, asked };
+  return { message, samples, summary, notices, asked, together };
 }
 
 test("a search asks for as many solutions as its budget says, and each one's prompt shows its parent", async () => {
@@ -219,6 +228,17 @@ test("the budget is met exactly where actors connect while prompts are chosen", 
   const settings = { slots: 8, budget: { executions: 12 } };
   const { samples } = await searched({ path: newPath(), settings, drawMilliseconds: 6, connecting: 3 });
   assert.equal(samples.length, 12);
+});
+
+test("with a static policy as instrumenter the engine runs the policy or the copy, never both", async () => {
+  const settings = { slots: 8, budget: { executions: 30 } };
+  const { samples, together } = await searched({
+    path: newPath(),
+    settings,
+    model: { instrumenter: "StaticPolicy", instrumenterMaxPromptTokens: 1e6, instrumenterMaxResponseTokens: 1e6 },
+  });
+  assert.equal(samples.length, 30);
+  assert.equal(together, 1);
 });
 
 test("a budget of time that earlier processes have spent ends the search before it asks for anything", async () => {

@@ -106,7 +106,8 @@ class Searching {
       const secondsLeft = seconds - this.#seconds;
       if (secondsLeft <= 0) return await this.#endInTime();
       const { writing, executing } = this.#flow;
-      const wanted = this.#pace.wanted({ writing, executing, left: this.#left });
+      // With a static policy as instrumenter there is no room until all that were begun are stored.
+      const wanted = Math.min(generation.room, this.#pace.wanted({ writing, executing, left: this.#left }));
       if (wanted > 0) {
         this.#unchosen += wanted;
         generation.begin(wanted);
