@@ -210,6 +210,22 @@ describe("An endpoint", () => {
     await assert.rejects(asked, /^Error: stopped$/);
   });
 
+  const thoughts: [name: string, content: string, expected: string][] = [
+    ["opened by the model's template", "first ```python\n1\n```\n</think>\n\nA plan.", "A plan."],
+    ["cut within them", "<think>first ```python\n1\n```\n", ""],
+    [
+      "none: the tag is in a program",
+      'A plan.\n```python\nx = "</think>"\n```',
+      'A plan.\n```python\nx = "</think>"\n```',
+    ],
+  ];
+  for (const [name, content, expected] of thoughts)
+    test(`may answer with thoughts, ${name}`, async () => {
+      using server = await scriptedServer(completion(content));
+      const [answer] = await endpointOf(server.url).ask();
+      assert.equal(decodeText(answer!.response), expected);
+    });
+
   test("may answer with parts, thoughts, nothing, or a cut text", async () => {
     using server = await scriptedServer(
       completion([{ type: "text", text: "a" }, { type: "other" }, { type: "text", text: "b" }]),
