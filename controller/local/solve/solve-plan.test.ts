@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { SEARCH_DEFAULTS } from "../../../proto/solve.ts";
 import { releaseRunFolder } from "../run-folder.ts";
-import { createWorkFolder, openWorkFolder, type Work } from "../work-folder.ts";
-import { FREE_SETTINGS, planSolve, type SolvePlan, type SolveRequest } from "./solve-plan.ts";
+import { createWorkFolder, openWorkFolder } from "../work-folder.ts";
+import { planSolve, type SolvePlan, type SolveRequest, workOf } from "./solve-plan.ts";
 
 const home = mkdtempSync(join(tmpdir(), "longrun-solve-plan-"));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -178,10 +178,6 @@ describe("Bad input of a search gives one line", () => {
 });
 
 describe("The folder of a search", () => {
-  const workOf = ({ run, settings }: SolvePlan): Work => ({
-    ...{ run, file: "solve.json", settings, free: FREE_SETTINGS, what: "a search" },
-    fields: ["seed", "tasks", "model", "prompts"],
-  });
   const state = (change: Partial<SolveRequest> = {}) =>
     openWorkFolder(at("search"), workOf(plan({ run: at("run"), ...change })));
 
@@ -219,6 +215,10 @@ describe("The folder of a search", () => {
       concurrency: 3,
       prices: { input: 1, output: 2 },
     });
+    // what the endpoint's refusal of a long prompt asks for
+    open({ set: ["model.maxPromptTokens=5000", "model.maxResponseTokens=99"] });
+    assert.match(readFileSync(at("asked/trainingrun.yaml"), "utf8"), /maxPromptTokens: 5000\b/);
+    assert.throws(() => open({ set: ["model.temperature=0.1"] }), /has a search whose model\.temperature/);
     assert.throws(() => open({ modelName: "small" }), /has a search whose solve\.endpoint\.model/);
   });
 });
