@@ -14,12 +14,14 @@ export interface Work {
   /** Name of the file with the settings. */
   file: string;
   settings: object;
-  /** Settings that may change when the work continues. */
+  /** Settings that may change when the work continues, such as `budget` or `endpoint.prices`. */
   free?: readonly string[];
   /** For errors: `an evaluation`. */
   what: string;
   /** Fields of the manifest on which the numbers depend; the others may change when the work continues. */
   fields: readonly (keyof TrainingRun["spec"])[];
+  /** Fields within these that may change nevertheless, such as `model.maxPromptTokens`. */
+  freeFields?: readonly string[];
 }
 
 export function createWorkFolder(directory: string, { run, file, settings }: Work): void {
@@ -34,7 +36,7 @@ export function createWorkFolder(directory: string, { run, file, settings }: Wor
  * @throws ControllerError `input` if it contains something else, or work with other settings; FolderError if it cannot be made
  */
 export function openWorkFolder(directory: string, work: Work): "new" | "begun" | "done" {
-  const { file, what, fields, free = [] } = work;
+  const { file, what, fields, free = [], freeFields = [] } = work;
   if (existsSync(directory) && !statSync(directory).isDirectory()) throw refusal(directory, "is a file; name a folder");
   if (!existsSync(directory) || readdirSync(directory).length === 0) {
     checkFolder(directory, "--out");
@@ -45,7 +47,8 @@ export function openWorkFolder(directory: string, work: Work): "new" | "begun" |
   if (!existsSync(manifest) || !existsSync(settings))
     throw refusal(directory, `the folder is not empty, and no ${nounOf(what)} is in it; choose another one`);
   const earlier = parseEarlier(readFileSync(manifest, "utf8"), manifest);
-  const pick = ({ spec }: TrainingRun) => Object.fromEntries(fields.map((field) => [field, spec[field]]));
+  const pick = ({ spec }: TrainingRun) =>
+    without(Object.fromEntries(fields.map((field) => [field, spec[field]])), freeFields);
   const run = withEarlierRange(work.run, earlier);
   const known = JSON.parse(readFileSync(settings, "utf8")) as object;
   const given = JSON.parse(JSON.stringify(work.settings)) as object;
@@ -69,7 +72,15 @@ function writeSettings(directory: string, file: string, settings: object): void 
   renameSync(`${path}.new`, path);
 }
 
-const without = (settings: object, names: readonly string[]) =>
-  Object.fromEntries(Object.entries(settings).filter(([name]) => !names.includes(name)));
+/** Returns the settings without fields at these paths. */
+const without = (settings: object, paths: readonly string[], parent = ""): object =>
+  Object.fromEntries(
+    Object.entries(settings)
+      .filter(([name]) => !paths.includes(parent + name))
+      .map(([name, value]) => [
+        name,
+        paths.some((path) => path.startsWith(`${parent}${name}.`)) ? without(value, paths, `${parent}${name}.`) : value,
+      ]),
+  );
 const nounOf = (what: string): string => what.replace(/^an? /, "");
 const refusal = (directory: string, what: string) => new ControllerError("input", `--out ${directory}: ${what}`);

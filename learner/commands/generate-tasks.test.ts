@@ -155,6 +155,9 @@ test("a task is refused whose baselines do not differ by more than the noise, or
 test("bad input is refused in a line with the remedy", async () => {
   await assert.rejects(generate("micro"), /^TaskError: --out \S+micro: the folder is not empty; choose another one$/);
   await assert.rejects(generate("x", { leaks: COUNT + 1 }), /--leaks is 22, but --count is 21; give at most as many$/);
+  await assert.rejects(generate("x", { leaks: COUNT }), /--leaks is 21, but the label of 1 of 21 .*; give at most 20$/);
+  writeFileSync(join(folder, "file"), "");
+  await assert.rejects(generate("file"), /--out \S+file: .*check the path$/);
   const broken = join(folder, "python");
   writeFileSync(broken, "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'sklearn'\" >&2\nexit 1\n", {
     mode: 0o755,

@@ -1,13 +1,5 @@
 /** `longrun task generate`: draws small tasks whose answer is known, and keeps those that tell programs apart. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempDisposableSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempDisposableSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeFolder } from "../../proto/folders.ts";
@@ -15,7 +7,7 @@ import { readFrame } from "../grading/frame.ts";
 import { readAnswers } from "../grading/grade.ts";
 import type { PromptLimits } from "../rollout/prompts.ts";
 import { TaskError } from "../tasks/errors.ts";
-import { type Drawn, drawTask, LEAK } from "../tasks/generate/plan.ts";
+import { type Drawn, drawTask, LEAK, leakable } from "../tasks/generate/plan.ts";
 import { knownSubmission, setRewards, writeTask } from "../tasks/generate/write.ts";
 import { openTask } from "../tasks/task.ts";
 import { Baselines } from "./baselines.ts";
@@ -44,10 +36,16 @@ const LICENCE = "CC0-1.0";
 /** Makes `out` with a folder for each task and a TrainingRun for each 16 tasks. @throws TaskError in one line */
 export async function generateTasks(o: GenerateOptions): Promise<void> {
   const { out, count, seed, leaks, say } = o;
-  if (existsSync(out) && readdirSync(out).length > 0)
-    throw new TaskError("folder", `--out ${out}: the folder is not empty; choose another one`);
   if (leaks > count) throw new TaskError("input", `--leaks is ${leaks}, but --count is ${count}; give at most as many`);
+  const most = leakable(seed, count).length;
+  if (leaks > most)
+    throw new TaskError(
+      "input",
+      `--leaks is ${leaks}, but the label of ${count - most} of ${count} tasks is words, which no column gives away; give at most ${most}`,
+    );
   makeFolder(out, "--out");
+  if (readdirSync(out).length > 0)
+    throw new TaskError("folder", `--out ${out}: the folder is not empty; choose another one`);
   using baselines = new Baselines(o.python);
   const versions = await baselines.versions();
   const names: string[] = [];

@@ -75,6 +75,21 @@ test("an evaluation's Markdown names the protocol, both kinds of prompt, interva
   assert.doesNotMatch(text, /NaN|undefined|null/);
 });
 
+test("the interval of a best score ends at it, but not of a private one, which did not choose the program", () => {
+  const ends = /the interval of a best score ends at the best score that was seen/;
+  assert.match(evaluationMarkdown(evaluation), ends);
+  const shared = { ...evaluation.settings!, privateShare: 0.5 };
+  assert.doesNotMatch(evaluationMarkdown({ ...evaluation, settings: shared }), ends);
+  const chosen: EvaluatedProgram = { id: "a", kind: "scratch", valid: true, score: 1, reported: 5 };
+  const all = [chosen, { ...chosen, id: "b", score: 2, reported: 3 }];
+  const { bestScore, intervals } = summarize(
+    all,
+    { direction: "Lower", isSplit: true },
+    { iteration: 0, lost: 0, seed: 0 },
+  );
+  assert.deepEqual([bestScore, intervals.bestScore], [5, [3, 5]]);
+});
+
 test("an evaluation's Markdown says that there are no valid programs, improvements or medals", () => {
   const none = summarize(programs([undefined, undefined]), { direction: "Higher" }, { iteration: 0, lost: 0, seed: 0 });
   const settings = { ...evaluation.settings!, protocol: "Scratch" as const, rewardSplit: "Half" as const };

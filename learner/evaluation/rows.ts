@@ -96,7 +96,7 @@ export function describeSettings({ settings, ...evaluation }: Evaluation): strin
       : [
           `The private score is on the ${percent(share)} of the answers that no reward has seen; the public score, on the others, chooses the best program.`,
         ]),
-    `In brackets: ${count(confidence * 100)} % bootstrap intervals; the interval of a best score ends at the best score that was seen.`,
+    `In brackets: ${count(confidence * 100)} % bootstrap intervals${share === undefined ? "; the interval of a best score ends at the best score that was seen" : ""}.`,
     ...(lost > 0 ? [`${count(lost)} executions were lost by the infrastructure and count nowhere.`] : []),
   ];
   return sentences.join(" ");

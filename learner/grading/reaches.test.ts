@@ -59,6 +59,15 @@ for (const [name, program, result, expected] of cases)
     assert.deepEqual(reachesOf({ program, result } as Parameters<typeof reachesOf>[0]), expected);
   });
 
+test("a long text that is almost a path is read in a moment", () => {
+  const started = performance.now();
+  const text = "../".repeat(20_000);
+  assert.deepEqual(reachesOf({ program: `x = "${text} "` }), []);
+  assert.deepEqual(reachesOf({ program: `x = "${text}"` }), ["paths"]);
+  const milliseconds = performance.now() - started;
+  assert.ok(milliseconds < 2000, `${milliseconds.toFixed(0)} ms`);
+});
+
 test("of the abuse suite's programs those that look for files are seen, and of its honest ones those that look at the machine", () => {
   const seenIn = (folder: string) => {
     const directory = new URL(`../../test/abuse/${folder}`, import.meta.url);

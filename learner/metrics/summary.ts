@@ -47,7 +47,7 @@ export interface Figures extends Statistics {
   /** The best and the mean public score; only with a private part. */
   publicBestScore?: number | null;
   publicMeanScore?: number | null;
-  /** The 95 % interval. For a best score it ends at the best score seen. */
+  /** The 95 % interval. For a best score it ends at the best score seen, unless the score is private. */
   intervals: Record<keyof Statistics, Interval | null>;
 }
 

@@ -9,7 +9,7 @@ import { secondsAt } from "./sessions.ts";
 import { PURPOSE, readSolve } from "./settings.ts";
 import { nodeOf, type SolutionNode } from "./tree.ts";
 
-/** A solution for people. A private score belongs here, and in `scoreColumns`, once graders give one; no choice may read it. */
+/** A solution for people. Its score is the public one, by which the search chooses. */
 export interface RecordedNode extends SolutionNode {
   /** Seconds of search when it was written and when its program ended; null: not yet. */
   writtenSeconds: number;

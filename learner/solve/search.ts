@@ -26,14 +26,14 @@ const greedy: Rule = (tree, { drafts, debugProbability, debugDepth }, next) => {
   return best ? improve(best) : DRAFT;
 };
 
-/** Exponent of progressive widening (Coulom 2007): a node with n solutions below it has at most ⌈√n⌉ children. */
+/** Exponent of progressive widening (Coulom 2007): a node whose subtree has N solutions has at most ⌈√(N + 1)⌉ children. */
 const WIDENING = 0.5;
 
 /**
  * UCT (Kocsis and Szepesvári 2006) whose values are ranks, so that the metric's unit does not matter:
  * 1. A valid solution is worth the share of the valid solutions that are no better, a failed or unfinished one 0.
  * 2. From the root go to the child with the largest mean worth of its subtree + c √(ln N / n); N and n count solutions.
- * 3. Stop where the children are fewer than ⌈√N⌉, or none of them can be extended.
+ * 3. Stop where the children are fewer than ⌈√(N + 1)⌉, or none of them can be extended.
  * 4. There ask for a child: a draft at the root, an improvement of a valid solution, a repair of a failed one.
  * 5. A failed solution after `debugDepth` repairs in a row, and one that fits in no prompt, get no child.
  */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { SolveSettings } from "../../proto/solve.ts";
 import { SEARCH_DEFAULTS } from "../../proto/solve.ts";
 import { rolloutOf, specOf } from "../collect.fixture.ts";
@@ -39,6 +40,11 @@ interface World {
   /** Results arrive while the best program is written. */
   resultsMeanwhile?: boolean;
   onAnswer?: () => void;
+  /** Time that each choice of a prompt takes. */
+  drawMilliseconds?: number;
+  /** Actors that connect one after the other, before any result. */
+  connecting?: number;
+  model?: object;
 }
 
 /** A search over a real store and rollout. Every third program fails; a later valid one is better. */
@@ -51,17 +57,25 @@ async function searched(world: World) {
     lost = [],
     endpoint,
     onAnswer,
+    drawMilliseconds = 0,
   } = world;
   const store = openStore(path, { leaseSeconds: 60, leaseGraceSeconds: 5, maxAttempts: 1 });
   await store.beginLineage(() => false);
   const spec = specOf({});
+  Object.assign(spec.model, world.model);
   const asked: string[] = [];
+  const generating: string[] = [];
+  let together = 0;
   const engine = {
     generate: async (
       prompts: Int32Array[],
-      _: unknown,
+      { weights = "policy" }: { weights?: string },
       told?: (index: number, response: typeof RESPONSE & { ended: boolean }) => void,
     ) => {
+      generating.push(weights);
+      together = Math.max(together, generating.length);
+      if (world.model) await sleep(2);
+      generating.pop();
       for (const i of prompts.keys()) {
         asked.push(Buffer.from(prompts[i]!).toString());
         onAnswer?.();
@@ -70,11 +84,20 @@ async function searched(world: World) {
       return prompts.map(() => RESPONSE);
     },
   };
+  const rollout = rolloutOf(spec, store, engine);
+  const slowly: Solving["rollout"] = {
+    search: (task, version, choose) =>
+      rollout.search(task, version, (number, prompts) => {
+        for (const end = performance.now() + drawMilliseconds; performance.now() < end; );
+        return choose(number, prompts);
+      }),
+  };
   const stopping = new AbortController();
   const notices: string[] = [];
   let results = 0;
+  let { connecting = 0 } = world;
   const run: Solving = {
-    ...{ spec, store, waiting: {}, rollout: rolloutOf(spec, store, engine) },
+    ...{ spec, store, waiting: {}, rollout: slowly },
     tasks: {
       all: [{ name: "diamonds", grader: { metric: "MAE", direction: "Lower" } }],
     } as unknown as Solving["tasks"],
@@ -106,6 +129,7 @@ async function searched(world: World) {
     },
     server: {
       waitForChange: async ({ other }: WaitOptions) => {
+        if (connecting-- > 0) return;
         const lease = store.leases.takeAll(["actor-0"])[0];
         if (lease === undefined) return void (await other);
         const number = Number(lease.execution.slice(1));
@@ -120,7 +144,7 @@ async function searched(world: World) {
     .samplesFor(PURPOSE)
     .map(({ id, kind, previous, state }) => [id, kind, previous, state].filter(Boolean).join(" "));
   store.close();
-  return { message, samples, summary, notices, asked };
+  return { message, samples, summary, notices, asked, together };
 }
 
 test("a search asks for as many solutions as its budget says, and each one's prompt shows its parent", async () => {
@@ -198,6 +222,23 @@ test("several slots are filled, and the budget is met exactly", async () => {
   });
   assert.equal(samples.length, 50);
   assert.ok(samples.every((sample) => sample.endsWith("finished")));
+});
+
+test("the budget is met exactly where actors connect while prompts are chosen", async () => {
+  const settings = { slots: 8, budget: { executions: 12 } };
+  const { samples } = await searched({ path: newPath(), settings, drawMilliseconds: 6, connecting: 3 });
+  assert.equal(samples.length, 12);
+});
+
+test("with a static policy as instrumenter the engine runs the policy or the copy, never both", async () => {
+  const settings = { slots: 8, budget: { executions: 30 } };
+  const { samples, together } = await searched({
+    path: newPath(),
+    settings,
+    model: { instrumenter: "StaticPolicy", instrumenterMaxPromptTokens: 1e6, instrumenterMaxResponseTokens: 1e6 },
+  });
+  assert.equal(samples.length, 30);
+  assert.equal(together, 1);
 });
 
 test("a budget of time that earlier processes have spent ends the search before it asks for anything", async () => {

@@ -75,6 +75,8 @@ class Searching {
   readonly #sessions: SolveSummary["sessions"];
   /** Solutions without a result, and when they were asked for, in milliseconds of `performance.now`; absent: by an earlier process. */
   readonly #open = new Map<string, number | undefined>();
+  /** Solutions that are begun, and whose prompt is not chosen yet. */
+  #unchosen = 0;
   #notedAt = Number.NEGATIVE_INFINITY;
 
   constructor(run: Solving, settings: SolveSettings, endpoint: Writing | undefined) {
@@ -104,9 +106,12 @@ class Searching {
       const secondsLeft = seconds - this.#seconds;
       if (secondsLeft <= 0) return await this.#endInTime();
       const { writing, executing } = this.#flow;
-      const wanted = this.#pace.wanted({ writing, executing, left: this.#left });
-      if (wanted > 0) generation.begin(wanted);
-      else if (writing + executing === 0) {
+      // With a static policy as instrumenter there is no room until all that were begun are stored.
+      const wanted = Math.min(generation.room, this.#pace.wanted({ writing, executing, left: this.#left }));
+      if (wanted > 0) {
+        this.#unchosen += wanted;
+        generation.begin(wanted);
+      } else if (writing + executing === 0) {
         if (this.#open.size === 0) return this.#end();
         continue; // results came since they were last taken
       }
@@ -156,6 +161,7 @@ class Searching {
         continue;
       }
       const id = sampleId(number);
+      this.#unchosen--;
       this.#tree.put({ id, parent, operator, depth: drawn.depth ?? 0, state: "pending", hasProgram: false });
       this.#open.set(id, performance.now());
       return drawn;
@@ -209,7 +215,7 @@ class Searching {
   get #left(): number {
     const { executions = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY } = this.#settings.budget;
     const { promptTokens = 0, answerTokens = 0 } = this.#endpoint?.usage() ?? {};
-    return promptTokens + answerTokens >= tokens ? 0 : executions - this.#tree.nodes.length;
+    return promptTokens + answerTokens >= tokens ? 0 : executions - this.#tree.nodes.length - this.#unchosen;
   }
 
   async #show(): Promise<void> {

@@ -175,6 +175,11 @@ export class Database {
     return this.get("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name", { name }) !== undefined;
   }
 
+  /** Returns whether a table has such a column, which a store of an earlier version may lack, too. */
+  hasColumn(table: string, name: string): boolean {
+    return this.get("SELECT 1 FROM pragma_table_info(:table) WHERE name = :name", { table, name }) !== undefined;
+  }
+
   /** @returns the number of changed rows. Only inside `write`. */
   change(sql: string, parameters: Parameters = {}): number {
     if (!this.#writing) throw new StoreError("conflict", "a change outside of a transaction: call it within write()");

@@ -218,6 +218,23 @@ test("a store of version 6 has no debug prompts; a writer migrates it and keeps 
   writer.close();
 });
 
+test("outcomes of a store of an earlier version are read; its samples have no depth", async () => {
+  const { store, path } = await newStore();
+  store.addSamples([newSample("a"), newSample("b", { kind: "improve", previous: "a" })]);
+  store.close();
+  for (const version of [6, 2]) {
+    downgrade(path, version);
+    const reader = openStore(path, { readOnly: true });
+    const outcomes = reader.outcomes().map(({ id, kind, previous, depth }) => [id, kind, previous, depth]);
+    reader.close();
+    assert.deepEqual(outcomes, [
+      ["a", "scratch", null, null],
+      ["b", "improve", "a", null],
+    ]);
+    openStore(path).close(); // migrates it
+  }
+});
+
 test("a store of version 8 has no private scores; a reader finds none, a writer migrates it", async () => {
   const { store, path } = await newStore();
   store.addSamples([newSample("old", { state: "notExecuted" }), newSample("new", { state: "notExecuted" })]);

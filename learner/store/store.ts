@@ -146,7 +146,8 @@ export class Store extends PolicyVersions {
 
   /** Returns what became of every sample, in the order of dispatch, without texts and tokens. */
   outcomes(): SampleOutcome[] {
-    const sql = `SELECT s.id, s.purpose, s.task, s.kind, s.previous, s.depth, s.state, s.created_at AS createdAt,
+    const depth = this.database.hasColumn("samples", "depth") ? "s.depth" : "NULL AS depth";
+    const sql = `SELECT s.id, s.purpose, s.task, s.kind, s.previous, ${depth}, s.state, s.created_at AS createdAt,
         s.finished_at AS finishedAt, s.program IS NOT NULL AS hasProgram, r.duration_seconds AS durationSeconds,
         g.valid, g.score, g.reason, g.family
       FROM samples s LEFT JOIN results r ON r.execution = s.id LEFT JOIN grades g ON g.sample = s.id ORDER BY s.sequence`;

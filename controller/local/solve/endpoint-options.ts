@@ -29,7 +29,7 @@ export function endpointOf(options: EndpointOptions, slots: number, env: NodeJS.
       ? Math.min(REQUESTS_PER_SLOT * slots, MOST_REQUESTS)
       : wholeNumber("--concurrency", concurrency, 1, MOST_REQUESTS);
   return {
-    url: urlOf(endpoint, Boolean(env[ENDPOINT_KEY])),
+    url: urlOf(endpoint, hasKey(env)),
     model: modelName,
     concurrency: requests,
     ...(prices !== undefined && { prices: pricesOf(prices) }),
@@ -37,7 +37,13 @@ export function endpointOf(options: EndpointOptions, slots: number, env: NodeJS.
   };
 }
 
-function urlOf(text: string, hasKey: boolean): string {
+function hasKey({ [ENDPOINT_KEY]: key = "" }: NodeJS.ProcessEnv): boolean {
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(key))
+    throw input(`${ENDPOINT_KEY} has a character that no HTTP header may have, such as a line break; set it anew`);
+  return key !== "";
+}
+
+function urlOf(text: string, isSecret: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !["http:", "https:"].includes(url.protocol))
     throw input(`--endpoint ${text}: give an address such as https://api.example.com/v1`);
@@ -47,7 +53,7 @@ function urlOf(text: string, hasKey: boolean): string {
     throw input(`--endpoint ${text}: leave out /chat/completions, which is added`);
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const isHere = host === "localhost" || (isIP(host) !== 0 && /^(127\.|::1$)/.test(host));
-  if (hasKey && url.protocol === "http:" && !isHere)
+  if (isSecret && url.protocol === "http:" && !isHere)
     throw input(
       `--endpoint ${text}: the key would cross the network unencrypted; give an https address, or unset ${ENDPOINT_KEY}`,
     );

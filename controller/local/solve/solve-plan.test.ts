@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { SEARCH_DEFAULTS } from "../../../proto/solve.ts";
 import { releaseRunFolder } from "../run-folder.ts";
-import { createWorkFolder, openWorkFolder, type Work } from "../work-folder.ts";
-import { planSolve, type SolvePlan, type SolveRequest } from "./solve-plan.ts";
+import { createWorkFolder, openWorkFolder } from "../work-folder.ts";
+import { planSolve, type SolvePlan, type SolveRequest, workOf } from "./solve-plan.ts";
 
 const home = mkdtempSync(join(tmpdir(), "longrun-solve-plan-"));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -137,6 +137,12 @@ describe("Bad input of a search gives one line", () => {
       /^--endpoint http:\S+: the key would cross the network unencrypted/,
       KEY,
     ],
+    [
+      "a key with a line break",
+      API,
+      /^LONGRUN_ENDPOINT_KEY has a character that no HTTP header may have, such as a line break; set it anew$/,
+      { LONGRUN_ENDPOINT_KEY: "sk-secret\r" },
+    ],
     ["prices", { ...API, prices: "1" }, /^--prices 1: give two numbers/],
     ["a price", { ...API, prices: "1,-2" }, /^--prices 1,-2: give two numbers/],
     ["a field", { ...API, body: ["temperature"] }, /^--body temperature: give FIELD=JSON/],
@@ -172,10 +178,6 @@ describe("Bad input of a search gives one line", () => {
 });
 
 describe("The folder of a search", () => {
-  const workOf = ({ run, settings }: SolvePlan): Work => ({
-    ...{ run, file: "solve.json", settings, free: ["budget", "slots"], what: "a search" },
-    fields: ["seed", "tasks", "model", "prompts"],
-  });
   const state = (change: Partial<SolveRequest> = {}) =>
     openWorkFolder(at("search"), workOf(plan({ run: at("run"), ...change })));
 
@@ -195,5 +197,28 @@ describe("The folder of a search", () => {
       /^ControllerError: --out .*search: has a search whose solve\.search is greedy, .*tree|has a search whose solve\.search/,
     );
     assert.throws(() => state({ seed: "5" }), /has a search whose seed/);
+  });
+
+  test("It is continued with other slots, requests side by side and prices, and not with another endpoint", () => {
+    const api = (change: Partial<SolveRequest>) => workOf(plan({ ...API, slots: "2", ...change }));
+    const open = (change: Partial<SolveRequest>) => {
+      assert.equal(openWorkFolder(at("asked"), api(change)), "begun");
+      releaseRunFolder(at("asked"));
+      return JSON.parse(readFileSync(at("asked/solve.json"), "utf8")).endpoint as object;
+    };
+    createWorkFolder(at("asked"), api({}));
+    releaseRunFolder(at("asked"));
+    const known = { url: "https://api.example.com/v1", model: "org/large", body: {} };
+    assert.deepEqual(open({ slots: "4" }), { ...known, concurrency: 8 });
+    assert.deepEqual(open({ concurrency: "3", prices: "1,2" }), {
+      ...known,
+      concurrency: 3,
+      prices: { input: 1, output: 2 },
+    });
+    // what the endpoint's refusal of a long prompt asks for
+    open({ set: ["model.maxPromptTokens=5000", "model.maxResponseTokens=99"] });
+    assert.match(readFileSync(at("asked/trainingrun.yaml"), "utf8"), /maxPromptTokens: 5000\b/);
+    assert.throws(() => open({ set: ["model.temperature=0.1"] }), /has a search whose model\.temperature/);
+    assert.throws(() => open({ modelName: "small" }), /has a search whose solve\.endpoint\.model/);
   });
 });

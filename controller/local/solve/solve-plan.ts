@@ -2,13 +2,14 @@
 import { basename, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import type { TrainingRun } from "../../../crds/trainingrun.ts";
-import { parseBudget, type SearchRules, type SolveSettings } from "../../../proto/solve.ts";
+import { parseBudget, type SearchRules, SOLVE_FILE, type SolveSettings } from "../../../proto/solve.ts";
 import { ControllerError } from "../../errors.ts";
 import { baseOf, newestCheckpoint, runOfPolicy, wholeNumber } from "../evaluation/evaluation-plan.ts";
 import { readTask } from "../exec.ts";
 import { policyOf } from "../inputs/task-manifest.ts";
 import type { LocalOptions, SolveOptions } from "../options.ts";
 import { usableCores } from "../processes/cpus.ts";
+import type { Work } from "../work-folder.ts";
 import { endpointOf, refuseEndpointOptions } from "./endpoint-options.ts";
 
 export type SolveRequest = Omit<SolveOptions, Exclude<keyof LocalOptions, "set">>;
@@ -18,6 +19,12 @@ export interface SolvePlan {
   settings: SolveSettings;
   directory: string;
 }
+
+/** Settings that may change when a search continues: no score depends on them. Without --concurrency its value follows the slots. */
+const FREE_SETTINGS = ["budget", "slots", "endpoint.concurrency", "endpoint.prices"];
+
+/** Limits that an endpoint may refuse in the middle of a search; its same prompt would be refused again and again. */
+const LIMITS_OF_ENDPOINT = ["model.maxPromptTokens", "model.maxResponseTokens"];
 
 /** Most programs side by side, and most of any other count. */
 const MOST = 65_536;
@@ -115,3 +122,14 @@ function ownBase(task: string): ReturnType<typeof baseOf> {
 /** Returns the model's name as part of a folder's. */
 const nameOf = ({ run, model, modelName }: SolveRequest): string =>
   basename(resolve(run ?? model ?? modelName!)).replace(/[^\w.-]+/g, "-");
+
+/** Returns the search as work in a folder. */
+export const workOf = ({ run, settings }: SolvePlan): Work => ({
+  run,
+  file: SOLVE_FILE,
+  settings,
+  free: FREE_SETTINGS,
+  what: "a search",
+  fields: ["seed", "tasks", "model", "prompts"],
+  ...(settings.endpoint && { freeFields: LIMITS_OF_ENDPOINT }),
+});

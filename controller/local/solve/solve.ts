@@ -1,5 +1,5 @@
 /** `longrun solve`: searches for the best program of a task with the learner and actors of `longrun run`, without training. */
-import { budgetText, ENDPOINT_KEY, SOLVE_FILE } from "../../../proto/solve.ts";
+import { budgetText, ENDPOINT_KEY } from "../../../proto/solve.ts";
 import { EXIT } from "../../errors.ts";
 import { fetchPolicy } from "../inputs/fetch-model.ts";
 import { taskFolder } from "../inputs/prepare.ts";
@@ -9,8 +9,8 @@ import type { SolveOptions } from "../options.ts";
 import { releaseRunFolder } from "../run-folder.ts";
 import type { Surroundings } from "../surroundings.ts";
 import { readSummary, showEnd } from "../terminal/summary.ts";
-import { createWorkFolder, openWorkFolder, type Work } from "../work-folder.ts";
-import { planSolve, refuseSolveRequest, type SolvePlan } from "./solve-plan.ts";
+import { createWorkFolder, openWorkFolder } from "../work-folder.ts";
+import { planSolve, refuseSolveRequest, workOf } from "./solve-plan.ts";
 import { solveLines } from "./solve-text.ts";
 
 /**
@@ -57,15 +57,6 @@ export async function solveLocally(options: SolveOptions, around: Surroundings):
     });
   });
 }
-
-const workOf = ({ run, settings }: SolvePlan): Work => ({
-  run,
-  file: SOLVE_FILE,
-  settings,
-  free: ["budget", "slots"],
-  what: "a search",
-  fields: ["seed", "tasks", "model", "prompts"],
-});
 
 /** Prints what was found: the best program's path and score, or all numbers as one object. */
 function showSolution({ terminal, options, around }: LocalCommand, directory: string): void {

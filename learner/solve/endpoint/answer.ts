@@ -50,8 +50,9 @@ export function readAnswer(status: number, text: string, retryAfter?: string, no
 function parsed(text: string): Record<string, unknown> {
   try {
     return objectOf(JSON.parse(text));
-  } catch (cause) {
-    throw new PassingFault("the endpoint's answer is no JSON", undefined, { cause });
+  } catch {
+    // The cause's message has a piece of the answer, which may repeat the key.
+    throw new PassingFault("the endpoint's answer is no JSON");
   }
 }
 
@@ -67,8 +68,14 @@ function textOf(content: unknown): string {
   return parts.filter((part) => typeof part === "string").join("");
 }
 
-/** A reasoning model may begin with its thoughts, whose code is no solution. */
-const withoutThoughts = (text: string): string => text.replace(/^\s*<think>[\s\S]*?<\/think>\s*/, "");
+/**
+ * A reasoning model may begin with its thoughts, whose code is no solution. The template of some models opens them in the prompt: they then
+ * end with a line whose end is the tag. The answer's limit may cut them.
+ */
+const withoutThoughts = (text: string): string =>
+  text
+    .replace(/^(?:\s*<think>[\s\S]*?<\/think>|[\s\S]*?<\/think>[ \t]*(?=\n|$))\s*/, "")
+    .replace(/^\s*<think>[\s\S]*/, "");
 
 function messageOf(text: string): string {
   let said = text;

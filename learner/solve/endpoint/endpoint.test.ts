@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
 import type { EndpointSettings } from "../../../proto/solve.ts";
 import { decodeText, encodeMessages } from "./bytes.ts";
 import { completionsOf, Endpoint, type EndpointOptions } from "./endpoint.ts";
@@ -158,6 +159,24 @@ describe("An endpoint", () => {
       assert.doesNotMatch(readFileSync(path, "utf8"), /sk-secret/);
     });
 
+  test("may repeat the key, which is then in no fault, cause or stack", async () => {
+    const cut = `${"x".repeat(292)} sk-secret`; // the message is shown up to the middle of the key
+    const echoes: Scripted[] = [
+      json(401, { error: { message: "Incorrect API key: sk-secret" } }),
+      json(503, { error: { message: "sk-secret" } }),
+      (response) => response.writeHead(200).end("sk-secret"),
+      json(401, { error: { message: cut } }),
+    ];
+    for (const echo of echoes) {
+      using server = await scriptedServer(echo);
+      const { ask, faults, path } = endpointOf(server.url, { key: "sk-secret" });
+      const fault: unknown = await ask().catch((error: unknown) => error);
+      assert.ok(fault instanceof EndpointError);
+      const shown = [inspect(fault), ...faults, readFileSync(path, "utf8")].join("\n");
+      assert.doesNotMatch(shown, /sk-s/);
+    }
+  });
+
   test("that is slow or sends too much is given up, and asked again", async () => {
     const slow: Scripted = (response) => response.writeHead(200).write("{");
     const huge: Scripted = (response) => response.writeHead(200).end(`{"choices":"${"x".repeat(5000)}"}`);
@@ -190,6 +209,22 @@ describe("An endpoint", () => {
     stop.abort(new Error("stopped"));
     await assert.rejects(asked, /^Error: stopped$/);
   });
+
+  const thoughts: [name: string, content: string, expected: string][] = [
+    ["opened by the model's template", "first ```python\n1\n```\n</think>\n\nA plan.", "A plan."],
+    ["cut within them", "<think>first ```python\n1\n```\n", ""],
+    [
+      "none: the tag is in a program",
+      'A plan.\n```python\nx = "</think>"\n```',
+      'A plan.\n```python\nx = "</think>"\n```',
+    ],
+  ];
+  for (const [name, content, expected] of thoughts)
+    test(`may answer with thoughts, ${name}`, async () => {
+      using server = await scriptedServer(completion(content));
+      const [answer] = await endpointOf(server.url).ask();
+      assert.equal(decodeText(answer!.response), expected);
+    });
 
   test("may answer with parts, thoughts, nothing, or a cut text", async () => {
     using server = await scriptedServer(

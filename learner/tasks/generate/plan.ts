@@ -40,17 +40,29 @@ const METRICS = Object.keys(metrics) as MetricName[];
 /** Name of the column that gives the label away. */
 export const LEAK = "reference";
 
-/** @param leaking how many of the `count` tasks give their label away */
+/** Returns the metrics of tasks 1 to `count`. Every metric comes once before one comes twice. */
+function metricsOf(seed: number, count: number): MetricName[] {
+  const rounds = Array.from({ length: Math.ceil(count / METRICS.length) }, (_, round) =>
+    permutation(METRICS.length, uniforms(seed, "metrics", round)).map((i) => METRICS[i]!),
+  );
+  return rounds.flat().slice(0, count);
+}
+
+/** Returns the numbers of tasks that can give their label away, the first to do so first. Selected words are no label of a column. */
+export function leakable(seed: number, count: number): number[] {
+  const named = metricsOf(seed, count);
+  return permutation(count, uniforms(seed, "leaks")).flatMap((i) =>
+    KINDS_OF[named[i]!].includes("extraction") ? [] : i + 1,
+  );
+}
+
+/** @param leaking how many of the `count` tasks give their label away, at most as many as are `leakable` */
 export function drawTask(seed: number, number: number, attempt: number, o: { count: number; leaking: number }): Drawn {
   const draws = drawsOf(uniforms(seed, "generate", number, attempt));
-  // Every metric comes once before one comes twice.
-  const round = Math.floor((number - 1) / METRICS.length);
-  const metric =
-    METRICS[permutation(METRICS.length, uniforms(seed, "metrics", round))[(number - 1) % METRICS.length]!]!;
-  const order = permutation(o.count, uniforms(seed, "leaks"));
+  const metric = metricsOf(seed, number).at(-1)!;
   const domain = DOMAINS[Math.floor(uniforms(seed, "domain", number)() * DOMAINS.length)]!;
   const kind = draws.one(KINDS_OF[metric]);
-  const leaks = order.indexOf(number - 1) < o.leaking && kind !== "extraction";
+  const leaks = leakable(seed, o.count).slice(0, o.leaking).includes(number);
   const plan: Plan = {
     seed,
     number,
