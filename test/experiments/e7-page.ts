@@ -26,6 +26,7 @@ export interface Row extends Finished {
 /** The score of all programs: an invalid one counts 0. */
 const scoreOfAll = ({ valid, score }: { valid: number; score: number | null }) => valid * (score ?? 0);
 
+const MEAN_REWARD = "mean reward of the last three iterations";
 const MEASURES: Measure<Row>[] = [
   { name: "valid, of 32 after training", digits: 2, of: ({ facts }) => facts.evaluation?.valid ?? null },
   {
@@ -34,8 +35,10 @@ const MEASURES: Measure<Row>[] = [
     of: ({ facts }) => facts.evaluation && scoreOfAll(facts.evaluation),
   },
   { name: "mean score of the valid ones", digits: 3, of: ({ facts }) => facts.evaluation?.score ?? null },
-  { name: "mean reward of the last three iterations", digits: 2, of: ({ facts }) => meanReward(facts.iterations) },
+  { name: MEAN_REWARD, digits: 2, of: ({ facts }) => meanReward(facts.iterations) },
 ];
+/** Rewards of the two arms are on different scales: a failed program earns credit for its markers in one alone. */
+const ANOTHER_SCALE: Arm = "no partial credit";
 const COSTS: Measure<Row>[] = [
   { name: "executions", digits: 0, of: ({ facts }) => facts.iterations.at(-1)?.executed ?? null },
   { name: "CPU hours", digits: 2, of: ({ cpuSeconds }) => (cpuSeconds === null ? null : cpuSeconds / 3600) },
@@ -61,7 +64,13 @@ export function e7Findings(rows: readonly Row[], ran: Ran): Findings {
   const judged = comparisons(
     finished,
     QUESTIONS.flatMap(([treated, control, expected]) =>
-      MEASURES.map((measure) => ({ world: finished[0]?.world ?? "", treated, control, measure, expected })),
+      MEASURES.filter(({ name }) => control !== ANOTHER_SCALE || name !== MEAN_REWARD).map((measure) => ({
+        world: finished[0]?.world ?? "",
+        treated,
+        control,
+        measure,
+        expected,
+      })),
     ),
   );
   const courses = rows.map(({ arm, seed, facts: { iterations }, isFinished }) => [
