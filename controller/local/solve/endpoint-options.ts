@@ -43,12 +43,20 @@ function hasKey({ [ENDPOINT_KEY]: key = "" }: NodeJS.ProcessEnv): boolean {
   return key !== "";
 }
 
+/** Names of parameters that hold a key, such as api-key, subscription-key, code or sig; api-version is none. */
+const SECRET = /key|token|secret|password|^(code|sig|auth)/i;
+
 function urlOf(text: string, isSecret: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !["http:", "https:"].includes(url.protocol))
     throw input(`--endpoint ${text}: give an address such as https://api.example.com/v1`);
   if (url.username !== "" || url.password !== "")
     throw input(`--endpoint: the address has a user or a password; leave them out, and set ${ENDPOINT_KEY} to the key`);
+  const secret = [...url.searchParams.keys()].find((name) => SECRET.test(name));
+  if (secret !== undefined)
+    throw input(
+      `--endpoint: the parameter ${secret} of the address would stand in the folder and in logs; leave it out, and set ${ENDPOINT_KEY} to the key`,
+    );
   if (/\/chat\/completions\/?$/.test(url.pathname))
     throw input(`--endpoint ${text}: leave out /chat/completions, which is added`);
   const host = url.hostname.replace(/^\[|\]$/g, "");

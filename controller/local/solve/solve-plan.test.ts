@@ -127,6 +127,11 @@ describe("Bad input of a search gives one line", () => {
       /^--endpoint: the address has a user or a password/,
     ],
     [
+      "a key in the address",
+      { ...API, endpoint: "https://a.example/v1?api-version=1&api-key=sk-secret" },
+      /^--endpoint: the parameter api-key of the address would stand in the folder and in logs; leave it out, and set \w+ to the key$/,
+    ],
+    [
       "a whole address",
       { ...API, endpoint: "https://a.example/v1/chat/completions" },
       /: leave out \/chat\/completions/,
