@@ -100,7 +100,7 @@ export interface Task {
   rewardSplit: 'Full' | 'Half';
   /** Cannot change. Share of the answers' rows that no reward, prompt or choice sees; they make the private score of reports (learner/grading/README.md). longrun task init writes 0.5 (default 0; ours). */
   privateShare: number;
-  /** Cannot change. What a valid submission earns: its score on rewardRange, the step of its medal, its rank among the run's earlier valid programs, or how much better than the program it was made from it is (learner/grading/README.md). Absent: Score. */
+  /** Cannot change. Reward of a valid submission. Score: its score on rewardRange. Medal: the step of its medal. Rank: its rank among the run's earlier valid programs. Improvement: its gain over the program that its prompt shows (learner/grading/README.md). Absent: Score. */
   reward?: 'Score' | 'Medal' | 'Rank' | 'Improvement';
   /** Cannot change. Scores that earn medals under reward Medal, in the metric's unit. Absent: those of the competition, for MLE-bench's tasks. */
   medals?: Medals;

@@ -12,9 +12,9 @@
  * bad input; with --stay one for each kind of failure (proto/exit-status.ts). If the parent opened an IPC channel, the
  * learner sends it its ports, and ends with it.
  */
-import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { EXIT_STATUS } from "../proto/exit-status.ts";
 import type { SolveSettings } from "../proto/solve.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -28,7 +28,6 @@ import { Iterations } from "./iterations.ts";
 import { createLog, logNotice } from "./log.ts";
 import { readManifest, writeManifest } from "./manifest.ts";
 import { serveMetrics } from "./metrics/http.ts";
-import type { IterationMetrics } from "./metrics/iteration.ts";
 import { MetricsFile } from "./metrics/jsonl.ts";
 import { observeLive } from "./metrics/live.ts";
 import { LearnerMetrics } from "./metrics/prometheus.ts";
@@ -55,7 +54,8 @@ import { startGenerators } from "./start-generators.ts";
 import { reasonToStop } from "./stopping.ts";
 import { StoreError } from "./store/errors.ts";
 import { LEASE_DEFAULTS } from "./store/leases.ts";
-import { openStore, type Store } from "./store/store.ts";
+import { openStore } from "./store/store.ts";
+import { countsOf, linesOf, tasksBegun } from "./stored.ts";
 import { SuspendedError, Suspension } from "./suspension.ts";
 import { openTasks } from "./tasks/tasks.ts";
 import { train } from "./train.ts";
@@ -372,23 +372,6 @@ function shortened(cut: readonly string[]): string {
   const more = cut.length > NAMED_PARTS ? `; and ${cut.length - NAMED_PARTS} more` : "";
   return `${cut.slice(0, NAMED_PARTS).join("; ")}${more}`;
 }
-
-/** Returns the tasks that have samples in the run's store; none if the run has not begun. */
-function tasksBegun(path: string): Set<string> {
-  if (!existsSync(path)) return new Set();
-  accessSync(dirname(path), constants.W_OK); // SQLite reads no store on a read-only volume, and does not say why
-  const store = openStore(path, { readOnly: true });
-  try {
-    return store.taskNames();
-  } finally {
-    store.close();
-  }
-}
-
-const countsOf = (store: Store) => ({ ...store.totals(), disrupted: store.leases.disruptions() });
-
-const linesOf = (store: Store): IterationMetrics[] =>
-  store.iterationRows().map((row) => row.metrics as unknown as IterationMetrics);
 
 /** Says why the process ends: on stderr, and as one line in the container's status. @returns the exit status */
 function refuse(message: string, terminationLog: string | undefined, exitStatus: number): number {

@@ -90,3 +90,16 @@ export function budgetText({ seconds, executions, tokens }: Budget): string {
     ...(tokens === undefined ? [] : [`${tokens} tokens`]),
   ].join(" or ");
 }
+
+/** What a search has spent and found: the learner writes it to `summary.json`, the terminal shows it. */
+export interface SolveFigures {
+  /** Unix milliseconds of the beginning and of the last sign of life of each process that searched. */
+  sessions: [begin: number, end: number][];
+  /** Solutions that were asked for, without the ones that the infrastructure lost. */
+  asked: number;
+  valid: number;
+  failed: number;
+  best?: { id: string; score: number };
+  /** Of an endpoint. `cost` in US dollars, where prices are given. */
+  usage?: { answers: number; faults: number; promptTokens: number; answerTokens: number; cost?: number };
+}

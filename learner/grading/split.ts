@@ -67,7 +67,7 @@ export function partsOf(
   return parts;
 }
 
-/** Returns whether equal answers are a class, of which both parts need rows. */
+/** Returns whether the answers of this metric are classes: both parts then need rows of each class. */
 function isOfClasses(metric: MetricName): boolean {
   const { input, probabilities = false } = metrics[metric];
   return probabilities || metric === "RocAuc" || input === "labels" || input === "binary" || input === "integers";

@@ -1,5 +1,7 @@
 /** `summary.json` of a run folder: the state and figures of the run as a whole. It is written anew after each change. */
+
 import { join } from "node:path";
+import type { SolveFigures } from "../../proto/solve.ts";
 import type { CommonError } from "./common-errors.ts";
 import { readIfThere, replaceFile } from "./files.ts";
 
@@ -145,18 +147,9 @@ export interface WarmStartSummary {
 }
 
 /** A search for a solution (`longrun solve`). */
-export interface SolveSummary {
+export interface SolveSummary extends SolveFigures {
   metric: string;
   direction: "Higher" | "Lower";
-  /** Unix milliseconds of the beginning and of the last sign of life of each process that searched. */
-  sessions: [begin: number, end: number][];
-  /** Solutions that were asked for, without the ones that the infrastructure lost. */
-  asked: number;
-  valid: number;
-  failed: number;
-  best?: { id: string; score: number };
-  /** Of an endpoint. `cost` in US dollars, where prices are given. */
-  usage?: { answers: number; faults: number; promptTokens: number; answerTokens: number; cost?: number };
 }
 
 export interface RunSummary {

@@ -1,15 +1,6 @@
 /** Lines about a search for the terminal. */
+import type { SolveFigures } from "../../../proto/solve.ts";
 import { duration } from "../terminal/duration.ts";
-
-/** The fields of `solve` in `summary.json` that are read here; the learner writes the file. */
-export interface SolveFigures {
-  sessions: [begin: number, end: number][];
-  asked: number;
-  valid: number;
-  failed: number;
-  best?: { id: string; score: number };
-  usage?: { answers: number; faults: number; promptTokens: number; answerTokens: number; cost?: number };
-}
 
 export function solveLines({ sessions, asked, valid, failed, usage }: SolveFigures): string[] {
   const seconds = sessions.reduce((sum, [begin, end]) => sum + (end - begin) / 1000, 0);

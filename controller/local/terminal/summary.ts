@@ -1,7 +1,7 @@
 /** Reads a finished run folder for the last lines of `longrun run`. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { SolveFigures } from "../solve/solve-text.ts";
+import type { SolveFigures } from "../../../proto/solve.ts";
 import { iterationOf, readMetrics } from "./metrics-lines.ts";
 import { comparison, type EvaluationFigures, type IterationLine, runNotes, type Terminal } from "./terminal.ts";
 
