@@ -39,14 +39,14 @@ const WIDENING = 0.5;
  */
 const uct: Rule = (tree, { debugDepth, exploration }) => {
   const worth = ranksOf(tree);
-  const extends_ = (node: SolutionNode) => tree.canImprove(node) || tree.canDebug(node, debugDepth);
+  const canGrow = (node: SolutionNode) => tree.canImprove(node) || tree.canDebug(node, debugDepth);
   const parts = new Map<string, { solutions: number; sum: number; isOpen: boolean }>();
   const measure = (node: SolutionNode): { solutions: number; sum: number; isOpen: boolean } => {
     const below = tree.childrenOf(node.id).map(measure);
     const part = {
       solutions: 1 + below.reduce((sum, each) => sum + each.solutions, 0),
       sum: worth(node) + below.reduce((sum, each) => sum + each.sum, 0),
-      isOpen: extends_(node) || below.some(({ isOpen }) => isOpen),
+      isOpen: canGrow(node) || below.some(({ isOpen }) => isOpen),
     };
     parts.set(node.id, part);
     return part;
@@ -57,7 +57,7 @@ const uct: Rule = (tree, { debugDepth, exploration }) => {
   for (;;) {
     const children = tree.childrenOf(at?.id);
     const open = children.filter(({ id }) => parts.get(id)!.isOpen);
-    const widens = (at === undefined || extends_(at)) && children.length < Math.ceil((solutions + 1) ** WIDENING);
+    const widens = (at === undefined || canGrow(at)) && children.length < Math.ceil((solutions + 1) ** WIDENING);
     if (open.length === 0 || widens) break;
     const total = solutions;
     const bound = ({ id }: SolutionNode) => {
