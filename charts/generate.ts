@@ -3,7 +3,8 @@
  *
  * | made | from |
  * | --- | --- |
- * | `templates/trainingruns-crd.yaml`, `templates/trainingruntimes-crd.yaml` | `crds/longrun.dev_trainingruns.yaml`, `crds/longrun.dev_trainingruntimes.yaml` |
+ * | `templates/trainingruns-crd.yaml` | `crds/longrun.dev_trainingruns.yaml` |
+ * | `templates/trainingruntimes-crd.yaml` | `crds/longrun.dev_trainingruntimes.yaml` |
  * | `templates/_rules.tpl` | the rules of `manifests/install/controller/role.yaml` and `manifests/install/kueue/role.yaml` |
  * | descriptions and defaults in `values.schema.json` | comments and values of `values.yaml` |
  *

@@ -1,8 +1,11 @@
 /**
- * Generates files from the CRD and the defaults of list items: `longrun.dev_trainingruntimes.yaml`, the CRD of TrainingRuntime, which has
- * the fields of runtime-fields.ts, with a page for each of its two readers (`runtime.md`, `author.md`); `schema.generated.json`, the schema of TrainingRun for programs;
- * `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default is always present); and `README.md`, which is
- * `reference.head.md` with tables of all fields and of the rules of changes.
+ * Generates files from the CRD of TrainingRun and the defaults of list items:
+ *
+ * - `longrun.dev_trainingruntimes.yaml`, the CRD of TrainingRuntime, which has the fields of runtime-fields.ts
+ * - `runtime.md` and `author.md`, a page for each of its two readers
+ * - `schema.generated.json`, the schema of TrainingRun for programs
+ * - `trainingrun.generated.ts`, the types of a resolved TrainingRun (a field with a default is always present)
+ * - `README.md`, which is `reference.head.md` with tables of all fields and of the rules of changes
  *
  *   node crds/generate.ts           writes the files
  *   node crds/generate.ts --check   exits 1 if a file is outdated

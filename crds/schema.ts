@@ -4,7 +4,10 @@ import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 
 export const CRD_FILE = fileURLToPath(new URL("./longrun.dev_trainingruns.yaml", import.meta.url));
-/** The schema of CRD_FILE with the defaults of list items, by `generate.ts`: every process that reads a manifest reads it, and YAML of this size takes 0.3 s. */
+/**
+ * The schema of CRD_FILE with the defaults of list items, by `generate.ts`: every process that reads a manifest reads it, and YAML of this
+ * size takes 0.3 s.
+ */
 const SCHEMA_FILE = fileURLToPath(new URL("./schema.generated.json", import.meta.url));
 
 export interface Schema {

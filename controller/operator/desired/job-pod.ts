@@ -7,9 +7,8 @@ import { type Component, childName, podMetadata, type Run } from "./names.ts";
 import { overlay } from "./pod.ts";
 
 /**
- * Fields of `learner.podTemplate` that these pods do not have. A gate is removed by its owner, who may know the learner's pod alone. Devices are
- * for the networks. The
- * template's container and volumes are merged below.
+ * Fields of `learner.podTemplate` that these pods do not have. A gate is removed by its owner, who may know the learner's pod alone.
+ * Devices are for the networks. The template's container and volumes are merged below.
  */
 const LEFT_OUT = ["schedulingGates", "resourceClaims", "containers", "volumes"];
 

@@ -11,8 +11,9 @@ export const CONDITION_TYPES = [
   "Progressing",
 ] as const;
 /**
- * A run that is not Ready is either Stalled or Reconciling. Runs with spec.generation have GenerationAvailable, and runs in a queue of Kueue have Admitted. ObjectsApplied is False while the API
- * server refuses an object of the run, and absent otherwise; so is Learning while iterations have nothing to learn from.
+ * A run that is not Ready is either Stalled or Reconciling. Runs with spec.generation have GenerationAvailable, and runs in a queue of Kueue
+ * have Admitted. ObjectsApplied is False while the API server refuses an object of the run, and absent otherwise; so is Learning while
+ * iterations have nothing to learn from.
  */
 export type ConditionType =
   | (typeof CONDITION_TYPES)[number]

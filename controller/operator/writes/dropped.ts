@@ -12,7 +12,8 @@ export interface DroppedField {
   /** What was asked for. */
   value: unknown;
   /**
-   * Whether a pod without it runs something else than its run asks for: a whole item of a list (a container, a mount), or part of a volume or a claim.
+   * Whether a pod without it runs something else than its run asks for: a whole item of a list (a container, a mount), or part of a
+   * volume or a claim.
    */
   isEssential: boolean;
 }
