@@ -25,6 +25,7 @@ describe("The init Job", () => {
   const others = {
     containers: [{ name: "learner", env: [{ name: "A", value: "1" }] }],
     volumes: [{ name: "more", emptyDir: {} }],
+    resourceClaims: [{ name: "gpus", resourceClaimName: "a" }],
   };
   const initOf = (spec: object, resources: object = {}) =>
     desiredInit(
@@ -40,7 +41,7 @@ describe("The init Job", () => {
       pod.volumes!.map(({ name }) => name),
       ["data", "source"],
     );
-    assert.doesNotMatch(JSON.stringify(pod), /nvidia/);
+    assert.doesNotMatch(JSON.stringify(pod), /nvidia|gpus/);
   });
 
   test("It is another Job when the placement changes, and the same Job when anything else changes", () => {
